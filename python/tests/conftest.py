@@ -86,6 +86,10 @@ def environment_for(environment: dict[str, str]) -> dict[str, str]:
     return ours | meant | environment
 
 
+#: Which server has listened at a port last.
+_serving: dict[int, Server] = {}
+
+
 class Server:
     """A running ``maitred`` and everything it has said."""
 
@@ -121,6 +125,7 @@ class Server:
         lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count), start)[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
+        _serving.update(dict.fromkeys(self.ports, self))
         by_h2.learn([int(port) for port in re.findall(rf"http://{listener}\b.*HTTP/2", lines)], self.ports)
         secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if self._is_secured else [], self.ports)
 
@@ -202,6 +207,12 @@ class Server:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        # The system may give its ports to a listener of which no test knows, such as --admin, which has neither TLS nor HTTP/2.
+        ports = [port for port, server in _serving.items() if server is self]
+        by_h2.learn([], ports)
+        secured.learn([], ports)
+        for port in ports:
+            del _serving[port]
 
 
 class Reply:
