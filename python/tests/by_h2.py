@@ -6,6 +6,7 @@ that cannot are in scripts/not-by-h2, with their reasons.
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ WANTED = os.environ.get("MAITRED_TEST_H2") == "1"
 #: What applications are told, and what logs say.
 VERSION = "2" if WANTED else "1.1"
 PROTOCOL = "HTTP/2" if WANTED else "HTTP/1.1"
+LOGGED = "HTTP/2.0" if WANTED else "HTTP/1.1"
 
 MARK = "not by HTTP/2: "
 LIST = Path(__file__).resolve().parents[2] / "scripts/not-by-h2"
@@ -39,7 +41,7 @@ def exempt() -> dict[str, list[str]]:
 
 
 def learn(ports: Iterable[int], all_ports: Iterable[int]) -> None:
-    """A server of ours listens there now: at these in clear text."""
+    """A server of ours listens there now: at these in clear text, and with HTTP/2."""
     _ports.difference_update(all_ports)
     _ports.update(ports)
 
@@ -51,6 +53,15 @@ def wrapped(peer: socket.socket, port: int) -> socket.socket:
     import translator
 
     return translator.through(peer)
+
+
+def refused(peer: socket.socket) -> tuple[int, bytes]:
+    """Status and body of an answer to a request that is not complete. The connection ends behind it; over HTTP/2 only the stream does."""
+    response = http.client.HTTPResponse(peer)
+    response.begin()
+    body = response.read()
+    assert WANTED or peer.recv(1) == b""
+    return response.status, body
 
 
 def _create_connection(address: tuple[str, int], *arguments: Any, **named: Any) -> socket.socket:

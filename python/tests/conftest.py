@@ -86,6 +86,10 @@ def environment_for(environment: dict[str, str]) -> dict[str, str]:
     return ours | meant | environment
 
 
+#: Which server has listened at a port last.
+_serving: dict[int, Server] = {}
+
+
 class Server:
     """A running ``maitred`` and everything it has said."""
 
@@ -110,14 +114,20 @@ class Server:
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        listener = r"127\.0\.0\.1:([1-9]\d*)"
+        self._is_secured = bool(tls)
         pairs = zip(arguments, arguments[1:])
         count = sum(name == "--listen" and "unix:" not in value for name, value in pairs)
-        lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count))[0]
+        self.learn(count)
+
+    def learn(self, count: int = 1, start: int = 0) -> None:
+        """Where it listens, in so many lines that it says from position ``start`` on."""
+        listener = r"127\.0\.0\.1:([1-9]\d*)"
+        lines = self.wait_for(r"(?:https?://%s.*\n){%d}" % (listener, count), start)[0]
         self.ports = [int(port) for port in re.findall(listener, lines)]
         self.port = self.ports[0]
-        by_h2.learn([int(port) for port in re.findall(f"http://{listener}", lines)], self.ports)
-        secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if tls else [], self.ports)
+        _serving.update(dict.fromkeys(self.ports, self))
+        by_h2.learn([int(port) for port in re.findall(rf"http://{listener}\b.*HTTP/2", lines)], self.ports)
+        secured.learn([int(port) for port in re.findall(f"https://{listener}", lines)] if self._is_secured else [], self.ports)
 
     def command(self, arguments: list[str]) -> list[str | Path]:
         return [MAITRED, *arguments]
@@ -197,6 +207,12 @@ class Server:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+        # The system may give its ports to a listener of which no test knows, such as --admin, which has neither TLS nor HTTP/2.
+        ports = [port for port, server in _serving.items() if server is self]
+        by_h2.learn([], ports)
+        secured.learn([], ports)
+        for port in ports:
+            del _serving[port]
 
 
 class Reply:

@@ -108,7 +108,7 @@ def context() -> ssl.SSLContext:
 
 def environment(arguments: list[str], others: dict[str, str]) -> dict[str, str]:
     """What a server has to know to speak TLS; nothing where it knows already, or nobody wants it."""
-    if not WANTED or any(name.startswith("--tls") for name in arguments) or "MAITRED_TLS_CERT" in others:
+    if not WANTED or any(name.startswith(("--tls", "--ssl")) for name in arguments) or "MAITRED_TLS_CERT" in others:
         return {}
     _, certificate, key = _files()
     return {"MAITRED_TLS_CERT": str(certificate), "MAITRED_TLS_KEY": str(key)}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import secured
 from conftest import PATIENCE, Reply, Serve, Server
 from playwright.sync_api import Browser, expect, sync_playwright
 from test_browser import CHROMIUM_FLAGS
@@ -125,7 +126,7 @@ class Site:
     def __init__(self, serve: Serve, folder: Path, source: str, *arguments: str) -> None:
         self.file = folder / "app.py"
         self.server: Server = serve("--reload", *arguments, source=source, checked=False)
-        self.link = self.server.wait_for(r"tracebacks in the browser: (http://\S+)")[1]
+        self.link = self.server.wait_for(r"tracebacks in the browser: (https?://\S+)")[1]
         path = self.link.partition(f":{self.server.port}")[2]
         opened = self.server.fetch(path)
         assert opened.status == 200
@@ -378,7 +379,7 @@ def chromium() -> Iterator[Browser]:
 def test_a_syntax_error_is_read_in_the_browser_and_goes_when_it_is_mended(site: SiteOf, chromium: Browser) -> None:
     """The page loads itself again: nobody presses a key in the browser."""
     dev = site(LITTLE)
-    context = chromium.new_context()
+    context = chromium.new_context(ignore_https_errors=True)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -397,8 +398,8 @@ def test_a_syntax_error_is_read_in_the_browser_and_goes_when_it_is_mended(site: 
     dev.change("def app(((", "def app(")
     expect(page.locator("body")).to_have_text("release 1")
     assert not [each for each in complaints if "500" not in each], "its own policy lets the page work"
-    stranger = chromium.new_context().new_page()
+    stranger = chromium.new_context(ignore_https_errors=True).new_page()
     dev.change("def app(", "def app(((")
-    stranger.goto(f"http://127.0.0.1:{dev.server.port}/")
+    stranger.goto(f"{secured.SCHEME}://127.0.0.1:{dev.server.port}/")
     expect(stranger.locator("body")).to_contain_text("The traceback is in the terminal")
     assert "SyntaxError" not in stranger.content()

@@ -7,6 +7,7 @@ import http.client
 import socket
 from pathlib import Path
 
+import by_h2
 import pytest
 from conftest import PATIENCE, Serve, Server
 from test_slow_readers import until
@@ -205,8 +206,7 @@ def test_continue_is_sent_with_the_first_receive(live: Server) -> None:
 def test_an_early_refusal_leaves_before_the_body_is_sent(live: Server, expect: list[str]) -> None:
     with connect(live) as stream:
         stream.sendall(head("/refuse", "Content-Length: 20000000", *expect))
-        answer = rest(stream)
-        assert answer.startswith(b"HTTP/1.1 413") and answer.endswith(b"too much"), answer
+        assert by_h2.refused(stream) == (413, b"too much")
 
 
 def test_after_an_early_answer_the_rest_of_the_body_is_dropped_and_the_connection_goes_on(live: Server) -> None:
@@ -227,7 +227,7 @@ def test_a_peer_that_leaves_inside_its_body_is_a_disconnect(live: Server) -> Non
 def test_a_body_that_does_not_come_is_a_408(live: Server) -> None:
     with connect(live) as stream:
         stream.sendall(head("/digest", "Content-Length: 9") + b"one")
-        assert rest(stream).startswith(b"HTTP/1.1 408")
+        assert by_h2.refused(stream)[0] == 408
     assert b"digest: disconnect after 3" in live.fetch("/seen").body
 
 

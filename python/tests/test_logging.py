@@ -7,6 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import by_h2
 import pytest
 from conftest import MAITRED, PATIENCE, Serve, environment_for
 from crews import until
@@ -82,7 +83,7 @@ def test_each_log_has_a_logger_and_each_entry_its_level(serve: Serve, tmp_path: 
     server.fetch("/raises")
     # Each worker has its own thread for them.
     records(tmp_path, r"^maitred\.wsgi\|.*from the application$")
-    records(tmp_path, r"^maitred\.access\|INFO\|.* /raises HTTP/1\.1\" 500 ")
+    records(tmp_path, rf"^maitred\.access\|INFO\|.* /raises {by_h2.LOGGED}\" 500 ")
     logged = records(tmp_path, r"^ +ValueError: what it raised$")
     number = r"(\[\d\] )?" if options else ""
     assert any(re.fullmatch(rf"maitred\.wsgi\|ERROR\|{number}from the application", record) for record in logged), logged

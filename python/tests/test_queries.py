@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import by_h2
 import pytest
 from conftest import Serve, Server
 from crews import APP, Crew, Start, crew, until
@@ -76,8 +77,9 @@ def test_the_last_lines_of_both_logs_are_shown(serve: Serve, tmp_path: Path) -> 
     server.fetch("/broken", X_Request_ID="id-20")
     until("it is written", lambda: len(asked(tmp_path, "logs", "--which", "access")["access_log"]) == 4)
     logs = asked(tmp_path, "logs", "--last", "2")
+    broken = f'id-20 "GET /broken {by_h2.LOGGED}" 500'
     assert logs["access_log_goes_to"] == "access.log" and logs["access_log_trouble"] is None
-    assert [row["line"] for row in logs["access_log"]] == ['id-2 "GET /2 HTTP/1.1" 200', 'id-20 "GET /broken HTTP/1.1" 500']
+    assert [row["line"] for row in logs["access_log"]] == [f'id-2 "GET /2 {by_h2.LOGGED}" 200', broken]
     assert len(logs["error_log"]) == 2
     of_request = asked(tmp_path, "logs", "--request", "id-2")
     assert [row["line"].split()[0] for row in of_request["access_log"]] == ["id-2"] and of_request["error_log"] == []
@@ -85,7 +87,7 @@ def test_the_last_lines_of_both_logs_are_shown(serve: Serve, tmp_path: Path) -> 
     assert [row["level"] for row in errors] == ["error"] and "RuntimeError: as asked for" in errors[0]["line"]
     assert "access_log" not in asked(tmp_path, "logs", "--which", "error")
     shown = ctl(tmp_path, "logs", "--which", "access", "--last", "1")
-    assert shown.stdout.endswith('access log:\n  id-20 "GET /broken HTTP/1.1" 500\n')
+    assert shown.stdout.endswith(f"access log:\n  {broken}\n")
     assert ctl(tmp_path, "logs", "--which", "acess").stderr == "maitred: which: 'acess' is none of error, access\n"
 
 

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import by_h2
 import pytest
 import secured
 from conftest import MAITRED, PATIENCE, Reply, Serve, Server
@@ -389,7 +390,7 @@ def test_logs_reach_logging_as_the_user(contain: Contain, folder: Path) -> None:
     configured = "import logging, sys\nlogging.basicConfig(level='INFO', stream=sys.stdout, format='%(name)s %(message)s')\n"
     server = contain(configured + WSGI, "--error-log", "logging", "--access-log", "logging")
     server.fetch("/logged")
-    server.wait_for(r'maitred\.access .*"GET /logged HTTP/1\.1" 200 ')
+    server.wait_for(rf'maitred\.access .*"GET /logged {by_h2.LOGGED}" 200 ')
     assert server.stop() == 0, server.said
     assert "maitred.error drained: every accepted request was answered" in server.said
 

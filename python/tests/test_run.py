@@ -67,7 +67,7 @@ def test_it_serves_a_second_time(tmp_path: Path) -> None:
         assert server.fetch("/").status == 200
         server.process.send_signal(signal.SIGINT)
         server.wait_for("again\n")
-        server.port = int(server.wait_for(r"https?://127\.0\.0\.1:(\d+)", server.said.index("again\n"))[1])
+        server.learn(start=server.said.index("again\n"))
         assert server.fetch("/").body == b"hello from __main__"
         assert server.stop() == 0, server.said
     finally:

@@ -35,8 +35,8 @@ class Terminal:
 
         def begin() -> None:
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
-            if ignored:
-                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            # Whoever starts the tests with nohup ignores it, and the command would inherit that.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
 
         self.first = subprocess.Popen(
             command,

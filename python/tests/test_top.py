@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import secured
 from conftest import MAITRED, PATIENCE, Serve, Server, environment_for
 from crews import until
 
@@ -105,7 +106,7 @@ def test_it_is_usable_at_80_by_24(busy: Server, tmux: Tmux, leave: str) -> None:
     screen = tmux.shows("the routes", lambda screen: any("/quick" in line for line in screen))
     text = "\n".join(screen)
     assert screen[0].startswith("maitred ") and "2 workers" in screen[0], text
-    assert f"http://127.0.0.1:{busy.port}" in screen[1], text
+    assert f"{secured.SCHEME}://127.0.0.1:{busy.port}" in screen[1], text
     for part in ["requests/s", "p99", "cpu ", "threads: ", "queue", "time▼", "1 requests run", "GET /stays"]:
         assert part in text, f"{part}\n{text}"
     assert screen[23].startswith("q quit  p pause"), text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,7 @@ def second(source: str = APP) -> str:
     return source.replace('"first"', '"second"')
 
 
-@contextmanager
+@contextlib.contextmanager
 def asked_without_end(server: Crew) -> Iterator[None]:
     """New connections one after the other meanwhile, each of which is answered."""
     done = threading.Event()
@@ -227,7 +227,8 @@ def eventfds(pid: int) -> set[str]:
     """Their numbers, which are the same in all processes that share one (proc(5))."""
     found = set()
     for place in Path(f"/proc/{pid}/fdinfo").iterdir():
-        found |= {line for line in place.read_text().splitlines() if line.startswith("eventfd-id:")}
+        with contextlib.suppress(FileNotFoundError):  # It has been closed since.
+            found |= {line for line in place.read_text().splitlines() if line.startswith("eventfd-id:")}
     return found
 
 
