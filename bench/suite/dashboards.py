@@ -51,8 +51,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 
 def _measure(options: rounds.Options, environment: peers.Environment, folder: Path, window: float, name: str, words: list[str]) -> dict[str, list[float]]:
     admin = servers.free_port()
-    contenders = [ours(environment, "plain_wsgi:app", "wsgi", words=[*words, "--admin", f"127.0.0.1:{admin}"], pinned=False),
-                  ours(environment, "plain_wsgi:app", "wsgi", name=OFF, words=words, pinned=False)]
+    contenders = [ours(environment, "plain_wsgi:application", "wsgi", words=[*words, "--admin", f"127.0.0.1:{admin}"], pinned=False),
+                  ours(environment, "plain_wsgi:application", "wsgi", name=OFF, words=words, pinned=False)]
     shares: dict[str, list[float]] = {OFF: [], NONE: [], TEN: []}
     with contextlib.ExitStack() as stack:
         own, without = (stack.enter_context(servers.running(each, folder, folder)) for each in contenders)
