@@ -300,8 +300,13 @@ impl Connection {
     pub(super) fn note_begun(&mut self, stream: &mut Stream, now: u64) {
         self.streams = self.streams.wrapping_add(1);
         self.end_own_limits();
+        let shaking = self.ends.as_mut().and_then(|ends| ends.shaking.take());
+        if let Some(shaking) = &shaking {
+            // Bytes that came together with the end of the handshake could be read after it.
+            self.received = self.received.max(shaking.ended);
+        }
         stream.begin(self.streams, now, self.received);
-        if let Some(shaking) = self.ends.as_mut().and_then(|ends| ends.shaking.take()) {
+        if let Some(shaking) = shaking {
             shaking.count(&mut stream.times);
         }
     }
