@@ -316,6 +316,8 @@ def test_markup_is_text_and_stacks_are_shown(site: Site, chromium: Browser) -> N
         expect(row.locator(".state")).to_have_text("busy")
         row.get_by_role("button", name="Stack of").click()
         expect(page.locator("pre")).to_contain_text("wait_for_the_other")
+        workers = page.get_by_role("table", name="Processor by role").get_by_role("row").filter(has_text="worker")
+        expect(workers.locator("[data-title=Now]")).to_contain_text("%")
         assert site.server.fetch("/go").status == 200
         site.sent["/go"] += 1
         for thread in site.waiting:

@@ -44,6 +44,7 @@ export function threadsPage(given) {
     const known = new Map();
     const line = new TimeLine();
     const stacks = new Stacks();
+    const roles = new Roles();
     const table = new DataTable({
         label: "Threads",
         key: keyOf,
@@ -66,6 +67,7 @@ export function threadsPage(given) {
         section("Pools", cards),
         section("The last minute", remark("Each line is a thread that runs the application; one column is a second."), line.legend, line.root),
         section("Threads", table.root),
+        section("Processor by role", remark("What the server itself takes, beside the threads that run the application."), roles.table.root),
         section("Stacks", stacks.root),
     );
     given.follow(["stats", "pools", "threads"]);
@@ -93,9 +95,50 @@ export function threadsPage(given) {
             });
             line.add(rows.filter(isOfApplication));
             table.update(rows);
+            roles.update(answer.roles ?? []);
         },
         repaint: () => line.paint(),
     };
+}
+
+/** What the threads of each role have taken of the processors, in all and between the last two answers. */
+class Roles {
+    constructor() {
+        /** @type {Map<string, number>} */
+        this.before = new Map();
+        this.asked = 0;
+        this.table = new DataTable({
+            label: "Processor by role",
+            key: (row) => row.role,
+            order: { key: "seconds", down: true },
+            columns: [
+                { key: "role", title: "Role", main: true },
+                { key: "threads", title: "Threads", number: true },
+                { key: "now", title: "Now", number: true, text: (value) => (value === undefined ? NOTHING : percent(value)), help: "part of one processor" },
+                { key: "seconds", title: "Since the start", number: true, text: duration },
+            ],
+        });
+    }
+
+    /** @param {Row[]} listed with several workers one row for each of them */
+    update(listed) {
+        const now = performance.now() / 1000;
+        /** @type {Map<string, Row>} */
+        const sums = new Map();
+        for (const { role, threads, user_seconds, system_seconds } of listed) {
+            const sum = sums.get(role) ?? { role, threads: 0, seconds: 0 };
+            sums.set(role, { role, threads: sum.threads + threads, seconds: sum.seconds + user_seconds + system_seconds });
+        }
+        const rows = /** @type {Row[]} */ ([...sums.values()].map((row) => {
+            const before = this.before.get(row.role);
+            // What ended threads have taken is not in it any more.
+            const taken = before === undefined ? undefined : Math.max(0, row.seconds - before) / (now - this.asked);
+            return { ...row, now: taken };
+        }));
+        this.before = new Map(rows.map((row) => [row.role, row.seconds]));
+        this.asked = now;
+        this.table.update(rows);
+    }
 }
 
 /** @param {HTMLElement} cell @param {Row} row */
