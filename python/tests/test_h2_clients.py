@@ -66,9 +66,17 @@ def test_curl_uploads_100_mb(way: str, site: Site) -> None:
 def test_curl_sees_that_an_upload_is_too_large(way: str, site: Site, tmp_path: Path) -> None:
     (tmp_path / "large").touch()
     os.truncate(tmp_path / "large", 129 << 20)
-    for _ in range(3):
-        said = curl(site, way, "-T", tmp_path / "large", f"{address(site, way)}/digest", "-w", " %{http_code}")
+    seen = 0
+    for _ in range(5):
+        try:
+            said = curl(site, way, "-T", tmp_path / "large", f"{address(site, way)}/digest", "-w", " %{http_code}")
+        except AssertionError as failed:
+            # This curl does not tell a response that it reads together with the reset behind it, if it has used up its window by then.
+            assert "curl: (92)" in str(failed)
+            continue
         assert said.startswith("413 Content Too Large") and said.endswith(" 413")
+        seen += 1
+    assert seen >= 3
 
 
 @needs_curl
