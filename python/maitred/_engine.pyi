@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 from os import PathLike
+from typing import final
 
 __all__ = ["DatabaseCounts", "RequestTimeout", "__version__", "count_databases", "deprecated", "main"]
 
@@ -35,6 +36,7 @@ def main(argv: Sequence[str | PathLike[str]], command: Sequence[str | PathLike[s
     when the process has no descriptor left.
     """
 
+@final
 class DatabaseCounts:
     """What one request has of databases; ``maitred.instrument`` counts, on whatever threads."""
 
