@@ -1,4 +1,4 @@
-//! `memory`: what each process takes, of memory and of the rest that the system counts, and what of it the engine holds for what.
+//! `memory`: the memory and other resources of each process, as the system counts them, and the engine's own buffers and caches.
 
 use maitred_io::machine;
 use maitred_io::process::Usage;

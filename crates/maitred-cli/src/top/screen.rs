@@ -79,7 +79,7 @@ fn bar(spans: &[f64; LETTERS.len()], width: usize) -> Line<'static> {
 
 fn lists(frame: &mut Frame<'_>, area: Rect, view: &View, order: Order) {
     let (title, requests) = lines::running(view);
-    // Two thirds are of the routes, and what the requests leave.
+    // The table of routes gets two thirds of the lines, and those that the table of requests does not need.
     let room = usize::from(area.height);
     let running = requests.len().min((room / 3).max(3).saturating_sub(1));
     let heading = Style::new().add_modifier(Modifier::REVERSED);

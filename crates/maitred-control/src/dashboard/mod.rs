@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET  /dashboard/            the page and its files; they hold no data, and are for everybody who may knock
-//! GET  /dashboard/session     whether one is let in, and what changes have to show (`csrf`)
+//! GET  /dashboard/session     whether the browser is signed in, and the value of X-CSRF-Token that changes have to carry (`csrf`)
 //! POST /dashboard/session     the token, for a cookie
 //! POST /dashboard/leave       ends the session
 //! GET  /dashboard/snapshot    all answers in a page that needs no server, as a file

@@ -26,7 +26,7 @@ pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 /// The query.
 pub const FINDING: &str = "finding";
 
-/// How old a picture may be that the present is compared with: what began some seconds ago is seen, and what has ended is soon forgotten.
+/// The age, in nanoseconds, up to which an earlier picture is compared with the present: a trouble that has ended is not reported for longer.
 const MAX_AGE: u64 = 5_000_000_000;
 
 /// Pictures are at least so far apart.

@@ -1,4 +1,4 @@
-//! The history of the figures: who looks once a second, and what is answered of it.
+//! The history of the figures: a look at them once a second, and the answers to `history`.
 //!
 //! ```text
 //! mod.rs   when there is a look    looked.rs   what is looked at    answer.rs   questions    file.rs   over a restart
