@@ -186,7 +186,7 @@ from django.conf import settings
 POSTGRES = {"ENGINE": "django.db.backends.postgresql", "NAME": "postgres", "USER": "application", "CONN_MAX_AGE": None,
             "CONN_HEALTH_CHECKS": True, "HOST": os.environ["DATABASE"].split("host=")[1].split()[0]}
 if "POOL" in os.environ:
-    POSTGRES |= {"CONN_MAX_AGE": 0, "OPTIONS": {"pool": {"min_size": 1, "max_size": 4}}}
+    POSTGRES |= {"CONN_MAX_AGE": 0, "OPTIONS": {"pool": {"min_size": 1, "max_size": 1}}}
 settings.configure(
     DEBUG_PROPAGATE_EXCEPTIONS=True, SECRET_KEY="x", ALLOWED_HOSTS=["*"], ROOT_URLCONF=__name__, TIME_ZONE="Europe/Vienna", USE_TZ=True, DATABASES={"default": POSTGRES},
     SESSION_ENGINE="django.contrib.sessions.backends.db", DEFAULT_AUTO_FIELD="django.db.models.AutoField",

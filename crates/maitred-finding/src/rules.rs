@@ -27,6 +27,8 @@ const STANDING_OF_ALL: u64 = 4;
 
 /// Part of what can compute at once. Above it, waiting times grow faster than the load: with 85 % they are six times the time of a request (M/M/1).
 pub(crate) const COMPUTING: f64 = 0.85;
+/// Part of the processors that the threads want: if they get less, something else has much of it.
+pub(crate) const STARVED: f64 = 0.7;
 /// Requests that are delayed at each moment.
 pub(crate) const DELAYED: f64 = 1.0;
 
@@ -174,12 +176,23 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
         return None;
     }
     let most = interval.routes.iter().max_by(|one, other| one.held.total_cmp(&other.held))?;
-    let gets = if interval.ran < 0.7 * interval.computing {
-        format!(", but get only {:.1} processors: other programs use them", interval.ran)
+    let wanted = format!(
+        "its threads want {:.2} processors where {} can run at once",
+        interval.computing, interval.parallel
+    );
+    // Threads that mostly sleep want a processor all the time, too, if each waits for one for long after it wakes.
+    let is_starved = interval.ran < STARVED * interval.computing;
+    let what = if is_starved {
+        format!(
+            "Other programs use the processors that the application needs: {wanted}, but get {:.2}",
+            interval.ran
+        )
     } else {
-        String::new()
+        format!("The application computes all the time: {wanted}")
     };
-    let next = if interval.processors > interval.parallel {
+    let next = if is_starved {
+        "look at what else runs on this machine; 'stacks' shows what the application computes".to_owned()
+    } else if interval.processors > interval.parallel {
         format!(
             "'stacks' shows what computes; {} processors are there, and each further worker (workers) uses one of them",
             interval.processors
@@ -190,8 +203,8 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
     Some(Finding {
         cause: Cause::Interpreter,
         sentence: format!(
-            "The application computes all the time: its threads want {:.2} processors where {} can run at once{gets}, and {delayed:.1} requests are delayed at each moment; most of the time is that of {}.",
-            interval.computing, interval.parallel, most.name
+            "{what}, and {delayed:.1} requests are delayed at each moment; most of the time is that of {}.",
+            most.name
         ),
         next,
         ..of_route(most)

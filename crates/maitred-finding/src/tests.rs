@@ -236,13 +236,14 @@ fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
     let several = with(0.97, 3).with(|_, after| after.parallel = 2);
     assert_eq!(several.cause(), Some(Cause::SlowRoute), "of two workers one is busy");
     let starved = with(0.97, 4).with(|_, after| after.ran = after.wanted / 2);
+    let found = starved.found().expect("it computes");
+    assert!(found.sentence.starts_with("Other programs use the processors"), "{}", found.sentence);
     assert!(
-        starved
-            .found()
-            .expect("it computes")
-            .sentence
-            .contains("but get only 0.5 processors: other programs use them")
+        found.sentence.contains("want 0.97 processors where 1 can run at once, but get 0.48"),
+        "{}",
+        found.sentence
     );
+    assert!(found.next.starts_with("look at what else runs"), "{}", found.next);
 }
 
 #[test]
