@@ -82,7 +82,11 @@ pub(crate) const MAX_WINDOW: i64 = (1 << 31) - 1;
 
 /// Why a connection ends, for people. The codec knows what the peer is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault(pub(crate) &'static str);
+pub(crate) struct Fault {
+    pub(crate) reason: &'static str,
+    /// The peer sends too much of something: reading on would go on with the work that it makes.
+    pub(crate) is_flood: bool,
+}
 
 /// Why a stream is reset by this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -150,7 +150,7 @@ impl Codec for Http2 {
 impl Http2 {
     fn breaks(&mut self, error: ConnectionError) -> Fault {
         self.broken = Some(error);
-        Fault(error.reason)
+        Fault { reason: error.reason, is_flood: error.code == ErrorCode::EnhanceYourCalm }
     }
 }
 

@@ -116,7 +116,7 @@ impl Connection {
 
     /// The peer has broken the rules: it is told, and everything of it ends.
     fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
-        let Fault(reason) = fault;
+        let Fault { reason, is_flood } = fault;
         let log = &context.group.site.log;
         // The line is the same for all connections of an address, so that the log folds them.
         log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
@@ -124,19 +124,33 @@ impl Connection {
         for number in numbers {
             self.cancel(context.group, number, End::PeerGone);
         }
-        self.end_framed(context)
+        if let Some(turn) = self.tell_last(context) {
+            return turn;
+        }
+        if is_flood {
+            // The kernel drops what has come and refuses the rest: read and dropped here, a flood would go on to make work. The
+            // reset that follows may overtake what the peer is told.
+            self.transport.shutdown_write();
+            return Turn::Close;
+        }
+        self.end_gently(context)
     }
 
     /// The connection ends, and the peer is told so. What it still sends is read and dropped, so that it can read that.
     pub(in crate::connection) fn end_framed(&mut self, context: &mut Context<'_>) -> Turn {
-        let Some(framed) = self.protocol.framed() else { return Turn::Close };
+        self.tell_last(context).unwrap_or_else(|| self.end_gently(context))
+    }
+
+    /// Sends what is said last; `None` once it has left.
+    fn tell_last(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        let Some(framed) = self.protocol.framed() else { return Some(Turn::Close) };
         framed.codec.put_last(&mut framed.control);
         if self.fill(context.group, context.token).is_err() {
-            return self.peer_gone(context);
+            return Some(self.peer_gone(context));
         }
         self.last = true;
         self.phase = Phase::Sending;
-        if self.writer.is_none() { self.end_gently(context) } else { Turn::Wait }
+        self.writer.is_some().then_some(Turn::Wait)
     }
 
     /// No further request is wanted, because the server stops: the peer is told so, once.
@@ -281,7 +295,8 @@ impl Connection {
                 Event::Head { stream, facts, tunnel, websocket, priority, objection } => {
                     let mut begun = std::mem::replace(&mut next, Stream::blank());
                     if stream <= framed.newest {
-                        return Err(Fault("a request with a number that is used up"));
+                        let reason = "a request with a number that is used up";
+                        return Err(Fault { reason, is_flood: false });
                     }
                     framed.newest = stream;
                     if context.group.is_draining() && !std::mem::replace(&mut framed.draining, true) {

@@ -25,7 +25,7 @@ impl Default for Toy {
 }
 
 fn fault(reason: &'static str) -> Fault {
-    Fault(reason)
+    Fault { reason, is_flood: false }
 }
 
 impl Codec for Toy {
