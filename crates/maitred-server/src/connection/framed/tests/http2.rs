@@ -451,6 +451,31 @@ fn who_breaks_the_rules_is_told_how_and_every_handler_is() {
 }
 
 #[test]
+fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
+    let mut client = open(|_| {});
+    let mut puppet = client.driven.puppet("/a");
+    let mut jobs = client.get(1, "/a", &[]).into_iter();
+    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    client.frames();
+    let mut last = None;
+    for _ in 0..100_000 {
+        client.asks(PING, 0, 0, b"opaque!!");
+        last = client.frames().pop();
+        if last.as_ref().is_none_or(|frame| frame.kind == GOAWAY) {
+            break;
+        }
+    }
+    let last = last.expect("it is told");
+    assert_eq!((last.kind, last.number(4)), (GOAWAY, 11), "ENHANCE_YOUR_CALM");
+    assert!(client.driven.client.write_all(b"more").is_err(), "nobody would read it");
+    assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
+    puppet.does(Do::Finish);
+    puppet.joins();
+    client.driven.turn(Signals::RESUME);
+    assert_eq!(client.driven.server.snapshot().open, 0, "without any time");
+}
+
+#[test]
 fn more_requests_than_there_may_be_are_refused_and_those_that_were_reset_count() {
     let mut client = open(|settings| {
         settings.http2 = Some(crate::site::Http2Settings { streams: 2, ..Default::default() });
