@@ -89,13 +89,13 @@ def listed(requests: Path) -> list[str]:
 
 
 def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: float, warm_up: float,
-         marks: dict[str, Callable[[], None]], spin: bool = True, pinned: bool = True, rest_us: int = 0) -> Closed:
+         marks: dict[str, Callable[[], None]], spin: bool = True, pinned: bool = True) -> Closed:
     """Keep every connection busy with `depth` requests.  `marks` are called at "measuring" and at "measured".
 
-    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it, unless it rests so long
-    after each look; without `pinned` it may use the server's core too."""
+    Without `spin` the generator sleeps when nothing has come, and the server pays for waking it; without `pinned` it may
+    use the server's core too."""
     command = [*_generator(port, what, connections, seconds, warm_up, pinned), "--closed", str(depth)]
-    command += ["--spin"] * spin + ["--rest", str(rest_us)] * (rest_us > 0)
+    command += ["--spin"] * spin
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(seconds + warm_up + SPARE_S, process.kill)
     limit.start()

@@ -135,8 +135,6 @@ class Loop:
     spin: bool = True
     #: It has a core of its own; otherwise it may use the server's too.
     pinned: bool = True
-    #: It rests so long after each look, in microseconds: answers come together, and wake nobody.
-    rest_us: int = 0
 
 
 def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Path, series: Series,
@@ -145,7 +143,7 @@ def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Pa
     watch = Watch(server)
     seconds = options.duration(loop.seconds, compare.SMOKE_SECONDS)
     closed = load.busy(server.port, load.listed(requests), loop.connections, 1, seconds, seconds * loop.warm_up,
-                       {"measuring": watch.start, "measured": watch.stop}, loop.spin, loop.pinned, loop.rest_us)
+                       {"measuring": watch.start, "measured": watch.stop}, loop.spin, loop.pinned)
     if closed.failed or not closed.requests:
         raise load.WrongAnswer(f"{server.name}: {closed.failed} failed requests, {closed.requests} right ones")
     _note(series, watch, closed.requests)

@@ -16,7 +16,7 @@ TITLE = "Two workers, both cores"
 #: For the line about the machine.
 ONE_CORE = False
 WORKERS = 2
-MANY = Loop(64, 3.0, warm_up=0.3, spin=False, pinned=False, rest_us=300)
+MANY = Loop(64, 3.0, warm_up=0.3, spin=False, pinned=False)
 ROUNDS = 7
 CHOSEN = ("django-sqlite", "flask", "fastapi")
 #: Ours with one process.
@@ -40,7 +40,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     report.text(
         f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
         f"{WORKERS} worker processes each, no access log, both cores, which the servers share with the load. A closed loop with "
-        f"{MANY.connections} keep-alive connections from our own generator, which rests {MANY.rest_us} µs after each look, so that it takes little of the cores. CPU-seconds are "
+        f"{MANY.connections} keep-alive connections from our own generator, which sleeps when nothing has come. CPU-seconds are "
         f"user and system of all processes of the server. {rounds.INTERVAL_NOTE}")
     if lines := gates(results):
         report.text("## Gates", "", f"{sum('**met**' in line for line in lines)} of {len(lines)} met.", "", *lines)

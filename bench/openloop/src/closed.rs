@@ -5,9 +5,7 @@
 //! sending to its last answer; such latencies say how long a queue is, not what an independent client would see.
 //!
 //! With `--spin` the generator never sleeps. A sleeping one must be woken by the server's write, and on loopback that
-//! is CPU time of the server: a slow server would pay for it and a fast one would not. Where the generator shares the
-//! cores with the server, `--rest` does the same without taking a core: it rests after each look, so that the answers of
-//! that time come together and nobody wakes it.
+//! is CPU time of the server: a slow server would pay for it and a fast one would not.
 
 use crate::connection::{Answer, parse};
 use crate::plan::Plan;
@@ -18,7 +16,6 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Events fetched by one wait: few enough that the sockets touched by the wait are still in the cache when they are
@@ -117,9 +114,6 @@ impl<'a> Closed<'a> {
                     }
                     self.send(place)?;
                 }
-            }
-            if !self.plan.rest.is_zero() {
-                thread::sleep(self.plan.rest);
             }
         }
         Ok(())

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 const USAGE: &str =
     "usage: openloop --connect 127.0.0.1:PORT [--path / | --requests FILE] [--rate 4000] [--seconds 10] \
-[--warm-up 1] [--connections 64] [--length BYTES] [--dump FILE] [--spin] [--closed DEPTH [--rest MICROSECONDS]] [--poisson SEED]
+[--warm-up 1] [--connections 64] [--length BYTES] [--dump FILE] [--spin] [--closed DEPTH] [--poisson SEED]
   --rate         requests per second over all connections
   --warm-up      seconds at the same rate before the measured ones; not counted
   --length       the body length every answer must have
   --dump         every measured latency as a little-endian 32-bit number of microseconds x 10
   --spin         poll without sleeping: steadier on an idle core, worse on a shared one
   --closed       no schedule: every connection always has so many requests on their way
-  --rest         with --closed: rest so long after each look, so that answers come together
   --poisson      due times at random intervals, the same ones for the same seed
   --requests     the requests to send, in turn: see requests.rs";
 
@@ -33,8 +32,6 @@ pub(crate) struct Plan {
     pub(crate) requests: Vec<Request>,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) spin: bool,
-    /// How long a closed loop rests after each look.
-    pub(crate) rest: Duration,
     /// Pipelining depth of the closed loop; `None` is the open loop.
     pub(crate) closed: Option<usize>,
     /// Due times of a Poisson process; empty for equal intervals.
@@ -52,7 +49,6 @@ impl Plan {
             requests: Vec::new(),
             dump: None,
             spin: false,
-            rest: Duration::ZERO,
             closed: None,
             schedule: Vec::new(),
         };
@@ -73,7 +69,6 @@ impl Plan {
                 "--connections" => plan.connections = parse(&option, &value)?,
                 "--length" => length = Some(parse(&option, &value)?),
                 "--closed" => plan.closed = Some(parse(&option, &value)?),
-                "--rest" => plan.rest = Duration::from_micros(parse(&option, &value)?),
                 "--poisson" => seed = Some(parse(&option, &value)?),
                 "--requests" => plan.requests = requests::from_file(&PathBuf::from(value))?,
                 "--dump" => plan.dump = Some(PathBuf::from(value)),
