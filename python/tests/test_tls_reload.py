@@ -107,14 +107,15 @@ def test_what_is_not_valid_replaces_nothing(load: str, serve: Serve, tmp_path: P
         server.wait_for("error TLS: the files have changed and are not valid, the ones before are used on: " + why)
     assert fetch(server.port, authority.client()).serial == serial
     # The right key comes later.
-    pair.key.write_bytes(other.key.read_bytes())
+    pair.replace(other)
     assert key != other.key.read_bytes()
     if load == "hangup":
         server.process.send_signal(signal.SIGHUP)
     elif load == "ctl":
         assert ctl(server, "tls", "reload").returncode == 0
     until("the new one is used", lambda: fetch(server.port, authority.client()).serial == other.serial)
-    assert server.said.count("not valid") == (0 if load == "ctl" else 1)
+    # A watch may have looked between the two files: each is a change, and is said once.
+    assert server.said.count("not valid") in {"hangup": (1,), "ctl": (0,), "watch": (1, 2)}[load]
 
 
 def test_options_about_tls_are_applied_by_sighup(serve: Serve, tmp_path: Path, authority: Authority) -> None:
