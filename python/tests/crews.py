@@ -223,6 +223,7 @@ class Crew(Server):
         if leader == self.process.pid:
             assert self.process.wait(PATIENCE) == 0, self.said
         until("no process is left", lambda: not self.processes())
+        self.read_all()
 
 
 Start = Callable[..., Crew]

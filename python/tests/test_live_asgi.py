@@ -85,10 +85,12 @@ def app(environ, start_response):
 """
 
 
+OPTIONS = ("--listen", "127.0.0.1:0,read-ahead=off", "--max-body", "30m")
+
+
 @pytest.fixture
 def live(serve_asgi: Serve) -> Server:
-    options = ["--listen", "127.0.0.1:0,read-ahead=off", "--body-timeout", "0.3", "--max-body", "30m"]
-    return serve_asgi(*options, source=APP)
+    return serve_asgi(*OPTIONS, source=APP)
 
 
 def connect(server: Server) -> socket.socket:
@@ -224,11 +226,12 @@ def test_a_peer_that_leaves_inside_its_body_is_a_disconnect(live: Server) -> Non
     until("the application is told", lambda: b"echo: disconnect" in live.fetch("/seen").body)
 
 
-def test_a_body_that_does_not_come_is_a_408(live: Server) -> None:
-    with connect(live) as stream:
+def test_a_body_that_does_not_come_is_a_408(serve_asgi: Serve) -> None:
+    server = serve_asgi(*OPTIONS, "--body-timeout", "0.3", source=APP)
+    with connect(server) as stream:
         stream.sendall(head("/digest", "Content-Length: 9") + b"one")
         assert by_h2.refused(stream)[0] == 408
-    assert b"digest: disconnect after 3" in live.fetch("/seen").body
+    assert b"digest: disconnect after 3" in server.fetch("/seen").body
 
 
 def test_a_body_that_is_malformed_or_too_long_is_refused(live: Server) -> None:

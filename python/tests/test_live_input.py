@@ -75,10 +75,12 @@ def waits(stream, start_response):
 """
 
 
+OPTIONS = ("--listen", "127.0.0.1:0,read-ahead=off", "--listen", "127.0.0.1:0", "--max-body", "20m", "--max-threads", "2")
+
+
 @pytest.fixture
 def live(serve: Serve) -> Server:
-    options = ["--listen", "127.0.0.1:0,read-ahead=off", "--listen", "127.0.0.1:0"]
-    return serve(*options, "--body-timeout", "0.3", "--max-body", "20m", "--max-threads", "2", source=APP)
+    return serve(*OPTIONS, source=APP)
 
 
 def connect(server: Server, listener: int = 0) -> socket.socket:
@@ -155,8 +157,8 @@ def test_what_the_application_leaves_is_dropped_or_ends_the_connection(live: Ser
         ("Transfer-Encoding: chunked", b"5\r\nabcdefgh", b"OSError: chunk data does not end in CRLF"),
     ],
 )
-def test_a_body_that_does_not_come_is_an_os_error(live: Server, fields: str, sent: bytes, told: bytes) -> None:
-    with connect(live) as peer:
+def test_a_body_that_does_not_come_is_an_os_error(serve: Serve, fields: str, sent: bytes, told: bytes) -> None:
+    with connect(serve(*OPTIONS, "--body-timeout", "0.3", source=APP)) as peer:
         peer.sendall(post("/attempt", fields) + sent)
         body, last = answer(peer)
         assert body.startswith(told), body
