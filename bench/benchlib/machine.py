@@ -19,10 +19,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+#: As long as nothing is held to a core.
+USABLE = tuple(sorted(os.sched_getaffinity(0)))
+
+
 def cores() -> tuple[int, int]:
     """The server's core and the load's core: the first two this process may use (the same one if it has one)."""
-    usable = sorted(os.sched_getaffinity(0))
-    return usable[0], usable[1] if len(usable) > 1 else usable[0]
+    return USABLE[0], USABLE[1] if len(USABLE) > 1 else USABLE[0]
 
 
 def pinned(*allowed: int) -> list[str]:
