@@ -62,6 +62,10 @@ pub(crate) struct Framed {
     leaving: bool,
     /// It was told that no further request is wanted.
     draining: bool,
+    /// How many streams the peer has reset since reading began.
+    resets: u32,
+    /// Until when nothing more is read, in monotonic nanoseconds; 0 while it is.
+    pause: u64,
     /// Responses that have had to wait for the window of their stream, and of the connection, and are not counted yet.
     waits: [u64; 2],
 }
@@ -86,13 +90,15 @@ impl Framed {
             partial: 0,
             leaving: false,
             draining: false,
+            resets: 0,
+            pause: 0,
             waits: [0; 2],
         })
     }
 
-    /// Whether no exchange is under way, and nothing has come of a frame or a head that is not complete.
+    /// Whether no exchange is under way, and nothing has come that is to be read still.
     pub(super) fn is_between(&self) -> bool {
-        self.streams.is_empty() && self.partial == 0
+        self.streams.is_empty() && self.partial == 0 && self.pause == 0
     }
 
     /// Adds to the figures what has been counted.
@@ -150,14 +156,11 @@ impl Framed {
         queues.filter(|queue| queue.has_more()).map(|queue| queue.own_send_timeout(site)).max().unwrap_or(0)
     }
 
-    /// When a limit lets more of a response leave.
+    /// When a limit lets more of a response leave, or reading goes on.
     pub(super) fn resumes_at(&self) -> u64 {
+        let pause = if self.pause > 0 { self.pause } else { u64::MAX };
         let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
-        queues
-            .filter_map(|queue| queue.shaper.as_ref())
-            .map(|shaper| shaper.resume())
-            .min()
-            .unwrap_or(u64::MAX)
+        queues.filter_map(|queue| queue.shaper.as_ref()).map(|shaper| shaper.resume()).fold(pause, u64::min)
     }
 }
 

@@ -20,6 +20,11 @@ use crate::group::slots::Token;
 /// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
 const LEAVING: u64 = 2_000_000_000;
 
+/// So many streams a peer may reset in a turn, and how long nothing more is read of one that does, in nanoseconds: each has cost a
+/// request, and a flood of them would hold up other connections. A page that is left, or a map that is moved, resets fewer.
+const RESETS_A_TURN: u32 = 32;
+const RESETS_PAUSE: u64 = 5_000_000;
+
 impl Connection {
     /// Goes over to a protocol with frames; what has come of it is in the input.
     pub(in crate::connection) fn speak_framed(&mut self, codec: Box<dyn Codec>) {
@@ -57,12 +62,14 @@ impl Connection {
         let mut rest = MAX_RECEIVES_A_TURN;
         self.go_on_with_waiting(context);
         self.go_on_with_accepted(context);
+        self.end_pause(context.now);
         if !self.input.is_empty()
+            && !self.is_paused()
             && let Err(fault) = self.take_kept_frames(context, &[])
         {
             return self.end_faulty(context, fault);
         }
-        while self.unread && rest > 0 && !self.is_clogged() {
+        while self.reads_more() && rest > 0 {
             rest -= 1;
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
@@ -104,7 +111,25 @@ impl Connection {
             return Turn::Close;
         }
         self.settle_framed(context.group, context.token, context.now);
-        if self.unread && !self.is_clogged() { Turn::Later } else { Turn::Wait }
+        if self.reads_more() { Turn::Later } else { Turn::Wait }
+    }
+
+    fn reads_more(&self) -> bool {
+        self.unread && !self.is_clogged() && !self.is_paused()
+    }
+
+    /// Whether nothing is read for a moment of a peer that resets too many streams.
+    fn is_paused(&self) -> bool {
+        matches!(&self.protocol, Protocol::Framed(framed) if framed.pause > 0)
+    }
+
+    /// A turn begins.
+    fn end_pause(&mut self, now: u64) {
+        if let Some(framed) = self.protocol.framed()
+            && framed.pause <= now
+        {
+            (framed.resets, framed.pause) = (0, 0);
+        }
     }
 
     /// Whether so much waits for the peer that nothing more is read of it: answers to what it asks without reading.
@@ -332,7 +357,15 @@ impl Connection {
                 Event::End { stream } => self.take_end(context, stream),
                 Event::Reset { stream } => {
                     framed.unwanted.end(stream);
+                    framed.resets += 1;
+                    let is_flood = framed.resets >= RESETS_A_TURN;
+                    if is_flood {
+                        framed.pause = context.now + RESETS_PAUSE;
+                    }
                     self.cancel(context.group, stream, End::PeerGone);
+                    if is_flood {
+                        break;
+                    }
                 }
                 Event::Credit { stream, bytes } => {
                     if matches!(framed.take_credit(stream, bytes, context.now)?, Granted::TooMuch) {

@@ -476,6 +476,31 @@ fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
 }
 
 #[test]
+fn of_a_peer_that_resets_many_streams_the_rest_is_read_later() {
+    let mut client = open(|_| {});
+    for stream in (1..=2 * 64).step_by(2) {
+        let block = client.block("GET", "/a", &[]);
+        client.send(HEADERS, END_HEADERS | END_STREAM, stream, &block);
+        client.send(RESET, 0, stream, &8_u32.to_be_bytes());
+    }
+    client.driven.ahead = 2_000_000_000;
+    let mut jobs = client.asks(PING, 0, 0, b"opaque!!");
+    assert_eq!(jobs.len(), 32);
+    // However late this is, the pause is not over.
+    client.driven.ahead = 1_000_000_000;
+    assert!(client.driven.turn(Signals::READ).is_empty());
+    client.driven.ahead = 2_005_000_000;
+    jobs.extend(client.driven.turn(Signals::TIMER));
+    assert_eq!(jobs.len(), 64);
+    assert!(client.frames().is_empty());
+    client.driven.ahead += 5_000_000;
+    assert!(client.driven.turn(Signals::TIMER).is_empty());
+    let kinds: Vec<_> = client.frames().iter().map(|frame| (frame.kind, frame.flags)).collect();
+    assert_eq!(kinds, [(PING, ACK)]);
+    client.driven.run_here(jobs);
+}
+
+#[test]
 fn more_requests_than_there_may_be_are_refused_and_those_that_were_reset_count() {
     let mut client = open(|settings| {
         settings.http2 = Some(crate::site::Http2Settings { streams: 2, ..Default::default() });
