@@ -11,7 +11,9 @@ use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
 use super::sockets;
 use super::table::Given;
-use maitred_server::{Application, Host, Overflow, PathPattern, PoolLimits, PoolRule, Routes};
+use maitred_server::{
+    Application, END_REASONS, Host, Overflow, PathPattern, PoolLimits, PoolRule, Routes, START_REASONS,
+};
 
 type Answer = Result<Value, Refusal>;
 
@@ -70,6 +72,10 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(status.into())
 }
 
+fn by_reason<const N: usize>(reasons: [&str; N], counts: [u64; N]) -> Value {
+    reasons.into_iter().zip(counts).map(|(reason, count)| (reason.to_owned(), Value::from(count))).collect()
+}
+
 pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let pools = asking.server.pool_figures().into_iter().zip(asking.server.pool_limits());
@@ -82,6 +88,8 @@ pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
             "idle": figures.parked,
             "lost": figures.lost,
             "made": figures.made,
+            "starts": by_reason(START_REASONS, figures.starts),
+            "ends": by_reason(END_REASONS, figures.ends),
             "queued": figures.queued,
             "waited": figures.waited,
             "refused": figures.refused,

@@ -17,6 +17,25 @@ const SHOWN_SECONDS = 60;
 const STATE_COLOURS = { idle: "--idle", busy: "--span-run", gate: "--span-gate", stuck: "--stuck" };
 const STATE_NAMES = { idle: "idle", busy: "busy", gate: "waits for the interpreter", stuck: "stuck" };
 
+/** Why threads are made, and end. @type {Record<string, string>} */
+const START_REASONS = {
+    least: "are the least",
+    waiting: "for requests that waited",
+    reading: "because nobody read",
+    lost: "in place of one that is stuck",
+    spent: "in place of one that had run its number of requests",
+};
+/** @type {Record<string, string>} */
+const END_REASONS = { idle: "idle", limit: "above the most", spent: "had run their number of requests", stop: "the server stops" };
+
+/** A count with its parts that are not zero. @param {Record<string, number> | undefined} counts @param {Record<string, string>} names */
+function reasons(counts, names) {
+    const parts = Object.entries(counts ?? {}).filter(([, number]) => number > 0);
+    const all = parts.reduce((sum, [, number]) => sum + number, 0);
+    const words = parts.map(([reason, number]) => `${count(number)} ${names[reason] ?? reason}`);
+    return words.length > 0 ? `${count(all)}: ${words.join(", ")}` : count(all);
+}
+
 /** @param {Row} thread */
 function keyOf(thread) {
     return `${thread.worker ?? ""}/${thread.tid}`;
@@ -204,7 +223,8 @@ class PoolCard {
             ["queue for low priority", `above ${percent(pool.queue_high / 100)}`],
             ["request timeout", pool.request_timeout_seconds ? duration(pool.request_timeout_seconds) : "none"],
             ["lost threads at most", count(pool.max_lost_threads)],
-            ["threads made", count(pool.made)],
+            ["threads made", reasons(pool.starts, START_REASONS)],
+            ["threads ended", reasons(pool.ends, END_REASONS)],
             ["a thread ends after", `${duration(pool.thread_idle_seconds)} idle or ${plural(pool.thread_requests, "request")}`],
             ["waited beside idle threads", `${plural(pool.idle_while_waiting?.requests ?? 0, "request")}, longest ${duration(pool.idle_while_waiting?.longest_seconds)}`],
         ]);

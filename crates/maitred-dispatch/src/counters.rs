@@ -13,6 +13,10 @@ pub const IDLE_REQUESTS_TOTAL: &str = "maitred_pool_idle_while_waiting_requests_
 pub const IDLE_SECONDS_TOTAL: &str = "maitred_pool_idle_while_waiting_seconds_total";
 /// Threads ever asked for.
 pub const MADE_TOTAL: &str = "maitred_pool_threads_made_total";
+/// The same with the label `reason`, of which there is one for each [`Start`].
+pub const STARTS_TOTAL: &str = "maitred_pool_thread_starts_total";
+/// Threads that have ended, with the label `reason`, of which there is one for each [`End`].
+pub const ENDS_TOTAL: &str = "maitred_pool_thread_ends_total";
 /// Requests run by a thread of another poll group.
 pub const MIGRATIONS_TOTAL: &str = "maitred_migrations_total";
 
@@ -29,11 +33,86 @@ pub(crate) fn of_queue(arena: &Arena, pool: &str) -> QueueCounters {
     LockedCounters::in_arena(arena, names.map(|name| series(name, &[("pool", pool)])))
 }
 
-/// Written under the lock of the counts of threads.
-pub(crate) type ThreadCounter = LockedCounters<1>;
-pub(crate) const MADE: usize = 0;
+/// Why a thread was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// There were fewer than the least.
+    Least,
+    /// Requests waited.
+    Waiting,
+    /// Nobody was left who reads.
+    Reading,
+    /// The request of another one has timed out, and that one has not returned.
+    Lost,
+    /// Another one has ended after as many requests as it may run.
+    Spent,
+}
 
-/// That of the threads of this pool.
-pub(crate) fn of_threads(arena: &Arena, pool: &str) -> ThreadCounter {
-    LockedCounters::in_arena(arena, [series(MADE_TOTAL, &[("pool", pool)])])
+/// The label of each [`Start`], in their order.
+pub const START_REASONS: [&str; 5] = ["least", "waiting", "reading", "lost", "spent"];
+
+/// Why a thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It had nothing to do for as long as it may.
+    Idle,
+    /// There were more than the most, which was lowered, or one that was lost has returned.
+    Limit,
+    /// It has run as many requests as it may.
+    Spent,
+    /// The server stops.
+    Stop,
+}
+
+/// The label of each [`End`], in their order.
+pub const END_REASONS: [&str; 4] = ["idle", "limit", "spent", "stop"];
+
+/// Written under the lock of the counts of threads.
+pub(crate) struct ThreadCounters(LockedCounters<{ 1 + START_REASONS.len() + END_REASONS.len() }>);
+
+impl ThreadCounters {
+    const MADE: usize = 0;
+    const STARTS: usize = 1;
+    const ENDS: usize = Self::STARTS + START_REASONS.len();
+
+    pub(crate) fn new() -> Self {
+        Self(LockedCounters::new())
+    }
+
+    /// Those of the threads of this pool.
+    pub(crate) fn in_arena(arena: &Arena, pool: &str) -> Self {
+        let names = std::array::from_fn(|which| match which.checked_sub(Self::STARTS) {
+            None => series(MADE_TOTAL, &[("pool", pool)]),
+            Some(start) => match start.checked_sub(START_REASONS.len()) {
+                None => series(STARTS_TOTAL, &[("pool", pool), ("reason", START_REASONS[start])]),
+                Some(end) => series(ENDS_TOTAL, &[("pool", pool), ("reason", END_REASONS[end])]),
+            },
+        });
+        Self(LockedCounters::in_arena(arena, names))
+    }
+
+    /// One more is made. The number of those that have been.
+    pub(crate) fn made(&self) -> u64 {
+        self.0.add(Self::MADE, 1);
+        self.total()
+    }
+
+    /// Those that have been made.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.total(Self::MADE)
+    }
+
+    pub(crate) fn starts(&self, reason: Start, count: usize) {
+        self.0.add(Self::STARTS + reason as usize, count as u64);
+    }
+
+    pub(crate) fn ends(&self, reason: End) {
+        self.0.add(Self::ENDS + reason as usize, 1);
+    }
+
+    /// The counts of all starts and ends, in the order of their labels.
+    pub(crate) fn by_reason(&self) -> ([u64; START_REASONS.len()], [u64; END_REASONS.len()]) {
+        let of = |which| self.0.total(which);
+        (std::array::from_fn(|at| of(Self::STARTS + at)), std::array::from_fn(|at| of(Self::ENDS + at)))
+    }
 }

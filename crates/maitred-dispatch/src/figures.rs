@@ -6,6 +6,7 @@ use std::time::Duration;
 use maitred_io::sync::atomic::Ordering;
 use maitred_stats::LockSnapshot;
 
+use super::counters::{END_REASONS, START_REASONS};
 use super::pool::{Call, Pool};
 use super::work_conservation::Idleness;
 use super::{Scheduler, Serve};
@@ -26,6 +27,10 @@ pub struct PoolFigures {
     pub parked: usize,
     /// Threads ever asked for.
     pub made: usize,
+    /// Threads asked for, by [reason](START_REASONS).
+    pub starts: [u64; START_REASONS.len()],
+    /// Threads that have ended, by [reason](END_REASONS).
+    pub ends: [u64; END_REASONS.len()],
     /// Requests that wait now.
     pub queued: usize,
     /// Requests that have waited since the start.
@@ -44,6 +49,8 @@ impl PoolFigures {
         self.max += other.max;
         self.parked += other.parked;
         self.made += other.made;
+        self.starts.iter_mut().zip(other.starts).for_each(|(own, more)| *own += more);
+        self.ends.iter_mut().zip(other.ends).for_each(|(own, more)| *own += more);
         self.queued += other.queued;
         self.waited += other.waited;
         self.refused += other.refused;

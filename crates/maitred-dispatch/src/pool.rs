@@ -17,7 +17,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 use maitred_stats::Arena;
 
-use crate::counters::{self, MADE, QueueCounters, REFUSED, ThreadCounter, WAITED};
+use crate::counters::{self, End, QueueCounters, REFUSED, Start, ThreadCounters, WAITED};
 use crate::fair::{Costs, FairQueue, Waiting};
 use crate::figures::PoolFigures;
 use crate::gate::Gate;
@@ -88,8 +88,8 @@ struct Counts {
     /// Threads asked for that have not begun.
     starting: usize,
     stopping: bool,
-    /// Threads ever asked for, for their names.
-    made: ThreadCounter,
+    /// Threads ever asked for, for their names, and why they were and have ended.
+    counted: ThreadCounters,
     /// Threads whose request has timed out and that have not returned.
     lost: usize,
     limits: PoolLimits,
@@ -116,7 +116,7 @@ impl<J> Pool<J> {
             threads: 0,
             starting: 0,
             stopping: false,
-            made: ThreadCounter::new(),
+            counted: ThreadCounters::new(),
             lost: 0,
             limits,
             rule: Rule::of(&limits),
@@ -187,7 +187,7 @@ impl<J> Pool<J> {
 
     /// Counts one more thread if there may be one.
     pub(super) fn call_for_one_more(&self) -> bool {
-        self.counts.lock().grow(1)
+        self.counts.lock().grow(1, Start::Waiting)
     }
 
     /// Queues a request, and calls a thread that looks there.
@@ -262,7 +262,7 @@ impl<J> Pool<J> {
 
     /// Calls a thread that can poll: the thread that did is stuck in application code.
     pub(crate) fn call_poller(&self) -> Call {
-        self.call(|counts, _| counts.grow(1))
+        self.call(|counts, _| counts.grow(1, Start::Reading))
     }
 
     /// Calls an idle thread, or has one made if `grow` counts one more, which is told how many requests wait.
@@ -333,14 +333,13 @@ impl<J> Pool<J> {
     pub(crate) fn claim_initial(&self) -> bool {
         let mut counts = self.counts.lock();
         let wanted = counts.threads < counts.rule.floor();
-        counts.count_new(wanted)
+        counts.count_new(wanted, Start::Least)
     }
 
     /// A number for the next thread's name.
     pub(crate) fn number(&self) -> usize {
         let counts = self.counts.lock();
-        counts.made.add(MADE, 1);
-        counts.made.total(MADE) as usize
+        counts.counted.made() as usize
     }
 
     /// A thread has begun.
@@ -364,9 +363,9 @@ impl<J> Pool<J> {
         counts.threads -= 1;
     }
 
-    /// A thread has ended for a reason other than idleness.
+    /// A thread has ended because the server stops.
     pub(crate) fn ended(&self) {
-        self.counts.lock().threads -= 1;
+        self.counts.lock().end(End::Stop);
     }
 
     /// Sleeps until called, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
@@ -408,8 +407,8 @@ impl<J> Pool<J> {
             }
             match counts.idle_ends.end(now) {
                 Err(wait) if counts.threads <= counts.rule.max => limit = Duration::from_nanos(wait),
-                _ => {
-                    counts.threads -= 1;
+                ends => {
+                    counts.end(if ends.is_ok() { End::Idle } else { End::Limit });
                     return Parked::Superfluous;
                 }
             }
@@ -422,7 +421,7 @@ impl<J> Pool<J> {
         let mut counts = self.counts.lock();
         let ends = counts.threads > counts.rule.max;
         if ends {
-            counts.threads -= 1;
+            counts.end(End::Limit);
             self.publish(&counts);
         }
         ends
@@ -443,11 +442,12 @@ impl<J> Pool<J> {
         let Counts { rule, budget_ends, .. } = &mut *counts;
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
-            counts.threads -= 1;
+            let is_surplus = load.threads > counts.rule.max;
+            counts.end(if is_surplus { End::Limit } else { End::Spent });
             self.budget_ends.store(clock::monotonic() + BUDGET_ENDS_APART, Ordering::Relaxed);
             let surplus = counts.threads > counts.rule.max;
             self.is_surplus.store(surplus, Ordering::SeqCst);
-            counts.count_new(replace);
+            counts.count_new(replace, Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
             self.call_idle();
@@ -467,9 +467,10 @@ impl<J> Pool<J> {
         let missing = counts.rule.floor().saturating_sub(counts.threads);
         counts.threads += missing;
         counts.starting += missing;
+        counts.counted.starts(Start::Least, missing);
         // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
-        let slow = self.has_slow() && counts.grow(1);
+        let slow = self.has_slow() && counts.grow(1, Start::Waiting);
         drop(counts);
         self.changes.fetch_add(1, Ordering::SeqCst);
         // They sleep anew, with the new idle time, or end.
@@ -492,7 +493,7 @@ impl<J> Pool<J> {
         if self.queued() == 0 && self.slow_waiting() == 0 {
             return Call::Nothing;
         }
-        self.call_poller()
+        self.call(|counts, _| counts.grow(1, Start::Lost))
     }
 
     /// A lost thread has returned.
@@ -575,13 +576,16 @@ impl<J> Pool<J> {
             (counted.total(WAITED), counted.total(REFUSED), self.audit.snapshot(counted))
         };
         let counts = self.counts.lock();
+        let (starts, ends) = counts.counted.by_reason();
         PoolFigures {
             name: self.name.clone(),
             threads: counts.threads,
             lost: counts.lost,
             max: counts.rule.max,
             parked: self.parked(),
-            made: counts.made.total(MADE) as usize,
+            made: counts.counted.total() as usize,
+            starts,
+            ends,
             queued: self.queued() + self.slow_waiting(),
             waited,
             refused,
@@ -592,7 +596,7 @@ impl<J> Pool<J> {
     /// Counts in this memory from now on, what was counted before left out.
     pub(super) fn count_in(&self, arena: &Arena) {
         self.lock().counted = counters::of_queue(arena, &self.name);
-        self.counts.lock().made = counters::of_threads(arena, &self.name);
+        self.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
     }
 
     pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
@@ -613,21 +617,28 @@ impl Counts {
     /// Counts one more thread if there may be one because requests wait (D3).
     fn grow_for_queue(&mut self, queued: usize) -> bool {
         let grows = !self.stopping && self.rule.may_create(self.load(queued));
-        self.count_new(grows)
+        self.count_new(grows, Start::Waiting)
     }
 
     /// Counts one more thread if there may be one and fewer than `wanted` are on their way.
-    fn grow(&mut self, wanted: usize) -> bool {
+    fn grow(&mut self, wanted: usize, reason: Start) -> bool {
         let grows = self.threads < self.rule.max && self.starting < wanted && !self.stopping;
-        self.count_new(grows)
+        self.count_new(grows, reason)
     }
 
-    fn count_new(&mut self, grows: bool) -> bool {
+    fn count_new(&mut self, grows: bool, reason: Start) -> bool {
         if grows {
             self.threads += 1;
             self.starting += 1;
+            self.counted.starts(reason, 1);
         }
         grows
+    }
+
+    /// A thread is not counted any more.
+    fn end(&mut self, reason: End) {
+        self.threads -= 1;
+        self.counted.ends(reason);
     }
 }
 

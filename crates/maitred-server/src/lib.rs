@@ -53,6 +53,7 @@ pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use listener::BoundListeners;
 pub use maitred_compress::CompressionSettings;
+pub use maitred_dispatch::{END_REASONS, START_REASONS};
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use maitred_dispatch::{
-    IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL, PoolFigures, WAITED_TOTAL,
+    END_REASONS, ENDS_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL,
+    PoolFigures, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
 };
 use maitred_io::listener::Backlog;
 use maitred_io::process;
@@ -96,6 +97,13 @@ impl Group {
             let of_pool = |(pool, labels)| Metric { name, help, labels, value: value(pool) };
             metrics.extend(pools.iter().zip(names.iter().map(<[_; 1]>::as_slice)).map(of_pool));
         }
+        let reasons = reason_labels(&pools);
+        metrics.extend(reasons.iter().map(|&(name, help, ref labels, count)| Metric {
+            name,
+            help,
+            labels,
+            value: Value::Counter(count),
+        }));
         let spooled = names.iter().zip(self.site.figures.spooled());
         metrics.extend(spooled.map(|(labels, count)| Metric {
             name: SPOOLED_TOTAL,
@@ -253,6 +261,28 @@ const OF_POOLS: &[Figure] = &[
         Value::gauge(pool.idleness.longest_ns / 1000)
     }),
 ];
+
+/// A counter with its labels: name, sentence, labels, value.
+type Labelled<'a> = (&'static str, &'static str, [(&'static str, &'a str); 2], u64);
+
+/// Why the threads of pools were asked for, and have ended.
+fn reason_labels(pools: &[PoolFigures]) -> Vec<Labelled<'_>> {
+    let starts = pools.iter().flat_map(|pool| {
+        let counts = START_REASONS.into_iter().zip(pool.starts);
+        let help = "Threads asked for, by reason.";
+        counts.map(move |(reason, count)| (STARTS_TOTAL, help, labels_of(pool, reason), count))
+    });
+    let ends = pools.iter().flat_map(|pool| {
+        let counts = END_REASONS.into_iter().zip(pool.ends);
+        let help = "Threads that have ended, by reason.";
+        counts.map(move |(reason, count)| (ENDS_TOTAL, help, labels_of(pool, reason), count))
+    });
+    starts.chain(ends).collect()
+}
+
+fn labels_of<'a>(pool: &'a PoolFigures, reason: &'a str) -> [(&'static str, &'a str); 2] {
+    [("pool", &pool.name), ("reason", reason)]
+}
 
 /// A figure of a listener's queue, likewise.
 type QueueFigure = (&'static str, &'static str, fn(&Backlog) -> u32);

@@ -17,6 +17,22 @@ fn set(running: &Running, name: &str, limits: PoolLimits) {
     assert!(running.server.set_limits(name, &limits));
 }
 
+/// How many threads of a pool were asked for, or have ended, for this reason.
+fn starts(running: &Running, pool: &str, reason: &str) -> u64 {
+    by_reason(running, "starts", pool, reason)
+}
+
+fn ends(running: &Running, pool: &str, reason: &str) -> u64 {
+    by_reason(running, "ends", pool, reason)
+}
+
+fn by_reason(running: &Running, what: &str, pool: &str, reason: &str) -> u64 {
+    let start = format!("maitred_pool_thread_{what}_total{{pool=\"{pool}\",reason=\"{reason}\"}} ");
+    let metrics = running.server.metrics();
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
+}
+
 #[test]
 fn threads_follow_a_maximum_that_is_raised_and_lowered() {
     for strategy in MANY {
@@ -43,6 +59,7 @@ fn threads_follow_a_maximum_that_is_raised_and_lowered() {
                 running.wait_for_figure(name, "threads", left as u64);
             }
             assert_eq!(running.figure(name, "queued"), 2);
+            assert_eq!(ends(running, name, "limit"), 3);
             door.let_one_through();
             door.wait_for(6);
             door.open();
@@ -59,10 +76,12 @@ fn a_minimum_that_is_raised_makes_threads_at_once() {
             let (running, _opened) = &serve(|settings| settings.pool.strategy = strategy);
             set(running, name, PoolLimits { min_threads: 4, ..PoolLimits::default() });
             assert_eq!(running.figure(name, "threads"), 4, "{strategy:?} {name}");
+            assert_eq!(starts(running, name, "least"), 4);
             // They are kept.
             let limits = PoolLimits { thread_idle: Duration::from_millis(1), ..PoolLimits::default() };
             set(running, name, PoolLimits { min_threads: 3, ..limits });
             wait_until("the one above the minimum ends", || running.figure(name, "threads") == 3);
+            assert_eq!((ends(running, name, "idle"), ends(running, name, "limit")), (1, 0));
             assert!(exchange(running.address, &get_last("/")).starts_with("HTTP/1.1 200 "));
         }
     }
@@ -142,6 +161,7 @@ fn threads_that_have_served_their_number_of_requests_are_replaced_and_no_request
                 }
             }
             wait_until("two threads are there", || running.figure(name, "threads") == 2);
+            assert!(ends(running, name, "spent") >= 2 && starts(running, name, "spent") >= 2);
             for stream in &mut clients {
                 stream.write_all(&get_last("/last")).unwrap();
                 assert!(read_all(stream).contains("/last on "));
@@ -240,6 +260,7 @@ fn between_the_marks_one_thread_is_made_at_a_time_and_above_the_high_one_more() 
     door.open();
     all_answered(&mut clients, "/report");
     assert_eq!(running.figure("reports", "threads_made_total"), 6);
+    assert_eq!(starts(running, "reports", "waiting"), 6);
 }
 
 #[test]
