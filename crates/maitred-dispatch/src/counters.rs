@@ -13,9 +13,9 @@ pub const IDLE_REQUESTS_TOTAL: &str = "maitred_pool_idle_while_waiting_requests_
 pub const IDLE_SECONDS_TOTAL: &str = "maitred_pool_idle_while_waiting_seconds_total";
 /// Threads ever asked for.
 pub const MADE_TOTAL: &str = "maitred_pool_threads_made_total";
-/// The same with the label `reason`, of which there is one for each [`Start`].
+/// Threads ever asked for, with the label `reason`: one of [`START_REASONS`].
 pub const STARTS_TOTAL: &str = "maitred_pool_thread_starts_total";
-/// Threads that have ended, with the label `reason`, of which there is one for each [`End`].
+/// Threads that have ended, with the label `reason`: one of [`END_REASONS`].
 pub const ENDS_TOTAL: &str = "maitred_pool_thread_ends_total";
 /// Requests run by a thread of another poll group.
 pub const MIGRATIONS_TOTAL: &str = "maitred_migrations_total";
@@ -48,7 +48,8 @@ pub(crate) enum Start {
     Spent,
 }
 
-/// The label of each [`Start`], in their order.
+/// Why a thread was asked for: there were fewer than the least; requests waited; nobody was left who reads; the request of another one
+/// has timed out and it has not returned; another one has ended after as many requests as it may run.
 pub const START_REASONS: [&str; 5] = ["least", "waiting", "reading", "lost", "spent"];
 
 /// Why a thread has ended.
@@ -64,7 +65,8 @@ pub(crate) enum End {
     Stop,
 }
 
-/// The label of each [`End`], in their order.
+/// Why a thread has ended: it was idle for as long as it may be; there were more than the most; it has run as many requests as it may;
+/// the server stops.
 pub const END_REASONS: [&str; 4] = ["idle", "limit", "spent", "stop"];
 
 /// Written under the lock of the counts of threads.
