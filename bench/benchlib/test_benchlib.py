@@ -296,6 +296,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Cores(unittest.TestCase):
+    def test_they_are_the_same_for_who_is_held_to_one(self) -> None:
+        cores = machine.cores()
+        with machine.on_core(cores[1]):
+            self.assertEqual(machine.cores(), cores)
+
+
 class Costs(unittest.TestCase):
     COLUMNS = costs.Columns("CPU ms", 1e6, 1, "MiB/s", 0.5)
 

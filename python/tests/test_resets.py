@@ -13,7 +13,7 @@ import pytest
 from conftest import PATIENCE, Serve, Server
 from test_slow_readers import open_in, until
 
-RESETS, AT_ONCE = 1000, 8
+RESETS, AT_ONCE, THREADS = 1000, 8, 4
 MIB = 1 << 20
 #: More than the server keeps in memory of a response, and than the kernel takes at once.
 LENGTH = 2 * MIB
@@ -22,6 +22,8 @@ GROWTH = RESETS // 100 * LENGTH
 #: An allocator keeps free pieces between those in use, and more of them when more was in use at once. What it keeps stops
 #: to grow; responses that stay grow with each thousand.
 THOUSANDS = 5
+#: What it may keep in all: eight responses and as many copies, for each of four threads.
+MOST = THREADS * 2 * AT_ONCE * LENGTH
 
 COMMON = f"""
 import os
@@ -75,7 +77,6 @@ async def app(scope, receive, send):
         await send({"type": "http.response.body", "body": b"page" if path == "/page" else BLOCK * COUNT})
 """
 
-THREADS = 4
 #: A reset at the end, whatever was read.
 RESET = struct.pack("ii", 1, 0)
 
@@ -121,6 +122,7 @@ def check(start: Callable[..., Server], folder: Path, path: str, source: str) ->
             break
     else:
         pytest.fail(f"memory grows with each thousand: {[use // MIB for use in used]} MiB")
+    assert used[-1] <= used[0] + MOST, [each // MIB for each in used]
     assert list(spool.iterdir()) == []
     assert server.fetch("/page").body == b"page"
     assert "panic" not in server.said and "Traceback" not in server.said

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-import by_h2
 import pytest
 from crews import APP as ENDING
 from crews import EVENTS, Crew, Start, crew, until
@@ -101,9 +100,8 @@ def test_kills_lose_what_the_killed_had_begun(
         f"{len(seen.failed)} failed, {len(not_begun)} of these not begun, {len(unread)} not read"
     )
     assert not of_others, of_others
-    # A connection is the worker's from accept(2) on, which may be before its request comes: over HTTP/2, where a client begins with
-    # something else, each client's may be.
-    assert len(unread) <= len(killed) * (8 if by_h2.WANTED else 1), unread
+    # A connection is the worker's from accept(2) on, which may be before its request comes.
+    assert len(unread) <= len(killed), unread
     assert len(seen.failed) <= 8 * len(killed), "a client has one request at a time"
     until("two serve again", lambda: len(server.workers()) == 2)
     server.ends()
