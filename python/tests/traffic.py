@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import random
 import socket
 import threading
@@ -49,28 +51,34 @@ class Traffic:
     asked_again: int = 0
     #: By name, with how.
     failed: dict[str, str] = field(default_factory=dict)
+    #: The ports from which they were asked; 0 is one for which there was no connection.
+    ports: dict[str, int] = field(default_factory=dict)
     done: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self, name: str, failure: str | None, again: bool = False) -> None:
+    def note(self, name: str, failure: str | None, port: int = 0, again: bool = False) -> None:
         with self._lock:
             self.asked_again += again
             if failure is None:
                 self.answered += 1
             else:
-                self.failed[name] = failure
+                self.failed[name], self.ports[name] = failure, port
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
 
     def on_new(self, client: int) -> None:
         for count in itertools.count():
             if self.done.is_set():
                 return
-            name = f"n{client}-{count}"
+            name, port = f"n{client}-{count}", 0
             try:
-                with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as peer:
+                with self.connect() as peer:
+                    port = peer.getsockname()[1]
                     exchange(peer, name)
                 self.note(name, None)
             except (OSError, Unanswered, Idle) as error:
-                self.note(name, f"on a new connection: {error!r}")
+                self.note(name, f"on a new connection: {error!r}", port)
 
     def on_kept(self, client: int) -> None:
         chance = random.Random(client)
@@ -78,20 +86,23 @@ class Traffic:
         for count in itertools.count():
             if self.done.is_set():
                 break
-            name, again = f"k{client}-{count}", False
+            name, port, again = f"k{client}-{count}", 0, False
             try:
                 if peer is not None:
                     try:
+                        port = peer.getsockname()[1]
                         peer = exchange(peer, name)
                         self.note(name, None)
                         self.done.wait(chance.uniform(0, PAUSE))
                         continue
                     except Idle:
-                        again = True
-                peer = exchange(socket.create_connection(("127.0.0.1", self.port), PATIENCE), name)
-                self.note(name, None, again)
+                        again, port = True, 0
+                peer = self.connect()
+                port = peer.getsockname()[1]
+                peer = exchange(peer, name)
+                self.note(name, None, again=again)
             except (OSError, Unanswered, Idle) as error:
-                self.note(name, f"on a kept connection{', asked again' if again else ''}: {error!r}", again)
+                self.note(name, f"on a kept connection{', asked again' if again else ''}: {error!r}", port, again)
                 peer = None
             self.done.wait(chance.uniform(0, PAUSE))
         if peer is not None:
@@ -156,3 +167,15 @@ def begun(folder: Path) -> dict[str, list[int]]:
         if what == "begin":
             found.setdefault(name, []).append(int(pid))
     return found
+
+
+def connections(pid: int, port: int) -> set[int]:
+    """The clients' ports of the connections to this port that a process has accepted and not closed."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    # Each is an address and a port in hexadecimal digits; the ninth column behind the number is the socket's (proc_pid_net(5)).
+    remote = {row[9]: int(row[2].partition(":")[2], 16) for row in rows if int(row[1].partition(":")[2], 16) == port}
+    found = set()
+    for place in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(remote.get(os.readlink(place).removeprefix("socket:[").removesuffix("]"), 0))
+    return found - {0}
