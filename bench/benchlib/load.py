@@ -50,6 +50,8 @@ class Closed:
     max: float = 0.0
     #: Of the failed ones, those that were answered with another status or length.
     wrong: int = 0
+    #: What the load itself took; 0 where it is not known.
+    cpu_ns: int = 0
 
     @property
     def rate(self) -> float:
@@ -99,13 +101,14 @@ def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: 
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(seconds + warm_up + SPARE_S, process.kill)
     limit.start()
-    said = {}
+    said, spent = {}, {}
     try:
         assert process.stdout is not None and process.stderr is not None
         for line in process.stdout:
             name, _, value = line.strip().partition(" ")
             said[name] = value
             if name in marks:
+                spent[name] = machine.cpu_ns(process.pid)
                 marks[name]()
         if process.wait():
             raise RuntimeError(f"openloop failed: {process.stderr.read().strip() or 'took too long'}")
@@ -115,7 +118,7 @@ def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: 
         process.wait()
     return Closed(int(said["answered"]), float(said["seconds"]), int(said["wrong"]) + int(said["broken"]), 0,
                   float(said["p50_us"]), float(said["p99_us"]), float(said["p99.9_us"]), float(said["max_us"]),
-                  int(said["wrong"]))
+                  int(said["wrong"]), spent.get("measured", 0) - spent.get("measuring", 0))
 
 
 def _generator(port: int, what: Sequence[str], connections: int, seconds: float, warm_up: float,

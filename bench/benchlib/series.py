@@ -21,6 +21,8 @@ class Series:
 
     #: CPU-seconds per 100,000 requests.
     cpu: list[float] = field(default_factory=list)
+    #: The same of the load, in a closed loop.
+    load: list[float] = field(default_factory=list)
     #: Right answers per second; of a schedule, its rate.
     rate: list[float] = field(default_factory=list)
     #: Percentiles of each round, by their shares.
@@ -147,6 +149,7 @@ def in_closed_loop(options: rounds.Options, server: servers.Server, requests: Pa
     if closed.failed or not closed.requests:
         raise load.WrongAnswer(f"{server.name}: {closed.failed} failed requests, {closed.requests} right ones")
     _note(series, watch, closed.requests)
+    series.load.append(closed.cpu_ns / closed.requests / 1e4)
     series.rate.append(closed.rate)
     for share, value in ((0.5, closed.p50), (0.99, closed.p99), (0.999, closed.p999)):
         series.percentiles[share].append(value / 1e3)

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from benchlib import (chart, compare, costs, crowd, figures, fronts, load, machine, metrics, pages, peers, postgres, python_servers,
                       report, rounds, series, servers, stored, traffic, uploads)
-from suite import front, gate, insight
+from suite import front, gate, insight, workers
 from suite import pages as pages_suite
 
 
@@ -150,6 +150,14 @@ class Stored(unittest.TestCase):
         text = "# T\n\n## Plain\n\n- Gate, x: 78 %: **not met**\n- y: **met**\n\n## Gates\n\n- Goal, z: 2 against 1: **not met**\n"
         self.assertEqual(stored.missed_in(text), ["Plain: Gate, x: 78 %", "Goal, z: 2 against 1"])
         self.assertTrue(rounds.verdict("x", 2, 1).endswith(stored.NOT_MET_MARK))
+
+
+class Workers(unittest.TestCase):
+    def test_the_load_has_its_part_of_both_cores(self) -> None:
+        two = series.Series(load=[1.0], cpu=[12.0], rate=[1.5e4])
+        one = series.Series(load=[0.5], cpu=[10.0], rate=[1e4])
+        # 100 us of the server and 10 of the load for each request, on two cores: 18,182 a second.
+        self.assertAlmostEqual(workers.most_gain(two, one)[0], 2e6 / 110 / 1e4)
 
 
 class Suites(unittest.TestCase):

@@ -108,8 +108,16 @@ def _write_page(report: Report, page: Page, table: dict[str, Series]) -> None:
     for name, series in table.items():
         against = rounds.ratio_text(figures.ratios(series.rate, table[peer].rate)) if peer and name != peer else "–"
         rows.append([name, f"{series.median('rate'):,.0f}", against, f"{series.at(0.5):.2f}", f"{series.at(0.99):.2f}",
-                     f"{series.median('cpu'):.2f}"])
-    report.table(["server", "requests/s", "to the best peer", "p50 ms", "p99 ms", "CPU-s per 100,000"], rows)
+                     f"{series.median('cpu'):.2f}", f"{series.median('load'):.2f}"])
+    report.table(["server", "requests/s", "to the best peer", "p50 ms", "p99 ms", "CPU-s per 100,000", "the load's"], rows)
+    if OURS in table and ALONE in table:
+        report.text(f"The load has its part of both cores. If {WORKERS} workers took no more than one process for a request, they would "
+                    f"answer {figures.spread(most_gain(table[OURS], table[ALONE])).median:.3f} times as many.", "")
+
+
+def most_gain(two: Series, one: Series) -> list[float]:
+    """What both cores allow, round by round: all of their time for one process's cost of a request, and the load's."""
+    return [WORKERS * 1e5 / (cpu + load) / rate for load, cpu, rate in zip(two.load, one.cpu, one.rate, strict=True)]
 
 
 def _bars(table: dict[str, Series]) -> list[chart.Bar]:
