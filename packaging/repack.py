@@ -28,7 +28,9 @@ ZIP_MODE = 0o100644 << 16
 def objcopy(*arguments: str, folder: Path) -> None:
     """That of the Rust toolchain: it knows all processors, and its version is fixed with the compiler's."""
     program = Path(output("rustc", "--print", "target-libdir")).parent / "bin" / "rust-objcopy"
-    subprocess.run([program, *arguments], cwd=folder, check=True)
+    # It looks for LLVM beside itself; some toolchains have that library in their first folder only.
+    libraries = [str(Path(output("rustc", "--print", "sysroot")) / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    subprocess.run([program, *arguments], cwd=folder, check=True, env=os.environ | {"LD_LIBRARY_PATH": ":".join(libraries)})
 
 
 def split_debug(program: Path) -> Path:
