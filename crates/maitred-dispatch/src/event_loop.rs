@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
-use crate::{Age, Serve, set_defers};
+use crate::{Age, OF_TURNS, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -144,7 +144,7 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            scheduler.send_unsent_in_time(&server, now, &mut self.age);
+            scheduler.send_unsent_in_time(&server, now, &mut self.age, OF_TURNS);
         }
         self.crowded = true;
         self.send_unsent();

@@ -697,11 +697,19 @@ impl<J> From<Option<J>> for Jobs<J> {
 // every thread, and somebody is always there to send it: the end of a turn of an event loop, or its driver; the
 // runner of the interpreter gate before it waits for anything, or its watcher.
 
-/// Complete responses that wait.
-const MAX_UNSENT: usize = 16;
+/// How many of them wait, and how long the first one does if handlers come back at all, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Together {
+    most: usize,
+    oldest: u64,
+}
 
-/// How long the first of them may wait, in nanoseconds, if handlers come back at all.
-const MAX_AGE: u64 = 250_000;
+/// Of threads: who runs handlers does not know what others will read.
+const OF_THREADS: Together = Together { most: 16, oldest: 250_000 };
+
+/// In a turn of an event loop, which has read what there is. To wake a peer that sleeps on another processor takes 30 µs and more in a
+/// virtual machine: so that is one or two per cent of a crowded loop's time.
+const OF_TURNS: Together = Together { most: 64, oldest: 2_000_000 };
 
 maitred_io::sync::thread_local! {
     /// What this thread's handlers answer completely may wait.
@@ -734,7 +742,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Sends what waits.
     fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64) {
-        let mut some = [(0, Signals::RESUME); MAX_UNSENT];
+        let mut some = [(0, Signals::RESUME); OF_THREADS.most];
         loop {
             let count = self.unsent.pop_some(&mut some);
             if count == 0 {
@@ -758,14 +766,20 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Sends what waits if it is much or old.
-    fn send_unsent_in_time<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64, age: &mut Age) {
+    fn send_unsent_in_time<S: Serve<Job = J>>(
+        &self,
+        server: &Arc<S>,
+        now: u64,
+        age: &mut Age,
+        limit: Together,
+    ) {
         let waiting = self.unsent.len();
         if waiting == 0 {
             age.0 = None;
             return;
         }
         let since = *age.0.get_or_insert(now);
-        if waiting >= MAX_UNSENT || now.saturating_sub(since) >= MAX_AGE {
+        if waiting >= limit.most || now.saturating_sub(since) >= limit.oldest {
             age.0 = None;
             self.send_unsent(server, now);
         }
