@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
-use crate::{Age, OF_TURNS, Serve, set_defers};
+use crate::{Age, OF_A_CROWD, OF_FEW, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -36,6 +36,9 @@ const MAX_JOBS: u32 = 64;
 
 /// The same of handlers that begin after the turn, while nothing is known of what they take.
 const FEW_JOBS: u32 = 8;
+
+/// So many requests that are there and wait for the loop are a crowd.
+const CROWD: usize = 4;
 
 /// The handlers of one turn take so long or little more, in nanoseconds: then the loop looks round, and so do we.
 const SPAN: u64 = 4_000_000;
@@ -144,7 +147,9 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            scheduler.send_unsent_in_time(&server, now, &mut self.age, OF_TURNS);
+            let limit =
+                if scheduler.ready.len() + scheduler.pool.queued() < CROWD { OF_FEW } else { OF_A_CROWD };
+            scheduler.send_unsent_in_time(&server, now, &mut self.age, limit);
         }
         self.crowded = true;
         self.send_unsent();

@@ -704,12 +704,11 @@ struct Together {
     oldest: u64,
 }
 
-/// Of threads: who runs handlers does not know what others will read.
-const OF_THREADS: Together = Together { most: 16, oldest: 250_000 };
+const OF_FEW: Together = Together { most: 16, oldest: 250_000 };
 
-/// In a turn of an event loop, which has read what there is. To wake a peer that sleeps on another processor takes 30 µs and more in a
-/// virtual machine: so that is one or two per cent of a crowded loop's time.
-const OF_TURNS: Together = Together { most: 64, oldest: 2_000_000 };
+/// In a turn of an event loop before which a crowd waits. To wake a peer that sleeps on another processor takes 30 µs and more in a
+/// virtual machine: so that is one or two per cent of the loop's time, and what an answer waits is little beside the wait of the others.
+const OF_A_CROWD: Together = Together { most: 64, oldest: 2_000_000 };
 
 maitred_io::sync::thread_local! {
     /// What this thread's handlers answer completely may wait.
@@ -742,7 +741,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Sends what waits.
     fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64) {
-        let mut some = [(0, Signals::RESUME); OF_THREADS.most];
+        let mut some = [(0, Signals::RESUME); OF_FEW.most];
         loop {
             let count = self.unsent.pop_some(&mut some);
             if count == 0 {

@@ -19,7 +19,7 @@ use crate::scaling::After;
 use crate::signals::Signals;
 use crate::slow::Pace;
 use crate::turn_clock::TurnContext;
-use crate::{Age, Here, OF_THREADS, QUICK, Scheduler, Serve, panic_text, set_defers};
+use crate::{Age, Here, OF_FEW, QUICK, Scheduler, Serve, panic_text, set_defers};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -188,7 +188,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         let ended = scheduler.run(job, now, &**self.server);
         set_defers(false);
         self.served += 1;
-        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, OF_THREADS);
+        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, OF_FEW);
         self.is_done();
     }
 
@@ -497,7 +497,7 @@ impl<S: Serve> Worker<'_, S> {
                 gate.get_on(run.now);
             }
         }
-        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, OF_THREADS);
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, OF_FEW);
         if self.is_done() {
             self.make_way(run.now);
             run.ended = true;
