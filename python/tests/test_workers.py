@@ -19,6 +19,18 @@ from crews import APP, EVENTS, Start, crew, until
 
 __all__ = ["crew"]
 
+#: Each request computes for two milliseconds.
+BUSY = """
+import time
+
+def app(environ, start_response):
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end:
+        pass
+    start_response("200 OK", [("Content-Length", "0")])
+    return []
+"""
+
 SITES = """
 [pool.slow]
 max-threads = 2
@@ -207,6 +219,29 @@ def test_what_waits_to_be_accepted_when_the_end_comes_is_served(crew: Start, tmp
     (tmp_path / "go").touch()
     assert [peer.getresponse().status for peer in peers] == [200] * len(peers)
     assert server.process.wait(PATIENCE) == 0, server.said
+
+
+def test_connections_that_come_to_busy_workers_are_served_with_those_that_are_there(crew: Start) -> None:
+    """Nobody is ever free: each client asks again as soon as it has its answer."""
+    server = crew(source=BUSY)
+    answers = [0] * 64
+
+    def ask(number: int) -> None:
+        peer = server.connect()
+        while not all(answers):
+            peer.request("GET", "/")
+            assert peer.getresponse().read() == b""
+            answers[number] += 1
+        peer.close()
+
+    clients = [threading.Thread(target=ask, args=(number,)) for number in range(len(answers))]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(PATIENCE)
+    print(sorted(answers))
+    assert all(answers)
+    assert max(answers) <= 45, "so many answers of another one before the first of the last connection"
 
 
 def test_a_second_signal_ends_at_once(crew: Start) -> None:

@@ -64,6 +64,11 @@ impl<J: Send> Scheduler<J> {
         self.pool.queued() > 0 || self.pool.slow_waiting() > 0
     }
 
+    /// How long the first of the requests that wait has done so, in nanoseconds; 0 where none does.
+    pub fn queue_age(&self, now: u64) -> u64 {
+        self.pool.lock().oldest().map_or(0, |since| now.saturating_sub(since))
+    }
+
     /// Says whether work was turned away, so that a thread with nothing else to do has the user look for it.
     pub fn set_deferred(&self, deferred: bool) {
         self.deferred.0.store(deferred, Ordering::SeqCst);

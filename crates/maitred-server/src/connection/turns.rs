@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use maitred_dispatch::Signals;
 use maitred_io::clock;
+use maitred_io::listener::Backlog;
 
 use super::Group;
 use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
@@ -27,7 +28,7 @@ use crate::group::turnstile::{Line, PAUSE, Side};
 /// it run; in nanoseconds. A process that is free takes it within microseconds.
 const PATIENCE: u64 = 10_000_000;
 
-/// The same where a request of this process waits for a thread already: it would wait behind that one, while another process may
+/// The same at most where requests of this process wait for a thread already: it would wait behind those, while another process may
 /// become free. In nanoseconds.
 const LONG_PATIENCE: u64 = 100_000_000;
 
@@ -43,7 +44,7 @@ pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
     let taken = match line.side {
         Side::Open if is_free(group) => take(group, only, &mut line, now),
         Side::Open => {
-            close(group, &mut line, now + patience(group));
+            close(group, &mut line, now + patience(group, now));
             // A thread may have become free before it could see that.
             let taken = is_free(group) && take(group, None, &mut line, now);
             if !taken && matches!(line.side, Side::Closed { .. }) {
@@ -68,8 +69,15 @@ fn is_free(group: &Arc<Group>) -> bool {
         || group.groups.others(group.number).any(|other| other.scheduler.is_free_apart())
 }
 
-fn patience(group: &Group) -> u64 {
-    if group.scheduler.has_queue() { LONG_PATIENCE } else { PATIENCE }
+/// How long the next connection waits while nobody is free. Where requests wait here, those in the kernel's queue are taken one by one
+/// within the time that the first of these has waited: so clients that come wait about as long as those that are there.
+fn patience(group: &Group, now: u64) -> u64 {
+    if !group.scheduler.has_queue() {
+        return PATIENCE;
+    }
+    let waiting =
+        backlogs(group).map(|backlog| backlog.map_or(1, |backlog| u64::from(backlog.waiting))).sum::<u64>();
+    (group.scheduler.queue_age(now) / waiting.max(1)).clamp(PATIENCE, LONG_PATIENCE)
 }
 
 /// Takes one connection, of the first listener that has one.
@@ -102,7 +110,7 @@ fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> boo
 /// Goes to the end of the line, if it is in it, or leaves it for a moment.
 fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Line, now: u64) {
     if let Side::Closed { due } = &mut line.side {
-        *due = now + patience(group);
+        *due = now + patience(group, now);
         // It has waited, so that its request is there: this thread reads it next.
         if let Some(token) = token {
             group.scheduler.ready_next(token.to_u64(), Signals::READ);
@@ -124,10 +132,12 @@ fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Lin
 
 /// Whether a connection waits at a shared listener; also where the kernel does not tell.
 fn somebody_waits(group: &Group) -> bool {
-    group.shared_listeners().any(|slot| {
-        let backlog = group.listeners()[slot as usize].backlog();
-        backlog.is_none_or(|backlog| backlog.waiting > 0)
-    })
+    backlogs(group).any(|backlog| backlog.is_none_or(|backlog| backlog.waiting > 0))
+}
+
+/// What waits at each shared listener; none where the kernel does not tell.
+fn backlogs(group: &Group) -> impl Iterator<Item = Option<Backlog>> {
+    group.shared_listeners().map(|slot| group.listeners()[slot as usize].backlog())
 }
 
 /// Watches no more.
