@@ -129,10 +129,13 @@ def wrapped(peer: socket.socket, port: int) -> socket.socket:
 
 def _create_connection(address: tuple[str, int], *arguments: Any, **named: Any) -> socket.socket:
     peer = _connect(address, *arguments, **named)
+    own = peer.getsockname()
     try:
         return wrapped(peer, address[1]) if address[0] in ("127.0.0.1", "localhost") else peer
-    except BaseException:
+    except BaseException as error:
         peer.close()
+        # For who asks later from where the handshake was begun.
+        error.connected_from = own  # type: ignore[attr-defined]
         raise
 
 

@@ -78,7 +78,7 @@ class Traffic:
                     exchange(peer, name)
                 self.note(name, None)
             except (OSError, Unanswered, Idle) as error:
-                self.note(name, f"on a new connection: {error!r}", port)
+                self.note(name, f"on a new connection: {error!r}", port or handshakes_port(error))
 
     def on_kept(self, client: int) -> None:
         chance = random.Random(client)
@@ -102,11 +102,16 @@ class Traffic:
                 peer = exchange(peer, name)
                 self.note(name, None, again=again)
             except (OSError, Unanswered, Idle) as error:
-                self.note(name, f"on a kept connection{', asked again' if again else ''}: {error!r}", port, again)
+                self.note(name, f"on a kept connection{', asked again' if again else ''}: {error!r}", port or handshakes_port(error), again)
                 peer = None
             self.done.wait(chance.uniform(0, PAUSE))
         if peer is not None:
             peer.close()
+
+
+def handshakes_port(error: Exception) -> int:
+    """From which port a handshake of TLS was begun that has failed so; 0 if it was none."""
+    return int(getattr(error, "connected_from", (None, 0))[1])
 
 
 class Idle(Exception):
