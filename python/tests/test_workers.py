@@ -234,7 +234,7 @@ def test_connections_that_come_to_busy_workers_are_served_with_those_that_are_th
             answers[number] += 1
         peer.close()
 
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(len(answers))]
+    clients = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(len(answers))]
     for client in clients:
         client.start()
     for client in clients:
