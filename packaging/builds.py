@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -81,13 +82,35 @@ def tools() -> Path:
     return VENV / "bin"
 
 
-def environment(target: str) -> dict[str, str]:
-    """For compilers: no path of this machine in the output, and no time but that of the commit."""
+def compiler() -> str:
+    """The version of the Rust compiler, such as 1.95.0."""
+    return output("rustc", "--version").split()[1]
+
+
+def profile(compiler: str) -> Path:
+    """What scripts/profile has measured, for this compiler: another one calls the functions by other names."""
+    return ROOT / "packaging" / "profiles" / f"x86_64-rust-{compiler}.profdata"
+
+
+def flags(target: str) -> list[str]:
+    """What is known of how often code runs. Says so if nothing is."""
+    if target != TARGETS["x86_64"]:
+        say(f"{target}: there is no profile for this processor; the engine takes some percent more processor time")
+        return []
+    known = profile(compiler())
+    if not known.exists():
+        say(f"there is no {known.relative_to(ROOT)}: the engine takes some percent more processor time; scripts/profile makes it")
+        return []
+    return [f"-Cprofile-use={known}"]
+
+
+def environment(target: str, rustc: Sequence[str] = ()) -> dict[str, str]:
+    """For compilers, with these flags for rustc: no path of this machine in the output, and no time but that of the commit."""
     cargo_home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
     folders = {ROOT: "/maitred", cargo_home: "/cargo", TARGET_FOLDER: "/target"}
     # The last one that fits is taken: the longest.
     order = sorted(folders.items(), key=lambda folder: len(str(folder[0])))
-    rust = " ".join(f"--remap-path-prefix={path}={name}" for path, name in order)
+    rust = " ".join([*(f"--remap-path-prefix={path}={name}" for path, name in order), *rustc])
     c = " ".join(f"-ffile-prefix-map={path}={name}" for path, name in order)
     # Flags of whoever calls this would be in the output.
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_PROFILE_", "RUSTFLAGS", "CARGO_ENCODED"))}
@@ -135,22 +158,28 @@ def wheels(out: Path, wanted: list[str], machine: str = "x86_64") -> list[Path]:
     """A wheel for each Python. Those for another machine need no interpreter of it: `wanted` names versions."""
     import repack  # It uses this module.
 
-    bin = tools()
     target = TARGETS[machine]
-    native = machine == os.uname().machine
-    pythons = list(interpreters(wanted).values()) if native else [f"python{short}" for short in wanted or ["3.11"]]
-    raw = BUILD / "wheels"
-    shutil.rmtree(raw, ignore_errors=True)
-    run(
-        bin / "maturin", "build", "--release", "--locked", "--zig", "--target", target, "--compatibility", COMPATIBILITY,
-        "--out", raw, *jobs(), *(word for python in pythons for word in ("--interpreter", python)), environment=environment(target),
-    )  # fmt: skip
+    zig = ["--zig", "--compatibility", COMPATIBILITY]
+    raw = compiled(BUILD / "wheels", wanted, machine, zig, environment(target, flags(target)))
     out.mkdir(parents=True, exist_ok=True)
     made = []
-    for path in sorted(raw.glob("*.whl")):
+    for path in raw:
         repack.wheel(path, BUILD / "debug" / machine)
         made.append(path.replace(out / path.name))
     return made
+
+
+def compiled(out: Path, wanted: list[str], machine: str, words: list[str], environment: dict[str, str]) -> list[Path]:
+    """The same as maturin makes them with these words, in a folder that is emptied."""
+    bin = tools()
+    native = machine == os.uname().machine
+    pythons = list(interpreters(wanted).values()) if native else [f"python{short}" for short in wanted or ["3.11"]]
+    shutil.rmtree(out, ignore_errors=True)
+    run(
+        bin / "maturin", "build", "--release", "--locked", "--target", TARGETS[machine], *words, "--out", out, *jobs(),
+        *(word for python in pythons for word in ("--interpreter", python)), environment=environment,
+    )  # fmt: skip
+    return sorted(out.glob("*.whl"))
 
 
 def sdist(out: Path) -> Path:
@@ -167,7 +196,7 @@ def binary(machine: str = "x86_64") -> Path:
     folder = BUILD / "binary-target"
     run(
         bin / "cargo-zigbuild", "zigbuild", "--release", "--locked", "--package", "maitred-cli", "--target", f"{target}.{GLIBC}",
-        *jobs(), environment=environment(target) | {"CARGO_TARGET_DIR": str(folder)},
+        *jobs(), environment=environment(target, flags(target)) | {"CARGO_TARGET_DIR": str(folder)},
     )  # fmt: skip
     return folder / target / "release" / "maitred"
 

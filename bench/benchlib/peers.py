@@ -21,13 +21,11 @@ from .rounds import Missing, Options
 #: The interpreter whose figures are published.
 VERSION = "3.13"
 #: What pip installs, each by itself: one that cannot be installed is left out, and with it its contender.
-PACKAGES = (*(line for line in (machine.REPOSITORY / "python/requirements-bench.txt").read_text().splitlines()
-              if line and not line.startswith("#")), "maturin>=1.9,<2")
+PACKAGES = tuple(line for line in (machine.REPOSITORY / "python/requirements-bench.txt").read_text().splitlines()
+                 if line and not line.startswith("#"))
 INSTALL_LIMIT_S = 300
 BUILD_LIMIT_S = 1200
 _BUILD = machine.REPOSITORY / ".build"
-#: A target folder of its own: another interpreter would rebuild half of the one of `make build`, and that one this.
-_TARGET = machine.REPOSITORY / "target/bench/engine"
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,10 @@ def _install_ours(folder: Path) -> None:
 
 
 def _wheel(folder: Path) -> Path:
-    """Built of this tree; an unchanged one takes two seconds."""
+    """Built of this tree as a release builds it; an unchanged one takes a few seconds."""
     wheels = folder / "wheels"
-    say("maturin build --release")
-    _run([folder / "bin/maturin", "build", "--quiet", "--release", "--locked", "--interpreter", folder / "bin/python",
-          "--out", wheels], BUILD_LIMIT_S, {"CARGO_TARGET_DIR": str(_TARGET), "SOURCE_DATE_EPOCH": "1600000000"})
+    say("scripts/wheel")
+    _run([machine.REPOSITORY / "scripts/wheel", "--no-sdist", "--out", wheels, _said(folder / "bin/python", _TAG)], BUILD_LIMIT_S)
     return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
@@ -151,6 +148,5 @@ def _said(python: Path, code: str, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _run(command: list[str | Path], limit: float, more: dict[str, str] | None = None) -> None:
-    subprocess.run([str(word) for word in command], cwd=machine.REPOSITORY, env=os.environ | (more or {}), timeout=limit,
-                   check=True)
+def _run(command: list[str | Path], limit: float) -> None:
+    subprocess.run([str(word) for word in command], cwd=machine.REPOSITORY, timeout=limit, check=True)

@@ -15,6 +15,7 @@ from conftest import MAITRED, PATIENCE, environment_for
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
 
+import builds  # noqa: E402
 import containerfile  # noqa: E402
 import repack  # noqa: E402
 
@@ -80,3 +81,24 @@ def test_archives_are_the_same_whenever_they_are_made(tmp_path: Path, monkeypatc
         assert str(ROOT) not in archive.read("maitred-1.dist-info/sboms/a.cyclonedx.json").decode()
     with tarfile.open(tmp_path / "0.tar.gz") as archive:
         assert [(entry.name, entry.mtime, entry.uname) for entry in archive] == [("top/a", 1700000001, "root"), ("top/b", 1700000001, "root")]
+
+
+def test_a_release_is_compiled_with_the_profile_of_its_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(builds, "ROOT", tmp_path)
+    monkeypatch.setattr(builds, "compiler", lambda: "1.2.3")
+    profile = tmp_path / "packaging/profiles/x86_64-rust-1.2.3.profdata"
+    here, other = builds.TARGETS["x86_64"], builds.TARGETS["aarch64"]
+    assert builds.flags(here) == [], "there is none for this compiler"
+    assert f"there is no {profile.relative_to(tmp_path)}" in capsys.readouterr().out
+    profile.parent.mkdir(parents=True)
+    profile.touch()
+    assert builds.flags(here) == [f"-Cprofile-use={profile}"] and capsys.readouterr().out == ""
+    assert builds.flags(other) == [] and "no profile for this processor" in capsys.readouterr().out
+    monkeypatch.setattr(builds, "epoch", lambda: 0)
+    assert f"-Cprofile-use={profile}" in builds.environment(here, builds.flags(here))["RUSTFLAGS"].split()
+
+
+def test_the_profiles_are_files_of_the_compiler() -> None:
+    profiles = list((ROOT / "packaging/profiles").glob("*"))
+    # An indexed profile begins so; what counts instead of what was counted would be taken for nothing.
+    assert profiles and all(each.read_bytes()[:8] == b"\xfflprofi\x81" for each in profiles)
