@@ -95,11 +95,11 @@ def profile(compiler: str) -> Path:
 def flags(target: str) -> list[str]:
     """What is known of how often code runs. Says so if nothing is."""
     if target != TARGETS["x86_64"]:
-        say(f"{target}: there is no profile for this processor; the engine takes some percent more processor time")
+        say(f"{target}: there is no profile for this processor; the server takes a few percent more processor time")
         return []
     known = profile(compiler())
     if not known.exists():
-        say(f"there is no {known.relative_to(ROOT)}: the engine takes some percent more processor time; scripts/profile makes it")
+        say(f"there is no {known.relative_to(ROOT)}: the server takes a few percent more processor time; scripts/profile makes it")
         return []
     return [f"-Cprofile-use={known}"]
 
