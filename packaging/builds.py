@@ -87,17 +87,17 @@ def compiler() -> str:
     return output("rustc", "--version").split()[1]
 
 
-def profile(compiler: str) -> Path:
-    """What scripts/profile has measured, for this compiler: another one calls the functions by other names."""
-    return ROOT / "packaging" / "profiles" / f"x86_64-rust-{compiler}.profdata"
+def profile() -> Path:
+    """Where scripts/profile keeps the profile for this compiler: another one calls the functions by other names."""
+    return ROOT / "packaging" / "profiles" / f"x86_64-rust-{compiler()}.profdata"
 
 
 def flags(target: str) -> list[str]:
-    """What is known of how often code runs. Says so if nothing is."""
+    """The compiler's flags for the profile; none, and a line that says so, if no profile fits."""
     if target != TARGETS["x86_64"]:
         say(f"{target}: there is no profile for this processor; the server takes a few percent more processor time")
         return []
-    known = profile(compiler())
+    known = profile()
     if not known.exists():
         say(f"there is no {known.relative_to(ROOT)}: the server takes a few percent more processor time; scripts/profile makes it")
         return []
