@@ -38,8 +38,8 @@ pub use report::ErrorSink;
 pub use threads::PythonThreads;
 pub use wsgi::WsgiHandler;
 
-/// How long the end of the process waits for application threads after a regular end: all requests
-/// are answered, so only what an application does after its answer (`close()`) is left.
+/// How long the end of the process waits for application threads after a regular end and when it did not start: all
+/// requests are answered, so only what an application does after its answer (`close()`) is left.
 const JOIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// The same after an end "at once": whoever is still in the application then is known to be.
@@ -81,7 +81,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
     };
     let host = PythonHost::new(command)?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
-    let limit = if code == maitred_cli::EXIT_SUCCESS { JOIN_LIMIT } else { JOIN_LIMIT_AT_ONCE };
+    let limit = if code == maitred_cli::EXIT_FAILURE { JOIN_LIMIT_AT_ONCE } else { JOIN_LIMIT };
     let mut stuck = host.threads.join(py, limit);
     if !host.join_event_loop(py, limit) {
         stuck.push("maitred-loop".to_owned());
