@@ -81,7 +81,10 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
     };
     let host = PythonHost::new(command)?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
-    let limit = if code == maitred_cli::EXIT_FAILURE { JOIN_LIMIT_AT_ONCE } else { JOIN_LIMIT };
+    let limit = match code {
+        maitred_cli::EXIT_SUCCESS | maitred_cli::EXIT_USAGE => JOIN_LIMIT,
+        _ => JOIN_LIMIT_AT_ONCE,
+    };
     let mut stuck = host.threads.join(py, limit);
     if !host.join_event_loop(py, limit) {
         stuck.push("maitred-loop".to_owned());
