@@ -243,11 +243,12 @@ impl Gate {
         }
     }
 
-    /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, until `now`: whether it still
-    /// computes all the time is to be looked at if not, and now and then.
-    pub(super) fn note_use(&self, used: u64, time: u64, now: u64) {
+    /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, until `now`, and has gone to
+    /// sleep meanwhile or not: whether it still computes all the time is to be looked at if not, and now and then. One that
+    /// has not slept has lacked a processor.
+    pub(super) fn note_use(&self, used: u64, time: u64, slept: bool, now: u64) {
         let unseen = || self.interpreter.is_unseen_since(now.saturating_sub(meter::LOOK_AT_LEAST));
-        if used < time / 10 * 9 || unseen() {
+        if slept && used < time / 10 * 9 || unseen() {
             self.calm.store(false, Ordering::Relaxed);
         }
     }

@@ -749,10 +749,8 @@ impl<J: Send> Scheduler<J> {
                 break;
             }
             let mut leaving = Leaving { list: &self.unsent, rest: &some[..count] };
-            while let Some(((token, _), rest)) = leaving.rest.split_first() {
-                leaving.rest = rest;
-                server.send(*token, now);
-            }
+            server.send_all(leaving.rest, now);
+            leaving.rest = &[];
         }
     }
 

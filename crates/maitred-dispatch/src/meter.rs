@@ -42,6 +42,10 @@ const IDLE: f64 = 0.9;
 /// interpreter over to each other, 10 to 20 %.
 const ALONE: f64 = 0.8;
 
+/// So many looks in a row that find somebody who runs or wants a processor: it computes, although others take the processor
+/// from it, and it does not use all of the time.
+const STEADY: u32 = 4;
+
 /// A thread that uses less than that waits for something that takes longer than the window.
 const NOTHING: f64 = 0.05;
 
@@ -103,6 +107,8 @@ pub(super) struct Meter {
     trial: Option<Trial>,
     next_trial: u64,
     trial_gap: u64,
+    /// Looks that have not found the interpreter idle, in a row.
+    busy: u32,
     /// When the number of permits was lowered, and how long it is to stay before it is lowered again.
     lowered: u64,
     lower_gap: u64,
@@ -139,9 +145,9 @@ impl Meter {
         ((self.used + 1.0 - PAYS) as usize).max(1)
     }
 
-    /// Whether one thread computes all the time.
+    /// Whether one thread computes all the time, or as far as it has a processor.
     pub(super) fn is_calm(&self, limit: usize) -> bool {
-        limit == 1 && self.trial.is_none() && self.used >= IDLE
+        limit == 1 && self.trial.is_none() && (self.used >= IDLE || self.busy >= STEADY)
     }
 
     /// Looks at `now`, in monotonic nanoseconds; calls `note` with each thread that is in application code or has been.
@@ -200,6 +206,7 @@ impl Meter {
         let usual = if gated.limit == 1 { ALONE } else { IDLE };
         let idle = share < IDLE && (self.used < usual || share < NOTHING);
         if idle && wanting() == 0 {
+            self.busy = 0;
             self.abandon_trial();
             let was_too_few = now.saturating_sub(self.lowered) < SOON;
             self.lower_gap = if was_too_few { (self.lower_gap * 2).clamp(SOON, MAX_TRIAL_GAP) } else { 0 };
@@ -207,6 +214,7 @@ impl Meter {
             self.changed = now;
             return Finding::Idle { since: now - window };
         }
+        self.busy = self.busy.saturating_add(1);
         self.go_on_trying(now, used, window, gated).unwrap_or_else(|| self.judge(now, gated, wanting))
     }
 
@@ -309,6 +317,18 @@ mod tests {
             gate.pass(1, (gate.limit as f64 / 4.0).min(1.0), usize::from(gate.limit >= 4));
         }
         assert!((3..=4).contains(&gate.limit), "{}", gate.limit);
+    }
+
+    #[test]
+    fn one_that_lacks_a_processor_is_as_calm_as_one_that_has_it() {
+        let mut gate = Gate::new(1);
+        gate.pass(STEADY as usize - 1, 0.6, 1);
+        assert!(!gate.meter.is_calm(1), "it may be chance");
+        gate.pass(1, 0.6, 1);
+        assert!(gate.meter.is_calm(1));
+        assert!(!gate.meter.is_calm(2), "two compute");
+        gate.pass(1, 0.6, 0);
+        assert!(!gate.meter.is_calm(1), "it waits");
     }
 
     #[test]

@@ -6,12 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_io::activity::Activity;
 use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
+use maitred_io::usage::Usage;
 
 use crate::gate::{Arrival, Left, Seat, Watched};
+use crate::meter;
 use crate::parking::ParkSlot;
 use crate::pool::{Call, Parked};
 use crate::ready::Ready;
@@ -34,7 +37,7 @@ pub(super) struct Worker<'a, S: Serve> {
     /// At the interpreter gate, where there is one.
     pub(super) seat: Arc<Seat>,
     /// When this thread asked for its processor time last, and what it was, in nanoseconds.
-    pub(super) used: (u64, u64),
+    pub(super) used: (u64, Usage),
     pub(super) context: S::Context,
     /// For waits.
     pub(super) events: Events,
@@ -59,7 +62,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         server,
         spot: scheduler.pool.spot(),
         seat: scheduler.pool.gate.seat(),
-        used: (0, 0),
+        used: (0, Usage::default()),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(LOOK_BATCH),
@@ -336,6 +339,9 @@ pub(super) fn serve<S: Serve>(
 /// once, and send several responses together.
 const BUSY: u32 = 32;
 
+/// A request that is over after so many nanoseconds puts the watcher's look off.
+const SHORT: u64 = meter::CALM / 2;
+
 /// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
 /// of more is 2 to 3 %.
 pub(super) const LOOK_BATCH: usize = 16;
@@ -493,7 +499,7 @@ impl<S: Serve> Worker<'_, S> {
             if run.count.is_multiple_of(BUSY) {
                 self.note_use(run.now);
             }
-            if run.quick {
+            if run.now - entry < SHORT {
                 gate.get_on(run.now);
             }
         }
@@ -513,10 +519,12 @@ impl<S: Serve> Worker<'_, S> {
 
     /// Tells the gate how much of the time this thread computes.
     fn note_use(&mut self, now: u64) {
-        let processor = self.seat.activity.processor_ns().unwrap_or(0);
-        let (then, before) = std::mem::replace(&mut self.used, (now, processor));
-        let time = now.saturating_sub(then);
-        self.scheduler().pool.gate.note_use(processor.saturating_sub(before), time, now);
+        let usage = Activity::own_usage();
+        let (then, before) = std::mem::replace(&mut self.used, (now, usage));
+        let used = usage.processor_ns.saturating_sub(before.processor_ns);
+        // Once in some requests is no sleep: a database's answer is one for each.
+        let slept = usage.sleeps.saturating_sub(before.sleeps) >= u64::from(BUSY / 4);
+        self.scheduler().pool.gate.note_use(used, now.saturating_sub(then), slept, now);
     }
 
     /// Gives up the permit although requests may wait: the watcher, a polling thread or one that is unparked runs them.

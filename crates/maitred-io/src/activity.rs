@@ -6,6 +6,8 @@
 //! Under `--cfg shuttle` the answers are made up, in one of four ways for each run: a scheduler has to be right whatever it
 //! is told.
 
+use crate::usage::Usage;
+
 /// One thread of this process.
 #[derive(Debug)]
 pub struct Activity {
@@ -36,6 +38,11 @@ impl Activity {
         (!failed).then_some(nanos)
     }
 
+    /// What the calling thread has used so far.
+    pub fn own_usage() -> Usage {
+        Usage::now()
+    }
+
     /// Whether the thread runs or would if it had a processor. False where the system does not tell, and when it has ended.
     pub fn wants_processor(&self) -> bool {
         use std::io::Read;
@@ -64,6 +71,18 @@ impl Activity {
             simulated::Mode::Computes => Some(now),
             simulated::Mode::Chance => Some(if simulated::toss() { now } else { 0 }),
         }
+    }
+
+    /// What the calling thread has used, made up: it has slept each time, or never.
+    pub fn own_usage() -> Usage {
+        let now = crate::clock::monotonic();
+        let (processor_ns, sleeps) = match simulated::mode() {
+            simulated::Mode::Waits => (0, now),
+            simulated::Mode::Queues => (0, 0),
+            simulated::Mode::Computes => (now, 0),
+            simulated::Mode::Chance => (now, if simulated::toss() { now } else { 0 }),
+        };
+        Usage { processor_ns, sleeps }
     }
 
     /// A state, made up.

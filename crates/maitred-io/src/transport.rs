@@ -6,6 +6,7 @@
 //! Sections below: a plain socket; when the kernel had it.
 
 mod tls;
+pub mod together;
 mod unacknowledged;
 
 use std::fs::File;

@@ -10,6 +10,7 @@ mod resident;
 mod resources;
 pub(crate) mod slots;
 pub(crate) mod slowness;
+mod together;
 pub(crate) mod turnstile;
 
 use std::any::Any;
@@ -429,6 +430,13 @@ impl<R: Resident> Serve for Group<R> {
                 connection.send_last(self, token, now);
                 connection.account(self);
             }
+        }
+    }
+
+    fn send_all(self: &Arc<Self>, tokens: &[(u64, Signals)], now: u64) {
+        match tokens {
+            [(token, _)] => self.send(*token, now),
+            tokens => together::send(self, tokens, now),
         }
     }
 
