@@ -103,7 +103,7 @@ def test_answers_that_leave_together_are_each_one_s_own(serve_asgi: Serve, tmp_p
         for number in gone:
             crowd[number].close()
         (tmp_path / "door").write_bytes(b"")
-        # The last ones first: whoever reads late holds up nobody.
+        # The test reads the last answers first: a client that reads late holds up no other one.
         for peer, (number, size) in reversed(list(zip(crowd, asked, strict=True))):
             if number not in gone:
                 assert peer.getresponse().read() == bytes([number]) * size

@@ -4,8 +4,8 @@
 //! writes each one is interrupted so, and each time both programs find cold caches. The kernel's asynchronous input and output (io_submit(2)) does
 //! several writes before it returns. For sockets it is not asynchronous: all of them are done then.
 //!
-//! Promises: what has left is told of each, and what has not is left to the caller, who sends it as usual: also where the system has no such call, or
-//! allows none. SIGPIPE must be ignored by the process, as for [`Socket::send_all`](super::Socket::send_all).
+//! Promises: the caller learns how many bytes of each have left, and sends the rest as usual. Where the system has no such call, or forbids it, the rest
+//! is everything. The process must ignore SIGPIPE, as for [`Socket::send_all`](super::Socket::send_all).
 
 use std::cell::OnceCell;
 use std::io::IoSlice;
@@ -17,10 +17,10 @@ use super::{Socket, Transport};
 /// The most sends by one call.
 pub const MOST: usize = 16;
 
-/// The parts that one of them has at most: head and body, and what frames it.
+/// An offer has at most so many parts: a head, a body, and the framing around it.
 const PARTS: usize = 4;
 
-/// The bytes that one of them has at most, together. More takes long, and meanwhile the others wait.
+/// An offer has at most so many bytes: more takes long, and the other connections wait meanwhile.
 const MOST_BYTES: usize = 64 * 1024;
 
 /// What one connection is to send.
