@@ -28,6 +28,7 @@ pub(crate) fn hold(
             Some(Signal::Stop(signal)) => return say(&format!("{signal}: the delay ends")),
             Some(Signal::Reload) => answer(Asked::Reload),
             Some(Signal::Reopen) => answer(Asked::Reopen),
+            Some(Signal::ForSupervisor(signal)) => answer(Asked::ForSupervisor(signal)),
             None if left.is_zero() => return,
             None => {}
         }

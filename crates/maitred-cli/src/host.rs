@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_runtime::{Handler, ThreadHost};
+use maitred_server::terminal::Terminal;
 
 use crate::value::LogLevel;
 
@@ -164,7 +165,7 @@ pub enum Voice {
 
 /// The signals of the process that the command answers.
 pub trait Signals {
-    /// Waits for the next SIGTERM, SIGINT, SIGHUP or SIGUSR1: for ever without a `limit`, else at most for
+    /// Waits for the next of [`Signal::answered`]: for ever without a `limit`, else at most for
     /// `limit` (zero looks without waiting), then `None`. Called only on the thread that called
     /// [`main`](crate::main). A signal that came between two calls is reported by the next one.
     fn wait(&mut self, limit: Option<Duration>) -> Option<Signal>;
@@ -179,16 +180,69 @@ pub enum Signal {
     Reload,
     /// SIGUSR1: it opens the log files anew.
     Reopen,
+    /// It is for a supervisor, which this process is not: it says so, and goes on.
+    ForSupervisor(SupervisorSignal),
 }
 
 impl Signal {
+    /// Those that are to be reported. What the application handles itself is left to it, if it is for a supervisor.
+    pub fn answered() -> Vec<Self> {
+        use SupervisorSignal::{Fewer, More, Upgrade};
+        let mut signals = vec![
+            Self::Stop(StopSignal::Interrupt),
+            Self::Stop(StopSignal::Terminate),
+            Self::Reload,
+            Self::Reopen,
+            Self::ForSupervisor(Upgrade),
+        ];
+        // Where there is a terminal these two are its own: a program in the background that reads from it is stopped by one.
+        if !Terminal::at_start().is_there() {
+            signals.extend([Self::ForSupervisor(More), Self::ForSupervisor(Fewer)]);
+        }
+        signals
+    }
+
     /// The number of the signal (POSIX).
     pub fn number(self) -> u8 {
         match self {
             Self::Stop(stop) => stop.number(),
             Self::Reload => 1,
             Self::Reopen => u8::try_from(signal_hook::consts::SIGUSR1).unwrap_or(10),
+            Self::ForSupervisor(signal) => signal.number(),
         }
+    }
+}
+
+/// A signal that only a supervisor answers: without one it would end or stop the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SupervisorSignal {
+    /// SIGUSR2: a new program takes over.
+    Upgrade,
+    /// SIGTTIN: one worker more.
+    More,
+    /// SIGTTOU: one worker fewer.
+    Fewer,
+}
+
+impl SupervisorSignal {
+    /// The number of the signal (POSIX).
+    pub fn number(self) -> u8 {
+        let number = match self {
+            Self::Upgrade => signal_hook::consts::SIGUSR2,
+            Self::More => signal_hook::consts::SIGTTIN,
+            Self::Fewer => signal_hook::consts::SIGTTOU,
+        };
+        u8::try_from(number).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for SupervisorSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Upgrade => "SIGUSR2",
+            Self::More => "SIGTTIN",
+            Self::Fewer => "SIGTTOU",
+        })
     }
 }
 

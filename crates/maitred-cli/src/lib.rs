@@ -75,7 +75,7 @@ pub use config::{
 pub use error_page::ErrorPageFile;
 pub use host::{
     Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, LogName,
-    Signal, Signals, StopSignal, Voice,
+    Signal, Signals, StopSignal, SupervisorSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;

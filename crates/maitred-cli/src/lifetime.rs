@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use maitred_server::listening::Address;
 
 use crate::config::{Config, PoolConfig};
-use crate::host::{Application, Signal, Signals, StopSignal};
+use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
 use crate::validation::{Checked, CheckedListener, Target};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, http2, tls};
 
@@ -66,6 +66,8 @@ pub(crate) enum Asked {
     Reload,
     /// To open the log files anew.
     Reopen,
+    /// What only a supervisor does.
+    ForSupervisor(SupervisorSignal),
 }
 
 /// How long the parts of the end may take.
@@ -94,6 +96,7 @@ pub(crate) fn wait_for_end(
             Some(Signal::Stop(signal)) => break signal,
             Some(Signal::Reload) => answer(Asked::Reload),
             Some(Signal::Reopen) => answer(Asked::Reopen),
+            Some(Signal::ForSupervisor(signal)) => answer(Asked::ForSupervisor(signal)),
             None => {}
         }
     };

@@ -8,9 +8,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-
-use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals, StopSignal};
+use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals};
 
 fn main() -> ExitCode {
     ExitCode::from(maitred_cli::main(std::env::args_os().collect(), &NativeHost))
@@ -43,17 +41,14 @@ struct NativeSignals {
 
 impl NativeSignals {
     fn install() -> io::Result<Self> {
-        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1])?;
+        let answered = Signal::answered();
+        let mut signals =
+            signal_hook::iterator::Signals::new(answered.iter().map(|signal| i32::from(signal.number())))?;
         let (sender, incoming) = mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for signal in signals.forever() {
-                let signal = match signal {
-                    SIGHUP => Signal::Reload,
-                    SIGUSR1 => Signal::Reopen,
-                    SIGINT => Signal::Stop(StopSignal::Interrupt),
-                    _ => Signal::Stop(StopSignal::Terminate),
-                };
-                if sender.send(signal).is_err() {
+            for number in signals.forever() {
+                let signal = answered.iter().find(|signal| i32::from(signal.number()) == number);
+                if signal.is_some_and(|signal| sender.send(*signal).is_err()) {
                     return;
                 }
             }

@@ -76,6 +76,7 @@ fn run_here(
         Some(worker) => Service::of_worker(worker.at_once()),
         None => Service::begin(),
     };
+    service.starts(loaded.config.workers.start_timeout);
     let passing = match (worker, &mut predecessor) {
         (Some(worker), _) => worker.passing(),
         (None, Some(predecessor)) => predecessor.take_passed(),
@@ -345,6 +346,9 @@ fn serve_loaded(
         let watch = Watch::start(&reload, &server, log, tells);
         watch.inspect_err(|error| log.error(format_args!("the files of TLS are not watched: {error}"))).ok()
     });
+    if worker.is_none() && config.workers.count.is_none() {
+        log.info(format_args!("workers = auto: one processor, so this is one process without a supervisor"));
+    }
     service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
     if let Some(worker) = worker {
         worker.serves(&server, control.as_ref(), what, served);
@@ -358,6 +362,15 @@ fn serve_loaded(
             log.reopen();
             log.info(format_args!("SIGUSR1: the log files are opened anew"));
         }
+        Asked::ForSupervisor(signal) if worker.is_some() => {
+            let supervisor = std::os::unix::process::parent_id();
+            log.warn(format_args!(
+                "{signal}: nothing happens, this is a worker; send it to its supervisor, process {supervisor}"
+            ));
+        }
+        Asked::ForSupervisor(signal) => log.warn(format_args!(
+            "{signal}: nothing happens, this one process has no supervisor; start it with --workers 2 or more"
+        )),
     };
     let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
     // The supervisor has waited before it has a worker end.

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! begin        what the service manager has handed over is taken; the terminal is looked at
+//! starts       EXTEND_TIMEOUT_USEC, once
 //! claim        the PID file is made and locked
 //! serves       the PID file has the number; READY
-//! SIGHUP       RELOADING, and READY again; or the end, if the terminal has hung up
+//! SIGHUP       RELOADING, and READY again when the new configuration serves; or the end, if the terminal has hung up
 //! waiting      WATCHDOG, at half of its time
 //! stops        STOPPING; from then on EXTEND_TIMEOUT_USEC as long as it takes
 //! ```
@@ -38,6 +39,9 @@ const FIRST_PROCESS: u32 = 1;
 /// How much longer the end may take each time that this is said, and how often it is.
 const EXTENSION: Duration = Duration::from_secs(15);
 const EXTEND_EVERY: Duration = Duration::from_secs(5);
+
+/// How much more than `start-timeout` the start may take, with everything before and after the workers'.
+const START_GRACE: Duration = Duration::from_secs(10);
 
 /// See the module text.
 pub(crate) struct Service {
@@ -177,6 +181,13 @@ impl Service {
     pub(crate) fn write_pid_file(&self, log: &Log) {
         if let Some(Err(error)) = self.pid_file.as_ref().map(PidFile::write) {
             log.error(format_args!("--pid-file: the number of the process cannot be written: {error}"));
+        }
+    }
+
+    /// Says that it may take so long until it serves; zero leaves that to the service manager.
+    pub(crate) fn starts(&self, limit: Duration) {
+        if let Some(notifier) = self.notifier.as_ref().filter(|_| !limit.is_zero()) {
+            self.note(notifier.extend(limit + START_GRACE));
         }
     }
 

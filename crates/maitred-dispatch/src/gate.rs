@@ -53,8 +53,8 @@ pub(super) struct Gate {
     watched: AtomicBool,
     /// Between two looks of the watcher.
     pause: Pause,
-    /// One thread computes all the time: it puts the watcher's looks off.
-    calm: AtomicBool,
+    /// One thread computes all the time: until then it puts the watcher's looks off. 0 if none does. In monotonic nanoseconds.
+    calm_until: AtomicU64,
     /// How many requests had been taken from the queue when the watcher looked last, and since when that is so. Written by
     /// the watcher.
     taken: AtomicU64,
@@ -108,7 +108,7 @@ impl Gate {
             limit: AtomicUsize::new(1),
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
-            calm: AtomicBool::new(false),
+            calm_until: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             stands_since: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
@@ -238,18 +238,20 @@ impl Gate {
     /// A thread with a permit gets on at `now`. Where it is the only one and computes, the watcher need not look, but now and
     /// then.
     pub(super) fn get_on(&self, now: u64) {
-        if self.calm.load(Ordering::Relaxed) {
+        if self.is_calm(now) {
             self.pause.put_off(now, meter::CALM);
         }
     }
 
-    /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, until `now`, and has gone to
-    /// sleep meanwhile or not: whether it still computes all the time is to be looked at if not, and now and then. One that
-    /// has not slept has lacked a processor.
-    pub(super) fn note_use(&self, used: u64, time: u64, slept: bool, now: u64) {
-        let unseen = || self.interpreter.is_unseen_since(now.saturating_sub(meter::LOOK_AT_LEAST));
-        if slept && used < time / 10 * 9 || unseen() {
-            self.calm.store(false, Ordering::Relaxed);
+    fn is_calm(&self, now: u64) -> bool {
+        now < self.calm_until.load(Ordering::Relaxed)
+    }
+
+    /// A thread with a permit has used `used` nanoseconds of processor time in the last `time`, and has gone to sleep meanwhile
+    /// or not: whether it still computes all the time is to be looked at if not. One that has not slept has lacked a processor.
+    pub(super) fn note_use(&self, used: u64, time: u64, slept: bool) {
+        if slept && used < time / 10 * 9 {
+            self.calm_until.store(0, Ordering::Relaxed);
         }
     }
 
@@ -295,7 +297,9 @@ impl Gate {
         let processors = self.interpreter.processors;
         let gated = Gated { limit, processors, stands_since, waits_since: line.waits_since };
         let Found { finding, calm } = self.interpreter.look(now, gated, long);
-        self.calm.store(calm, Ordering::Relaxed);
+        // What is put off last before that is a look in time.
+        let calm_until = if calm { now + (meter::LOOK_AT_LEAST - meter::CALM) } else { 0 };
+        self.calm_until.store(calm_until, Ordering::Relaxed);
         let set = |limit: usize| self.limit.store(limit.clamp(1, max.max(1)), Ordering::SeqCst);
         match finding {
             Finding::Idle { since } => {
@@ -627,5 +631,34 @@ impl Seat {
         let of_stay = now.saturating_sub(self.last.before.load(Ordering::Relaxed));
         let still = time.saturating_sub(self.last.moved.load(Ordering::Relaxed));
         Window { used, inside: entered != 0, of_stay, still }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calm_gate_is_looked_at_in_time_and_one_that_nobody_has_looked_at_is_not_calm() {
+        let gate = Gate::new(&Arc::new(Interpreter::new(2))).unwrap();
+        let seat = gate.seat();
+        let mut now = clock::monotonic();
+        seat.enter(now);
+        let line = |since| Line { taken: 0, waits_since: since, watched_since: since };
+        let began = now;
+        let mut look = |nanos| {
+            now += nanos;
+            gate.look(now, meter::LOOK_AT_LEAST, 10, line(began));
+            now
+        };
+        // This thread runs, and has hardly any of the time that it is told.
+        let last = (0..5).map(|_| look(meter::USUAL)).last().unwrap();
+        assert!(gate.is_calm(last));
+        let put_off_to = |now| if gate.is_calm(now) { now + meter::CALM } else { 0 };
+        let latest = (0..100).map(|step| put_off_to(last + step * meter::USUAL)).max().unwrap();
+        assert!((last + meter::CALM..=last + meter::LOOK_AT_LEAST).contains(&latest), "{}", latest - last);
+        let late = look(3 * meter::LOOK_AT_LEAST);
+        assert!(!gate.is_calm(late), "what it was like long ago");
+        gate.unseat(&seat);
     }
 }

@@ -749,8 +749,7 @@ impl<J: Send> Scheduler<J> {
                 break;
             }
             let mut leaving = Leaving { list: &self.unsent, rest: &some[..count] };
-            server.send_all(leaving.rest, now);
-            leaving.rest = &[];
+            server.send_all(&mut leaving.rest, now);
         }
     }
 

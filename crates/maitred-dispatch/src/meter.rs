@@ -42,8 +42,8 @@ const IDLE: f64 = 0.9;
 /// interpreter over to each other, 10 to 20 %.
 const ALONE: f64 = 0.8;
 
-/// So many looks in a row that find somebody who runs or wants a processor: it computes, although others take the processor
-/// from it, and it does not use all of the time.
+/// So many looks in a row that find somebody who runs or wants a processor, or the interpreter nearly used up: one computes, although
+/// others take the processor from it, and it does not use all of the time.
 const STEADY: u32 = 4;
 
 /// A thread that uses less than that waits for something that takes longer than the window.
@@ -164,6 +164,9 @@ impl Meter {
             return Finding::Unknown;
         }
         self.looked = now;
+        if window > STALE {
+            self.busy = 0;
+        }
         let mut used = 0;
         let mut inside = Vec::with_capacity(seats.len());
         for seat in seats {

@@ -524,7 +524,7 @@ impl<S: Serve> Worker<'_, S> {
         let used = usage.processor_ns.saturating_sub(before.processor_ns);
         // Once in some requests is no sleep: a database's answer is one for each.
         let slept = usage.sleeps.saturating_sub(before.sleeps) >= u64::from(BUSY / 4);
-        self.scheduler().pool.gate.note_use(used, now.saturating_sub(then), slept, now);
+        self.scheduler().pool.gate.note_use(used, now.saturating_sub(then), slept);
     }
 
     /// Gives up the permit although requests may wait: the watcher, a polling thread or one that is unparked runs them.

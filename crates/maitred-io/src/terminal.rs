@@ -30,6 +30,11 @@ impl Terminal {
         Self { is_there: opens(), ignores_hangup: ignored(&status) & HANGUP != 0 }
     }
 
+    /// Whether the process had a controlling terminal.
+    pub fn is_there(&self) -> bool {
+        self.is_there
+    }
+
     /// Whether a SIGHUP that has come says that it has hung up: the process had one, and was not told to stay without it. Takes up to
     /// 50 ms where the terminal is still there.
     pub fn has_hung_up(&self) -> bool {

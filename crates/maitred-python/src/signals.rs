@@ -19,13 +19,6 @@ use pyo3::types::PyDict;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
 
-const ANSWERED: [Signal; 4] = [
-    Signal::Stop(StopSignal::Interrupt),
-    Signal::Stop(StopSignal::Terminate),
-    Signal::Reload,
-    Signal::Reopen,
-];
-
 type Received = Arc<Mutex<VecDeque<Signal>>>;
 
 /// The main thread's wait: for signals, and for threads that are to be made.
@@ -38,7 +31,7 @@ pub(crate) struct PythonSignals {
 }
 
 impl PythonSignals {
-    /// Takes over SIGINT, SIGTERM, SIGHUP and SIGUSR1. Only the main thread of Python may do that.
+    /// Takes over what [`Signal::answered`] says. Only the main thread of Python may do that.
     pub(crate) fn install(py: Python<'_>, threads: PythonThreads, log: ErrorSink) -> PyResult<Self> {
         let module = py.import("signal")?;
         let no_warning = PyDict::new(py);
@@ -48,8 +41,13 @@ impl PythonSignals {
             module.call_method("set_wakeup_fd", (descriptor,), Some(&no_warning))?.extract()?;
         let mut this =
             Self { received: Arc::default(), threads, log, earlier: Vec::new(), earlier_descriptor };
-        for signal in ANSWERED {
-            let previous = module.call_method1("getsignal", (signal.number(),))?.unbind();
+        for signal in Signal::answered() {
+            let previous = module.call_method1("getsignal", (signal.number(),))?;
+            if matches!(signal, Signal::ForSupervisor(_)) && !previous.is(&module.getattr("SIG_DFL")?) {
+                // The application handles or ignores it.
+                continue;
+            }
+            let previous = previous.unbind();
             let handler =
                 SignalHandler { signal, previous: previous.clone_ref(py), received: this.received.clone() };
             module.call_method1("signal", (signal.number(), Py::new(py, handler)?))?;

@@ -131,7 +131,9 @@ impl Crew {
         let of_slots = self.slots.iter().flat_map(|slot| {
             let members = slot.members().filter_map(|member| self.deadline(member));
             let lifetime = slot.current.iter().filter_map(|member| member.wear.ends_at());
-            members.chain(slot.start_at).chain(lifetime)
+            let silence = slot.current.iter().filter(|member| member.phase == Phase::Serving);
+            let silence = silence.filter_map(|member| member.wear.silent_at());
+            members.chain(slot.start_at).chain(lifetime).chain(silence)
         });
         let stand_in = self
             .idle_since
@@ -156,6 +158,19 @@ impl Crew {
     #[must_use]
     pub fn wanted(&self) -> usize {
         self.wanted
+    }
+
+    /// Whether it has been asked to end.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.state != State::Running
+    }
+
+    /// Whether workers are still to be replaced that an operator has had replaced, and no successor was refused.
+    #[must_use]
+    pub fn is_replacing(&self) -> bool {
+        self.replaces
+            && (!self.rolling.is_empty() || !self.slots.iter().take(self.wanted).all(Slot::is_settled))
     }
 
     /// Processes that have ended without being asked, of all workers.
@@ -190,6 +205,7 @@ impl Crew {
             return;
         }
         (current.phase, current.since) = (Phase::Serving, now);
+        current.wear.heard(now);
         self.was_ready = true;
         self.say(Level::Info, format!("worker {} is ready", index + 1));
         self.roll(now);
@@ -270,6 +286,14 @@ impl Crew {
                 if slot.successor.is_none() {
                     self.wear_out(index, Reason::Lifetime);
                 }
+            }
+            let slot = &mut self.slots[index];
+            let current = slot.current.as_mut().filter(|member| member.phase == Phase::Serving);
+            if let Some(reason) = current.and_then(|member| member.wear.silence(now))
+                && slot.worn.is_none()
+                && slot.successor.is_none()
+            {
+                self.wear_out(index, reason);
             }
         }
         self.look(now);

@@ -13,8 +13,15 @@ pub struct Limits {
     pub lifetime: Duration,
     /// Bytes of memory that are its own, as three beats in a row say it.
     pub memory: u64,
-    /// Time without progress: requests wait, and none has ended.
+    /// Time without progress: requests wait, and none has ended; or without a word of it, then 5 s at least.
     pub stuck: Duration,
+}
+
+impl Limits {
+    /// How long a worker says nothing until it counts as stuck.
+    fn silence(&self) -> Duration {
+        self.stuck.max(LEAST_SILENCE)
+    }
 }
 
 /// What a worker says of itself now and then.
@@ -31,6 +38,12 @@ pub struct Beat {
 /// Beats in a row beyond the limit of memory: one could be a single large response.
 const MEMORY_BEATS: u32 = 3;
 
+/// A worker says something each second; one that lacks a processor, or is being traced, later.
+const LEAST_SILENCE: Duration = Duration::from_secs(5);
+
+/// What it has said may wait to be heard: so much longer is it listened to.
+const HEARING: Duration = Duration::from_secs(2);
+
 /// What is known of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
@@ -41,6 +54,8 @@ pub(crate) struct Wear {
     spent: bool,
     /// Requests that had ended when that changed last or nothing waited, and when that was.
     progress: (u64, Instant),
+    /// When it will have been silent for too long, and whether it has been already.
+    silent: (Instant, bool),
 }
 
 /// Why a worker is replaced.
@@ -50,6 +65,7 @@ pub(crate) enum Reason {
     Lifetime,
     Memory(u64),
     Stuck(Duration),
+    Silent(Duration),
 }
 
 impl Wear {
@@ -62,12 +78,14 @@ impl Wear {
             )),
             ..limits
         };
-        Self { limits, began: now, heavy: 0, spent: false, progress: (0, now) }
+        let silent = (now + limits.silence(), false);
+        Self { limits, began: now, heavy: 0, spent: false, progress: (0, now), silent }
     }
 
     /// Whether it has had enough, by what it says.
     pub(crate) fn beat(&mut self, beat: Beat, now: Instant) -> Option<Reason> {
         let Limits { requests, memory, stuck, .. } = self.limits;
+        self.heard(now);
         self.heavy = if memory > 0 && beat.memory > memory { self.heavy + 1 } else { 0 };
         if beat.requests != self.progress.0 || beat.waiting == 0 {
             self.progress = (beat.requests, now);
@@ -84,6 +102,29 @@ impl Wear {
         };
         self.spent |= reason.is_some();
         reason
+    }
+
+    /// It is there.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.silent = (now + self.limits.silence(), false);
+    }
+
+    /// When it is to be asked whether it is silent; none where that does not matter.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        (!self.spent && !self.limits.stuck.is_zero()).then_some(self.silent.0)
+    }
+
+    /// Whether it has had enough, because it has been silent. What it has said may not have been heard yet, so it is asked twice.
+    pub(crate) fn silence(&mut self, now: Instant) -> Option<Reason> {
+        if self.silent_at().is_none_or(|at| at > now) {
+            return None;
+        }
+        if !self.silent.1 {
+            self.silent = (now + HEARING, true);
+            return None;
+        }
+        self.spent = true;
+        Some(Reason::Silent(self.limits.silence() + HEARING))
     }
 
     /// Whether it has had enough, by what it has said.
@@ -110,6 +151,7 @@ impl std::fmt::Display for Reason {
             Self::Memory(bytes) => {
                 write!(f, "has {} MiB of memory of its own (worker-memory)", bytes / (1024 * 1024))
             }
+            Self::Silent(time) => write!(f, "has said nothing for {} s (worker-timeout)", time.as_secs()),
             Self::Stuck(time) => {
                 write!(f, "has ended no request for {} s while some wait (worker-timeout)", time.as_secs())
             }
@@ -159,10 +201,29 @@ mod tests {
     }
 
     #[test]
+    fn silence_counts_from_the_last_word_and_what_was_said_may_be_heard_late() {
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        let mut wear = wear(Limits { stuck: Duration::from_secs(1), ..Limits::default() }, now);
+        assert_eq!((wear.silent_at(), wear.silence(at(4))), (Some(at(5)), None));
+        assert_eq!((wear.silence(at(5)), wear.silent_at()), (None, Some(at(7))), "it is asked once more");
+        assert_eq!(wear.beat(Beat::default(), at(6)), None);
+        assert_eq!((wear.silence(at(7)), wear.silent_at()), (None, Some(at(11))), "it was heard late");
+        assert_eq!(wear.silence(at(11)), None);
+        assert_eq!(wear.silence(at(13)), Some(Reason::Silent(Duration::from_secs(7))));
+        assert_eq!(
+            (wear.silence(at(99)), wear.silent_at(), wear.is_spent()),
+            (None, None, true),
+            "it is said once"
+        );
+    }
+
+    #[test]
     fn without_limits_nothing_is_enough() {
         let now = Instant::now();
         let mut wear = wear(Limits::default(), now);
         let much = Beat { requests: u64::MAX, memory: u64::MAX, waiting: 9 };
         assert_eq!((wear.beat(much, now + Duration::from_secs(1 << 20)), wear.ends_at()), (None, None));
+        assert_eq!((wear.silence(now + Duration::from_secs(1 << 30)), wear.silent_at()), (None, None));
     }
 }

@@ -42,7 +42,7 @@ impl From<Reason> for Cause {
             Reason::Requests(_) => Self::Requests,
             Reason::Lifetime => Self::Lifetime,
             Reason::Memory(_) => Self::Memory,
-            Reason::Stuck(_) => Self::Stuck,
+            Reason::Stuck(_) | Reason::Silent(_) => Self::Stuck,
         }
     }
 }

@@ -80,6 +80,11 @@ impl Slot {
         self.current.as_ref().is_some_and(|current| current.phase == Phase::Serving)
     }
 
+    /// It serves, and nobody is to take its place.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.serves() && self.successor.is_none()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.members().next().is_none()
     }

@@ -134,6 +134,8 @@ struct Supervisor {
     service: Service,
     /// When drain-delay is over, while it lasts.
     holds_until: Option<Instant>,
+    /// The service manager waits for the end of a reload.
+    reloads: bool,
     /// Files of the application, in development.
     watch: Option<Watch>,
     /// When they changed, until a worker serves them.
@@ -257,6 +259,7 @@ pub(crate) fn run(
         ending: false,
         service,
         holds_until: None,
+        reloads: false,
         watch: None,
         changed_at: None,
     };
@@ -305,6 +308,12 @@ impl Supervisor {
             while let Some(action) = self.crew.poll_action() {
                 if let Some(code) = self.act(action) {
                     return code;
+                }
+            }
+            if self.reloads && !self.crew.is_replacing() {
+                self.reloads = false;
+                if !self.crew.is_ending() && self.holds_until.is_none() {
+                    self.service.ends_reload(&self.log);
                 }
             }
             let now = Instant::now();
@@ -565,12 +574,15 @@ impl Supervisor {
             Signal::Hangup => {
                 self.service.begins_reload(&self.log);
                 self.reload(now);
-                self.service.ends_reload(&self.log);
+                self.reloads = true;
             }
             Signal::Reopen => {
                 self.log.reopen();
                 self.processes.values().for_each(|process| process.reopen_logs());
                 self.log.info(format_args!("SIGUSR1: the log files are opened anew, also by the workers"));
+            }
+            Signal::Upgrade if self.crew.is_ending() || self.holds_until.is_some() => {
+                self.say(Level::Warning, "SIGUSR2: no new program is started, this one is ending");
             }
             Signal::Upgrade => self.upgrade(),
             Signal::More => self.set_count(self.crew.wanted() + 1, "SIGTTIN", now),

@@ -52,12 +52,20 @@ impl Supervisor {
             let text = format!("{cause}: TLS goes on as before, its files are not valid: {problem}");
             self.say(Level::Error, &text);
         }
-        let restart = needs_restart(&self.config, &loaded.config);
-        if !restart.is_empty() {
-            let names = restart.join(", ");
-            self.log.warn(format_args!("changed, but only SIGUSR2 or a restart applies it: {names}"));
+        for (which, names) in
+            [("a restart applies", OF_THE_START), ("SIGUSR2 or a restart applies", OF_THE_PROGRAM)]
+        {
+            let changed = changed(names, &self.config, &loaded.config);
+            if !changed.is_empty() {
+                self.log.warn(format_args!("changed, but only {which} it: {}", changed.join(", ")));
+            }
         }
-        if restart.contains(&"listen".to_owned()) {
+        let logs = changed(&["error-log", "access-log"], &self.config, &loaded.config);
+        if !logs.is_empty() {
+            let names = logs.join(", ");
+            self.log.warn(format_args!("changed for new workers; what the supervisor writes goes where it went until SIGUSR2 or a restart: {names}"));
+        }
+        if !changed(&["listen"], &self.config, &loaded.config).is_empty() {
             // New workers would look for sockets that are not there.
             let text = "no worker is replaced: the listeners are others (SIGUSR2 or a restart)";
             self.say(Level::Error, text);
@@ -189,24 +197,16 @@ impl Supervisor {
     }
 }
 
+/// Options that a process has for as long as it lives, and hands on to its successor.
+const OF_THE_START: &[&str] = &["user", "group", "accept"];
+
 /// Options whose values are the supervisor's own.
-fn needs_restart(before: &Config, after: &Config) -> Vec<String> {
-    let own = [
-        "listen",
-        "user",
-        "group",
-        "control",
-        "admin",
-        "admin-token-file",
-        "accept",
-        "chdir",
-        "pid-file",
-        "hooks",
-        "history",
-        "error-log",
-        "access-log",
-    ];
-    let changed =
-        |name: &&&str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
-    own.iter().filter(changed).map(ToString::to_string).collect()
+const OF_THE_PROGRAM: &[&str] =
+    &["listen", "control", "admin", "admin-token-file", "chdir", "pid-file", "hooks", "history"];
+
+/// Those of these options whose values differ.
+fn changed<'a>(names: &[&'a str], before: &Config, after: &Config) -> Vec<&'a str> {
+    let differs =
+        |name: &str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));
+    names.iter().copied().filter(|name| differs(name)).collect()
 }

@@ -149,7 +149,9 @@ fn told(failed: Failed) -> u8 {
 
 /// The exit code after a signal that ends the command, as a shell has it.
 fn ended(signal: Option<Signal>) -> Option<u8> {
-    signal.filter(|signal| *signal != Signal::Reopen).map(|signal| 128 + signal.number())
+    signal
+        .filter(|signal| !matches!(signal, Signal::Reopen | Signal::ForSupervisor(_)))
+        .map(|signal| 128 + signal.number())
 }
 
 /// A block for each look, until a signal, or until nobody reads.

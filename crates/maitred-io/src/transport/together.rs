@@ -4,12 +4,13 @@
 //! writes each one is interrupted so, and each time both programs find cold caches. The kernel's asynchronous input and output (io_submit(2)) does
 //! several writes before it returns. For sockets it is not asynchronous: all of them are done then.
 //!
-//! Promises: the caller learns how many bytes of each have left, and sends the rest as usual. Where the system has no such call, or forbids it, the rest
-//! is everything. The process must ignore SIGPIPE, as for [`Socket::send_all`](super::Socket::send_all).
+//! Promises: the caller learns how many bytes of each have left, and sends the rest as usual. Where the system has no such call, forbids it, or does not
+//! do it for sockets, the rest is everything; and so it is while the process does not ignore SIGPIPE, which such a write may raise.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io::IoSlice;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::ptr;
 
 use super::{Socket, Transport};
@@ -55,12 +56,15 @@ pub enum Left {
     Failed(i32),
 }
 
-/// Sends what is offered, the first [`MOST`] of it; `left` says in the same order what has become of it.
+/// Sends what is offered, the first [`MOST`] of it; `left` says in the same order what has become of it. A single one is the caller's.
 pub fn send(offers: &[Option<Offer<'_>>], left: &mut [Left]) {
     thread_local! {
         static QUEUE: OnceCell<Option<Queue>> = const { OnceCell::new() };
     }
     left.fill(Left::Bytes(0));
+    if offers.iter().take(MOST).flatten().count() < 2 || !ignores_broken_pipes() {
+        return;
+    }
     QUEUE.with(|queue| {
         if let Some(queue) = queue.get_or_init(Queue::new) {
             queue.send(offers, left);
@@ -68,8 +72,21 @@ pub fn send(offers: &[Option<Offer<'_>>], left: &mut [Left]) {
     });
 }
 
+/// Whether SIGPIPE is ignored: applications may have said otherwise at any time.
+fn ignores_broken_pipes() -> bool {
+    // SAFETY: all zero is a value of it, made of numbers and empty sets.
+    let mut present: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set; the call writes to a value of that type.
+    let asked = unsafe { libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut present) };
+    asked == 0 && present.sa_sigaction == libc::SIG_IGN
+}
+
 /// A thread's queue in the kernel. It is empty but for the time of a call.
-struct Queue(libc::c_ulong);
+struct Queue {
+    number: libc::c_ulong,
+    /// Something may be left in it, which the next call would take for its own.
+    is_broken: Cell<bool>,
+}
 
 impl Queue {
     /// None where the system does not have it, or allows it not: containers may be told so.
@@ -80,13 +97,23 @@ impl Queue {
         if made != 0 {
             return None;
         }
-        let queue = Self(number);
-        // What can be asked now can be asked later.
-        let nothing = queue.submit(&mut []) == Ok(0) && queue.completed(0, &mut []) == Ok(0);
-        nothing.then_some(queue)
+        let queue = Self { number, is_broken: Cell::new(false) };
+        queue.writes_to_sockets().then_some(queue)
+    }
+
+    /// Tries it: there are systems that have the calls, and files are all that they write to (gVisor).
+    fn writes_to_sockets(&self) -> bool {
+        let Ok((ours, _peer)) = UnixStream::pair() else { return false };
+        let transport = Transport::Plain(Socket::from(OwnedFd::from(ours)));
+        let mut left = [Left::Bytes(0)];
+        self.send(&[Offer::new(&transport, [&b"?"[..]].into_iter())], &mut left);
+        left == [Left::Bytes(1)]
     }
 
     fn send(&self, offers: &[Option<Offer<'_>>], left: &mut [Left]) {
+        if self.is_broken.get() {
+            return;
+        }
         let mut blocks = [Block::default(); MOST];
         let mut count = 0;
         for (place, offer) in offers.iter().enumerate().take(MOST) {
@@ -110,7 +137,10 @@ impl Queue {
         let mut completed = [Completion::default(); MOST];
         let mut done = 0;
         while done < begun {
-            let Ok(more) = self.completed(begun - done, &mut completed[..begun - done]) else { return };
+            let Ok(more) = self.completed(begun - done, &mut completed[..begun - done]) else {
+                self.is_broken.set(true);
+                return;
+            };
             for completion in &completed[..more] {
                 if let Some(left) = left.get_mut(completion.place as usize) {
                     *left = completion.left();
@@ -123,8 +153,10 @@ impl Queue {
     /// Begins these, whose pointers are valid; how many.
     fn submit(&self, blocks: &mut [*mut Block]) -> Result<usize, ()> {
         // SAFETY: the pointers are to blocks that live until the call is over, and so do the buffers that they name: `send` waits for all that has
-        // begun. The kernel reads both.
-        retry(|| unsafe { libc::syscall(libc::SYS_io_submit, self.0, blocks.len(), blocks.as_mut_ptr()) })
+        // begun. The kernel reads the buffers, and writes to the blocks no more than a key of its own.
+        retry(|| unsafe {
+            libc::syscall(libc::SYS_io_submit, self.number, blocks.len(), blocks.as_mut_ptr())
+        })
     }
 
     /// Waits until `least` are done, and takes them.
@@ -132,14 +164,14 @@ impl Queue {
         let (least, most) = (least as libc::c_long, into.len() as libc::c_long);
         let (into, no_limit) = (into.as_mut_ptr(), ptr::null_mut::<libc::timespec>());
         // SAFETY: the kernel writes to no more than `most` completions, for which there is room.
-        retry(|| unsafe { libc::syscall(libc::SYS_io_getevents, self.0, least, most, into, no_limit) })
+        retry(|| unsafe { libc::syscall(libc::SYS_io_getevents, self.number, least, most, into, no_limit) })
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         // SAFETY: the number is that of a queue of this thread, which nobody uses any more.
-        unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.number) };
     }
 }
 
@@ -201,11 +233,14 @@ struct Completion {
 }
 
 impl Completion {
+    /// Only what says that the peer is gone is the end: whoever sends the rest learns of everything else.
     fn left(self) -> Left {
         match usize::try_from(self.result) {
             Ok(bytes) => Left::Bytes(bytes),
-            Err(_) if self.result == -i64::from(libc::EAGAIN) => Left::Bytes(0),
-            Err(_) => Left::Failed(i32::try_from(-self.result).unwrap_or(libc::EIO)),
+            Err(_) => [libc::EPIPE, libc::ECONNRESET, libc::ETIMEDOUT]
+                .into_iter()
+                .find(|error| self.result == -i64::from(*error))
+                .map_or(Left::Bytes(0), Left::Failed),
         }
     }
 }
@@ -289,6 +324,32 @@ mod tests {
         let large = vec![0; MOST_BYTES];
         assert!(offered(&[&large]) && offered(&[&b"a"[..]; PARTS]));
         assert!(!offered(&[&large, b"a"]) && !offered(&[&b"a"[..]; PARTS + 1]) && !offered(&[]));
+    }
+
+    #[test]
+    fn an_error_that_says_nothing_of_the_peer_leaves_the_bytes_to_the_caller() {
+        let left = |result| Completion { result, ..Completion::default() }.left();
+        for error in [libc::ESPIPE, libc::EINVAL, libc::EOPNOTSUPP, libc::EPERM, libc::EINTR, libc::EAGAIN] {
+            assert_eq!(left(-i64::from(error)), Left::Bytes(0), "{error}");
+        }
+        assert_eq!((left(-i64::from(libc::EPIPE)), left(7)), (Left::Failed(libc::EPIPE), Left::Bytes(7)));
+    }
+
+    #[test]
+    fn a_single_one_is_the_caller_s_and_a_queue_that_may_not_be_empty_is_not_used() {
+        let (mut peer, first) = tcp();
+        let (_other, second) = tcp();
+        let offer = |transport| Offer::new(transport, [&b"x"[..]].into_iter());
+        let mut left = [Left::Bytes(9); 2];
+        send(&[None, offer(&first)], &mut left);
+        assert_eq!(left, [Left::Bytes(0); 2]);
+        let queue = Queue::new().unwrap();
+        queue.send(&[offer(&first), offer(&second)], &mut left);
+        assert_eq!((left, received(&mut peer, 1)), ([Left::Bytes(1); 2], b"x".into()));
+        queue.is_broken.set(true);
+        left = [Left::Bytes(0); 2];
+        queue.send(&[offer(&first), offer(&second)], &mut left);
+        assert_eq!(left, [Left::Bytes(0); 2]);
     }
 
     #[test]

@@ -433,10 +433,15 @@ impl<R: Resident> Serve for Group<R> {
         }
     }
 
-    fn send_all(self: &Arc<Self>, tokens: &[(u64, Signals)], now: u64) {
-        match tokens {
-            [(token, _)] => self.send(*token, now),
-            tokens => together::send(self, tokens, now),
+    fn send_all(self: &Arc<Self>, tokens: &mut &[(u64, Signals)], now: u64) {
+        while !tokens.is_empty() {
+            let (some, behind) = tokens.split_at(tokens.len().min(together::MOST));
+            together::send(self, some);
+            while let Some(((token, _), rest)) = tokens.split_first().filter(|_| tokens.len() > behind.len())
+            {
+                *tokens = rest;
+                self.send(*token, now);
+            }
         }
     }
 
