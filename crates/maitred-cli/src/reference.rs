@@ -162,8 +162,9 @@ const END: &str = "
 | SIGTERM, SIGINT | the first one: no further connections, running requests are answered, then the process ends; a second one \
 ends it at once. With `drain-delay`, SIGTERM waits before that |
 | SIGHUP | reads the configuration again: [what is applied](threads.md#changes-while-it-runs); as SIGINT if the terminal that the \
-process was started in has [hung up](deploy.md#terminals) |
+process was started in has [hung up](deploy.md#terminals). With several workers it also [replaces them](workers.md#deploys) |
 | SIGUSR1 | opens log files anew, after something else has renamed them |
+| SIGUSR2, SIGTTIN, SIGTTOU | with several workers only: [a new program, one worker more, one fewer](workers.md#signals-of-the-supervisor) |
 
 ## Exit codes
 

@@ -48,8 +48,9 @@ pub(super) const OPTIONS: &[Definition] = &[
                   balancer needs the time to notice. Then the drain begins; another signal begins it at once. SIGINT \
                   does not wait.",
         cost: "the process stays this much longer, drain-timeout not included",
-        worst: "shorter than the balancer needs: connections are refused. Longer than the supervisor allows: it \
-                kills the process (systemd 90 s, Kubernetes 30 s for both)",
+        worst: "shorter than the balancer needs: connections are refused. Longer than the service manager allows: \
+                it kills the process (Kubernetes: 30 s for this and drain-timeout, unless set). systemd with \
+                Type=notify is asked for more time",
     },
     Definition {
         name: "drain-timeout",
@@ -57,10 +58,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.drain_timeout),
         default: &["30"],
         reach: Reach::Everywhere,
-        summary: "Time for running requests to end after SIGTERM or SIGINT; then they are cut off.",
+        summary: "Time for running requests to end after SIGTERM or SIGINT, or in a worker that is replaced; then \
+                  they are cut off.",
         cost: "the process stays this much longer at most; for the end of an ASGI application some seconds more",
-        worst: "longer than the supervisor's own limit: it kills the process first (systemd 90 s, \
-                Kubernetes 30 s)",
+        worst: "longer than the service manager allows: it kills the process first (Kubernetes: 30 s unless set). \
+                systemd with Type=notify is asked for more time",
     },
     Definition {
         name: "events-timeout",
@@ -68,9 +70,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.events_timeout),
         default: &["2"],
         reach: Reach::Everywhere,
-        summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, at most drain-timeout. \
-                  Their applications are told at once (ASGI: http.disconnect). Then the server ends them; clients \
-                  connect again by themselves. 0 ends them at once.",
+        summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, or in a worker that is \
+                  replaced, at most drain-timeout. Their applications are told at once (ASGI: http.disconnect). Then the \
+                  server ends them; clients connect again by themselves. 0 ends them at once.",
         cost: "the process stays this much longer while such a stream is open",
         worst: "short: an application cannot say goodbye to its clients",
     },

@@ -14,10 +14,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the \
                   control group). With more than one, a supervisor starts them, restarts those that end, and replaces all \
-                  at SIGHUP.",
+                  at SIGHUP. With one, also where auto finds one processor, there is none: SIGHUP loads no new code, and \
+                  SIGUSR2, SIGTTIN and SIGTTOU only bring a warning. Whoever deploys by signals takes 2.",
         cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
-        worst: "an application with state in memory sees a part of the requests in each. More than processors: they \
-                interrupt each other",
+        worst: "what an application keeps in memory, each worker has for itself. More workers than processors take \
+                time from each other",
     },
     Definition {
         name: "preload",
@@ -38,7 +39,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["shared"],
         reach: Reach::Everywhere,
         summary: "How workers share connections. shared: one queue for all. reuseport: a queue for each \
-                  (SO_REUSEPORT; TCP only).",
+                  (SO_REUSEPORT; TCP only). With sockets of a service manager reuseport is an error. A change needs a \
+                  restart.",
         cost: "shared: two system calls more for each connection",
         worst: "reuseport: a connection waits behind a busy worker while others are idle",
     },
@@ -49,7 +51,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["120"],
         reach: Reach::Everywhere,
         summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and be ready; then it \
-                  is killed. 0: no limit.",
+                  is killed. systemd with Type=notify is asked for 10 s more than this at the start. 0: no limit.",
         cost: "a deploy that hangs is noticed this much later",
         worst: "short: a slow import never serves. No limit: nobody notices a deploy that hangs",
     },
@@ -60,7 +62,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["0"],
         reach: Reach::Everywhere,
         summary: "Replace a worker after so many requests, or up to a tenth fewer; 0 for never. Its successor is \
-                  ready before it ends.",
+                  ready first; requests that still run then have drain-timeout. No effect with one process.",
         cost: "a start of the application each time",
         worst: "few: workers do nothing but start",
     },
@@ -70,7 +72,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.lifetime),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker after this time, or up to a tenth earlier; 0 for never.",
+        summary: "Replace a worker after this time, or up to a tenth earlier; 0 for never. No effect with one \
+                  process.",
         cost: "as worker-requests",
         worst: "as worker-requests",
     },
@@ -80,7 +83,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.workers.memory),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker whose own memory is above this in three looks, a second apart; 0 for never.",
+        summary: "Replace a worker whose own memory is above this in three looks, a second apart; 0 for never. No \
+                  effect with one process.",
         cost: "a look at /proc each second",
         worst: "less than the application needs: workers do nothing but start",
     },
@@ -90,8 +94,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.stuck),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker in which requests wait and none has ended for this time. It is killed if it has \
-                  not ended after drain-timeout. 0 for never.",
+        summary: "Replace a worker in which requests wait and none has ended for this time, or of which nothing has \
+                  been heard for this time, such as one that is frozen as a whole. It is killed if it has not ended \
+                  after drain-timeout. 0 for never. No effect with one process. The watchdog of systemd watches the \
+                  supervisor alone, and this option its workers.",
         cost: "nothing",
         worst: "shorter than the slowest requests: a burst of them replaces workers that are well",
     },
@@ -102,7 +108,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["2"],
         reach: Reach::Everywhere,
         summary: "If no worker is ready for this time, the supervisor answers everything with 503 and Retry-After, \
-                  health-path too. Until then clients wait.",
+                  health-path too. Until then clients wait, and so they do at the start, before the first worker \
+                  has been ready. 0: at once, not off.",
         cost: "clients learn this much later that nothing is there",
         worst: "long: clients and balancers wait for a server that does not come",
     },
