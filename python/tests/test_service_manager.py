@@ -77,6 +77,7 @@ def connect(listener: socket.socket) -> socket.socket:
 def test_the_service_manager_hears_of_every_step(manager: Manager, start: Start) -> None:
     server = start(*ANY, NOTIFY_SOCKET=manager.address)
     own = server.process.pid
+    assert manager.hear() == (own, {"EXTEND_TIMEOUT_USEC": "130000000"}), "start-timeout and 10 s"
     process, said = manager.hear()
     assert process == own and said["READY"] == "1" and said["MAINPID"] == str(own)
     assert said["STATUS"] == "serving WSGI app.py:app on 1 to 10 threads"
@@ -104,6 +105,7 @@ def test_the_server_is_not_ready_while_the_application_is_imported(tmp_path: Pat
     def opened() -> None:
         # It waits until the application has opened the other side.
         with open(tmp_path / "door", "w"):
+            assert list(manager.hear()[1]) == ["EXTEND_TIMEOUT_USEC"]
             assert manager.has_heard_nothing()
 
     opener = threading.Thread(target=opened)
@@ -135,6 +137,7 @@ def test_the_watchdog_of_another_process_is_not_fed(tmp_path: Path, start: Start
     # Every microsecond, if it were this one's.
     server = start(*ANY, NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="2", WATCHDOG_PID="1")
     assert server.stop() == 0
+    assert list(manager.hear()[1]) == ["EXTEND_TIMEOUT_USEC"], "for the start"
     heard = []
     while "EXTEND_TIMEOUT_USEC" not in (said := manager.hear()[1]):
         heard.append(said)

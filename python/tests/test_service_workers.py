@@ -23,6 +23,14 @@ def app(environ, start_response):
     return [json.dumps([os.getpid(), dict(os.environ)]).encode()]
 """
 
+#: In front of it: stays in its import while there is a file ``hold``.
+HELD = """
+import os, time
+print("imports", flush=True)
+while os.path.exists("hold"):
+    time.sleep(0.01)
+"""
+
 WORKERS = ("--workers", "2")
 
 Start = Callable[..., Service]
@@ -62,6 +70,7 @@ def test_the_service_manager_hears_the_supervisor_only(manager: Manager, start: 
     listener = listening()
     server = start("--listen", "systemd", sockets=[listener], NOTIFY_SOCKET=manager.address, **variables(1, "http"))
     own = server.process.pid
+    assert manager.hear() == (own, {"EXTEND_TIMEOUT_USEC": "130000000"}), "start-timeout and 10 s"
     process, said = manager.hear()
     assert process == own and said["READY"] == "1" and said["MAINPID"] == str(own)
     assert said["STATUS"] == "supervising 2 workers"
@@ -80,6 +89,27 @@ def test_the_service_manager_hears_the_supervisor_only(manager: Manager, start: 
     assert process == own and said == {"STOPPING": "1", "STATUS": "draining"}
     process, said = manager.hear()
     assert process == own and "EXTEND_TIMEOUT_USEC" in said
+
+
+def test_a_reload_ends_when_the_new_code_serves_or_is_refused(manager: Manager, start: Start, tmp_path: Path) -> None:
+    listener = listening()
+    server = start(sockets=[listener], NOTIFY_SOCKET=manager.address, **variables(1))
+    manager.wait_for("READY")
+    hold = tmp_path / "hold"
+    hold.touch()
+    (tmp_path / "app.py").write_text(HELD + APP)
+    server.process.send_signal(signal.SIGHUP)
+    assert manager.hear()[1]["RELOADING"] == "1"
+    server.wait_for("imports")
+    assert manager.has_heard_nothing()
+    hold.unlink()
+    assert manager.hear()[1]["READY"] == "1"
+    server.wait_for(r"(?s)SIGHUP: .*worker 1 is ready.*worker 2 is ready")
+    (tmp_path / "app.py").write_text("import no_such_module\n")
+    server.process.send_signal(signal.SIGHUP)
+    assert manager.hear()[1]["RELOADING"] == "1"
+    assert manager.hear()[1]["READY"] == "1"
+    server.wait_for("error the successor of worker 1")
 
 
 def test_the_supervisor_feeds_the_watchdog(manager: Manager, start: Start) -> None:

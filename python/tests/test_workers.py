@@ -293,6 +293,51 @@ def test_a_worker_with_too_much_memory_is_replaced(crew: Start) -> None:
     server.ends()
 
 
+#: Its event loop stands still in "/stays" until there is a file ``go``.
+LOOP = """
+import os, time
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise RuntimeError("no lifespan")
+    if scope["path"] == "/stays":
+        print("stays in", os.getpid(), flush=True)
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": f"first {os.getpid()}".encode()})
+"""
+
+
+@pytest.mark.parametrize("source", [APP, LOOP], ids=["threads", "event loop"])
+def test_workers_that_end_no_request_are_replaced(crew: Start, tmp_path: Path, source: str) -> None:
+    server = crew("--max-threads", "1", "--worker-timeout", "1", source=source)
+    before = server.workers()
+    peers = server.stay(2)
+    # More wait in each than one lucky end would help.
+    for _ in range(8):
+        peers.append(server.connect())
+        peers[-1].request("GET", "/")
+    for number in (1, 2):
+        server.wait_for(rf"info worker {number} has ended no request for \d+ s while some wait \(worker-timeout\): it is replaced")
+        # Until then it may take one more connection.
+        server.wait_for(rf"info \[{number}\] SIGTERM: draining")
+    assert not server.serving(2) & before
+    (tmp_path / "go").touch()
+    until("the old ones have answered and ended", lambda: not server.workers() & before)
+    assert [peer.getresponse().status for peer in peers] == [200] * len(peers)
+
+
+def test_a_worker_that_is_frozen_is_replaced_and_killed(crew: Start) -> None:
+    server = crew("--worker-timeout", "1", "--drain-timeout", "0.1")
+    frozen, other = server.serving(2)
+    os.kill(frozen, signal.SIGSTOP)
+    server.wait_for(r"info worker \d has said nothing for 7 s \(worker-timeout\): it is replaced")
+    until("it is killed", lambda: frozen not in server.workers())
+    assert other in server.serving(2)
+    server.ends()
+
+
 def test_clients_wait_for_a_worker_and_are_told_when_it_takes_long(crew: Start, tmp_path: Path) -> None:
     server = crew("--unavailable-after", "0.2", "--health-path", "/health")
     pids = server.serving(2)

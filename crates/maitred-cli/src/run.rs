@@ -76,7 +76,9 @@ fn run_here(
         Some(worker) => Service::of_worker(worker.at_once()),
         None => Service::begin(),
     };
-    service.starts(loaded.config.workers.start_timeout);
+    if predecessor.is_none() {
+        service.starts(loaded.config.workers.start_timeout);
+    }
     let passing = match (worker, &mut predecessor) {
         (Some(worker), _) => worker.passing(),
         (None, Some(predecessor)) => predecessor.take_passed(),

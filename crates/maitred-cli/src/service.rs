@@ -187,7 +187,8 @@ impl Service {
     /// Says that it may take so long until it serves; zero leaves that to the service manager.
     pub(crate) fn starts(&self, limit: Duration) {
         if let Some(notifier) = self.notifier.as_ref().filter(|_| !limit.is_zero()) {
-            self.note(notifier.extend(limit + START_GRACE));
+            // What cannot be told is found out, and said, with READY.
+            let _ = notifier.extend(limit + START_GRACE);
         }
     }
 

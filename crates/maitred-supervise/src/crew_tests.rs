@@ -209,7 +209,9 @@ fn a_replacement_of_all_goes_one_by_one_and_the_old_one_ends_when_the_new_one_is
     played.ready(3);
     assert_eq!((&played.stopped[..], played.numbers().last()), (&[WorkerId(1)][..], Some(&(4, 2))));
     played.exit(1, Exit::Code(0));
+    assert!(played.crew.is_replacing());
     played.ready(4);
+    assert!(!played.crew.is_replacing(), "all that serve are new");
     played.exit(2, Exit::Code(0));
     assert_eq!(played.numbers(), [(3, 1), (4, 2)]);
     assert_eq!(played.crew.failures(), 0);
@@ -222,7 +224,9 @@ fn a_successor_that_cannot_start_leaves_the_old_ones_serving() {
     let mut played = served(2);
     played.crew.replace_all(played.now);
     played.act();
+    assert!(played.crew.is_replacing());
     played.exit(3, Exit::Code(2));
+    assert!(!played.crew.is_replacing());
     played.pass(100 * SECOND);
     assert_eq!((played.numbers(), played.stopped.len(), played.starts), (vec![(1, 1), (2, 2)], 0, 3));
     assert!(played.said.iter().any(|text| text.contains("serve on")), "{:?}", played.said);
@@ -332,6 +336,27 @@ fn a_worker_that_has_had_enough_is_replaced_and_one_at_a_time() {
     let beat = Beat { requests: 10, ..Beat::default() };
     played.crew.handle_beat(WorkerId(3), beat, played.now);
     played.act();
+}
+
+#[test]
+fn one_that_says_nothing_is_replaced_and_one_that_starts_may_be_silent() {
+    let limits = Limits { stuck: 6 * SECOND, ..Limits::default() };
+    let mut played = Played::new(Settings { limits, ..settings(2) });
+    played.pass(20 * SECOND);
+    played.ready(1);
+    played.ready(2);
+    for _ in 0..10 {
+        played.pass(SECOND);
+        played.crew.handle_beat(WorkerId(1), Beat::default(), played.now);
+        played.act();
+    }
+    assert_eq!(played.numbers(), [(1, 1), (2, 2), (3, 2)]);
+    let line = "worker 2 has said nothing for 8 s (worker-timeout): it is replaced";
+    assert!(played.said.iter().any(|text| text == line), "{:?}", played.said);
+    played.ready(3);
+    assert_eq!(played.stopped, [WorkerId(2)]);
+    played.pass(11 * SECOND);
+    assert_eq!(played.killed, [WorkerId(2)]);
 }
 
 #[test]

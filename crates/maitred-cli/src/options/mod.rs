@@ -96,6 +96,8 @@ pub(crate) enum Kind {
     Seconds(Field<Duration>),
     /// Zero switches it off.
     SecondsOrOff(Field<Duration>),
+    /// Zero is at once.
+    SecondsOrAtOnce(Field<Duration>),
     Account(Field<Option<Account>>),
     /// An existing file or folder; which one is checked with the rest of the configuration.
     Path(Field<Option<PathBuf>>),
@@ -358,7 +360,9 @@ impl Definition {
             }
             Kind::Percent(field) => *field(config) = value::percent(text)?,
             Kind::Seconds(field) => *field(config) = value::seconds(text, MIN_SECONDS, MAX_SECONDS)?,
-            Kind::SecondsOrOff(field) => *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?,
+            Kind::SecondsOrOff(field) | Kind::SecondsOrAtOnce(field) => {
+                *field(config) = value::seconds(text, 0.0, MAX_SECONDS)?;
+            }
             Kind::Account(field) => *field(config) = Some(accounts::account(text)?),
             Kind::Path(field) => *field(config) = Some(value::path(text)?),
             Kind::Files(field) => *field(config) = each(texts, value::path)?,
@@ -417,7 +421,9 @@ impl Definition {
                 field(config).map_or_else(|| quoted(limit_values::AUTO), |count| count.to_string())
             }
             Kind::Percent(field) => field(config).to_string(),
-            Kind::Seconds(field) | Kind::SecondsOrOff(field) => field(config).as_secs_f64().to_string(),
+            Kind::Seconds(field) | Kind::SecondsOrOff(field) | Kind::SecondsOrAtOnce(field) => {
+                field(config).as_secs_f64().to_string()
+            }
             Kind::Account(field) => quoted(&field(config).as_ref()?.to_string()),
             Kind::Path(field) => quoted(&field(config).as_deref()?.to_string_lossy()),
             Kind::Files(field) => {
@@ -490,6 +496,9 @@ impl Definition {
             Kind::Percent(_) => "whole number from 0 to 100".to_owned(),
             Kind::Seconds(_) => format!("seconds from {MIN_SECONDS} to {MAX_SECONDS}, fractions allowed"),
             Kind::SecondsOrOff(_) => format!("seconds from 0 (off) to {MAX_SECONDS}, fractions allowed"),
+            Kind::SecondsOrAtOnce(_) => {
+                format!("seconds from 0 (at once) to {MAX_SECONDS}, fractions allowed")
+            }
             Kind::AddressOrNone(_) => "host:port".to_owned(),
             Kind::ControlSocket(_) => "auto, off or a path".to_owned(),
             Kind::Account(_) => "a name or a number".to_owned(),

@@ -67,7 +67,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "events-timeout",
         placeholder: "SECONDS",
-        kind: Kind::SecondsOrOff(|config| &mut config.events_timeout),
+        kind: Kind::SecondsOrAtOnce(|config| &mut config.events_timeout),
         default: &["2"],
         reach: Reach::Everywhere,
         summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, or in a worker that is \

@@ -104,12 +104,12 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "unavailable-after",
         placeholder: "SECONDS",
-        kind: Kind::SecondsOrOff(|config| &mut config.workers.unavailable_after),
+        kind: Kind::SecondsOrAtOnce(|config| &mut config.workers.unavailable_after),
         default: &["2"],
         reach: Reach::Everywhere,
         summary: "If no worker is ready for this time, the supervisor answers everything with 503 and Retry-After, \
                   health-path too. Until then clients wait, and so they do at the start, before the first worker \
-                  has been ready. 0: at once, not off.",
+                  has been ready.",
         cost: "clients learn this much later that nothing is there",
         worst: "long: clients and balancers wait for a server that does not come",
     },
