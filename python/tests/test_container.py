@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import MAITRED, PATIENCE, Reply, environment_for
+from crews import until
 from test_rights import NOBODY, REASON, SET_UP, Contained, folder, needed, opened
 
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
@@ -30,6 +31,17 @@ def app(environ, start_response):
     digest = hashlib.sha256(environ["wsgi.input"].read()).hexdigest()
     start_response("200 OK", [("Content-Type", "application/json")])
     return [json.dumps([os.getpid(), os.getuid(), os.access(".", os.W_OK), digest]).encode()]
+"""
+
+
+#: Leaves a process behind whose parent has ended, so that it becomes the first one's.
+ORPHANS = APP.replace("def app", "import subprocess\ndef own", 1) + """
+def app(environ, start_response):
+    if environ["PATH_INFO"] != "/orphan":
+        return own(environ, start_response)
+    left = subprocess.run(["sh", "-c", "sleep 600 > /dev/null 2>&1 & echo $!"], stdout=subprocess.PIPE, check=True)
+    start_response("200 OK", [])
+    return [left.stdout]
 """
 
 
@@ -79,8 +91,8 @@ Contain = Callable[..., Container]
 def contain(folder: Path) -> Iterator[Contain]:
     servers = []
 
-    def start(*arguments: str) -> Container:
-        (folder / "app.py").write_text(APP)
+    def start(*arguments: str, source: str = APP) -> Container:
+        (folder / "app.py").write_text(source)
         named = ["app.py", "--listen", "127.0.0.1:8000", *arguments]
         server = Container(named, folder, ENVIRONMENT)
         servers.append(server)
@@ -112,6 +124,33 @@ def test_a_reload_reaches_the_first_process(contain: Contain) -> None:
     server = contain()
     os.kill(first_process(server.process.pid), signal.SIGHUP)
     server.wait_for("SIGHUP: the configuration has been read again")
+
+
+def inside(first: int) -> dict[int, tuple[str, str]]:
+    """All processes in there beside the first one, as they are numbered out here, with their names and states."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines())
+            if os.readlink(place / "ns/pid") == os.readlink(f"/proc/{first}/ns/pid") and int(place.name) != first:
+                found[int(place.name)] = (status["Name"], status["State"][0])
+    return found
+
+
+def test_a_supervisor_as_the_first_process_has_workers_and_takes_in_orphans(contain: Contain) -> None:
+    server = contain("--workers", "2", source=ORPHANS)
+    server.wait_for("info all workers are ready")
+    first = first_process(server.process.pid)
+    process, user, *_ = json.loads(server.fetch("/").body)
+    assert process > 1 and user == NOBODY.pw_uid
+    os.kill(first, signal.SIGUSR2)
+    server.wait_for("error SIGUSR2: this is process 1, with which its container ends; SIGHUP replaces the workers")
+    assert int(server.fetch("/orphan").body) > 1
+    assert [name for name, _ in inside(first).values()].count("sleep") == 1
+    os.kill(next(pid for pid, (name, _) in inside(first).items() if name == "sleep"), signal.SIGKILL)
+    until("nobody is left of it, not even as a zombie", lambda: "sleep" not in dict(inside(first).values()))
+    assert server.stop() == 0
+    assert server.said.count("drained: every accepted request was answered") == 2
 
 
 def test_it_can_be_stopped_while_the_application_is_imported(folder: Path) -> None:
