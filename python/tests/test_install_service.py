@@ -231,7 +231,7 @@ def test_the_command_serves_with_the_calls_that_the_unit_leaves(
     told = {"NOTIFY_SOCKET": manager.address, "MAITRED_CONTROL": str(tmp_path / "control.sock")}
     server = Installed(tmp_path / "shop.service", told | variables(1, "http"), [listener])
     servers.append(server)
-    assert manager.hear()[1]["READY"] == "1"
+    manager.wait_for("READY")
     assert server.fetch("/", "POST", b"x" * 5_000_000).body == b"5000000"
     ended = subprocess.run([MAITRED, "health", "--socket", tmp_path / "control.sock"], timeout=PATIENCE)
     assert ended.returncode == 0
