@@ -14,8 +14,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the \
                   control group). With more than one, a supervisor starts them, restarts those that end, and replaces all \
-                  at SIGHUP. With one, also where auto finds one processor, there is none: SIGHUP loads no new code, and \
-                  SIGUSR2, SIGTTIN and SIGTTOU only bring a warning. Whoever deploys by signals takes 2.",
+                  at SIGHUP. One process has no supervisor, also where auto finds one processor: SIGHUP loads no new code, and \
+                  the server answers SIGUSR2, SIGTTIN and SIGTTOU with a warning. Set 2 to deploy by signals.",
         cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
         worst: "what an application keeps in memory, each worker has for itself. More workers than processors take \
                 time from each other",

@@ -41,7 +41,7 @@ use crate::config::{Config, WorkersConfig};
 use crate::development::{self, Watch};
 use crate::early::Early;
 use crate::hooks::HookThread;
-use crate::host::Host;
+use crate::host::{Host, SupervisorSignal};
 use crate::lifetime;
 use crate::origins::Origins;
 use crate::problem::Problem;
@@ -581,12 +581,12 @@ impl Supervisor {
                 self.processes.values().for_each(|process| process.reopen_logs());
                 self.log.info(format_args!("SIGUSR1: the log files are opened anew, also by the workers"));
             }
-            Signal::Upgrade if self.crew.is_ending() || self.holds_until.is_some() => {
+            Signal::Own(SupervisorSignal::Upgrade) if self.crew.is_ending() || self.holds_until.is_some() => {
                 self.say(Level::Warning, "SIGUSR2: no new program is started, this one is ending");
             }
-            Signal::Upgrade => self.upgrade(),
-            Signal::More => self.set_count(self.crew.wanted() + 1, "SIGTTIN", now),
-            Signal::Fewer => self.set_count(self.crew.wanted() - 1, "SIGTTOU", now),
+            Signal::Own(SupervisorSignal::Upgrade) => self.upgrade(),
+            Signal::Own(SupervisorSignal::More) => self.set_count(self.crew.wanted() + 1, "SIGTTIN", now),
+            Signal::Own(SupervisorSignal::Fewer) => self.set_count(self.crew.wanted() - 1, "SIGTTOU", now),
         }
     }
 

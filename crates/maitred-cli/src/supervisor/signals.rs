@@ -8,6 +8,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
 
 use super::Happening;
+use crate::host::SupervisorSignal;
 
 /// What a signal asks of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +21,8 @@ pub(crate) enum Signal {
     Hangup,
     /// SIGUSR1: log files are opened anew.
     Reopen,
-    /// SIGUSR2: a new program takes over.
-    Upgrade,
-    /// SIGTTIN: one worker more.
-    More,
-    /// SIGTTOU: one worker fewer.
-    Fewer,
+    /// What only a supervisor does.
+    Own(SupervisorSignal),
 }
 
 impl Signal {
@@ -36,9 +33,7 @@ impl Signal {
             Self::Terminate => SIGTERM,
             Self::Hangup => SIGHUP,
             Self::Reopen => SIGUSR1,
-            Self::Upgrade => SIGUSR2,
-            Self::More => SIGTTIN,
-            Self::Fewer => SIGTTOU,
+            Self::Own(signal) => return signal.number(),
         };
         u8::try_from(number).unwrap_or_default()
     }
@@ -46,15 +41,13 @@ impl Signal {
 
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
-            Self::Hangup => "SIGHUP",
-            Self::Reopen => "SIGUSR1",
-            Self::Upgrade => "SIGUSR2",
-            Self::More => "SIGTTIN",
-            Self::Fewer => "SIGTTOU",
-        })
+        match self {
+            Self::Interrupt => f.write_str("SIGINT"),
+            Self::Terminate => f.write_str("SIGTERM"),
+            Self::Hangup => f.write_str("SIGHUP"),
+            Self::Reopen => f.write_str("SIGUSR1"),
+            Self::Own(signal) => signal.fmt(f),
+        }
     }
 }
 
@@ -71,9 +64,9 @@ pub(crate) fn install(sender: Sender<Happening>) -> io::Result<()> {
                 SIGINT => Signal::Interrupt,
                 SIGHUP => Signal::Hangup,
                 SIGUSR1 => Signal::Reopen,
-                SIGUSR2 => Signal::Upgrade,
-                SIGTTIN => Signal::More,
-                SIGTTOU => Signal::Fewer,
+                SIGUSR2 => Signal::Own(SupervisorSignal::Upgrade),
+                SIGTTIN => Signal::Own(SupervisorSignal::More),
+                SIGTTOU => Signal::Own(SupervisorSignal::Fewer),
                 _ => Signal::Terminate,
             };
             if sender.send(Happening::Signal(signal)).is_err() {

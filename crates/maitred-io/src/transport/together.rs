@@ -233,7 +233,8 @@ struct Completion {
 }
 
 impl Completion {
-    /// Only what says that the peer is gone is the end: whoever sends the rest learns of everything else.
+    /// An error that says that the peer is gone ends the connection. After any other error the caller sends the bytes itself, and gets the error if it
+    /// still holds.
     fn left(self) -> Left {
         match usize::try_from(self.result) {
             Ok(bytes) => Left::Bytes(bytes),
