@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchlib import chart, crowd, figures, load, peers, python_servers, rounds, servers, traffic, workbench
+from benchlib import chart, crowd, figures, load, peers, rounds, servers, traffic, workbench
 from benchlib.report import Report, say
 
 TITLE = "A site in trouble: where the time of fast pages goes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import os
@@ -84,6 +85,15 @@ def environment_for(environment: dict[str, str]) -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if name not in others and not name.startswith("MAITRED_TEST_")}
     meant = {"MAITRED_USER": "root"} if os.geteuid() == 0 else {}
     return ours | meant | environment
+
+
+def open_files(pid: int) -> dict[int, str]:
+    """What a process has open, as /proc names it (proc_pid_fd(5)); without those that it closes meanwhile."""
+    found = {}
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found[int(descriptor.name)] = os.readlink(descriptor)
+    return found
 
 
 #: Which server has listened at a port last.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import database_sites as sites
 import pytest
 from conftest import Serve, Server, environment_for
 from databases import Postgres, postgres
-from test_control import asked
 
 for library in ("psycopg", "psycopg_pool", "sqlalchemy", "asyncpg", "django"):
     pytest.importorskip(library)

@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from sites import ASYNC_COMMON, DIGEST, LARGE, Site, asgi_site, streamed
 

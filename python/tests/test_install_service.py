@@ -294,7 +294,7 @@ def test_what_the_user_of_the_service_cannot_read_is_named_with_the_cure(site: P
     assert any(f"may not read {site}, and the folder that it runs in is {site}; chgrp {group} {site} && chmod g+rx {site}" in line for line in lines)
     # Whoever wants the unit all the same.
     warned = install(site, "--unit-dir", str(site.parent / "units"), "--user", "nobody", *options)
-    assert f"maitred: warning: install-service: user nobody" in warned and "\nwrote " in warned.replace("maitred: wrote", "wrote")
+    assert "maitred: warning: install-service: user nobody" in warned and "\nwrote " in warned.replace("maitred: wrote", "wrote")
 
 
 def test_an_application_that_is_not_there_is_told(site: Path) -> None:

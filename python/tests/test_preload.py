@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve, Server, environment_for
+from conftest import MAITRED, PATIENCE, Serve, Server, environment_for, open_files
 
 APP = """
 import gc, os
@@ -40,10 +40,7 @@ def imports(server: Server) -> list[int]:
 
 
 def sockets(pid: int) -> set[str]:
-    links = set()
-    for entry in os.scandir(f"/proc/{pid}/fd"):
-        links.add(os.readlink(entry.path))
-    return {link for link in links if link.startswith("socket:")}
+    return {link for link in open_files(pid).values() if link.startswith("socket:")}
 
 
 def ended(pid: int) -> bool:

@@ -63,8 +63,14 @@ threading.Thread(target=threading.Event().wait, daemon=True).start()
 at_import = seen()
 
 def files():
-    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
-    return [os.readlink(link) for link in links if os.path.lexists(link)]
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        # The engine's threads close files meanwhile.
+        try:
+            links.append(os.readlink("/proc/self/fd/" + name))
+        except FileNotFoundError:
+            pass
+    return links
 """
 
 WSGI = (

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve, Server, open_files
 
 MIB = 1 << 20
 #: More than the buffers of two sockets hold.
@@ -122,13 +122,7 @@ def until(what: str, is_so: Callable[[], bool]) -> None:
 
 def open_in(server: Server, folder: Path) -> int:
     """The files of a folder that the server has open."""
-    found = 0
-    for descriptor in Path(f"/proc/{server.process.pid}/fd").iterdir():
-        try:
-            found += os.readlink(descriptor).startswith(str(folder))
-        except FileNotFoundError:
-            continue
-    return found
+    return sum(link.startswith(str(folder)) for link in open_files(server.process.pid).values())
 
 
 @pytest.mark.parametrize("path", ["/generator", "/write", "/list", "/blocks"])

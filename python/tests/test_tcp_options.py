@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve, Server
+from conftest import MAITRED, PATIENCE, Serve, Server, open_files
 
 #: `/` says `hello`; `/blocks` sends eight small blocks, one after the other.
 SOURCE = """
@@ -180,11 +180,11 @@ def own_socket(server: Server, peer: socket.socket) -> socket.socket:
     local, remote = (f"{socket.htonl(0x7F000001):08X}:{port:04X}" for port in (server.port, peer.getsockname()[1]))
     table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     (inode,) = [line[9] for line in table if line[1:3] == [local, remote]]
-    for descriptor in Path(f"/proc/{server.process.pid}/fd").iterdir():
-        if os.readlink(descriptor) == f"socket:[{inode}]":
+    for descriptor, link in open_files(server.process.pid).items():
+        if link == f"socket:[{inode}]":
             pidfd = os.pidfd_open(server.process.pid)
             try:
-                got = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, int(descriptor.name), 0)
+                got = ctypes.CDLL(None, use_errno=True).syscall(438, pidfd, descriptor, 0)
             finally:
                 os.close(pidfd)
             if got < 0:

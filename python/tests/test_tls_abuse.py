@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from certificates import Authority, authority, connected, fetch, needs_openssl
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve, Server, open_files
 from operation_clients import allow_descriptors
 
 __all__ = ["authority"]
@@ -65,11 +65,7 @@ def sockets(server: Server) -> int:
         rows = [line.split() for line in list(table)[1:]]
     # In any state but listening (proc(5)).
     ours = {row[9] for row in rows if row[1].endswith(f":{server.port:04X}") and row[3] != "0A"}
-    count = 0
-    for descriptor in os.listdir(f"/proc/{server.process.pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):
-            count += os.readlink(f"/proc/{server.process.pid}/fd/{descriptor}")[8:-1] in ours
-    return count
+    return sum(link[8:-1] in ours for link in open_files(server.process.pid).values())
 
 
 def until(what: str, is_so: Callable[[], bool]) -> None:

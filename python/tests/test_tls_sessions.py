@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from certificates import Answer, Authority, authority, fetch, needs_openssl
 from conftest import MAITRED, PATIENCE, Serve
-from crews import APP, PROGRAM, Start, crew, until
+from crews import PROGRAM, Start, crew, until
 from test_rights import Contain, contain, folder, network_of, root_only
 
 __all__ = ["authority", "contain", "crew", "folder"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
 import random
 import socket
 import threading
@@ -13,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conftest import PATIENCE
+from conftest import PATIENCE, open_files
 from crews import until
 
 #: Writes down where each request begins and ends: a line is one write to a file opened for appending, which a killed process has done
@@ -179,8 +177,5 @@ def connections(pid: int, port: int) -> set[int]:
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     # Each is an address and a port in hexadecimal digits; the ninth column behind the number is the socket's (proc_pid_net(5)).
     remote = {row[9]: int(row[2].partition(":")[2], 16) for row in rows if int(row[1].partition(":")[2], 16) == port}
-    found = set()
-    for place in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.add(remote.get(os.readlink(place).removeprefix("socket:[").removesuffix("]"), 0))
-    return found - {0}
+    inodes = (link.removeprefix("socket:[").removesuffix("]") for link in open_files(pid).values())
+    return {remote[inode] for inode in inodes if inode in remote} - {0}

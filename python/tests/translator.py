@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import frames
 import hpack
-from frames import Code, Kind, Setting
+from frames import Kind, Setting
 
 #: Of one connection (RFC 9113 §8.2.2).
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade", b"http2-settings"}

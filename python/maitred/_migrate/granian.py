@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from maitred._migrate import meaning, uvicorn
-from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, truth
+from maitred._migrate.meaning import Handler, decide, key, nothing, number, truth
 from maitred._migrate.result import Result, Table
 from maitred._migrate.words import CommandLine, Given, flags, parse
 
