@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
-use crate::{Age, OF_A_CROWD, OF_FEW, Serve, set_defers};
+use crate::{Age, CROWD, Defers, OF_A_CROWD, OF_FEW, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -36,9 +36,6 @@ const MAX_JOBS: u32 = 64;
 
 /// The same of handlers that begin after the turn, while nothing is known of what they take.
 const FEW_JOBS: u32 = 8;
-
-/// So many requests that are there and wait for the loop are a crowd.
-const CROWD: usize = 4;
 
 /// The handlers of one turn take so long or little more, in nanoseconds: then the loop looks round, and so do we.
 const SPAN: u64 = 4_000_000;
@@ -267,7 +264,7 @@ impl<S: Serve> LoopTurns<S> {
         // What the driver looks for.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.driver.dismiss();
-        set_defers(true);
+        set_defers(Defers::Ended);
         scheduler.set_serving(true);
         let result = act(self);
         let scheduler = self.server.scheduler();

@@ -33,6 +33,7 @@ use maitred_io::activity::Activity;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
+use crate::QUICK_OF_A_CROWD;
 use crate::interpreter::{Found, Interpreter};
 use crate::look_timer::{Ends, Pause};
 use crate::meter;
@@ -55,6 +56,8 @@ pub(super) struct Gate {
     pause: Pause,
     /// One thread computes all the time: until then it puts the watcher's looks off. 0 if none does. In monotonic nanoseconds.
     calm_until: AtomicU64,
+    /// When a thread with a permit got on last, in monotonic nanoseconds, as far as it said so.
+    got_on: AtomicU64,
     /// How many requests had been taken from the queue when the watcher looked last, and since when that is so. Written by
     /// the watcher.
     taken: AtomicU64,
@@ -109,6 +112,7 @@ impl Gate {
             watched: AtomicBool::new(false),
             pause: Pause::new()?,
             calm_until: AtomicU64::new(0),
+            got_on: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             stands_since: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
@@ -238,9 +242,15 @@ impl Gate {
     /// A thread with a permit gets on at `now`. Where it is the only one and computes, the watcher need not look, but now and
     /// then.
     pub(super) fn get_on(&self, now: u64) {
+        self.got_on.store(now, Ordering::Relaxed);
         if self.is_calm(now) {
             self.pause.put_off(now, meter::CALM);
         }
+    }
+
+    /// Whether a thread with a permit has got on lately, so that it comes back soon, and sends what waits.
+    pub(super) fn gets_on(&self, now: u64) -> bool {
+        now.saturating_sub(self.got_on.load(Ordering::Relaxed)) < QUICK_OF_A_CROWD
     }
 
     fn is_calm(&self, now: u64) -> bool {
@@ -637,6 +647,16 @@ impl Seat {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_has_got_on_lately_sends_what_it_has_left() {
+        let gate = Gate::new(&Arc::new(Interpreter::new(2))).unwrap();
+        let now = clock::monotonic();
+        assert!(!gate.gets_on(now), "none has yet");
+        gate.get_on(now);
+        assert!(gate.gets_on(now) && gate.gets_on(now + QUICK_OF_A_CROWD - 1));
+        assert!(!gate.gets_on(now + QUICK_OF_A_CROWD), "it stands still");
+    }
 
     #[test]
     fn a_calm_gate_is_looked_at_in_time_and_one_that_nobody_has_looked_at_is_not_calm() {

@@ -704,21 +704,37 @@ struct Together {
     oldest: u64,
 }
 
-/// In threads, and in an event loop while few requests wait.
+/// So many requests that are there and wait are a crowd.
+const CROWD: usize = 4;
+
+/// As [`QUICK`], of a request in a crowd: what it leaves waits for another one or two of its kind.
+const QUICK_OF_A_CROWD: u64 = 1_000_000;
+
+/// While few requests wait.
 const OF_FEW: Together = Together { most: 16, oldest: 250_000 };
 
-/// The same in a turn of an event loop while many requests wait. A write wakes a client that sleeps on another processor, which takes
+/// The same while many requests wait. A write wakes a client that sleeps on another processor, which takes
 /// 30 to 45 µs in a virtual machine. One such write in 2 ms takes about 2 % of the loop's time, one in 250 µs more than 10 %.
 const OF_A_CROWD: Together = Together { most: 64, oldest: 2_000_000 };
 
 maitred_io::sync::thread_local! {
-    /// What this thread's handlers answer completely may wait.
+    /// Which responses of this thread's handlers may wait.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static DEFERS: Cell<bool> = Cell::new(false);
+    static DEFERS: Cell<Defers> = Cell::new(Defers::Nothing);
 }
 
-/// Says whether what handlers answer completely on this thread may wait.
-fn set_defers(defers: bool) {
+/// Which responses may wait for others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Defers {
+    Nothing,
+    /// Those whose handlers have ended them.
+    Ended,
+    /// Also those whose bodies are complete while their handlers go on: somebody watches, and sends them if that takes long.
+    Whole,
+}
+
+/// Says which responses of this thread's handlers may wait.
+fn set_defers(defers: Defers) {
     DEFERS.with(|cell| cell.set(defers));
 }
 
@@ -729,7 +745,13 @@ struct Age(Option<u64>);
 impl<J: Send> Scheduler<J> {
     /// Whether a complete response of this thread waits.
     pub fn defers(&self) -> bool {
-        DEFERS.with(Cell::get)
+        DEFERS.with(Cell::get) != Defers::Nothing
+    }
+
+    /// Whether a response of this thread waits whose body is complete, but which has not ended: somebody watches now. To be asked again
+    /// behind [`send_later`](Self::send_later): whoever stops watching sends what it finds after that.
+    pub fn defers_whole(&self) -> bool {
+        DEFERS.with(Cell::get) == Defers::Whole && (self.pool.gate.is_watched() || self.pool.is_single())
     }
 
     /// Sends the complete response of a connection later, with others.

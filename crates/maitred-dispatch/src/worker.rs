@@ -22,7 +22,10 @@ use crate::scaling::After;
 use crate::signals::Signals;
 use crate::slow::Pace;
 use crate::turn_clock::TurnContext;
-use crate::{Age, Here, OF_FEW, QUICK, Scheduler, Serve, panic_text, set_defers};
+use crate::{
+    Age, CROWD, Defers, Here, OF_A_CROWD, OF_FEW, QUICK, QUICK_OF_A_CROWD, Scheduler, Serve, panic_text,
+    set_defers,
+};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -187,9 +190,10 @@ impl<'a, S: Serve> Worker<'a, S> {
         if !watched {
             self.send_unsent();
         }
-        set_defers(watched && !scheduler.ready.is_empty() && scheduler.pool.gate.may_defer(now));
+        let defers = watched && !scheduler.ready.is_empty() && scheduler.pool.gate.may_defer(now);
+        set_defers(if defers { Defers::Ended } else { Defers::Nothing });
         let ended = scheduler.run(job, now, &**self.server);
-        set_defers(false);
+        set_defers(Defers::Nothing);
         self.served += 1;
         scheduler.send_unsent_in_time(self.server, ended, &mut self.age, OF_FEW);
         self.is_done();
@@ -400,8 +404,10 @@ impl<S: Serve> Worker<'_, S> {
                 return None;
             }
             let watched = scheduler.pool.watch(&self.seat, began, self.server.long());
-            // Those inside have not put this look off: what they have left waits for a long request.
-            scheduler.send_promptly(self.server);
+            // Else what those inside have left waits for a long request.
+            if !scheduler.pool.gate.gets_on(clock::monotonic()) {
+                scheduler.send_promptly(self.server);
+            }
             match watched {
                 Watched::Run(job) => return Some(job),
                 Watched::Idle => return None,
@@ -479,13 +485,18 @@ impl<S: Serve> Worker<'_, S> {
         // Others want the interpreter: what this request answers is sent after it was let go.
         let shares = !scheduler.is_outside();
         let defers = run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single());
-        set_defers(shares || defers);
+        set_defers(match (defers, shares) {
+            (true, false) => Defers::Whole,
+            (_, true) => Defers::Ended,
+            (false, false) => Defers::Nothing,
+        });
         self.seat.enter(entry);
         run.now = scheduler.run(job, entry, &**self.server);
         self.seat.leave();
-        run.quick = run.now - entry < QUICK;
+        let crowd = scheduler.ready.len() + scheduler.pool.queued() >= CROWD;
+        run.quick = run.now - entry < if crowd { QUICK_OF_A_CROWD } else { QUICK };
         self.served += 1;
-        set_defers(false);
+        set_defers(Defers::Nothing);
         if shares {
             scheduler.send_unsent(self.server, run.now);
         }
@@ -503,7 +514,8 @@ impl<S: Serve> Worker<'_, S> {
                 gate.get_on(run.now);
             }
         }
-        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, OF_FEW);
+        let limit = if crowd { OF_A_CROWD } else { OF_FEW };
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, limit);
         if self.is_done() {
             self.make_way(run.now);
             run.ended = true;

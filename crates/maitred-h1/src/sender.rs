@@ -111,6 +111,11 @@ impl Sender {
         matches!(self.state, State::Suppressed { .. })
     }
 
+    /// Whether all of a declared length has been given.
+    pub fn is_complete(&self) -> bool {
+        self.state == State::Fixed { left: 0 }
+    }
+
     /// Whether a head may still be sent.
     pub fn is_waiting(&self) -> bool {
         self.state == State::Waiting

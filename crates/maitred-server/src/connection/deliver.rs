@@ -292,11 +292,16 @@ impl Connection {
     }
 
     /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
-    pub(super) fn send_what_waits(&mut self, group: &Group, token: Token, now: u64) {
+    pub(crate) fn send_what_waits(&mut self, group: &Group, token: Token, now: u64) {
         if self.protocol.is_framed() {
             if self.fill_to_the_end(group, token).is_err() {
                 group.resume(token);
             }
+            return;
+        }
+        if self.phase == Phase::Running && self.writer.is_some() {
+            // Its handler goes on behind it, and learns of an error when it sends again.
+            let _ = self.send_kept(group, token);
             return;
         }
         if self.phase != Phase::Sending || self.writer.is_none() {
