@@ -748,8 +748,8 @@ impl<J: Send> Scheduler<J> {
         DEFERS.with(Cell::get) != Defers::Nothing
     }
 
-    /// Whether a response of this thread waits whose body is complete, but which has not ended: somebody watches now. To be asked again
-    /// behind [`send_later`](Self::send_later): whoever stops watching sends what it finds after that.
+    /// Whether a complete body of this thread may wait although its handler goes on: somebody watches now. The caller asks again after
+    /// [`send_later`](Self::send_later): a watcher that stops sends what is on the list by then, and nothing later.
     pub fn defers_whole(&self) -> bool {
         DEFERS.with(Cell::get) == Defers::Whole && (self.pool.gate.is_watched() || self.pool.is_single())
     }
