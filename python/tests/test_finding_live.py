@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +141,11 @@ def test_a_slow_database_is_named(serve: Serve, tmp_path: Path) -> None:
 
 def test_a_log_that_nobody_reads_is_named(serve: Serve, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "access")
-    # Somebody has it open, or the server would not start, and never reads.
-    reader = os.open(tmp_path / "access", os.O_RDWR)
+    # Somebody has it open, or the server would not start, and never reads. It is full, or the first lines would count as written.
+    reader = os.open(tmp_path / "access", os.O_RDWR | os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(reader, b"x")
     try:
         server = begun(serve, "--access-log", "access")
         with load(server, f"/{'x' * 2000}", clients=2):

@@ -18,11 +18,12 @@ use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
 
+use crate::Serve;
 use crate::signals::Signals;
+use crate::together::{Age, Defers, Together, set_defers};
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
-use crate::{Age, CROWD, Defers, OF_A_CROWD, OF_FEW, Serve, set_defers};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -144,8 +145,7 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            let limit =
-                if scheduler.ready.len() + scheduler.pool.queued() < CROWD { OF_FEW } else { OF_A_CROWD };
+            let limit = Together::of(scheduler.has_crowd());
             scheduler.send_unsent_in_time(&server, now, &mut self.age, limit);
         }
         self.crowded = true;

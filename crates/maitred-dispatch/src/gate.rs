@@ -33,12 +33,12 @@ use maitred_io::activity::Activity;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use crate::QUICK_OF_A_CROWD;
 use crate::interpreter::{Found, Interpreter};
 use crate::look_timer::{Ends, Pause};
 use crate::meter;
 use crate::meter::{Finding, Gated};
 use crate::pool::{Call, Pool, Queue};
+use crate::together::QUICK_OF_A_CROWD;
 use crate::writing::set_seat;
 
 /// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.

@@ -11,8 +11,6 @@
 //! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code the driver serves.
-//!
-//! Sections below: the jobs of one turn; responses that leave together.
 
 mod admission;
 mod assigned;
@@ -29,6 +27,7 @@ mod figures;
 mod gate;
 mod group_steal;
 mod interpreter;
+mod jobs;
 mod look_timer;
 mod loop_watchdog;
 mod meter;
@@ -48,6 +47,7 @@ mod settings;
 mod signals;
 mod slow;
 pub mod slow_routes;
+mod together;
 mod trace;
 mod turn_clock;
 mod work_conservation;
@@ -82,6 +82,7 @@ pub use counters::{
 };
 pub use extra::run as run_extra;
 pub use figures::PoolFigures;
+pub use jobs::Jobs;
 pub use serve::{Ran, Serve, Target};
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use signals::Signals;
@@ -125,7 +126,7 @@ pub struct Scheduler<J> {
     stop: Waker,
     stopping: AtomicBool,
     ready: Ready,
-    /// Connections whose complete response has not been sent: see [`response_batch`].
+    /// Connections whose complete response has not been sent: see [`together`].
     unsent: Ready,
     strategy: Strategy,
     /// The pool whose threads poll.
@@ -626,210 +627,5 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         (Some(text), _) => text,
         (None, Some(text)) => text,
         (None, None) => "no message",
-    }
-}
-
-// ---- The jobs of one turn ----
-
-/// The requests that one turn brings: none or one from a connection that answers in order, any number from one with
-/// streams.
-pub struct Jobs<J> {
-    first: Option<J>,
-    more: Vec<J>,
-}
-
-impl<J> Jobs<J> {
-    /// None; takes no memory.
-    pub const fn none() -> Self {
-        Self { first: None, more: Vec::new() }
-    }
-
-    /// One more.
-    pub fn push(&mut self, job: J) {
-        match &self.first {
-            None => self.first = Some(job),
-            Some(_) => self.more.push(job),
-        }
-    }
-
-    /// Takes the first one out.
-    pub fn take_first(&mut self) -> Option<J> {
-        self.first.take()
-    }
-
-    /// Whether there is none but the first.
-    pub fn is_single(&self) -> bool {
-        self.more.is_empty()
-    }
-
-    /// Those of another turn behind these.
-    pub fn append(&mut self, other: Self) {
-        if self.first.is_none() {
-            *self = other;
-        } else {
-            other.into_iter().for_each(|job| self.push(job));
-        }
-    }
-}
-
-impl<J> IntoIterator for Jobs<J> {
-    type Item = J;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<J>, std::vec::IntoIter<J>>;
-
-    /// In the order in which they came.
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.more)
-    }
-}
-
-impl<J> From<Option<J>> for Jobs<J> {
-    fn from(first: Option<J>) -> Self {
-        Self { first, more: Vec::new() }
-    }
-}
-
-// ---- Responses that leave together ----
-//
-// Complete responses that wait a moment, to leave together.
-//
-// A response that is sent at once wakes its peer in the middle of a batch of requests, and the sending of one
-// finds nothing of the other in the caches: together they cost a tenth to a third less. What waits is seen by
-// every thread, and somebody is always there to send it: the end of a turn of an event loop, or its driver; the
-// runner of the interpreter gate before it waits for anything, or its watcher.
-
-/// How many of them wait, and how long the first one does if handlers come back at all, in nanoseconds.
-#[derive(Clone, Copy)]
-struct Together {
-    most: usize,
-    oldest: u64,
-}
-
-/// So many requests that are there and wait are a crowd.
-const CROWD: usize = 4;
-
-/// As [`QUICK`], of a request in a crowd: what it leaves waits for another one or two of its kind.
-const QUICK_OF_A_CROWD: u64 = 1_000_000;
-
-/// While few requests wait.
-const OF_FEW: Together = Together { most: 16, oldest: 250_000 };
-
-/// The same while many requests wait. A write wakes a client that sleeps on another processor, which takes
-/// 30 to 45 µs in a virtual machine. One such write in 2 ms takes about 2 % of the loop's time, one in 250 µs more than 10 %.
-const OF_A_CROWD: Together = Together { most: 64, oldest: 2_000_000 };
-
-maitred_io::sync::thread_local! {
-    /// Which responses of this thread's handlers may wait.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static DEFERS: Cell<Defers> = Cell::new(Defers::Nothing);
-}
-
-/// Which responses may wait for others.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Defers {
-    Nothing,
-    /// Those whose handlers have ended them.
-    Ended,
-    /// Also those whose bodies are complete while their handlers go on: somebody watches, and sends them if that takes long.
-    Whole,
-}
-
-/// Says which responses of this thread's handlers may wait.
-fn set_defers(defers: Defers) {
-    DEFERS.with(|cell| cell.set(defers));
-}
-
-/// Since when something waits, as the thread that made it wait has seen it.
-#[derive(Default)]
-struct Age(Option<u64>);
-
-impl<J: Send> Scheduler<J> {
-    /// Whether a complete response of this thread waits.
-    pub fn defers(&self) -> bool {
-        DEFERS.with(Cell::get) != Defers::Nothing
-    }
-
-    /// Whether a complete body of this thread may wait although its handler goes on: somebody watches now. The caller asks again after
-    /// [`send_later`](Self::send_later): a watcher that stops sends what is on the list by then, and nothing later.
-    pub fn defers_whole(&self) -> bool {
-        DEFERS.with(Cell::get) == Defers::Whole && (self.pool.gate.is_watched() || self.pool.is_single())
-    }
-
-    /// Sends the complete response of a connection later, with others.
-    pub fn send_later(&self, token: u64) {
-        self.unsent.push(token, Signals::RESUME);
-        if self.looped.is_some() {
-            self.driver.rouse();
-        }
-    }
-
-    /// Sends what waits.
-    fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64) {
-        let mut some = [(0, Signals::RESUME); OF_FEW.most];
-        loop {
-            let count = self.unsent.pop_some(&mut some);
-            if count == 0 {
-                break;
-            }
-            let mut leaving = Leaving { list: &self.unsent, rest: &some[..count] };
-            server.send_all(&mut leaving.rest, now);
-        }
-    }
-
-    /// Sends what has had to wait for a handler that stands still; others do not for a while.
-    fn send_promptly<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        if !self.unsent.is_empty() {
-            let now = clock::monotonic();
-            self.pool.gate.be_prompt(now);
-            self.send_unsent(server, now);
-        }
-    }
-
-    /// Sends what waits if it is much or old.
-    fn send_unsent_in_time<S: Serve<Job = J>>(
-        &self,
-        server: &Arc<S>,
-        now: u64,
-        age: &mut Age,
-        limit: Together,
-    ) {
-        let waiting = self.unsent.len();
-        if waiting == 0 {
-            age.0 = None;
-            return;
-        }
-        let since = *age.0.get_or_insert(now);
-        if waiting >= limit.most || now.saturating_sub(since) >= limit.oldest {
-            age.0 = None;
-            self.send_unsent(server, now);
-        }
-    }
-}
-
-/// What is being sent; what a panic leaves of it waits again.
-struct Leaving<'a> {
-    list: &'a Ready,
-    rest: &'a [(u64, Signals)],
-}
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        self.list.extend(self.rest.iter().copied());
-    }
-}
-
-#[cfg(test)]
-mod jobs_tests {
-    use super::Jobs;
-
-    #[test]
-    fn they_keep_their_order() {
-        let mut jobs = Jobs::none();
-        jobs.push(1);
-        jobs.push(2);
-        let mut others = Jobs::from(Some(3));
-        others.push(4);
-        jobs.append(others);
-        jobs.append(Jobs::none());
-        assert_eq!(jobs.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
     }
 }

@@ -21,11 +21,9 @@ use crate::ready::Ready;
 use crate::scaling::After;
 use crate::signals::Signals;
 use crate::slow::Pace;
+use crate::together::{Age, Defers, QUICK_OF_A_CROWD, Together, set_defers};
 use crate::turn_clock::TurnContext;
-use crate::{
-    Age, CROWD, Defers, Here, OF_A_CROWD, OF_FEW, QUICK, QUICK_OF_A_CROWD, Scheduler, Serve, panic_text,
-    set_defers,
-};
+use crate::{Here, QUICK, Scheduler, Serve, panic_text};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -195,7 +193,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         let ended = scheduler.run(job, now, &**self.server);
         set_defers(Defers::Nothing);
         self.served += 1;
-        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, OF_FEW);
+        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, Together::OF_FEW);
         self.is_done();
     }
 
@@ -493,7 +491,7 @@ impl<S: Serve> Worker<'_, S> {
         self.seat.enter(entry);
         run.now = scheduler.run(job, entry, &**self.server);
         self.seat.leave();
-        let crowd = scheduler.ready.len() + scheduler.pool.queued() >= CROWD;
+        let crowd = scheduler.has_crowd();
         run.quick = run.now - entry < if crowd { QUICK_OF_A_CROWD } else { QUICK };
         self.served += 1;
         set_defers(Defers::Nothing);
@@ -514,7 +512,7 @@ impl<S: Serve> Worker<'_, S> {
                 gate.get_on(run.now);
             }
         }
-        let limit = if crowd { OF_A_CROWD } else { OF_FEW };
+        let limit = Together::of(crowd);
         scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, limit);
         if self.is_done() {
             self.make_way(run.now);

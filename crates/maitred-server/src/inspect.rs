@@ -31,7 +31,7 @@ use crate::{Place, roles};
 pub use crate::connection::snapshot::{ConnectionSnapshot, Delivery, State};
 pub use crate::connection::stream::RequestSummary;
 pub use crate::connection::writer::Marks;
-pub use crate::group::{Inside, Member, Role, Times};
+pub use crate::group::thread_registry::{Inside, Member, Role, Times};
 pub use crate::roles::{ProcessThread, ThreadList};
 pub use crate::site::{RecentRequest, RecentRequests};
 pub use crate::traced::Dispatched;

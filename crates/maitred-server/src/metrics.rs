@@ -13,7 +13,7 @@ use maitred_stats::exposition::{Format, Metric, Value};
 use maitred_stats::{Counter, LockSnapshot, exposition};
 
 use crate::connection::Group;
-use crate::group::Times;
+use crate::group::thread_registry::Times;
 use crate::roles::OfRole;
 use crate::site::{
     ACCEPTED_TOTAL, BODY_BYTES_TOTAL, CUT_TOTAL, ERRORS_TOTAL, REFUSED_TOTAL, REQUESTS_TOTAL, SPOOLED_TOTAL,

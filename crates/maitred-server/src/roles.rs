@@ -6,7 +6,7 @@ use std::sync::Arc;
 use maitred_io::tasks;
 use maitred_io::tasks::Task;
 
-use crate::group::{Member, ThreadRegistry, Times};
+use crate::group::thread_registry::{Member, ThreadRegistry, Times};
 
 /// What the thread is called that answers the control.
 pub const CONTROL: &str = "maitred-ctl";

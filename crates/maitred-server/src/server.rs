@@ -24,8 +24,8 @@ use maitred_tls::Terms;
 
 use crate::connection::{Connection, Group};
 use crate::figures;
-use crate::group::groups::Groups;
-use crate::group::{Role, groups};
+use crate::group::groups::{self, Groups};
+use crate::group::thread_registry::Role;
 use crate::hosts::{Hosts, SameName};
 use crate::listener::BoundListeners;
 use crate::pool_map::{PoolMap, UnknownPool};

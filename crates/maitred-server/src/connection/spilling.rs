@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::writer::Marks;
 use super::{Connection, Group, Key};
-use crate::group::own_tid;
 use crate::group::slots::Token;
+use crate::group::thread_registry::own_tid;
 use crate::site::Site;
 use crate::spill::{Lot, Part, Which, Written};
 

@@ -34,8 +34,8 @@ use super::request_timeout::Awaited;
 use super::websocket::{Offer, Socket};
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
-use crate::group::own_name;
 use crate::group::slots::Flags;
+use crate::group::thread_registry::own_name;
 use crate::pages::PLAIN;
 use crate::site::Site;
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::slowness::Slowness;
+use super::thread_registry::ThreadRegistry;
 use super::turnstile::Turnstile;
-use super::{Group, Resident, ThreadRegistry};
+use super::{Group, Resident};
 use crate::listener::Listening;
 use crate::sharing::{Accept, Bell};
 
