@@ -20,7 +20,7 @@ use maitred_runtime::{EventLoop, Later, Turned, Turns};
 
 use crate::Serve;
 use crate::signals::Signals;
-use crate::together::{Age, Defers, Together, set_defers};
+use crate::together::{Age, Defers, set_defers};
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
@@ -145,8 +145,7 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            let limit = Together::of(scheduler.has_crowd());
-            scheduler.send_unsent_in_time(&server, now, &mut self.age, limit);
+            scheduler.send_unsent_in_time(&server, now, &mut self.age, scheduler.has_crowd());
         }
         self.crowded = true;
         self.send_unsent();

@@ -15,9 +15,18 @@ use crate::{Scheduler, Serve, Signals};
 
 /// How many of them wait, and how long the first one does if handlers come back at all, in nanoseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Together {
+struct Together {
     most: usize,
     oldest: u64,
+}
+
+impl Together {
+    /// While few requests wait.
+    const OF_FEW: Self = Self { most: 16, oldest: 250_000 };
+
+    /// The same while many requests wait. A write wakes a client that sleeps on another processor, which takes
+    /// 30 to 45 µs in a virtual machine. One such write in 2 ms takes about 2 % of the loop's time, one in 250 µs more than 10 %.
+    const OF_A_CROWD: Self = Self { most: 64, oldest: 2_000_000 };
 }
 
 /// So many requests that are there and wait are a crowd.
@@ -25,20 +34,6 @@ const CROWD: usize = 4;
 
 /// As [`QUICK`](crate::QUICK), of a request in a crowd: what it leaves waits for another one or two of its kind.
 pub(crate) const QUICK_OF_A_CROWD: u64 = 1_000_000;
-
-impl Together {
-    /// While few requests wait.
-    pub(crate) const OF_FEW: Self = Self { most: 16, oldest: 250_000 };
-
-    /// The same while many requests wait. A write wakes a client that sleeps on another processor, which takes
-    /// 30 to 45 µs in a virtual machine. One such write in 2 ms takes about 2 % of the loop's time, one in 250 µs more than 10 %.
-    const OF_A_CROWD: Self = Self { most: 64, oldest: 2_000_000 };
-
-    /// Whether a crowd waits says how many.
-    pub(crate) const fn of(crowd: bool) -> Self {
-        if crowd { Self::OF_A_CROWD } else { Self::OF_FEW }
-    }
-}
 
 maitred_io::sync::thread_local! {
     /// Which responses of this thread's handlers may wait.
@@ -61,9 +56,13 @@ pub(crate) fn set_defers(defers: Defers) {
     DEFERS.with(|cell| cell.set(defers));
 }
 
-/// Since when something waits, as the thread that made it wait has seen it.
+/// Since when something waits, and among how many, as the thread that made it wait has seen it.
 #[derive(Default)]
-pub(crate) struct Age(Option<u64>);
+pub(crate) struct Age {
+    since: Option<u64>,
+    /// A crowd stays one until its responses have left. Its last few would leave in twos and threes otherwise, and come back so.
+    crowd: bool,
+}
 
 impl<J: Send> Scheduler<J> {
     /// Whether a complete response of this thread waits.
@@ -112,22 +111,24 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Sends what waits if it is much or old.
+    /// Sends what waits if it is much or old; behind a crowd more may wait, and longer.
     pub(crate) fn send_unsent_in_time<S: Serve<Job = J>>(
         &self,
         server: &Arc<S>,
         now: u64,
         age: &mut Age,
-        limit: Together,
+        crowd: bool,
     ) {
         let waiting = self.unsent.len();
         if waiting == 0 {
-            age.0 = None;
+            *age = Age::default();
             return;
         }
-        let since = *age.0.get_or_insert(now);
+        let since = *age.since.get_or_insert(now);
+        age.crowd |= crowd;
+        let limit = if age.crowd { Together::OF_A_CROWD } else { Together::OF_FEW };
         if waiting >= limit.most || now.saturating_sub(since) >= limit.oldest {
-            age.0 = None;
+            *age = Age::default();
             self.send_unsent(server, now);
         }
     }

@@ -21,7 +21,7 @@ use crate::ready::Ready;
 use crate::scaling::After;
 use crate::signals::Signals;
 use crate::slow::Pace;
-use crate::together::{Age, Defers, QUICK_OF_A_CROWD, Together, set_defers};
+use crate::together::{Age, Defers, QUICK_OF_A_CROWD, set_defers};
 use crate::turn_clock::TurnContext;
 use crate::{Here, QUICK, Scheduler, Serve, panic_text};
 
@@ -193,7 +193,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         let ended = scheduler.run(job, now, &**self.server);
         set_defers(Defers::Nothing);
         self.served += 1;
-        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, Together::OF_FEW);
+        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, false);
         self.is_done();
     }
 
@@ -512,8 +512,7 @@ impl<S: Serve> Worker<'_, S> {
                 gate.get_on(run.now);
             }
         }
-        let limit = Together::of(crowd);
-        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, limit);
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, crowd);
         if self.is_done() {
             self.make_way(run.now);
             run.ended = true;
