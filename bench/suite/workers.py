@@ -1,5 +1,5 @@
-"""Pages with two worker processes on both cores, as users run a site that computes: throughput and latency beside the peers with two workers, and
-beside one of ours."""
+"""Pages with two worker processes on both cores, as users run a site that computes: throughput and latency beside the peers with two workers,
+and beside one of ours and one of a peer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ WORKERS = 2
 MANY = Loop(64, 3.0, warm_up=0.3, spin=False, pinned=False)
 ROUNDS = 7
 CHOSEN = ("django-sqlite", "flask", "fastapi")
+_ONE = ", one process"
 #: Ours with one process.
-ALONE = f"{OURS}, one process"
+ALONE = OURS + _ONE
+#: The peer whose gain is shown beside ours.
+BESIDE = "peregrine"
 #: Gates: two workers to one of ours, and to the best peer with two.
 GAIN, PEER = 1.8, 0.95
 
@@ -50,15 +53,15 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 
 
 def contenders(page: Page, place: pages.Place) -> list[servers.Contender]:
-    """Everybody with two workers, and ours with one process."""
+    """Everybody with two workers; ours and a peer also with one process."""
     with_two = []
     for each in page.contenders(place):
         if each.name.startswith(f"{OURS}, "):
             continue
         words = [*each.options["words"], "--workers", str(WORKERS)]
         with_two.append(dataclasses.replace(each, options={**each.options, "words": words}))
-        if each.name == OURS:
-            with_two.append(dataclasses.replace(each, name=ALONE))
+        if each.name in (OURS, BESIDE):
+            with_two.append(dataclasses.replace(each, name=each.name + _ONE))
     return with_two
 
 
@@ -97,7 +100,7 @@ def gates(results: Sequence[tuple[Page, dict[str, Series]]]) -> list[str]:
 
 def best_peer(table: dict[str, Series]) -> str | None:
     """The peer with the highest throughput."""
-    names = [name for name in table if not name.startswith(OURS)]
+    names = [name for name in table if not name.startswith(OURS) and not name.endswith(_ONE)]
     return max(names, key=lambda name: table[name].median("rate"), default=None)
 
 
@@ -110,9 +113,14 @@ def _write_page(report: Report, page: Page, table: dict[str, Series]) -> None:
         rows.append([name, f"{series.median('rate'):,.0f}", against, f"{series.at(0.5):.2f}", f"{series.at(0.99):.2f}",
                      f"{series.median('cpu'):.2f}", f"{series.median('load'):.2f}"])
     report.table(["server", "requests/s", "to the best peer", "p50 ms", "p99 ms", "CPU-s per 100,000", "the load's"], rows)
+    lines = []
     if OURS in table and ALONE in table:
-        report.text(f"The load has its part of both cores. If {WORKERS} workers took no more than one process for a request, they would "
-                    f"answer {figures.spread(most_gain(table[OURS], table[ALONE])).median:.3f} times as many.", "")
+        lines.append(f"The load has its part of both cores. If {WORKERS} workers took no more than one process for a request, they would "
+                     f"answer {figures.spread(most_gain(table[OURS], table[ALONE])).median:.3f} times as many.")
+    if BESIDE in table and BESIDE + _ONE in table:
+        gain = figures.ratios(table[BESIDE].rate, table[BESIDE + _ONE].rate).median
+        lines.append(f"{WORKERS} workers of {BESIDE} answer {gain:.3f} times as many as its one.")
+    report.text(*lines, "")
 
 
 def most_gain(two: Series, one: Series) -> list[float]:
