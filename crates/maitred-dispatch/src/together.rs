@@ -64,6 +64,16 @@ pub(crate) struct Age {
     crowd: bool,
 }
 
+impl Age {
+    /// Whether so many that wait have waited long enough at `now`, or are enough; behind a crowd more may wait, and longer.
+    fn is_over(&mut self, waiting: usize, now: u64, crowd: bool) -> bool {
+        let since = *self.since.get_or_insert(now);
+        self.crowd |= crowd;
+        let limit = if self.crowd { Together::OF_A_CROWD } else { Together::OF_FEW };
+        waiting >= limit.most || now.saturating_sub(since) >= limit.oldest
+    }
+}
+
 impl<J: Send> Scheduler<J> {
     /// Whether a complete response of this thread waits.
     pub fn defers(&self) -> bool {
@@ -111,7 +121,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Sends what waits if it is much or old; behind a crowd more may wait, and longer.
+    /// Sends what waits if it is much or old; `crowd` says whether many requests wait now.
     pub(crate) fn send_unsent_in_time<S: Serve<Job = J>>(
         &self,
         server: &Arc<S>,
@@ -124,10 +134,7 @@ impl<J: Send> Scheduler<J> {
             *age = Age::default();
             return;
         }
-        let since = *age.since.get_or_insert(now);
-        age.crowd |= crowd;
-        let limit = if age.crowd { Together::OF_A_CROWD } else { Together::OF_FEW };
-        if waiting >= limit.most || now.saturating_sub(since) >= limit.oldest {
+        if age.is_over(waiting, now, crowd) {
             *age = Age::default();
             self.send_unsent(server, now);
         }
@@ -143,5 +150,25 @@ struct Leaving<'a> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.list.extend(self.rest.iter().copied());
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_leave_soon_and_a_crowd_stays_one_until_it_has_left() {
+        let mut few = Age::default();
+        assert!(!few.is_over(1, 5, false) && !few.is_over(2, 250_004, false));
+        assert!(few.is_over(3, 250_005, false), "the first is old");
+        assert!(Age::default().is_over(16, 5, false), "enough");
+
+        let mut crowd = Age::default();
+        assert!(!crowd.is_over(1, 5, true));
+        assert!(!crowd.is_over(5, 400_000, false), "its last ones do not make it few");
+        assert!(!crowd.is_over(63, 2_000_004, false));
+        assert!(crowd.is_over(6, 2_000_005, false) && crowd.is_over(64, 6, false));
+        assert!(Age::default().is_over(16, 2_000_006, false), "what comes behind it is none");
     }
 }

@@ -1,4 +1,4 @@
-//! Which threads there are, and what each of them is doing, written by the threads themselves.
+//! The registry lists the threads that serve. Each thread writes into it what it is doing.
 //!
 //! Promises: a thread writes with plain stores into a place of its own and waits for nobody; who reads takes what it
 //! finds, and notices when it was changed meanwhile (the time of entry is the sequence number). Leaves out: threads
