@@ -425,7 +425,8 @@ impl<S: Serve> Worker<'_, S> {
             // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
             let alone = || scheduler.is_outside();
-            if alone() {
+            // And without a request it does not wait for the interpreter: it may be kept for long.
+            if run.next.is_some() && alone() {
                 server.attached(&mut || {
                     while !run.ended && alone() {
                         self.step(&mut run);
