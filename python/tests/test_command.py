@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve
+from conftest import MAITRED, PATIENCE, Serve, environment_for, open_files
+from test_slow_readers import until
 
 HELLO = """
 def app(environ, start_response):
@@ -193,6 +194,32 @@ def test_what_the_application_installed_for_a_signal_is_called_too(serve: Serve)
     assert server.fetch("/").body == b"hello"
     assert server.stop() == 0, server.said
     assert f"cleanup {signal.SIGTERM.value}" in server.said, server.said
+
+
+@pytest.mark.parametrize("name, said", [("SIGUSR1", "the log files are opened anew"), ("SIGUSR2", "nothing happens")])
+def test_a_signal_that_comes_during_the_import_waits_until_the_server_serves(serve: Serve, name: str, said: str) -> None:
+    server = serve(source=f"import os, signal\nos.kill(os.getpid(), signal.{name})\n" + HELLO)
+    server.wait_for(f"{name}: {said}")
+    assert server.fetch("/").body == b"hello"
+    assert server.stop() == 0, server.said
+
+
+@pytest.mark.parametrize("closed", [(0, 1, 2), (2,), (0,), (0, 1)])
+def test_what_is_printed_reaches_no_file_of_the_server_without_standard_streams(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    (tmp_path / "app.py").write_text("print('printed', flush=True)\n" + HELLO)
+    arguments = ["app.py", "--listen", "127.0.0.1:0", "--pid-file", "pid"]
+    redirections = [f"{number}>&-" for number in closed]
+    command = f"exec {MAITRED} {' '.join(arguments)} {' '.join(redirections)}"
+    # What is open stays so: nobody reads it.
+    server = subprocess.Popen(["sh", "-c", command], cwd=tmp_path, env=environment_for({}), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until("it serves", lambda: server.poll() is not None or (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+        assert server.poll() is None
+        links = open_files(server.pid)
+        assert {links[number] for number in closed} == {"/dev/null"}
+    finally:
+        server.terminate()
+    assert server.wait(PATIENCE) == 0
 
 
 def test_the_end_of_the_process_is_python_s_own(serve: Serve) -> None:

@@ -31,6 +31,20 @@ def app(environ, start_response):
     return []
 """
 
+#: Until both workers have asked for that, and their supervisor has answered a question asked behind it.
+WAITS = """
+import pathlib, time
+pathlib.Path(f"here-{os.getpid()}").touch()
+while len(list(pathlib.Path().glob("here-*"))) < 2:
+    time.sleep(0.01)
+import http.client, socket
+door = http.client.HTTPConnection("localhost")
+door.sock = socket.socket(socket.AF_UNIX)
+door.sock.connect("ctl.sock")
+door.request("GET", "/status")
+door.getresponse().read()
+"""
+
 SITES = """
 [pool.slow]
 max-threads = 2
@@ -205,6 +219,30 @@ def test_ctrl_c_ends_all_of_them_once(crew: Start) -> None:
     server.read_all()
     assert re.findall(r"info (\[\d\] )?SIGINT: ", server.said) == [""], "it is not sent to the workers"
     assert "ending at once" not in server.said and "Traceback" not in server.said
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("SIGUSR1", "the log files are opened anew"),
+        ("SIGHUP", "the configuration has been read again"),
+        ("SIGUSR2", "nothing happens, this is a worker"),
+    ],
+)
+def test_signals_that_a_worker_gets_while_it_imports_wait_until_it_serves(crew: Start, name: str, said: str) -> None:
+    """As when somebody tells all processes of a service."""
+    server = crew(source=f"import os, signal\nos.kill(os.getpid(), signal.{name})\n{APP}")
+    server.wait_for(rf"(?s)(?:\[[12]\] {name}: {said}.*){{2}}")
+    assert server.serving(2) and " error " not in server.said
+    server.ends()
+
+
+def test_signals_that_come_while_the_first_workers_import_are_the_supervisor_s(crew: Start) -> None:
+    signals = "import os, signal\nos.kill(os.getppid(), signal.SIGUSR1)\n" + WAITS
+    server = crew(source=signals + APP)
+    server.wait_for(r"(?s)(?:\[[12]\] SIGUSR1: the log files are opened anew.*){2}")
+    assert server.serving(2) and " error " not in server.said
+    server.ends()
 
 
 def test_what_waits_to_be_accepted_when_the_end_comes_is_served(crew: Start, tmp_path: Path) -> None:

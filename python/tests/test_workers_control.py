@@ -106,6 +106,18 @@ def test_what_is_set_while_a_worker_starts_holds_in_it(crew: Start, tmp_path: Pa
     until("it has heard of it", lambda: setting(server, 3) == "3")
 
 
+def test_a_server_none_of_whose_workers_serves_is_found_by_its_port(crew: Start, tmp_path: Path) -> None:
+    server = crew()
+    (tmp_path / "hold").touch()
+    for pid in server.workers():
+        os.kill(pid, signal.SIGKILL)
+    until("none serves", lambda: {row["phase"] for row in server.ask("status")["workers"]} == {"starting"})
+    assert server.ask("status")["listeners"] == [{"address": f"127.0.0.1:{server.port}"}]
+    (tmp_path / "hold").unlink()
+    assert server.serving(2)
+    server.ends()
+
+
 def test_a_drain_ends_all(crew: Start) -> None:
     server = crew()
     server.change("drain")

@@ -106,6 +106,46 @@ def test_a_release_that_cannot_be_imported_changes_nothing(crew: Start, tmp_path
     server.ends()
 
 
+def test_a_second_deploy_gives_up_what_the_first_one_still_imports(crew: Start, tmp_path: Path) -> None:
+    """One that would fail later, and one that would never end."""
+    server = crew()
+    before = server.serving(2)
+    release(tmp_path, "import os, time\nprint('hangs', flush=True)\nwhile True: time.sleep(0.01)\n")
+    start = server.tell(signal.SIGHUP)
+    server.wait_for("hangs", start)
+    release(tmp_path, second())
+    start = server.tell(signal.SIGHUP)
+    server.wait_for("info the successor of worker 1 is given up: a newer one starts", start)
+    until("both are replaced", lambda: len(server.workers()) == 2 and not server.workers() & before)
+    assert server.serving(2, "second") == server.workers()
+    server.wait_for("info all workers are replaced", start)
+    assert " error " not in server.said
+    server.ends()
+
+
+@pytest.mark.parametrize("asked", ["signal", "ctl"])
+def test_logs_are_opened_anew_by_a_worker_that_still_imports(crew: Start, tmp_path: Path, asked: str) -> None:
+    server = crew("--access-log", "access")
+    before = server.serving(2)
+    (tmp_path / "hold").touch()
+    start = server.tell(signal.SIGHUP)
+    starts = int(server.wait_for(r"imports in (\d+)", start)[1])
+    (tmp_path / "access").rename(tmp_path / "access.1")
+    if asked == "signal":
+        server.process.send_signal(signal.SIGUSR1)
+        server.wait_for("SIGUSR1: the log files are opened anew, also by the workers", start)
+    else:
+        server.change("reopen")
+    (tmp_path / "hold").unlink()
+    server.wait_for("info all workers are replaced", start)
+    assert server.said.count("[1] SIGUSR1: the log files are opened anew", start) == (2 if asked == "signal" else 1), "the old one and its successor"
+    assert starts in server.serving(2) and not server.workers() & before
+    until("each writes to the new file", lambda: (tmp_path / "access").read_text().count("\n") > 15)
+    links = [os.readlink(link) for pid in server.workers() for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
+    assert str(tmp_path / "access.1") not in links
+    server.ends()
+
+
 def test_a_release_that_is_broken_half_way_leaves_the_second_worker(crew: Start, tmp_path: Path) -> None:
     """One that only the first worker can load."""
     server = crew()

@@ -15,6 +15,7 @@ mod ctl;
 mod development;
 mod drain_delay;
 mod early;
+mod early_signals;
 mod env_file;
 mod error_page;
 mod filters;
@@ -79,6 +80,7 @@ pub use host::{
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
+pub use maitred_io::standard_streams::fill as fill_standard_streams;
 pub use maitred_server::printable;
 pub use mounted::MountedApplication;
 pub use problem::Problem;

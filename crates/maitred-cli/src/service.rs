@@ -1,7 +1,7 @@
 //! The process as whoever has started it sees it: a service manager, a container, a terminal, a script with a PID file.
 //!
 //! ```text
-//! begin        what the service manager has handed over is taken; the terminal is looked at
+//! begin        what the service manager has handed over is taken; the terminal is looked at; signals are kept (early_signals.rs)
 //! starts       EXTEND_TIMEOUT_USEC, once
 //! claim        the PID file is made and locked
 //! serves       the PID file has the number; READY
@@ -27,6 +27,7 @@ use maitred_server::terminal::Terminal;
 use signal_hook::consts::SIGTERM;
 
 use crate::config::Config;
+use crate::early_signals::EarlySignals;
 use crate::host::{Signal, Signals, StopSignal};
 use crate::origins::Origins;
 use crate::passed;
@@ -51,6 +52,7 @@ pub(crate) struct Service {
     /// Lines about what cannot be used, for the log once there is one.
     warnings: RefCell<Vec<String>>,
     terminal: Terminal,
+    early_signals: EarlySignals,
     pid_file: Option<PidFile>,
     /// What it is doing, in the words for the service manager.
     status: RefCell<String>,
@@ -98,6 +100,7 @@ impl Service {
             sockets,
             warnings: RefCell::new(troubles),
             terminal,
+            early_signals: EarlySignals::keep(terminal),
             pid_file: None,
             status: RefCell::default(),
             ends_at_once: Arc::new(AtomicBool::new(true)),
@@ -243,9 +246,15 @@ impl Service {
         Watched { service: self, inner, ends: false }
     }
 
-    /// Somebody else answers signals from now on.
+    /// Somebody else answers signals from now on, also those that [came before](Self::early_signal).
     pub(crate) fn handles_signals(&self) {
         self.ends_at_once.store(false, Ordering::Relaxed);
+        self.early_signals.end();
+    }
+
+    /// A signal that came before anybody answered it; each is told once.
+    pub(crate) fn early_signal(&self) -> Option<Signal> {
+        self.early_signals.next()
     }
 
     /// Whether a SIGHUP that has come says that the terminal has hung up.
@@ -315,7 +324,7 @@ impl Signals for Watched<'_> {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let due = self.service.due().map(|due| due.saturating_duration_since(Instant::now()));
             let next = left.into_iter().chain(due).min();
-            match self.inner.wait(next) {
+            match self.service.early_signal().or_else(|| self.inner.wait(next)) {
                 // The shell and the kernel may send it both: the second one says nothing new.
                 Some(Signal::Reload) if !self.ends && self.service.has_hung_up() => {
                     self.ends = true;

@@ -31,6 +31,7 @@
 //! | [`usage`] | what a thread has used and waited for |
 //! | [`private_memory`] | memory of this process that costs nothing until it is written |
 //! | [`shared_memory`] | memory that several processes see |
+//! | [`standard_streams`] | descriptors 0 to 2 of a process that was started without them |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
 //! | [`work_queue`] | work for threads of its own, bounded |
 
@@ -55,6 +56,7 @@ pub mod rights;
 #[cfg(not(shuttle))]
 pub mod service_manager;
 pub mod shared_memory;
+pub mod standard_streams;
 pub mod sync;
 pub mod tasks;
 pub mod terminal;

@@ -29,6 +29,9 @@ const LONGEST: u64 = 16;
 /// How often another server may be in the way before this is given up.
 const ATTEMPTS: u32 = 100;
 
+/// How often the kernel's list of locks is looked at.
+const LOOKS: u32 = 5;
+
 /// A PID file that belongs to this process.
 #[derive(Debug)]
 pub struct PidFile {
@@ -229,7 +232,8 @@ fn holder(file: &File) -> Option<Holder> {
 /// The process that has locked it, as /proc/locks says (proc_locks(5)).
 fn locker(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
-    locked_by(&fs::read_to_string("/proc/locks").ok()?, inode)
+    // A lock that others let go of while the list is read may hide the next one.
+    (0..LOOKS).find_map(|_| locked_by(&fs::read_to_string("/proc/locks").ok()?, inode))
 }
 
 /// `1: FLOCK  ADVISORY  WRITE 30045 fe:00:1234 0 EOF`. The device there is not the one of stat(2) on every file system.

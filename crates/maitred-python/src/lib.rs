@@ -72,6 +72,7 @@ mod _engine {
 #[pyfunction]
 #[pyo3(signature = (argv, command = None))]
 fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> PyResult<u8> {
+    maitred_cli::fill_standard_streams();
     let command = match command {
         Some(command) => command,
         None => {

@@ -301,10 +301,19 @@ impl Crew {
 
     // ---- What an operator asks ----
 
-    /// Replaces all workers, one after the other: a successor is ready before the worker is asked to end.
+    /// Replaces all workers, one after the other: a successor is ready before the worker is asked to end. Successors that were started before and
+    /// are not ready are given up.
     pub fn replace_all(&mut self, now: Instant) {
         if self.state != State::Running {
             return;
+        }
+        // A successor that is not ready yet has been started with what was there before.
+        for index in 0..self.slots.len() {
+            if let Some(successor) = self.slots[index].successor.take() {
+                let text = format!("the successor of worker {} is given up: a newer one starts", index + 1);
+                self.say(Level::Info, text);
+                self.dismiss(index, successor, now);
+            }
         }
         self.rolling = (0..self.wanted).collect();
         self.replaces = true;

@@ -238,6 +238,27 @@ fn a_successor_that_cannot_start_leaves_the_old_ones_serving() {
 }
 
 #[test]
+fn a_second_replacement_gives_up_a_successor_that_is_not_ready() {
+    let mut played = served(2);
+    played.crew.replace_all(played.now);
+    played.act();
+    played.crew.replace_all(played.now);
+    played.act();
+    // Worker 1 has the successor 4 instead of 3, whose end is no failure, however it comes.
+    assert_eq!((&*played.stopped, played.starts), (&[WorkerId(3)][..], 4));
+    played.exit(3, Exit::Code(2));
+    assert!(played.crew.is_replacing());
+    played.ready(4);
+    played.ready(5);
+    for old in [1, 2] {
+        played.exit(old, Exit::Code(0));
+    }
+    assert_eq!(played.numbers(), [(4, 1), (5, 2)]);
+    assert!(played.said.iter().any(|text| text.contains("all workers are replaced")), "{:?}", played.said);
+    assert_eq!(played.crew.failures(), 0);
+}
+
+#[test]
 fn who_is_not_ready_in_time_is_killed() {
     let mut played = served(1);
     played.crew.replace_all(played.now);

@@ -95,8 +95,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["0"],
         reach: Reach::Everywhere,
         summary: "Replace a worker in which requests wait and none has ended for this time, or of which nothing has \
-                  been heard for this time, such as one that is frozen as a whole. It is killed if it has not ended \
-                  after drain-timeout. 0 for never. No effect with one process. The watchdog of systemd watches the \
+                  been heard for 2 s longer (7 s at least), such as one that is frozen as a whole. It is killed if it \
+                  has not ended 6 s after drain-timeout. 0 for never. No effect with one process. The watchdog of systemd watches the \
                   supervisor alone, and this option its workers.",
         cost: "nothing",
         worst: "shorter than the slowest requests: a burst of them replaces workers that are well",

@@ -91,6 +91,8 @@ pub(crate) enum Happening {
     Alone,
     /// An operator wants the end.
     Drain,
+    /// An operator has had log files opened anew.
+    Reopened,
     /// Files of the application have changed.
     Changed(BTreeSet<PathBuf>),
 }
@@ -196,6 +198,10 @@ pub(crate) fn run(
     };
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
+    while let Some(signal) = service.early_signal() {
+        // The other end is below.
+        let _ = sender.send(Happening::Signal(signal.into()));
+    }
     let bell = match predecessor.as_mut().and_then(Predecessor::take_bell) {
         Some(bell) => bell,
         None => Bell::new().map_err(|error| system("workers cannot be told of each other", error))?,
@@ -203,6 +209,7 @@ pub(crate) fn run(
     let workers = Arc::new(Workers::new(
         host.languages(),
         if listeners.is_own() { "reuseport" } else { "shared" },
+        listeners.addresses().iter().map(ToString::to_string).collect(),
         sender.clone(),
         control::history(config, origins, log)?,
         log,
@@ -391,9 +398,14 @@ impl Supervisor {
         match happening {
             Happening::Signal(signal) => self.hear(signal, now),
             Happening::Drain => self.hear(Signal::Terminate, now),
+            Happening::Reopened => {
+                self.log.reopen();
+                self.processes.values().for_each(|process| process.reopen_logs_if_it_starts());
+            }
             Happening::Said(worker, FromWorker::Ready { what, served }) => {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {
+                    process.becomes_ready();
                     self.workers.add(process);
                     if self.holds_until.is_some() {
                         process.send(&ToWorker::Unready);

@@ -42,6 +42,10 @@ pub(crate) struct Process {
     next: AtomicU64,
     /// It has been asked to end.
     is_asked: AtomicBool,
+    /// It serves, and so it answers signals.
+    is_ready: AtomicBool,
+    /// Log files were opened anew since it was started, and it has to do so when it is ready.
+    is_to_reopen: AtomicBool,
 }
 
 impl Process {
@@ -77,6 +81,8 @@ impl Process {
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             is_asked: AtomicBool::new(false),
+            is_ready: AtomicBool::new(false),
+            is_to_reopen: AtomicBool::new(false),
         });
         let (listener, told) = (Arc::clone(&process), happenings.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -153,9 +159,28 @@ impl Process {
         self.child.kill();
     }
 
-    /// Has it open its log files anew: SIGUSR1.
+    /// Has it open its log files anew: SIGUSR1. One that starts may not handle that yet, and does it when it is ready.
     pub(crate) fn reopen_logs(&self) {
-        self.child.signal(rustix::process::Signal::USR1);
+        if self.is_ready.load(Ordering::Relaxed) {
+            self.child.signal(rustix::process::Signal::USR1);
+        } else {
+            self.is_to_reopen.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Those that serve have opened their log files anew: one that starts has to do so, too.
+    pub(crate) fn reopen_logs_if_it_starts(&self) {
+        if !self.is_ready.load(Ordering::Relaxed) {
+            self.reopen_logs();
+        }
+    }
+
+    /// It serves.
+    pub(crate) fn becomes_ready(&self) {
+        self.is_ready.store(true, Ordering::Relaxed);
+        if self.is_to_reopen.swap(false, Ordering::Relaxed) {
+            self.reopen_logs();
+        }
     }
 
     pub(crate) fn send(&self, message: &ToWorker) {

@@ -34,6 +34,8 @@ pub(super) struct Workers {
     languages: &'static str,
     /// How they take connections.
     accept: &'static str,
+    /// Where connections come.
+    addresses: Vec<String>,
     began: Instant,
     sender: Sender<Happening>,
     /// Pictures of all workers together.
@@ -176,6 +178,7 @@ impl Workers {
     pub(super) fn new(
         languages: &'static str,
         accept: &'static str,
+        addresses: Vec<String>,
         sender: Sender<Happening>,
         history: Keeper,
         log: &Arc<Log>,
@@ -183,6 +186,7 @@ impl Workers {
         Self {
             languages,
             accept,
+            addresses,
             began: Instant::now(),
             sender,
             finder: Finder::new(),
@@ -291,6 +295,10 @@ impl Workers {
             Ok(split) => split,
             Err(refused) => return refused,
         };
+        if one.is_none() && name == "reopen" && question.method == "POST" {
+            // The supervisor's own files, and those of workers that start. One that has ended has none.
+            let _ = self.sender.send(Happening::Reopened);
+        }
         if one.is_none() && question.is_for_metrics() {
             return self.page(&question);
         }
@@ -500,6 +508,9 @@ impl Workers {
         status.insert("workers_failed".to_owned(), state.failures.into());
         status.insert("control".to_owned(), doors.into());
         status.insert("workers".to_owned(), state.shown.clone().into());
+        // While no worker serves, who looks for the server by its port finds it, too.
+        let listeners = self.addresses.iter().map(|address| json!({ "address": address }));
+        status.insert("listeners".to_owned(), listeners.collect());
         if let Value::Object(merged) = merged {
             let own = ["pid", "uptime_seconds", "control", "version", "language", "application"];
             status.extend(merged.into_iter().filter(|(name, _)| !own.contains(&&**name)));

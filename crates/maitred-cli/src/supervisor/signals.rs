@@ -8,7 +8,7 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
 
 use super::Happening;
-use crate::host::SupervisorSignal;
+use crate::host::{self, StopSignal, SupervisorSignal};
 
 /// What a signal asks of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,18 @@ impl Signal {
             Self::Own(signal) => return signal.number(),
         };
         u8::try_from(number).unwrap_or_default()
+    }
+}
+
+impl From<host::Signal> for Signal {
+    fn from(signal: host::Signal) -> Self {
+        match signal {
+            host::Signal::Stop(StopSignal::Interrupt) => Self::Interrupt,
+            host::Signal::Stop(StopSignal::Terminate) => Self::Terminate,
+            host::Signal::Stop(StopSignal::Hangup) | host::Signal::Reload => Self::Hangup,
+            host::Signal::Reopen => Self::Reopen,
+            host::Signal::ForSupervisor(signal) => Self::Own(signal),
+        }
     }
 }
 
