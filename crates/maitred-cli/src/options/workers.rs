@@ -61,8 +61,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_REQUESTS, |config| &mut config.workers.requests),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker after so many requests, or up to a tenth fewer; 0 for never. Its successor is \
-                  ready first; requests that still run then have drain-timeout. No effect with one process.",
+        summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second, and goes on \
+                  until then. 0 for never. Its successor is ready first; requests that still run then have drain-timeout. No effect with one process.",
         cost: "a start of the application each time",
         worst: "few: workers do nothing but start",
     },
