@@ -8,8 +8,9 @@ use rustix::io::FdFlags;
 /// The last of them: standard error.
 const LAST: i32 = 2;
 
-/// Puts the null device where a standard stream is closed: otherwise the next file or socket that is opened would get its number, and what is
-/// printed. Called first; the standard library does it in a program of its own. Where there is no null device, nothing changes.
+/// Opens the null device for each standard stream that is closed. Without it the next socket would get the number of the stream, and output
+/// would go to the socket. The caller calls this before it opens anything else. Rust's standard library does the same for a program of Rust.
+/// Nothing changes where the null device cannot be opened.
 pub fn fill() {
     while let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         // The kernel gives the lowest number that is free (open(2)).

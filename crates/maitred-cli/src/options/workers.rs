@@ -61,8 +61,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_REQUESTS, |config| &mut config.workers.requests),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second, and goes on \
-                  until then. 0 for never. Its successor is ready first; requests that still run then have drain-timeout. No effect with one process.",
+        summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second, \
+                  and goes on until then. 0 for never. Its successor is ready first; requests that still run then \
+                  have drain-timeout. No effect with one process.",
         cost: "a start of the application each time",
         worst: "few: workers do nothing but start",
     },
@@ -95,9 +96,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["0"],
         reach: Reach::Everywhere,
         summary: "Replace a worker in which requests wait and none has ended for this time, or of which nothing has \
-                  been heard for 2 s longer (7 s at least), such as one that is frozen as a whole. It is killed if it \
-                  has not ended 6 s after drain-timeout. 0 for never. No effect with one process. The watchdog of systemd watches the \
-                  supervisor alone, and this option its workers.",
+                  been heard for 2 s longer (7 s at least), such as one that is frozen as a whole. It is killed \
+                  if it has not ended 6 s after drain-timeout. 0 for never. No effect with one process. The \
+                  watchdog of systemd watches the supervisor alone, and this option its workers.",
         cost: "nothing",
         worst: "shorter than the slowest requests: a burst of them replaces workers that are well",
     },

@@ -91,8 +91,6 @@ pub(crate) enum Happening {
     Alone,
     /// An operator wants the end.
     Drain,
-    /// An operator has had log files opened anew.
-    Reopened,
     /// Files of the application have changed.
     Changed(BTreeSet<PathBuf>),
 }
@@ -199,7 +197,7 @@ pub(crate) fn run(
     signals::install(sender.clone()).map_err(|error| system("signals cannot be handled", error))?;
     service.handles_signals();
     while let Some(signal) = service.early_signal() {
-        // The other end is below.
+        // The receiver is there until the end of this function.
         let _ = sender.send(Happening::Signal(signal.into()));
     }
     let bell = match predecessor.as_mut().and_then(Predecessor::take_bell) {
@@ -398,10 +396,6 @@ impl Supervisor {
         match happening {
             Happening::Signal(signal) => self.hear(signal, now),
             Happening::Drain => self.hear(Signal::Terminate, now),
-            Happening::Reopened => {
-                self.log.reopen();
-                self.processes.values().for_each(|process| process.reopen_logs_if_it_starts());
-            }
             Happening::Said(worker, FromWorker::Ready { what, served }) => {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {

@@ -168,13 +168,6 @@ impl Process {
         }
     }
 
-    /// Those that serve have opened their log files anew: one that starts has to do so, too.
-    pub(crate) fn reopen_logs_if_it_starts(&self) {
-        if !self.is_ready.load(Ordering::Relaxed) {
-            self.reopen_logs();
-        }
-    }
-
     /// It serves.
     pub(crate) fn becomes_ready(&self) {
         self.is_ready.store(true, Ordering::Relaxed);

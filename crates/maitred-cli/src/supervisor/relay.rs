@@ -26,6 +26,9 @@ use super::process::{Pending, Process};
 /// Changes of settings, which workers that are started later get as well.
 const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
+/// A change that workers get which start just now. Those that are started later open the new files anyway.
+const REOPEN: &str = "reopen";
+
 /// Queries whose answer is the same for all workers.
 const SAME: [&str; 5] = ["map", "handlers", "explain", "settings", "configuration"];
 
@@ -234,7 +237,7 @@ impl Workers {
         let mut state = self.state();
         let next = state.next_change;
         state.untold.insert(worker, next);
-        state.changes.values().cloned().collect()
+        state.changes.values().filter(|change| change.name() != REOPEN).cloned().collect()
     }
 
     /// The configuration has been read again, which takes changes back.
@@ -295,9 +298,9 @@ impl Workers {
             Ok(split) => split,
             Err(refused) => return refused,
         };
-        if one.is_none() && name == "reopen" && question.method == "POST" {
-            // The supervisor's own files, and those of workers that start. One that has ended has none.
-            let _ = self.sender.send(Happening::Reopened);
+        let reopens = name == REOPEN && question.method == "POST" && one.is_none();
+        if reopens {
+            self.log.reopen();
         }
         if one.is_none() && question.is_for_metrics() {
             return self.page(&question);
@@ -314,8 +317,8 @@ impl Workers {
         if name == SNAPSHOT && question.is_query() {
             return Answered::json(200, &snapshot_of(one, |part| self.answer(part, caller, doors)));
         }
-        let lasting =
-            (LASTING.contains(&&*name) && one.is_none()).then(|| self.note_change(question.clone()));
+        let lasts = reopens || (LASTING.contains(&&*name) && one.is_none());
+        let lasting = lasts.then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
         // Those that have ended, but for their processes.
         answers.retain(|(_, answer)| answer.status != 503);
@@ -377,6 +380,10 @@ impl Workers {
     /// Before anybody is asked: who becomes ready meanwhile is told.
     fn note_change(&self, change: Question) -> u64 {
         let mut state = self.state();
+        if change.name() == REOPEN {
+            // The last one is enough.
+            state.changes.retain(|_, earlier| *earlier != change);
+        }
         let number = state.next_change;
         state.next_change += 1;
         state.changes.insert(number, change);
