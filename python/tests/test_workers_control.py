@@ -111,9 +111,15 @@ def test_a_server_none_of_whose_workers_serves_is_found_by_its_port(crew: Start,
     (tmp_path / "hold").touch()
     for pid in server.workers():
         os.kill(pid, signal.SIGKILL)
-    until("none serves", lambda: {row["phase"] for row in server.ask("status")["workers"]} == {"starting"})
+
+    def phases() -> set[str]:
+        return {row["phase"] for row in server.ask("status")["workers"]}
+
+    until("none serves", lambda: phases() == {"starting"})
     assert server.ask("status")["listeners"] == [{"address": f"127.0.0.1:{server.port}"}]
     (tmp_path / "hold").unlink()
+    # Until then the supervisor answers clients.
+    until("both serve", lambda: phases() == {"serving"})
     assert server.serving(2)
     server.ends()
 
