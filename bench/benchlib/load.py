@@ -29,7 +29,7 @@ done = function(summary, latency, requests)
     summary.requests, summary.bytes, summary.duration, e.connect, e.read, e.write, e.status, e.timeout))
 end
 """
-_GENERATOR = machine.REPOSITORY / "target/bench/release/openloop"
+GENERATOR = machine.REPOSITORY / "target/bench/release/openloop"
 
 
 class WrongAnswer(Exception):
@@ -123,7 +123,7 @@ def busy(port: int, what: Sequence[str], connections: int, depth: int, seconds: 
 
 def _generator(port: int, what: Sequence[str], connections: int, seconds: float, warm_up: float,
                pinned: bool) -> list[str]:
-    return [*machine.pinned(*machine.cores()[1 if pinned else 0:]), str(_GENERATOR), "--connect", f"127.0.0.1:{port}", *what,
+    return [*machine.pinned(*machine.cores()[1 if pinned else 0:]), str(GENERATOR), "--connect", f"127.0.0.1:{port}", *what,
             "--connections", str(connections), "--seconds", str(seconds), "--warm-up", str(warm_up)]
 
 

@@ -18,7 +18,7 @@ APPS = machine.REPOSITORY / "bench/apps"
 OURS = "maitred"
 Command = Callable[[Contender, Place], list[str]]
 #: For the report: whose versions matter.
-PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn", "uvicorn", "uvloop", "httptools", "django",
+PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn", "waitress", "uvicorn", "uvloop", "httptools", "django",
             "fastapi", "flask", "sqlalchemy", "psycopg", "asyncpg")
 
 
@@ -46,6 +46,9 @@ class Wsgi:
 
     def granian(self, threads: int) -> Contender:
         return self._one("granian", threads, "granian", _granian, "--interface", "wsgi", "--blocking-threads", str(threads))
+
+    def waitress(self, threads: int) -> Contender:
+        return self._one("waitress", threads, "waitress-serve", _waitress, f"--threads={threads}")
 
     def weft(self, threads: int | None = None) -> Contender:
         return self._one("weft", threads, "weft", _weft, "--interface", "wsgi", *_option("--wsgi-threads", threads))
@@ -140,6 +143,11 @@ def _granian(contender: Contender, place: Place) -> list[str]:
 def _gunicorn(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
     return [str(contender.program), application, "--bind", _address(contender, place), *words]
+
+
+def _waitress(contender: Contender, place: Place) -> list[str]:
+    application, words = _words(contender)
+    return [str(contender.program), f"--listen=127.0.0.1:{place.port}", *words, application]
 
 
 def _peregrine(contender: Contender, place: Place) -> list[str]:

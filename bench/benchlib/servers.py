@@ -189,8 +189,8 @@ def cargo_build(package: str, feature: str = "") -> None:
 
 @functools.cache
 def offers(program: str | Path, option: str) -> bool:
-    """Whether this program has an option of this name, by its `--help`."""
-    done = subprocess.run([str(program), "--help"], capture_output=True, text=True, timeout=60, check=False)
+    """Whether this program has an option of this name, by its whole help."""
+    done = subprocess.run([str(program), "--help", "all"], capture_output=True, text=True, timeout=60, check=False)
     return re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", done.stdout) is not None
 
 

@@ -9,7 +9,7 @@
 
 use crate::connection::{Answer, parse};
 use crate::plan::Plan;
-use crate::report::Outcome;
+use crate::report::{Outcome, say};
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -253,12 +253,6 @@ impl Shape {
         self.head = head.len();
         self.length = length;
     }
-}
-
-fn say(word: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    writeln!(output, "{word}")?;
-    output.flush()
 }
 
 #[cfg(test)]

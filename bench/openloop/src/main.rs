@@ -8,12 +8,14 @@
 //!
 //! With `--poisson SEED` the due times are those of a Poisson process with the same rate, the same for every run with that
 //! seed. With `--requests FILE` the requests of a file are sent in turn instead of one path.
+//! With `--class` several kinds of requests are sent at once, each in a closed loop or on a schedule of its own.
 //!
 //! It leaves out TLS, HTTP/2, chunked bodies and addresses other than loopback.
 
 mod closed;
 mod connection;
 mod generator;
+mod mix;
 mod plan;
 mod report;
 mod requests;
@@ -34,6 +36,9 @@ fn main() -> ExitCode {
 
 fn run() -> io::Result<()> {
     let plan = plan::Plan::from_arguments(std::env::args().skip(1))?;
+    if !plan.classes.is_empty() {
+        return io::stdout().write_all(mix::Mix::new(&plan)?.run()?.as_bytes());
+    }
     let outcome = match plan.closed {
         Some(depth) => closed::Closed::new(&plan, depth)?.run()?,
         None => generator::Generator::new(&plan)?.run()?,

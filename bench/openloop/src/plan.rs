@@ -9,6 +9,7 @@ use std::time::Duration;
 const USAGE: &str =
     "usage: openloop --connect 127.0.0.1:PORT [--path / | --requests FILE] [--rate 4000] [--seconds 10] \
 [--warm-up 1] [--connections 64] [--length BYTES] [--dump FILE] [--spin] [--closed DEPTH] [--poisson SEED]
+[--class 'NAME [rate=R] clients=N PATH']... [--outstanding FILE]
   --rate         requests per second over all connections
   --warm-up      seconds at the same rate before the measured ones; not counted
   --length       the body length every answer must have
@@ -16,10 +17,50 @@ const USAGE: &str =
   --spin         poll without sleeping: steadier on an idle core, worse on a shared one
   --closed       no schedule: every connection always has so many requests on their way
   --poisson      due times at random intervals, the same ones for the same seed
-  --requests     the requests to send, in turn: see requests.rs";
+  --requests     the requests to send, in turn: see requests.rs
+  --class        instead of one path: clients in a closed loop or, with a rate, on a schedule (--poisson); see mix.rs
+  --outstanding  classes: where to tell how many requests have no answer yet";
 
 /// How long after the last due time an answer may still come; one that has not come by then has failed.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// One kind of requests among several.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Class {
+    pub(crate) name: String,
+    /// Requests a second; `None` is a closed loop.
+    pub(crate) rate: Option<f64>,
+    /// Connections.
+    pub(crate) clients: usize,
+    pub(crate) path: String,
+}
+
+impl Class {
+    /// `NAME [rate=R] clients=N PATH`
+    fn from_words(words: &str) -> io::Result<Self> {
+        let mut parts = words.split(' ');
+        let mut class = Self {
+            name: parts.next().unwrap_or_default().to_owned(),
+            rate: None,
+            clients: 0,
+            path: String::new(),
+        };
+        for part in parts {
+            match part.split_once('=') {
+                Some(("rate", rate)) => class.rate = Some(parse("rate", rate)?),
+                Some(("clients", clients)) => class.clients = parse("clients", clients)?,
+                _ if part.starts_with('/') => part.clone_into(&mut class.path),
+                _ => return Err(wrong(&format!("a class has no {part}"))),
+            }
+        }
+        let whole = !class.name.is_empty() && class.clients > 0 && !class.path.is_empty();
+        if whole && class.rate.is_none_or(|rate| rate > 0.0) {
+            Ok(class)
+        } else {
+            Err(wrong(&format!("a class needs a name, clients and a path: {words}")))
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -34,6 +75,14 @@ pub(crate) struct Plan {
     pub(crate) spin: bool,
     /// Pipelining depth of the closed loop; `None` is the open loop.
     pub(crate) closed: Option<usize>,
+    /// The seed of schedules.
+    pub(crate) seed: Option<u64>,
+    /// The body length every answer must have; of classes, and of a single path.
+    pub(crate) length: Option<usize>,
+    /// Several kinds of requests at once.
+    pub(crate) classes: Vec<Class>,
+    /// Where to tell how many requests have no answer yet.
+    pub(crate) outstanding: Option<PathBuf>,
     /// Due times of a Poisson process; empty for equal intervals.
     schedule: Vec<Duration>,
 }
@@ -50,9 +99,13 @@ impl Plan {
             dump: None,
             spin: false,
             closed: None,
+            seed: None,
+            length: None,
+            classes: Vec::new(),
+            outstanding: None,
             schedule: Vec::new(),
         };
-        let (mut path, mut length, mut seed) = ("/".to_owned(), None, None);
+        let mut path = "/".to_owned();
         let mut arguments = arguments;
         while let Some(option) = arguments.next() {
             if option == "--spin" {
@@ -67,9 +120,11 @@ impl Plan {
                 "--seconds" => plan.seconds = parse(&option, &value)?,
                 "--warm-up" => plan.warm_up = parse(&option, &value)?,
                 "--connections" => plan.connections = parse(&option, &value)?,
-                "--length" => length = Some(parse(&option, &value)?),
+                "--length" => plan.length = Some(parse(&option, &value)?),
                 "--closed" => plan.closed = Some(parse(&option, &value)?),
-                "--poisson" => seed = Some(parse(&option, &value)?),
+                "--poisson" => plan.seed = Some(parse(&option, &value)?),
+                "--class" => plan.classes.push(Class::from_words(&value)?),
+                "--outstanding" => plan.outstanding = Some(PathBuf::from(value)),
                 "--requests" => plan.requests = requests::from_file(&PathBuf::from(value))?,
                 "--dump" => plan.dump = Some(PathBuf::from(value)),
                 _ => return Err(wrong(&format!("unknown option {option}"))),
@@ -80,9 +135,9 @@ impl Plan {
         }
         let mut plan = plan.checked()?;
         if plan.requests.is_empty() {
-            plan.requests.push(Request { bytes: plan.get(&path), length, background: false });
+            plan.requests.push(Request { bytes: plan.get(&path), length: plan.length, background: false });
         }
-        if let Some(seed) = seed {
+        if let Some(seed) = plan.seed.filter(|_| plan.classes.is_empty()) {
             plan.schedule = poisson(seed, plan.rate, plan.warm_up_requests() + plan.measured_requests());
         }
         Ok(plan)
@@ -128,13 +183,13 @@ impl Plan {
         self.requests.get(index % self.requests.len())
     }
 
-    fn get(&self, path: &str) -> Vec<u8> {
+    pub(crate) fn get(&self, path: &str) -> Vec<u8> {
         format!("GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: openloop\r\n\r\n", self.address).into_bytes()
     }
 }
 
 /// Due times with exponential intervals (xorshift64*, inverse of the distribution).
-fn poisson(seed: u64, rate: f64, count: usize) -> Vec<Duration> {
+pub(crate) fn poisson(seed: u64, rate: f64, count: usize) -> Vec<Duration> {
     let (mut state, mut due) = (seed.wrapping_mul(2).wrapping_add(1), 0.0);
     let intervals = std::iter::repeat_with(|| {
         state ^= state >> 12;
@@ -183,6 +238,18 @@ mod tests {
         assert!(one.schedule.is_sorted());
         assert_eq!(one.schedule, plan(&format!("{words} 7")).expect("a plan").schedule);
         assert_ne!(one.schedule, plan(&format!("{words} 8")).expect("a plan").schedule);
+    }
+
+    #[test]
+    fn a_class_has_a_name_clients_and_a_path() {
+        let class = Class::from_words("wait rate=2.5 clients=6 /wait?ms=50").expect("a class");
+        let expected =
+            Class { name: "wait".to_owned(), rate: Some(2.5), clients: 6, path: "/wait?ms=50".to_owned() };
+        assert_eq!(class, expected);
+        assert!(Class::from_words("wait clients=6 /").expect("a class").rate.is_none());
+        for wrong in ["", "wait clients=6", "wait /", "wait clients=6 / more", "wait rate=0 clients=6 /"] {
+            assert!(Class::from_words(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What was measured, as lines of `name value`.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
@@ -80,13 +81,20 @@ impl Outcome {
 }
 
 /// The smallest value that at least `share` of all values do not exceed; zero of none.
-fn percentile(sorted: &[Duration], share: f64) -> Duration {
+pub(crate) fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
-fn micros(duration: Duration) -> String {
+pub(crate) fn micros(duration: Duration) -> String {
     format!("{:.1}", duration.as_secs_f64() * 1e6)
+}
+
+/// A line on standard output at once.
+pub(crate) fn say(word: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{word}")?;
+    output.flush()
 }
 
 #[cfg(test)]

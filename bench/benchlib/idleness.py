@@ -1,0 +1,125 @@
+"""An outside count of idle threads: how often a request waits beside a thread that could run it although nobody computes.
+
+Every two milliseconds it is looked how many requests the load has sent without an answer, how many threads are inside the application (both
+say so in files), and what the kernel says each thread of the server does: `running`, or the system call in which it sleeps. A request waits
+if more are on their way than are inside; a thread is idle if fewer are inside than there are; nobody computes if no thread of the server is
+`running`. While the load itself runs, an answer may be on its way, and nothing is counted. A look that finds all this is repeated at once,
+because its parts are not read at the same moment: only both together count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import machine
+
+LOOK_S = 0.002
+#: How often threads and processes that are new are looked for.
+LIST_S = 0.1
+#: The size of the file of a process, in records.
+MOST_THREADS = 64
+_RECORD = struct.Struct("<II")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of so many looks those in which a request waited beside an idle thread, and those of them in which nobody computed."""
+
+    looks: int
+    held: int
+    idle: int
+
+    @property
+    def held_share(self) -> float:
+        return self.held / max(1, self.looks)
+
+    @property
+    def idle_share(self) -> float:
+        return self.idle / max(1, self.looks)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is watched: a server's process, its threads for the application in all workers, and where the application and the load tell
+    what they do."""
+
+    pid: int
+    threads: int
+    folder: Path
+    outstanding: Path
+
+
+class Watch:
+    """Looks from `start` to `stop`, on a thread of its own."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._states: dict[str, int] = {}
+        self._insides: dict[Path, int] = {}
+        self._looks = self._held = self._idle = 0
+        self._load = -1
+        self._outstanding = -1
+
+    def start(self, load: int) -> None:
+        """`load` is the process that sends the requests."""
+        self._load = os.open(f"/proc/{load}/syscall", os.O_RDONLY)
+        self._outstanding = os.open(self._place.outstanding, os.O_RDONLY)
+        self._thread.start()
+
+    def stop(self) -> Found:
+        self._ended.set()
+        self._thread.join()
+        for file in (self._load, self._outstanding, *self._states.values(), *self._insides.values()):
+            os.close(file)
+        return Found(self._looks, self._held, self._idle)
+
+    def _run(self) -> None:
+        listed = 0.0
+        while not self._ended.wait(LOOK_S):
+            if time.monotonic() - listed > LIST_S:
+                self._list()
+                listed = time.monotonic()
+            self._looks += 1
+            if self._holds():
+                self._held += 1
+                self._idle += self._sleeps() and self._holds() and self._sleeps()
+
+    def _list(self) -> None:
+        for member in machine.process_tree(self._place.pid):
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/{member}/task"):
+                    path = f"/proc/{member}/task/{thread}/syscall"
+                    if path not in self._states:
+                        self._states[path] = os.open(path, os.O_RDONLY)
+        for path in self._place.folder.glob("inside-*"):
+            if path not in self._insides:
+                self._insides[path] = os.open(path, os.O_RDONLY)
+
+    def _holds(self) -> bool:
+        """Whether a request waits beside an idle thread."""
+        if _running(self._load):
+            return False
+        inside = sum(flag for file in self._insides.values()
+                     for _, flag in _RECORD.iter_unpack(os.pread(file, MOST_THREADS * _RECORD.size, 0)))
+        waiting = int.from_bytes(os.pread(self._outstanding, 4, 0), "little") - inside
+        return waiting > 0 and inside < self._place.threads
+
+    def _sleeps(self) -> bool:
+        """Whether no thread of the server computes."""
+        return not any(_running(file) for file in self._states.values())
+
+
+def _running(file: int) -> bool:
+    try:
+        return os.pread(file, 16, 0).startswith(b"running")
+    except ProcessLookupError:
+        # It has ended.
+        return False
