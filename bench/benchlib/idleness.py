@@ -4,7 +4,8 @@ Every two milliseconds it is looked how many requests the load has sent without 
 say so in files), and what the kernel says each thread of the server does: `running`, or the system call in which it sleeps. A request waits
 if more are on their way than are inside; a thread is idle if fewer are inside than there are; nobody computes if no thread of the server is
 `running`. While the load itself runs, an answer may be on its way, and nothing is counted. A look that finds all this is repeated at once,
-because its parts are not read at the same moment: only both together count.
+because its parts are not read at the same moment: only both together count. On a busy machine looks come
+late, and so rather too often when nobody computes.
 """
 
 from __future__ import annotations
@@ -56,41 +57,47 @@ class Place:
 
 
 class Watch:
-    """Looks from `start` to `stop`, on a thread of its own."""
+    """Looks again and again from `start` to `stop`, on a thread of its own."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, load: int) -> None:
+        """`load` is the process that sends the requests."""
         self._place = place
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._load = os.open(f"/proc/{load}/syscall", os.O_RDONLY)
+        self._outstanding = os.open(place.outstanding, os.O_RDONLY)
         self._states: dict[str, int] = {}
         self._insides: dict[Path, int] = {}
+        self._listed = -LIST_S
         self._looks = self._held = self._idle = 0
-        self._load = -1
-        self._outstanding = -1
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def start(self, load: int) -> None:
-        """`load` is the process that sends the requests."""
-        self._load = os.open(f"/proc/{load}/syscall", os.O_RDONLY)
-        self._outstanding = os.open(self._place.outstanding, os.O_RDONLY)
+    def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> Found:
+    def stop(self) -> None:
         self._ended.set()
         self._thread.join()
-        for file in (self._load, self._outstanding, *self._states.values(), *self._insides.values()):
-            os.close(file)
+
+    @property
+    def found(self) -> Found:
         return Found(self._looks, self._held, self._idle)
 
+    def close(self) -> None:
+        for file in (self._load, self._outstanding, *self._states.values(), *self._insides.values()):
+            os.close(file)
+
+    def look(self) -> None:
+        if time.monotonic() - self._listed > LIST_S:
+            self._list()
+            self._listed = time.monotonic()
+        self._looks += 1
+        if self._holds():
+            self._held += 1
+            self._idle += self._sleeps() and self._holds() and self._sleeps()
+
     def _run(self) -> None:
-        listed = 0.0
         while not self._ended.wait(LOOK_S):
-            if time.monotonic() - listed > LIST_S:
-                self._list()
-                listed = time.monotonic()
-            self._looks += 1
-            if self._holds():
-                self._held += 1
-                self._idle += self._sleeps() and self._holds() and self._sleeps()
+            self.look()
 
     def _list(self) -> None:
         for member in machine.process_tree(self._place.pid):

@@ -239,6 +239,15 @@ class Accounting(unittest.TestCase):
             self.assertEqual(machine.files_below(os.getpid(), folder), 0)
 
 
+class Options(unittest.TestCase):
+    def test_an_option_that_only_the_whole_help_names_is_there(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "server"
+            program.write_text('#!/bin/sh\necho "--listen ADDR"; [ "$2" = all ] && echo "--metrics-path /URL"\n')
+            program.chmod(0o755)
+            self.assertEqual([servers.offers(program, option) for option in ("--listen", "--metrics-path", "--metrics")], [True, True, False])
+
+
 class Metrics(unittest.TestCase):
     TEXT = '''# HELP maitred_lock_acquisitions_total Taken.
 # TYPE maitred_lock_acquisitions_total counter

@@ -41,6 +41,8 @@ class Run:
     seen: list[float] = field(default_factory=list)
     #: Seen from outside, whether or not somebody computed.
     held: list[float] = field(default_factory=list)
+    #: The share of both cores that went to nothing the bench started.
+    others: list[float] = field(default_factory=list)
 
     def median(self, name: str, figure: str) -> float:
         return figures.spread([getattr(each, figure) for each in self.classes[name]]).median
@@ -77,9 +79,10 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "with the highest geometric mean. A request without an answer at the end counts with its age. \"Idle\" is the share of time in which "
         "a request waited beside an idle thread although nobody computed: as maitred says, and as seen from outside every 2 ms; \"held\" is the "
         "latter whether or not somebody computed.")
+    report.text(rounds.others_text([share for _, table in results for run in table.values() for share in run.others], "both cores"))
     report.text(*left_out)
     report.text("## Summary")
-    report.table(["mix", "score", "best other", "worst p99, ratio", "idle, said", "idle, seen", "held", "failed"],
+    report.table(["mix", "score", "lowest round", "best other", "worst p99, ratio", "idle, said", "idle, seen", "held", "failed"],
                  [_summary(mix, table) for mix, table in results if OURS in table])
     if lines := gates(results):
         report.text("## Gates", "", f"{sum('**met**' in line for line in lines)} of {len(lines)} met.", "", *lines)
@@ -166,29 +169,36 @@ def _round(options: rounds.Options, mix: Mix, contender: servers.Contender, plac
     seconds = options.duration(SECONDS, SMOKE_SECONDS)
     with servers.running(contender, own, own) as server:
         traffic.settle(server.name, server.port, [traffic.bare(each.path, mixes.HELLO) for each in mix.classes])
-        watch = idleness.Watch(idleness.Place(server.pid, mix.threads * mix.workers, own, own / "outstanding"))
-        told: list[float] = []
-        found: list[idleness.Found] = []
+        watched = idleness.Place(server.pid, mix.threads * mix.workers, own, own / "outstanding")
+        said: list[float] = []
+        meter = rounds.Meter(server)
+        watches: list[idleness.Watch] = []
 
         def measuring(process: int) -> None:
-            told.append(_idle_seconds(server))
-            watch.start(process)
+            said.append(_idle_seconds(server))
+            watches.append(idleness.Watch(watched, process))
+            watches[0].start()
+            meter.start()
 
         def measured(_: int) -> None:
-            found.append(watch.stop())
-            told.append(_idle_seconds(server))
+            meter.stop()
+            watches[0].stop()
+            said.append(_idle_seconds(server))
 
         window = mixes.Window(seconds, seconds * WARM_UP, number)
         outcomes = mixes.play(mix, server.port, window, own / "outstanding", {"measuring": measuring, "measured": measured})
+        seen = watches[0].found
+        watches[0].close()
         run = table.setdefault(contender.name, Run())
         for name, outcome in outcomes.items():
             run.classes.setdefault(name, []).append(outcome)
-        run.seen.append(found[0].idle_share)
-        run.held.append(found[0].held_share)
+        run.seen.append(seen.idle_share)
+        run.held.append(seen.held_share)
+        run.others.append(meter.others)
         if server.name.startswith(OURS):
-            run.said.append((told[1] - told[0]) / seconds)
+            run.said.append((said[1] - said[0]) / seconds)
         say(f"  {contender.name}: " + ", ".join(f"{name} {each.rate:,.0f}/s p99 {each.p99:.1f} ms" for name, each in outcomes.items())
-            + f"; idle seen {found[0].idle_share:.1%}, held {found[0].held_share:.1%}")
+            + f"; idle seen {seen.idle_share:.1%}, held {seen.held_share:.1%}; other work {meter.others:.0%}")
 
 
 def _idle_seconds(server: servers.Server) -> float:
@@ -222,6 +232,12 @@ def score(table: Table, other: str | None) -> float:
     return mean(table[OURS]) / mean(table[other])
 
 
+def lowest(table: Table, other: str) -> float:
+    """The lowest score of the rounds that both have: into which state a server falls may be chance."""
+    rounds_of = [[(a.rate, b.rate) for a, b in zip(table[OURS].classes[name], table[other].classes[name])] for name in table[OURS].classes]
+    return min(math.exp(sum(math.log(_ratio(*pair)) for pair in pairs) / len(pairs)) for pairs in zip(*rounds_of))
+
+
 def tails(table: Table, other: str) -> dict[str, float]:
     """The default's p99 of each class to another server's."""
     ours, theirs = table[OURS], table[other]
@@ -230,10 +246,10 @@ def tails(table: Table, other: str) -> dict[str, float]:
 
 def _summary(mix: Mix, table: Table) -> list[str]:
     ours, other = table[OURS], best(table)
-    cells = ["–"] * 3
+    cells = ["–"] * 4
     if other is not None:
         worst, name = max((ratio, name) for name, ratio in tails(table, other).items())
-        cells = [f"{score(table, other):.2f}", other, f"{worst:.2f} ({name})"]
+        cells = [f"{score(table, other):.2f}", f"{lowest(table, other):.2f}", other, f"{worst:.2f} ({name})"]
     return [f"{mix.name}: {mix.title}", *cells, *(_share(values) for values in (ours.said, ours.seen, ours.held)), str(ours.failed())]
 
 

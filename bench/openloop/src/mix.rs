@@ -268,3 +268,89 @@ impl<'a> Load<'a> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+
+    /// Answers every request but those for /never.
+    fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 1024];
+                    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                        let answered = !buffer.get(..length).unwrap_or_default().starts_with(b"GET /never");
+                        if answered
+                            && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").is_err()
+                        {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn plan(classes: &[&str]) -> Plan {
+        let address = server().to_string();
+        let words = ["--connect", &address, "--seconds", "0.3", "--warm-up", "0", "--length", "2"];
+        let classes = classes.iter().flat_map(|class| ["--class", class]);
+        Plan::from_arguments(words.into_iter().chain(classes).map(str::to_owned)).expect("a plan")
+    }
+
+    /// The value behind a name in the line of a class.
+    fn said(text: &str, class: &str, name: &str) -> f64 {
+        let line = text.lines().find(|line| line.starts_with(&format!("class {class} "))).expect("a line");
+        let mut words = line.split(' ').skip_while(|word| *word != name);
+        words.nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn each_class_has_a_load_of_its_own() {
+        let plan = plan(&["loop clients=2 /", "schedule rate=100 clients=4 /", "starved clients=1 /never"]);
+        let text = Mix::new(&plan).expect("a mix").run().expect("lines");
+        // Thirty are due: a Poisson schedule has some more or fewer.
+        assert!((1.0..=60.0).contains(&said(&text, "schedule", "answered")), "{text}");
+        assert!(said(&text, "loop", "answered") > 60.0, "{text}");
+        for class in ["loop", "schedule", "starved"] {
+            assert_eq!((said(&text, class, "wrong"), said(&text, class, "broken")), (0.0, 0.0), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_an_answer_counts_with_its_age() {
+        let plan = plan(&["loop clients=1 /never", "schedule rate=100 clients=1 /never"]);
+        let text = Mix::new(&plan).expect("a mix").run().expect("lines");
+        assert_eq!((said(&text, "loop", "answered"), said(&text, "schedule", "answered")), (0.0, 0.0));
+        assert!(said(&text, "loop", "p99_us") >= 300_000.0, "{text}");
+        // Those that wait for the only connection are younger.
+        let (median, oldest) = (said(&text, "schedule", "p50_us"), said(&text, "schedule", "p99_us"));
+        assert!(0.0 < median && median < oldest, "{text}");
+    }
+
+    #[test]
+    fn a_wrong_length_is_not_an_answer() {
+        let mut plan = plan(&["loop clients=1 /"]);
+        plan.length = Some(3);
+        let text = Mix::new(&plan).expect("a mix").run().expect("lines");
+        assert!(said(&text, "loop", "wrong") > 0.0, "{text}");
+        assert_eq!(said(&text, "loop", "answered"), 0.0);
+    }
+
+    #[test]
+    fn requests_on_their_way_are_told() {
+        let mut plan = plan(&["never clients=3 /never", "loop clients=1 /"]);
+        let file = std::env::temp_dir().join(format!("openloop-outstanding-{}", std::process::id()));
+        plan.outstanding = Some(file.clone());
+        Mix::new(&plan).expect("a mix").run().expect("lines");
+        let told = std::fs::read(&file).expect("the file");
+        std::fs::remove_file(&file).expect("removed");
+        assert_eq!(told, 4_u32.to_le_bytes());
+    }
+}
