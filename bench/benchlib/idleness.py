@@ -3,9 +3,10 @@
 Every two milliseconds it is looked how many requests the load has sent without an answer, how many threads are inside the application (both
 say so in files), and what the kernel says each thread of the server does: `running`, or the system call in which it sleeps. A request waits
 if more are on their way than are inside; a thread is idle if fewer are inside than there are; nobody computes if no thread of the server is
-`running`. While the load itself runs, an answer may be on its way, and nothing is counted. A look that finds all this is repeated at once,
-because its parts are not read at the same moment: only both together count. On a busy machine looks come
-late, and so rather too often when nobody computes.
+`running`. While the load itself runs, an answer may be on its way, and nothing is counted. The parts of a look are not read at the same
+moment: it counts if neither the load nor the application has told anything else meanwhile, and the threads still sleep. A thread that is
+woken on a halted processor sleeps until that has come back, which a virtual machine shows as a per cent or two of very short requests. On a
+busy machine looks come late, and so rather too often when nobody computes.
 """
 
 from __future__ import annotations
@@ -56,6 +57,23 @@ class Place:
     outstanding: Path
 
 
+@dataclass(frozen=True)
+class State:
+    """What the load and the application told, as they wrote it."""
+
+    load: bytes
+    application: tuple[bytes, ...]
+
+    @property
+    def inside(self) -> int:
+        return sum(flag for records in self.application for _, flag in _RECORD.iter_unpack(records))
+
+    @property
+    def waiting(self) -> int:
+        outstanding, _sent = _RECORD.unpack(self.load)
+        return outstanding - self.inside
+
+
 class Watch:
     """Looks again and again from `start` to `stop`, on a thread of its own."""
 
@@ -91,9 +109,10 @@ class Watch:
             self._list()
             self._listed = time.monotonic()
         self._looks += 1
-        if self._holds():
+        before = self._state()
+        if before and before.waiting > 0 and before.inside < self._place.threads:
             self._held += 1
-            self._idle += self._sleeps() and self._holds() and self._sleeps()
+            self._idle += self._sleeps() and self._state() == before and self._sleeps()
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_S):
@@ -110,14 +129,12 @@ class Watch:
             if path not in self._insides:
                 self._insides[path] = os.open(path, os.O_RDONLY)
 
-    def _holds(self) -> bool:
-        """Whether a request waits beside an idle thread."""
+    def _state(self) -> State | None:
+        """Nothing while the load runs."""
         if _running(self._load):
-            return False
-        inside = sum(flag for file in self._insides.values()
-                     for _, flag in _RECORD.iter_unpack(os.pread(file, MOST_THREADS * _RECORD.size, 0)))
-        waiting = int.from_bytes(os.pread(self._outstanding, 4, 0), "little") - inside
-        return waiting > 0 and inside < self._place.threads
+            return None
+        return State(os.pread(self._outstanding, 8, 0),
+                     tuple(os.pread(file, MOST_THREADS * _RECORD.size, 0) for file in self._insides.values()))
 
     def _sleeps(self) -> bool:
         """Whether no thread of the server computes."""

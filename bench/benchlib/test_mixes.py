@@ -113,7 +113,7 @@ class Idleness(unittest.TestCase):
         """Looks until there are five of these, or until the limit."""
         with tempfile.TemporaryDirectory() as name, _child(code) as server, _child("time.sleep(60)") as load:
             folder = Path(name)
-            (folder / "outstanding").write_bytes(outstanding.to_bytes(4, "little"))
+            (folder / "outstanding").write_bytes(struct.pack("<II", outstanding, 0))
             (folder / "inside-1").write_bytes(b"".join(struct.pack("<II", 1, 1) for _ in range(inside)))
             watch = idleness.Watch(idleness.Place(server, 2, folder, folder / "outstanding"), load)
             limit = time.monotonic() + LIMIT_S

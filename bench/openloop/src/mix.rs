@@ -5,8 +5,8 @@
 //! come in the measured window count. A request without an answer at its end counts with its age if that is longer than every latency
 //! of its class: a class that starves has a bad percentile, not none.
 //!
-//! `measuring` and `measured` on standard output mark the window. With `--outstanding FILE` the first four bytes of the file say how many
-//! requests the server has not answered yet (little-endian); they are right whenever the generator sleeps.
+//! `measuring` and `measured` on standard output mark the window. With `--outstanding FILE` the file says in two little-endian 32-bit
+//! numbers how many requests the server has not answered yet, and how many were ever sent; both are right whenever the generator sleeps.
 
 use crate::connection::{Answer, Connection};
 use crate::plan::{self, Class, Plan};
@@ -30,8 +30,9 @@ pub(crate) struct Mix<'a> {
     start: Instant,
     measuring: bool,
     outstanding: u32,
-    /// Where `outstanding` is told, and what was told last.
-    told: Option<(File, u32)>,
+    sent: u32,
+    /// Where both are told, and what was told last.
+    told: Option<(File, (u32, u32))>,
 }
 
 /// A class, and what has come of it.
@@ -60,7 +61,7 @@ struct Lane {
 impl<'a> Mix<'a> {
     pub(crate) fn new(plan: &'a Plan) -> io::Result<Self> {
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let told = plan.outstanding.as_ref().map(File::create).transpose()?.map(|file| (file, u32::MAX));
+        let told = plan.outstanding.as_ref().map(File::create).transpose()?.map(|file| (file, (u32::MAX, 0)));
         let mut mix = Self {
             plan,
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
@@ -69,6 +70,7 @@ impl<'a> Mix<'a> {
             start: Instant::now(),
             measuring: false,
             outstanding: 0,
+            sent: 0,
             told,
         };
         for (class, load) in plan.classes.iter().enumerate() {
@@ -139,6 +141,7 @@ impl<'a> Mix<'a> {
         let Some(load) = self.classes.get(lane.class) else { return Ok(()) };
         lane.due = due;
         self.outstanding += 1;
+        self.sent = self.sent.wrapping_add(1);
         match lane.connection.send(0, &load.request) {
             Ok(()) => Ok(()),
             Err(_) => self.replace(place, true),
@@ -203,11 +206,10 @@ impl<'a> Mix<'a> {
     }
 
     fn tell(&mut self) -> io::Result<()> {
-        let Some((file, last)) = self.told.as_mut().filter(|(_, last)| *last != self.outstanding) else {
-            return Ok(());
-        };
-        *last = self.outstanding;
-        file.write_all_at(&self.outstanding.to_le_bytes(), 0)
+        let now = (self.outstanding, self.sent);
+        let Some((file, last)) = self.told.as_mut().filter(|(_, last)| *last != now) else { return Ok(()) };
+        *last = now;
+        file.write_all_at([now.0.to_le_bytes(), now.1.to_le_bytes()].as_flattened(), 0)
     }
 
     /// Requests that the window leaves without an answer.
@@ -351,6 +353,8 @@ mod tests {
         Mix::new(&plan).expect("a mix").run().expect("lines");
         let told = std::fs::read(&file).expect("the file");
         std::fs::remove_file(&file).expect("removed");
-        assert_eq!(told, 4_u32.to_le_bytes());
+        let (outstanding, sent) = told.split_at(4);
+        assert_eq!(outstanding, 4_u32.to_le_bytes());
+        assert!(u32::from_le_bytes(sent.try_into().expect("four bytes")) > 4);
     }
 }
