@@ -104,7 +104,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let normal = target::normalise(head.path(), &mut path);
     if let Err(error) = &normal {
         why.push(format!("the path has no normal form ({error}), so no file is at it"));
-        target::percent_decode(head.path(), &mut path);
+        target::normalise_decoded(head.path(), &mut path);
     } else if path != head.path() {
         why.push(format!("the path means {}", path.escape_ascii()));
     }
