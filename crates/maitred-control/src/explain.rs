@@ -153,6 +153,13 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             say("route", asking.server.route_name(shape).into());
             say("application", shown_application(asking, application).into());
             let map = asking.server.pool_map();
+            if let Some(ambiguity) = map.ambiguity(&head, Some(client)) {
+                say("leads_to", "nothing".into());
+                say("status", 400.into());
+                why.push(ambiguity.reason().to_owned());
+                say("why", why.into());
+                return Ok(answer.into());
+            }
             let names = asking.server.pool_names();
             let found = map.find_rule(&head, &path, Some(client.to_canonical()));
             let ruled = map.find(&head, &path, Some(client.to_canonical()));

@@ -40,10 +40,12 @@ pub fn decide<T: PartialEq>(
     room: &mut Vec<u8>,
     decide: impl Fn(&[u8]) -> T,
 ) -> Result<T, Ambiguity> {
-    target::percent_decode(raw, room);
     if target::is_plain(raw) {
-        return Ok(decide(room));
+        room.clear();
+        room.extend_from_slice(raw);
+        return Ok(decide(raw));
     }
+    target::percent_decode(raw, room);
     if room.split(|byte| *byte == b'/').any(|segment| matches!(segment, b"." | b"..")) {
         return Err(Ambiguity::DotSegment);
     }

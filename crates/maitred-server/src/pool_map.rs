@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::net::IpAddr;
 
-use maitred_http::RequestHead;
+use maitred_http::{RequestHead, target};
 use maitred_match::{Ambiguity, CertificatePattern, HeaderPattern, Network, PathPattern, decide};
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
@@ -94,6 +94,9 @@ impl PoolMap {
 
     /// Whether the pool of a request, whose path is as it was sent, depends on the reader of the path.
     pub fn ambiguity(&self, head: &RequestHead, client: Option<IpAddr>) -> Option<Ambiguity> {
+        if target::is_plain(head.path()) {
+            return None;
+        }
         let canonical = client.map(|client| client.to_canonical());
         let asks = |rule: &PoolRule| rule.path.is_some() && rule.is_met_but_path(head, canonical);
         if !self.rules().any(asks) {

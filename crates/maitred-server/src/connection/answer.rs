@@ -324,11 +324,7 @@ impl Connection {
     /// Whether it depends on the reader of its path which pool an application's request is for.
     pub(super) fn ambiguous_pool(&self, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
         let head = &stream.request.head;
-        if target::is_plain(head.path()) {
-            return None;
-        }
-        let client = self.client_of(stream).peer.ip();
-        let found = context.group.pool_of(|map| map.ambiguity(head, client));
+        let found = context.group.pool_of(|map| map.ambiguity(head, self.client_of(stream).peer.ip()));
         found.filter(|_| leads_to_application(context, stream))
     }
 
