@@ -77,8 +77,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
-        why.extend(explained.why);
     }
+    why.extend(explained.why);
     if let Some((status, location)) = explained.answer {
         say("leads_to", "filter".into());
         say("status", status.into());
