@@ -43,6 +43,9 @@ mod hpack_round;
 #[path = "../../fuzz/fuzz_targets/path.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod path;
+#[path = "../../fuzz/fuzz_targets/path_readings.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod path_readings;
 #[path = "../../fuzz/fuzz_targets/pool_rule.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod pool_rule;
@@ -94,6 +97,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("hpack_decode", hpack_decode::run),
     ("hpack_round", hpack_round::run),
     ("path", path::run),
+    ("path_readings", path_readings::run),
     ("pool_rule", pool_rule::run),
     ("proxy_v1", proxy_v1::run),
     ("proxy_v2", proxy_v2::run),

@@ -142,10 +142,7 @@ pub fn is_excepted(settings: &CompressionSettings, request: &RequestHead) -> boo
         return false;
     }
     let mut path = Vec::new();
-    if target::normalise(request.path(), &mut path).is_err() {
-        // As the application reads it.
-        target::percent_decode(request.path(), &mut path);
-    }
+    target::normalise_decoded(request.path(), &mut path);
     settings.except.iter().any(|pattern| pattern.matches(&path))
 }
 

@@ -77,8 +77,8 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
-        why.extend(explained.why);
     }
+    why.extend(explained.why);
     if let Some((status, location)) = explained.answer {
         say("leads_to", "filter".into());
         say("status", status.into());
@@ -104,7 +104,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let normal = target::normalise(head.path(), &mut path);
     if let Err(error) = &normal {
         why.push(format!("the path has no normal form ({error}), so no file is at it"));
-        target::percent_decode(head.path(), &mut path);
+        target::normalise_decoded(head.path(), &mut path);
     } else if path != head.path() {
         why.push(format!("the path means {}", path.escape_ascii()));
     }
@@ -153,6 +153,13 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             say("route", asking.server.route_name(shape).into());
             say("application", shown_application(asking, application).into());
             let map = asking.server.pool_map();
+            if let Some(ambiguity) = map.ambiguity(&head, Some(client)) {
+                say("leads_to", "nothing".into());
+                say("status", 400.into());
+                why.push(ambiguity.reason().to_owned());
+                say("why", why.into());
+                return Ok(answer.into());
+            }
             let names = asking.server.pool_names();
             let found = map.find_rule(&head, &path, Some(client.to_canonical()));
             let ruled = map.find(&head, &path, Some(client.to_canonical()));

@@ -54,6 +54,7 @@ use load::Plan;
 use root::{CurrentRoot, Found, Root};
 
 pub use cache::CacheStatistics;
+pub use path::folder_location;
 pub use submit::{Submissions, Submitted};
 
 /// The part of the process's descriptor limit that cached files of one root may take: one eighth,

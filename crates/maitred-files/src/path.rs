@@ -25,7 +25,7 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
 /// host, whatever the request said. Two leading slashes would make a host name of the first segment
 /// (RFC 3986 §4.2); normalising leaves one, and the encoding leaves no backslash that a browser
 /// could read as a slash. `None` when the path of the request cannot be normalised.
-pub(crate) fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<String> {
+pub fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<String> {
     let mut path = Vec::new();
     target::normalise(raw_path, &mut path).ok()?;
     let mut location = String::with_capacity(path.len() + 1 + query.map_or(0, <[u8]>::len));

@@ -12,12 +12,13 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use maitred_http::{Peer, RequestHead, ResponseHead, Status};
+use maitred_match::{Ambiguity, decide};
 use maitred_stats::Counters;
 
 use crate::basic::hasher::{Hasher, Ticket};
 use crate::basic::{Asked, Authentication};
 use crate::native::{Filter, FilterRequest, Place, Step};
-use crate::rule::{Asker, FilterRule};
+use crate::rule::{Asker, Condition, FilterRule};
 
 /// What a filter does. In the order in which a request comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +107,6 @@ const ANSWERED: usize = 1;
 pub(crate) struct Chain {
     /// The most specific one first.
     pub(crate) rules: Box<[Entry]>,
-    /// Some rule looks at the path.
-    pub(crate) has_paths: bool,
 }
 
 pub(crate) struct Entry {
@@ -139,18 +138,30 @@ impl Entry {
 
 impl Chain {
     pub(crate) fn new(rules: Vec<FilterRule>) -> Self {
-        let has_paths = rules.iter().any(|rule| rule.when.path.is_some());
         let mut entries: Vec<Entry> = rules.into_iter().map(Entry::new).collect();
         // The sort is stable: the later one of two equal rules has to stand first before it.
         entries.reverse();
         entries.sort_by_cached_key(|entry| Reverse(entry.rule.when.specificity()));
-        Self { rules: entries.into(), has_paths }
+        Self { rules: entries.into() }
     }
 
-    /// The positions of the rules that a request meets.
-    pub(crate) fn met(&self, head: &RequestHead, path: &[u8], asker: Asker) -> Vec<u32> {
-        let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, asker));
-        met.map(|(position, _)| position).collect()
+    /// The positions of the rules that a request meets. `path` becomes its decoded and normalised path, if it depends on that.
+    pub(crate) fn met(
+        &self,
+        head: &RequestHead,
+        path: &mut Vec<u8>,
+        asker: Asker,
+    ) -> Result<Vec<u32>, Ambiguity> {
+        let at = |path: &[u8]| {
+            let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, asker));
+            met.map(|(position, _)| position).collect()
+        };
+        let asks = |when: &Condition| when.path.is_some() && when.is_met_but_path(head, asker);
+        if self.rules.iter().any(|entry| asks(&entry.rule.when)) {
+            decide(head.path(), path, at)
+        } else {
+            Ok(at(b""))
+        }
     }
 
     /// The first of the rules at these positions that does something of this kind.
@@ -234,7 +245,7 @@ impl Answer {
 
 /// What a decision needs besides the request.
 pub struct At<'a> {
-    /// The decoded path of the request as it was sent.
+    /// The decoded and normalised path of the request as it was sent.
     pub path: &'a [u8],
     /// Who asks.
     pub peer: Peer,

@@ -27,13 +27,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use maitred_http::{RequestHead, ResponseHead, target};
+use maitred_http::{RequestHead, ResponseHead};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use basic::hasher::{self, Hasher};
 use chain::{Chain, Own};
 use maitred_log::Log;
 use maitred_log::{End, Outcome};
+use maitred_match::Ambiguity;
 
 pub use access::Access;
 pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name, user_line};
@@ -97,15 +98,21 @@ impl Filters {
         self.chain.load_full()
     }
 
-    /// The filters that a request meets; none if it meets none. `path` becomes its decoded path, if some filter looks at that.
-    pub fn meet(&self, head: &RequestHead, path: &mut Vec<u8>, asker: Asker) -> Option<Box<Passed>> {
+    /// The filters that a request meets; none if it meets none. `path` becomes its decoded and normalised path, if some filter looks at
+    /// that.
+    ///
+    /// # Errors
+    /// It depends on the reader of the path which filters these are.
+    pub fn meet(
+        &self,
+        head: &RequestHead,
+        path: &mut Vec<u8>,
+        asker: Asker,
+    ) -> Result<Option<Box<Passed>>, Ambiguity> {
         let chain = self.chain();
-        if chain.has_paths {
-            decoded_path(head, path);
-        }
-        let met = chain.met(head, path, asker);
+        let met = chain.met(head, path, asker)?;
         let any = !met.is_empty() || self.own.is_asked();
-        any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met)))
+        Ok(any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met))))
     }
 
     /// Who checks passwords.
@@ -163,13 +170,5 @@ impl Filters {
         if let Some(hasher) = self.hasher.get() {
             hasher.end();
         }
-    }
-}
-
-/// The path of a request as filters compare it: normalised, or decoded where it has no normal form.
-pub fn decoded_path(head: &RequestHead, path: &mut Vec<u8>) {
-    if target::normalise(head.path(), path).is_err() {
-        // As the application reads it: an escape more does not lead past a filter.
-        target::percent_decode(head.path(), path);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, Entry, Kind};
 use crate::native::Place;
 use crate::rule::Asker;
-use crate::{Authentication, Filters, decoded_path};
+use crate::{Authentication, Filters};
 
 /// What filters would do with a request.
 pub struct Explained {
@@ -65,9 +65,15 @@ impl Filters {
         let chain = self.chain();
         let client = client.to_canonical();
         let mut path = Vec::new();
-        decoded_path(head, &mut path);
-        let met = chain.met(head, &path, Asker { client: Some(client), secure });
         let mut explained = Explained { met: Vec::new(), why: Vec::new(), answer: None };
+        let met = match chain.met(head, &mut path, Asker { client: Some(client), secure }) {
+            Ok(met) => met,
+            Err(ambiguity) => {
+                explained.why.push(ambiguity.reason().to_owned());
+                explained.answer = Some((400, None));
+                return explained;
+            }
+        };
         for kind in Kind::ALL {
             let mut deciding: Vec<u32> = met.clone();
             deciding.retain(|position| chain.first(&[*position], kind).is_some());

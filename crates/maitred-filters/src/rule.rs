@@ -86,10 +86,14 @@ impl Condition {
             && of_scheme.is_none_or(|of| of == secure)
     }
 
-    /// The path is normalised, or decoded where it has no normal form; the client canonical.
+    /// Whether a request meets all conditions. The path is a reading of its own, the client canonical.
     pub(crate) fn is_met(&self, head: &RequestHead, path: &[u8], asker: Asker) -> bool {
+        self.path.as_ref().is_none_or(|pattern| pattern.matches(path)) && self.is_met_but_path(head, asker)
+    }
+
+    /// Whether a request meets all conditions but that on the path.
+    pub(crate) fn is_met_but_path(&self, head: &RequestHead, asker: Asker) -> bool {
         self.host.as_ref().is_none_or(|host| host.number == head.host)
-            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self
                 .client

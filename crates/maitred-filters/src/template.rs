@@ -208,9 +208,7 @@ mod tests {
         let redirect = Redirect::new(to, Some(&pattern), 308).expect(to);
         let (raw, query) = target.split_once('?').map_or((target, None), |(raw, query)| (raw, Some(query)));
         let mut path = Vec::new();
-        if target::normalise(raw.as_bytes(), &mut path).is_err() {
-            target::percent_decode(raw.as_bytes(), &mut path);
-        }
+        target::normalise_decoded(raw.as_bytes(), &mut path);
         let found = redirect.location(Some(&pattern), &path, query.map(str::as_bytes))?;
         Some(String::from_utf8(found).expect("ASCII"))
     }

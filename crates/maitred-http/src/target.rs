@@ -1,8 +1,9 @@
 //! Paths of request targets: percent-decoding and normalisation (RFC 3986 §2.1, §5.2.4, §6.2.2).
 //!
-//! Two readings of one path are two different things here: [`normalise`] is strict and for whoever
-//! opens a file or compares prefixes; [`percent_decode`] changes nothing but the escapes and is for
-//! applications that route by themselves.
+//! Three readings of one path are three different things here: [`normalise`] is strict and for whoever
+//! opens a file; [`percent_decode`] changes nothing but the escapes and is what applications get;
+//! [`normalise_decoded`] is what an application means that resolves what it gets, and for whoever compares
+//! paths with rules.
 
 use std::fmt;
 
@@ -69,19 +70,63 @@ pub fn normalise(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
 pub fn percent_decode(raw: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.reserve(raw.len());
-    let mut rest = raw;
-    while let Some((byte, after)) = rest.split_first() {
-        match (byte, escape(after)) {
-            (b'%', Some((decoded, after))) => {
-                out.push(decoded);
-                rest = after;
-            }
-            _ => {
-                out.push(*byte);
-                rest = after;
-            }
+    out.extend(bytes(raw).map(|byte| byte.decoded));
+}
+
+/// Writes `raw` with its escapes decoded as by [`percent_decode`], and then normalised: slashes in a row count as one, `.` and `..` are
+/// resolved, where a slash that was encoded counts like any other. The content of `out` is replaced.
+///
+/// What does not start with a slash, such as `*`, is only decoded. Where [`normalise`] succeeds both write the same.
+pub fn normalise_decoded(raw: &[u8], out: &mut Vec<u8>) {
+    let Some((b'/', relative)) = raw.split_first() else { return percent_decode(raw, out) };
+    out.clear();
+    out.reserve(raw.len());
+    out.push(b'/');
+    for byte in bytes(relative) {
+        match byte.decoded {
+            b'/' => end_segment(true, out),
+            other => out.push(other),
         }
     }
+    end_segment(false, out);
+}
+
+/// Whether a path is for sure what each of the readings gives.
+pub fn is_plain(path: &[u8]) -> bool {
+    let mut after_slash = false;
+    let fits = |byte: &u8| {
+        let fits = match byte {
+            b'%' | b'\\' | 0 => false,
+            b'/' | b'.' => !after_slash,
+            _ => true,
+        };
+        after_slash = *byte == b'/';
+        fits
+    };
+    path.first() == Some(&b'/') && path.iter().all(fits)
+}
+
+/// A byte of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathByte {
+    /// What it means.
+    pub decoded: u8,
+    /// Whether it was sent as `%` with two hexadecimal digits.
+    pub encoded: bool,
+}
+
+/// The bytes of a path with their escapes decoded as by [`percent_decode`].
+pub fn bytes(raw: &[u8]) -> impl Iterator<Item = PathByte> + '_ {
+    let mut rest = raw;
+    std::iter::from_fn(move || {
+        let (byte, after) = rest.split_first()?;
+        let found = escape(after).filter(|_| *byte == b'%');
+        rest = found.map_or(after, |(_, after)| after);
+        Some(match found {
+            Some((decoded, _)) => PathByte { decoded, encoded: true },
+            None => PathByte { decoded: *byte, encoded: false },
+        })
+    })
 }
 
 fn resolve(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
@@ -94,16 +139,21 @@ fn resolve(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
             Some((b'/', segment)) => (segment, true),
             _ => (segment, false),
         };
-        let start = out.len();
         decode_segment(segment, out)?;
-        match out.get(start..) {
-            Some(b"." | b"") => out.truncate(start),
-            Some(b"..") => drop_segment(start, out),
-            _ if slash => out.push(b'/'),
-            _ => {}
-        }
+        end_segment(slash, out);
     }
     Ok(())
+}
+
+/// Resolves what stands behind the last slash, and puts a slash behind it if one was there.
+fn end_segment(slash: bool, out: &mut Vec<u8>) {
+    let start = out.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    match out.get(start..) {
+        Some(b"." | b"") => out.truncate(start),
+        Some(b"..") => drop_segment(start, out),
+        _ if slash => out.push(b'/'),
+        _ => {}
+    }
 }
 
 fn decode_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {

@@ -1,14 +1,16 @@
-//! What requests are compared with: patterns of paths and header fields, networks of clients, certificates of clients, names of virtual hosts, and the shape that stands for a
+//! What requests are compared with: patterns of paths and header fields, networks of clients, certificates of clients, names of virtual hosts, the readings of a path, and the shape that stands for a
 //! route. Pure: no I/O, no clock, no allocation for a request.
 
 mod certificate;
 mod host;
 mod network;
 mod pattern;
+mod readings;
 mod shape;
 
 pub use certificate::CertificatePattern;
 pub use host::{HostCondition, HostPattern, MAX_HOST, host_name};
 pub use network::Network;
 pub use pattern::{BadPattern, HeaderPattern, PathPattern};
+pub use readings::{Ambiguity, decide};
 pub use shape::Shape;

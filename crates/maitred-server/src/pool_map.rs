@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::net::IpAddr;
 
-use maitred_http::RequestHead;
-use maitred_match::{CertificatePattern, HeaderPattern, Network, PathPattern};
+use maitred_http::{RequestHead, target};
+use maitred_match::{Ambiguity, CertificatePattern, HeaderPattern, Network, PathPattern, decide};
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
 
@@ -81,8 +81,8 @@ impl PoolMap {
 
     /// The pool of a request: 0 is the default pool, `i + 1` the pool with the name `names[i]`.
     ///
-    /// `path` is the path without its query, in the form that [`normalise`](maitred_http::target::normalise) gives it,
-    /// or decoded only, with [`percent_decode`](maitred_http::target::percent_decode), where it has none. `client` is its client's address; an IPv4-mapped IPv6 address counts as IPv4.
+    /// `path` is the path without its query, in the form that [`normalise_decoded`](maitred_http::target::normalise_decoded) gives it.
+    /// `client` is its client's address; an IPv4-mapped IPv6 address counts as IPv4.
     pub fn find(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> usize {
         if self.is_trivial() {
             return 0;
@@ -90,6 +90,19 @@ impl PoolMap {
         let client = client.map(|client| client.to_canonical());
         let found = self.rules.iter().find(|entry| entry.rule.is_met(head, path, client));
         found.map_or(0, |entry| entry.pool)
+    }
+
+    /// Whether the pool of a request, whose path is as it was sent, depends on the reader of the path.
+    pub fn ambiguity(&self, head: &RequestHead, client: Option<IpAddr>) -> Option<Ambiguity> {
+        if target::is_plain(head.path()) {
+            return None;
+        }
+        let canonical = client.map(|client| client.to_canonical());
+        let asks = |rule: &PoolRule| rule.path.is_some() && rule.is_met_but_path(head, canonical);
+        if !self.rules().any(asks) {
+            return None;
+        }
+        decide(head.path(), &mut Vec::new(), |path| self.find(head, path, client)).err()
     }
 }
 
@@ -106,8 +119,11 @@ impl PoolRule {
 
     /// Whether a request meets all conditions. The path is the one of [`PoolMap::find`], the client canonical.
     fn is_met(&self, head: &RequestHead, path: &[u8], client: Option<IpAddr>) -> bool {
+        self.path.as_ref().is_none_or(|pattern| pattern.matches(path)) && self.is_met_but_path(head, client)
+    }
+
+    fn is_met_but_path(&self, head: &RequestHead, client: Option<IpAddr>) -> bool {
         self.host.as_ref().is_none_or(|host| host.number == head.host)
-            && self.path.as_ref().is_none_or(|pattern| pattern.matches(path))
             && self.method.as_ref().is_none_or(|method| *method == head.method)
             && self
                 .client

@@ -161,12 +161,12 @@ impl Routes {
     pub(crate) fn find_sent<'a>(&'a self, path: &'a [u8], normal: &'a mut Vec<u8>) -> Route<'a> {
         if !self.has_mounts() {
             self.application()
-        } else if is_plain(path) {
+        } else if target::is_plain(path) {
             self.find(path)
         } else if target::normalise(path, normal).is_ok() {
             self.find(normal)
         } else {
-            target::percent_decode(path, normal);
+            target::normalise_decoded(path, normal);
             self.unnormal(normal)
         }
     }
@@ -184,8 +184,8 @@ impl Routes {
         self.application()
     }
 
-    /// The route of a path without normal form, which is given decoded as applications read it: an application may
-    /// understand it, files cannot.
+    /// The route of a path that [`normalise`](target::normalise) refuses, in the form that
+    /// [`normalise_decoded`](target::normalise_decoded) gives it: an application may understand it, files cannot.
     pub fn unnormal(&self, decoded: &[u8]) -> Route<'_> {
         for mount in &self.mounts {
             if let Mounted::Application(application) = &mount.content
@@ -201,19 +201,4 @@ impl Routes {
     fn application(&self) -> Route<'_> {
         self.application.as_ref().map_or(Route::Nothing, Route::Application)
     }
-}
-
-/// Whether a path is its own normal form for sure.
-pub(crate) fn is_plain(path: &[u8]) -> bool {
-    let mut after_slash = false;
-    let fits = |byte: &u8| {
-        let fits = match byte {
-            b'%' | b'\\' | 0 => false,
-            b'/' | b'.' => !after_slash,
-            _ => true,
-        };
-        after_slash = *byte == b'/';
-        fits
-    };
-    path.first() == Some(&b'/') && path.iter().all(fits)
 }

@@ -42,7 +42,6 @@ use maitred_tls::Terms;
 
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
-use crate::routes::is_plain;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
@@ -430,7 +429,7 @@ impl Figures {
         let mounts = self.mounts.get(usize::from(host)).filter(|mounts| !mounts.is_empty());
         let Some(mounts) = mounts.filter(|_| own.is_none()) else { return own };
         let routes = hosts.of(host).routes();
-        let mount = if is_plain(path) {
+        let mount = if target::is_plain(path) {
             routes.mount_of(path)
         } else {
             thread_local! {

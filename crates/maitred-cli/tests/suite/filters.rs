@@ -246,5 +246,7 @@ fn the_control_lists_the_chain_and_explains_it() {
     assert!(explained.contains("/new/a?b") && explained.contains("308"), "{explained}");
     let explained = ctl(&["explain", "GET", "/p/a/text"]);
     assert!(explained.contains("makes it /pages/a.txt") && explained.contains("static files"), "{explained}");
+    let explained = ctl(&["explain", "GET", "/p/..%2fstaff/a.txt"]);
+    assert!(explained.contains("ask for the path") && explained.contains("400"), "{explained}");
     assert_eq!(row(" access ", "/staff/*"), ["0", "2"], "explaining counts nothing");
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use maitred_http::target::{PathError, normalise, percent_decode};
+use maitred_http::target::{PathError, is_plain, normalise, normalise_decoded, percent_decode};
 use proptest::prelude::*;
 
 fn normal(raw: &[u8]) -> Result<Vec<u8>, PathError> {
@@ -123,6 +123,45 @@ fn lenient_decoding_changes_only_escapes() {
     }
 }
 
+#[test]
+fn a_path_that_passes_for_normal_is_its_own_normal_form() {
+    const PARTS: [&str; 9] = ["/", "a", ".", "..", "%", "%41", "\\", "\0", "b.c"];
+    let (mut plain, mut normal) = (0, Vec::new());
+    for number in 0..PARTS.len().pow(5) {
+        let parts = (0..5).map(|place| PARTS[number / PARTS.len().pow(place) % PARTS.len()]);
+        let path: String = ["/"].into_iter().chain(parts).collect();
+        if is_plain(path.as_bytes()) {
+            plain += 1;
+            assert_eq!(normalise(path.as_bytes(), &mut normal), Ok(()), "{path}");
+            assert_eq!(path.as_bytes(), normal, "{path}");
+        }
+    }
+    assert!(plain > 100, "{plain}");
+    assert!(is_plain(b"/a.b/c-d/") && !is_plain(b"") && !is_plain(b"*"));
+}
+
+#[test]
+fn what_an_application_means_is_decoded_and_then_resolved() {
+    for (raw, expected) in [
+        ("/a/x/..%2fb", "/a/b"),
+        ("/a%2F..%2fb/", "/b/"),
+        ("/a/.%2f.", "/a/"),
+        ("/%2e%2e%2fa%2fb", "/a/b"),
+        ("/a%2f%2Fb//c", "/a/b/c"),
+        ("/a/%2f../b", "/b"),
+        ("/a%252fb", "/a%2fb"),
+        ("/a\\..%5cb", "/a\\..\\b"),
+        ("/a%00/../b%", "/b%"),
+        ("*", "*"),
+        ("", ""),
+        ("%2fa/..", "/a/.."),
+    ] {
+        let mut out = b"earlier".to_vec();
+        normalise_decoded(raw.as_bytes(), &mut out);
+        assert_eq!(out, expected.as_bytes(), "{raw}");
+    }
+}
+
 /// Text made of what matters to paths.
 fn path_like() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
@@ -187,6 +226,27 @@ proptest! {
             Err(PathError::BadEscape) => {}
             Err(error) => prop_assert_eq!(model(&raw), None, "{}", error),
         }
+    }
+
+    /// Decoded and then normalised is what the standard library reads, and what the strict reading is where there is one.
+    #[test]
+    fn the_reading_of_applications_leaves_out_nothing(raw in path_like()) {
+        let (mut path, mut clean) = (Vec::new(), Vec::new());
+        normalise_decoded(&raw, &mut path);
+        if let Ok(strict) = normal(&raw) {
+            prop_assert_eq!(&path, &strict);
+        }
+        percent_decode(&raw, &mut clean);
+        let mut stack: Vec<&[u8]> = Vec::new();
+        for segment in clean.split(|byte| *byte == b'/') {
+            match segment {
+                b"" | b"." => {}
+                b".." => drop(stack.pop()),
+                other => stack.push(other),
+            }
+        }
+        let expected = [b"/", &stack.join(&b'/')[..]].concat();
+        prop_assert_eq!(path.strip_suffix(b"/").filter(|_| path.len() > 1).unwrap_or(&path), expected);
     }
 
     #[test]

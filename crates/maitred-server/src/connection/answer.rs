@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use maitred_dispatch::Target;
-use maitred_files::{Body, Now};
+use maitred_files::{Body, Now, folder_location};
 use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{End, RequestId};
+use maitred_match::Ambiguity;
 use maitred_runtime::{Content, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
@@ -107,16 +108,13 @@ impl Connection {
                 let handler = Arc::clone(&application.handler);
                 self.hand_over(context, sender, stream, handler, &mut path)
             }
-            Route::Slash => {
-                let mut location = head.path().to_vec();
-                location.push(b'/');
-                if let Some(query) = head.query() {
-                    location.push(b'?');
-                    location.extend_from_slice(query);
+            Route::Slash => match folder_location(head.path(), head.query()) {
+                Some(location) => {
+                    let answer = ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location);
+                    self.answer_now(context, sender, stream, &answer, 0, Body::Empty)
                 }
-                let answer = ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location);
-                self.answer_now(context, sender, stream, &answer, 0, Body::Empty)
-            }
+                None => self.answer_text(context, sender, stream, Status::BAD_REQUEST),
+            },
             Route::Bad => self.answer_text(context, sender, stream, Status::BAD_REQUEST),
             Route::Nothing => self.answer_text(context, sender, stream, Status::NOT_FOUND),
         };
@@ -323,6 +321,13 @@ impl Connection {
         Received::HandedOver
     }
 
+    /// Whether it depends on the reader of its path which pool an application's request is for.
+    pub(super) fn ambiguous_pool(&self, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
+        let head = &stream.request.head;
+        let found = context.group.pool_of(|map| map.ambiguity(head, self.client_of(stream).peer.ip()));
+        found.filter(|_| leads_to_application(context, stream))
+    }
+
     /// Which threads run a request; `path` is room for its decoded path.
     fn target(
         &self,
@@ -334,10 +339,7 @@ impl Connection {
         let group = context.group;
         let head = &stream.request.head;
         let pool = group.pool_of(|map| {
-            if target::normalise(head.path(), path).is_err() {
-                // As the application reads it: an escape more does not lead past a rule.
-                target::percent_decode(head.path(), path);
-            }
+            target::normalise_decoded(head.path(), path);
             map.find(head, path, self.client_of(stream).peer.ip())
         });
         let pool = group.pool_for(handler, pool);

@@ -11,9 +11,9 @@
 use std::sync::Arc;
 
 use maitred_files::Body;
-use maitred_filters::{Answer, Asker, At, Decision, Passed, decoded_path};
+use maitred_filters::{Answer, Asker, At, Decision, Passed};
 use maitred_h1::Sender;
-use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version};
+use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version, target};
 use maitred_runtime::Content;
 
 use super::body::Keeping;
@@ -46,18 +46,27 @@ impl Connection {
         let head = &mut stream.request.head;
         let passed = match stream.passed.take() {
             Some(passed) => {
-                decoded_path(head, &mut path);
-                Some(passed)
+                target::normalise_decoded(head.path(), &mut path);
+                Ok(Some(passed))
             }
             None => {
                 stream.times.filtering = site.later(context.now);
                 site.filters.meet(head, &mut path, Asker { client: peer.ip(), secure: client.secure })
             }
         };
-        let Some(mut passed) = passed else {
-            context.scratch.path = path;
-            stream.times.filtering = 0;
-            return Filtered::Pass(stream);
+        let mut passed = match passed {
+            Ok(Some(passed)) => passed,
+            Ok(None) => {
+                context.scratch.path = path;
+                stream.times.filtering = 0;
+                return Filtered::Pass(stream);
+            }
+            Err(ambiguity) => {
+                context.scratch.path = path;
+                stream.times.filtered = site.later(context.now);
+                let refused = self.refuse(context, stream, Status::BAD_REQUEST, ambiguity.reason());
+                return Filtered::Answered(refused);
+            }
         };
         let token = context.token;
         let wake = || -> Box<dyn Fn() + Send + Sync> {

@@ -29,9 +29,8 @@ impl Connection {
             return;
         }
         let mut path = Vec::new();
-        if bandwidth.has_routes() && target::normalise(head.path(), &mut path).is_err() {
-            // As for pools: an escape more does not lead past a limit.
-            target::percent_decode(head.path(), &mut path);
+        if bandwidth.has_routes() {
+            target::normalise_decoded(head.path(), &mut path);
         }
         let mut shared = bandwidth.shared(pool, &path);
         if let Some(queue) = queue {

@@ -347,6 +347,9 @@ impl Connection {
                 Filtered::Answered(received) => return received,
             };
         }
+        if let Some(ambiguity) = self.ambiguous_pool(context, &stream) {
+            return self.refuse(context, stream, Status::BAD_REQUEST, ambiguity.reason());
+        }
         if stream.offer.is_some() {
             return self.answer(context, stream);
         }

@@ -248,10 +248,10 @@ impl<R: Resident> Group<R> {
         })
     }
 
-    /// The pool that `find` finds in the map.
-    pub(crate) fn pool_of(&self, find: impl FnOnce(&PoolMap) -> usize) -> usize {
+    /// What `find` finds in the map; of a trivial one the default, which is the number of the default pool.
+    pub(crate) fn pool_of<T: Default>(&self, find: impl FnOnce(&PoolMap) -> T) -> T {
         if !self.is_mapped.load(Ordering::Relaxed) {
-            return 0;
+            return T::default();
         }
         find(&self.pool_map.load())
     }

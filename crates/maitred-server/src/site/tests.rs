@@ -220,23 +220,6 @@ fn a_client_that_invents_paths_adds_nothing() {
 }
 
 #[test]
-fn a_path_that_passes_for_normal_is_its_own_normal_form() {
-    const PARTS: [&str; 9] = ["/", "a", ".", "..", "%", "%41", "\\", "\0", "b.c"];
-    let (mut plain, mut normal) = (0, Vec::new());
-    for number in 0..PARTS.len().pow(5) {
-        let parts = (0..5).map(|place| PARTS[number / PARTS.len().pow(place) % PARTS.len()]);
-        let path: String = ["/"].into_iter().chain(parts).collect();
-        if is_plain(path.as_bytes()) {
-            plain += 1;
-            assert_eq!(target::normalise(path.as_bytes(), &mut normal), Ok(()), "{path}");
-            assert_eq!(path.as_bytes(), normal, "{path}");
-        }
-    }
-    assert!(plain > 100, "{plain}");
-    assert!(is_plain(b"/a.b/c-d/") && !is_plain(b"") && !is_plain(b"*"));
-}
-
-#[test]
 fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     let site = Site::new();
     let counts = |statements, failed, nanos, wait_nanos, connections| DatabaseCounts {

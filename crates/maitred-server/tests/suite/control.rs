@@ -159,6 +159,9 @@ fn where_a_request_is_led_is_explained_and_it_is_not_made() {
     assert_eq!((&report["leads_to"], &report["pool"]), (&"application".into(), &"reports".into()));
     assert_eq!(report["rule"]["path"], "/report*");
     assert_eq!(explain("method=GET&url=/other")["pool"], "default");
+    let unclear = explain("method=GET&url=/other/..%252freport/1");
+    assert_eq!((&unclear["leads_to"], &unclear["status"]), (&"nothing".into(), &400.into()));
+    assert!(unclear["why"].to_string().contains("a segment '.' or '..'"), "{unclear}");
     assert_eq!(explain("method=GET&url=/healthy")["leads_to"], "engine");
     assert_eq!(explain("method=POST&url=/healthy")["leads_to"], "application");
     assert_eq!(controlled.query("/stats")["requests"], 0);

@@ -106,6 +106,23 @@ fn each_host_has_its_applications_and_files() {
 }
 
 #[test]
+fn the_slash_that_a_mount_lacks_is_added_on_this_host() {
+    let folder = folder();
+    let running = start(settings(&folder, Routes::new()));
+    for (path, location) in [
+        ("/api/files", "/api/files/"),
+        ("/api/files?a=1", "/api/files/?a=1"),
+        ("//evil.example/../api/files", "/api/files/"),
+        ("//evil.example/%2e%2e/api/files?a=1", "/api/files/?a=1"),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n");
+        let answer = exchange(running.address, request.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 308 "), "{path}: {answer}");
+        assert!(answer.contains(&format!("\r\nLocation: {location}\r\n")), "{path}: {answer}");
+    }
+}
+
+#[test]
 fn hosts_that_are_not_listed_are_misdirected_where_there_is_no_default() {
     let folder = folder();
     let mut settings = settings(&folder, Routes::new());
