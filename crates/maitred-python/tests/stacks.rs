@@ -81,7 +81,7 @@ for _ in range(3):
         whole += usize::from(frames.iter().any(|frame| frame.contains("app.py\", line 21, in compute")));
     }
     Python::attach(|py| module.getattr(py, "stop")?.call_method0(py, "set")).expect("is set");
-    // A stack that is looked at while its innermost frame is made may be cut, but rarely is.
+    // A stack may be cut where a frame is being made; most are not.
     assert!(whole * 2 > DUMPS, "{whole} of {DUMPS}");
 }
 

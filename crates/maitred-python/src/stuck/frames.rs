@@ -170,7 +170,6 @@ impl Layout {
         let mut next = self.first(state);
         for _ in 0..MAX_FRAMES {
             let Some(frame) = next.filter(|frame| *frame != 0) else { return };
-            // Those at which C code calls Python have none.
             if let Some(entry) = self.entry(frame) {
                 write(entry.written());
             }
@@ -190,14 +189,13 @@ impl Layout {
         if !is_of(code, &raw const ffi::PyCode_Type) {
             return None;
         }
+        // None: it is being made, or C code calls Python here (3.12).
+        let line = self.line(frame, code)?;
         let mut entry = Entry::default();
         entry.put(b"  File \"");
         self.put_string(code.wrapping_add(self.code_file), MAX_FILE, &mut entry);
         entry.put(b"\", line ");
-        match self.line(frame, code) {
-            Some(line) => entry.put(itoa::Buffer::new().format(line).as_bytes()),
-            None => entry.put(UNREADABLE),
-        }
+        entry.put(itoa::Buffer::new().format(line).as_bytes());
         entry.put(b", in ");
         self.put_string(code.wrapping_add(self.code_function), MAX_FUNCTION, &mut entry);
         entry.put(b"\n");
