@@ -113,8 +113,8 @@ fn find_stacks(py: Python<'_>, threads: &[u64]) -> PyResult<Vec<Frames>> {
 
 /// The innermost frame of each thread, by Python's number of it.
 pub(super) fn current_frames(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    // Without the collector, as newer versions of Python do it themselves (gh-106883): Python holds a lock meanwhile that every
-    // new thread needs, and the end of an object can give the interpreter away.
+    // Without the collector: before Python 3.11.9 it can run in the call, which holds a lock that each new thread needs. The end of
+    // an object can give the interpreter to one that waits for that lock, for ever (gh-106883).
     // SAFETY: attached; both set and return a number.
     let collected = unsafe { ffi::PyGC_Disable() } == 1;
     let frames = py.import("sys").and_then(|sys| sys.call_method0("_current_frames"));
