@@ -60,7 +60,7 @@ def test_a_loop_that_stands_still_is_told_of(
     asking[1].start()
     entry = rf"error GET {path}: the event loop has been standing still for (\d\.\d\d) s, on thread maitred-loop"
     server.wait_for(entry + rf" \(tid \d+\){re.escape(state)}; all other requests wait\n  Stack")
-    server.wait_for(rf'app.py", line \d+,? in {function}')
+    server.wait_for(rf'app.py", line \d+, in {function}')
     with open(tmp_path / "door", "wb", buffering=0) as door:
         door.write(b"x")
     server.wait_for(r"warn the event loop is back after \d+\.\d\d s")

@@ -35,6 +35,7 @@ use host::PythonHost;
 
 pub use interrupt::RequestTimeout;
 pub use report::ErrorSink;
+pub use stuck::{Dump, Dumper};
 pub use threads::PythonThreads;
 pub use wsgi::WsgiHandler;
 

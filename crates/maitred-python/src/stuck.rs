@@ -4,19 +4,21 @@
 //! ../threads.rs   thread → request and since when, written by the threads themselves
 //! interpreter.rs  stacks, asked of the interpreter
 //! signal.rs       stacks, when nobody gets the interpreter
+//! frames.rs       what that reads; memory.rs, how
 //! asked.rs        the same for whoever asks (`maitred ctl stacks`)
 //! ```
 //! A thread without interpreter looks at them when the oldest request can be due. The stacks come
 //! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
-//! [`PATIENCE`], a C extension keeps it, and each thread in question is made to write its own stack by a
-//! signal.
+//! [`PATIENCE`], a C extension keeps it, or the machine is so slow that it only looks like that. Each thread in question
+//! is made to write its own stack by a signal then.
 //!
-//! The other way, walking the frames of a thread from outside, is what the watchdog of `faulthandler`
-//! does. It reads memory that the thread may free at the same time, and what kills the process would be
-//! the report. A signal handler runs on the thread itself, whose frames cannot change under it.
+//! Whatever the thread is doing, the report must not kill it. Python's `faulthandler` does where it meets a frame that is being
+//! made, on the thread itself as well as from outside, so the frames are read by a reader of our own that cannot fault.
 
 pub(crate) mod asked;
+mod frames;
 mod interpreter;
+mod memory;
 mod signal;
 
 use std::convert::Infallible;
@@ -34,7 +36,8 @@ use crate::report::ErrorSink;
 use crate::threads::{self, PythonThreads, Slot};
 
 pub(crate) use interpreter::{Interpreter, stacks_of};
-pub(crate) use signal::{Dumper, name_requests_by};
+pub(crate) use signal::name_requests_by;
+pub use signal::{Dump, Dumper};
 
 /// How long the interpreter may take. A thread that waits for it gets it after one switch interval (5 ms)
 /// for each thread in front of it, so this is a hundred threads that compute, or one that keeps it.
@@ -165,8 +168,10 @@ impl Watcher {
                 _ if !stuck.is_running() => ("", Stack::Missing("the request ended meanwhile")),
                 (Some(stacks), true) => ("", stacks[position].take().into()),
                 (None, true) => match self.dumper.dump(stuck.slot.tid, PATIENCE) {
-                    Some(dump) if dump.holds => (", which keeps the interpreter", dump.frames.into()),
-                    Some(dump) => (", which waits for the interpreter", dump.frames.into()),
+                    Some(dump) if dump.holds => {
+                        (", which keeps the interpreter", Stack::written(dump.frames))
+                    }
+                    Some(dump) => (", which waits for the interpreter", Stack::written(dump.frames)),
                     None => ("", Stack::Missing("the thread did not answer")),
                 },
             };
@@ -174,6 +179,10 @@ impl Watcher {
         }
     }
 }
+
+/// Why a thread from which C code keeps the interpreter has no stack.
+const UNREADABLE: &str =
+    "C code keeps the interpreter, and the frames of this version of Python cannot be read without";
 
 /// What there is of a stack, the innermost call last.
 pub(crate) enum Stack {
@@ -187,6 +196,13 @@ impl fmt::Display for Stack {
             Self::Frames(frames) => write!(f, "Stack (most recent call last):\n{frames}"),
             Self::Missing(why) => write!(f, "No stack: {why}"),
         }
+    }
+}
+
+impl Stack {
+    /// What a thread wrote of itself.
+    pub(crate) fn written(frames: Option<Vec<String>>) -> Self {
+        frames.map_or(Self::Missing(UNREADABLE), Self::from)
     }
 }
 

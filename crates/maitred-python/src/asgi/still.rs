@@ -158,7 +158,7 @@ impl Teller {
             None => match self.dumper.dump(self.thread.tid, PATIENCE) {
                 Some(dump) => {
                     let state = if dump.holds { ", which keeps the interpreter" } else { "" };
-                    (dump.request, state, Stack::from(dump.frames))
+                    (dump.request, state, Stack::written(dump.frames))
                 }
                 None => (None, "", Stack::Missing("the thread did not answer")),
             },

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maitred_runtime::ThreadStack;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, own_frames};
+use super::interpreter::current_frames;
+use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
 
 static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
 
@@ -71,7 +71,10 @@ fn written(dumper: Option<&Dumper>, tid: i32) -> ThreadStack {
                 Some(request) => format!("runs {request}, {state}"),
                 None => state.to_owned(),
             };
-            stack(tid, &state, own_frames(&dump.frames).to_vec())
+            match dump.frames {
+                Some(frames) => stack(tid, &state, own_frames(&frames).to_vec()),
+                None => stack(tid, &format!("{state}; no stack: {UNREADABLE}"), Vec::new()),
+            }
         }
         None => stack(tid, "the thread did not answer, and the interpreter is kept", Vec::new()),
     }
@@ -83,7 +86,7 @@ fn stack(tid: i32, state: &str, frames: Vec<String>) -> ThreadStack {
 
 /// Of the threads that Python knows and that run code of it.
 fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
-    let frames = py.import("sys")?.call_method0("_current_frames")?.cast_into::<PyDict>()?;
+    let frames = current_frames(py)?;
     let format = py.import("traceback")?.getattr("format_stack")?;
     let mut stacks = Vec::new();
     for thread in py.import("threading")?.call_method0("enumerate")?.try_iter()? {

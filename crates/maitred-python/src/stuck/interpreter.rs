@@ -1,9 +1,11 @@
 //! Stacks of threads, asked of the interpreter by a thread that may have to wait for it.
 
-use std::sync::mpsc;
+use std::convert::Infallible;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -12,34 +14,57 @@ pub(crate) type Frames = Option<Vec<String>>;
 
 /// Asks the interpreter, one question at a time.
 pub(crate) struct Interpreter {
-    asking: Option<JoinHandle<()>>,
+    /// Took too long, and may be waiting still.
+    late: Option<Asking>,
+}
+
+struct Asking {
+    thread: JoinHandle<()>,
+    since: Instant,
+    /// Nothing is sent: the other end is dropped when the thread has given the interpreter up.
+    ended: Receiver<Infallible>,
 }
 
 impl Interpreter {
     /// Imports what will be needed: later the interpreter may be short of descriptors.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         py.import("traceback")?;
-        Ok(Self { asking: None })
+        Ok(Self { late: None })
     }
 
     /// Has `question` answered by a thread that waits for the interpreter. `None` if it cannot be had within
-    /// `limit`.
+    /// `limit`, or if there is no thread to be had. At once while a question waits that has waited for `limit`: nobody gets the
+    /// interpreter then.
     pub(crate) fn ask<T: Send + 'static>(
         &mut self,
         limit: Duration,
         question: impl FnOnce(Python<'_>) -> T + Send + 'static,
     ) -> Option<T> {
-        if self.asking.as_ref().is_some_and(|asking| !asking.is_finished()) {
-            return None; // Still the same one who keeps the interpreter.
+        if let Some(late) = self.late.take() {
+            if let Err(RecvTimeoutError::Timeout) = late.ended.recv_timeout(left(late.since, limit)) {
+                self.late = Some(late);
+                return None;
+            }
+            late.join();
         }
+        let since = Instant::now();
         let (sender, answer) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
         let ask = move || {
-            let answer = Python::attach(question);
+            let _end: Sender<Infallible> = end;
             // Nobody listens any more when it took too long.
-            let _ = sender.send(answer);
+            let _ = sender.send(Python::attach(question));
         };
-        self.asking = thread::Builder::new().name("maitred-stacks".to_owned()).spawn(ask).ok();
-        answer.recv_timeout(limit).ok()
+        let thread = thread::Builder::new().name("maitred-stacks".to_owned()).spawn(ask).ok()?;
+        let asking = Asking { thread, since, ended };
+        let answered = answer.recv_timeout(left(since, limit));
+        if let Err(RecvTimeoutError::Timeout) = answered {
+            self.late = Some(asking);
+        } else {
+            // It has nothing left to do; the next question is not to meet it.
+            asking.join();
+        }
+        answered.ok()
     }
 
     /// The stacks of the threads with these numbers, in their order. `None` if the interpreter cannot be
@@ -51,10 +76,20 @@ impl Interpreter {
 
     /// Waits for a question that is still open: nobody may be waiting for an interpreter that ends.
     pub(crate) fn finish(&mut self) {
-        if let Some(asking) = self.asking.take() {
-            // A panic has been reported by the panic hook.
-            let _ = asking.join();
+        if let Some(late) = self.late.take() {
+            late.join();
         }
+    }
+}
+
+fn left(since: Instant, limit: Duration) -> Duration {
+    limit.saturating_sub(since.elapsed())
+}
+
+impl Asking {
+    fn join(self) {
+        // A panic has been reported by the panic hook.
+        let _ = self.thread.join();
     }
 }
 
@@ -64,7 +99,7 @@ pub(crate) fn stacks_of(py: Python<'_>, threads: &[u64]) -> Vec<Frames> {
 }
 
 fn find_stacks(py: Python<'_>, threads: &[u64]) -> PyResult<Vec<Frames>> {
-    let frames = py.import("sys")?.call_method0("_current_frames")?.cast_into::<PyDict>()?;
+    let frames = current_frames(py)?;
     let format = py.import("traceback")?.getattr("format_stack")?;
     let stack = |thread: &u64| match frames.get_item(thread)? {
         Some(frame) => {
@@ -74,4 +109,18 @@ fn find_stacks(py: Python<'_>, threads: &[u64]) -> PyResult<Vec<Frames>> {
         None => Ok(None),
     };
     threads.iter().map(stack).collect()
+}
+
+/// The innermost frame of each thread, by Python's number of it.
+pub(super) fn current_frames(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    // Without the collector: before Python 3.11.9 it can run in the call, which holds a lock that each new thread needs. The end of
+    // an object can give the interpreter to one that waits for that lock, for ever (gh-106883).
+    // SAFETY: attached; both set and return a number.
+    let collected = unsafe { ffi::PyGC_Disable() } == 1;
+    let frames = py.import("sys").and_then(|sys| sys.call_method0("_current_frames"));
+    if collected {
+        // SAFETY: as above.
+        unsafe { ffi::PyGC_Enable() };
+    }
+    Ok(frames?.cast_into::<PyDict>()?)
 }

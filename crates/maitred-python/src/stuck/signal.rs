@@ -1,12 +1,11 @@
 //! Stacks of threads without the interpreter: each writes its own, from a signal handler.
 //!
-//! The handler that reads the frames is Python's own, from `faulthandler.register`: it is made for any
-//! moment and needs neither the interpreter nor memory. Ours stands around it and says who is meant, whether
-//! the thread has the interpreter, and where the text ends.
+//! On the thread itself its frames cannot change under the reader. They may be half made, which [`frames`](super::frames)
+//! is written for.
 //!
 //! ```text
-//! this thread: WANTED = tid, signal to tid --> thread tid: faulthandler writes frames into the pipe
-//!              reads up to the end mark    <--             end mark: NUL and K (keeps) or W (waits)
+//! this thread: WANTED = tid, signal to tid --> thread tid: writes its frames and its request into the pipe
+//!              reads up to its end mark    <--             end mark: NUL, K (keeps) or W (waits), F (frames) or N (none), tid
 //! ```
 //! A system call of that thread is begun again by the kernel (SA_RESTART); the few that are not (signal(7):
 //! poll, sleep) end with EINTR, as for any other signal.
@@ -17,20 +16,18 @@ use std::io::{self, PipeWriter, Read};
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
+use super::frames;
 use crate::held::is_attached;
 
 /// The thread that is to write its stack; 0 when nobody is, so that a signal that comes too late does nothing.
 static WANTED: AtomicI32 = AtomicI32::new(0);
-/// The handler of `faulthandler`.
-static FAULTHANDLER: AtomicUsize = AtomicUsize::new(0);
-/// Where it writes.
+/// Where the handler writes.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
 
 /// Calls the function with the parts of `GET /path`, if the calling thread, whose number is given, runs a request that only
@@ -50,18 +47,18 @@ pub(crate) fn name_requests_by(name: NameRequest) {
 const REQUEST: char = '\x01';
 
 /// What a thread wrote.
-pub(crate) struct Dump {
+pub struct Dump {
     /// Whether it has the interpreter; otherwise it waits for it or does without.
-    pub(crate) holds: bool,
-    /// The innermost last.
-    pub(crate) frames: Vec<String>,
+    pub holds: bool,
+    /// The innermost last. `None` if the frames of this Python cannot be read without the interpreter.
+    pub frames: Option<Vec<String>>,
     /// The request of an event loop that it runs.
-    pub(crate) request: Option<String>,
+    pub request: Option<String>,
 }
 
 /// The installed handlers and the reading end of their pipe. There is one in a process, for ever: a
 /// signal may be on its way.
-pub(crate) struct Dumper {
+pub struct Dumper {
     number: c_int,
     reader: Mutex<File>,
     // Open as long as the handlers write.
@@ -71,7 +68,10 @@ pub(crate) struct Dumper {
 impl Dumper {
     /// Takes the highest real-time signal that nobody uses. After the application was imported, so that
     /// it has taken those it wants.
-    pub(crate) fn install(py: Python<'_>) -> PyResult<&'static Self> {
+    ///
+    /// # Errors
+    /// The process has no descriptor left, or another program's handlers took all signals.
+    pub fn install(py: Python<'_>) -> PyResult<&'static Self> {
         static INSTALLED: OnceLock<Dumper> = OnceLock::new();
         if let Some(installed) = INSTALLED.get() {
             return Ok(installed);
@@ -80,20 +80,17 @@ impl Dumper {
         // A thread that writes must not wait, whatever becomes of us; what does not fit is lost.
         set_nonblocking(writer.as_raw_fd())?;
         set_nonblocking(reader.as_raw_fd())?;
+        frames::prepare(py)?;
         let number = free_signal()?;
-        let arguments = PyDict::new(py);
-        arguments.set_item("file", writer.as_raw_fd())?;
-        arguments.set_item("all_threads", false)?;
-        py.import("faulthandler")?.call_method("register", (number,), Some(&arguments))?;
         WRITER.store(writer.as_raw_fd(), Ordering::Relaxed);
-        surround(number)?;
+        handle(number)?;
         let reader = Mutex::new(File::from(OwnedFd::from(reader)));
         Ok(INSTALLED.get_or_init(|| Self { number, reader, _writer: writer }))
     }
 
     /// The stack of the thread, if it answers within `limit`. One that has blocked all signals, or that the
     /// kernel does not interrupt, does not.
-    pub(crate) fn dump(&self, tid: i32, limit: Duration) -> Option<Dump> {
+    pub fn dump(&self, tid: i32, limit: Duration) -> Option<Dump> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let mut written = Vec::new();
         read_available(&mut reader, &mut written);
@@ -102,24 +99,37 @@ impl Dumper {
         // SAFETY: three numbers; a thread that has gone is an error.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, self.number) };
         let deadline = Instant::now() + limit;
-        let mut end = None;
-        while sent == 0 && end.is_none() && wait(&reader, deadline) {
+        let mut mark = None;
+        while sent == 0 && mark.is_none() && wait(&reader, deadline) {
             read_available(&mut reader, &mut written);
-            end = written.iter().position(|byte| *byte == 0).filter(|end| written.len() > end + 1);
+            mark = mark_of(tid, &mut written);
         }
         WANTED.store(0, Ordering::Release);
-        let end = end?;
+        let (end, [holds, readable]) = mark?;
         let text = String::from_utf8_lossy(&written[..end]);
-        let frames = text.lines().filter(|line| line.starts_with("  ")).rev().map(ToOwned::to_owned);
+        let frames =
+            text.lines().filter(|line| line.starts_with("  ")).rev().map(ToOwned::to_owned).collect();
         let request =
             text.lines().find_map(|line| line.strip_prefix(REQUEST)).filter(|name| !name.is_empty());
         let request = request.map(ToOwned::to_owned);
-        Some(Dump { holds: written[end + 1] == b'K', frames: frames.collect(), request })
+        Some(Dump { holds: holds == b'K', frames: (readable == b'F').then_some(frames), request })
+    }
+}
+
+/// Where the text of this thread ends, and what its end mark says. The text of another, which answered too late, is removed.
+fn mark_of(tid: i32, written: &mut Vec<u8>) -> Option<(usize, [u8; 2])> {
+    loop {
+        let end = written.iter().position(|byte| *byte == 0)?;
+        let [_, holds, readable, number @ ..] = written[end..].first_chunk::<7>()?;
+        if *number == tid.to_ne_bytes() {
+            return Some((end, [*holds, *readable]));
+        }
+        written.drain(..end + 7);
     }
 }
 
 /// The handler. Nothing in it allocates, locks or waits.
-extern "C" fn on_signal(number: c_int) {
+extern "C" fn on_signal(_number: c_int) {
     // SAFETY: the place of errno is valid for the life of the thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
@@ -129,24 +139,21 @@ extern "C" fn on_signal(number: c_int) {
     if WANTED.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
         // Compares two values of this thread, without memory or locks.
         let holds = is_attached();
-        let handler = FAULTHANDLER.load(Ordering::Relaxed);
-        // SAFETY: set by `surround` before our handler was installed, from a handler without SA_SIGINFO: it
-        // takes the number. faulthandler's own rules allow it at any moment.
-        let handler: extern "C" fn(c_int) = unsafe { mem::transmute(handler) };
-        handler(number);
-        let write = |bytes: &[u8]| {
+        let mut write = |bytes: &[u8]| {
             // SAFETY: the descriptor is never closed, the bytes are valid, and write is allowed in a handler.
             // When the pipe is full the reader's time ends instead.
             let _ =
                 unsafe { libc::write(WRITER.load(Ordering::Relaxed), bytes.as_ptr().cast(), bytes.len()) };
         };
-        write(b"\n\x01");
+        let readable = frames::write_own(&mut write);
+        write(b"\x01");
         if let Some(named_by) = NAMED_BY.get() {
             named_by(tid, &mut |bytes| write(bytes));
         }
         write(b"\n");
-        let mark: &[u8; 2] = if holds { b"\0K" } else { b"\0W" };
-        write(mark);
+        let (holds, readable) = (if holds { b'K' } else { b'W' }, if readable { b'F' } else { b'N' });
+        let [a, b, c, d] = tid.to_ne_bytes();
+        write(&[0, holds, readable, a, b, c, d]);
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
@@ -160,17 +167,13 @@ fn free_signal() -> io::Result<c_int> {
         .ok_or_else(|| io::Error::other("all real-time signals are in use"))
 }
 
-/// Puts our handler around the one that is installed.
-fn surround(number: c_int) -> io::Result<()> {
+fn handle(number: c_int) -> io::Result<()> {
     let mut action = action(number)?;
-    if action.sa_flags & libc::SA_SIGINFO != 0 {
-        return Err(io::Error::other("the handler of faulthandler has another form"));
-    }
-    FAULTHANDLER.store(action.sa_sigaction, Ordering::Relaxed);
-    let ours: extern "C" fn(c_int) = on_signal;
-    action.sa_sigaction = ours as libc::sighandler_t;
-    action.sa_flags |= libc::SA_RESTART;
-    // SAFETY: the action is one that the kernel gave, with a handler of the same form.
+    let handler: extern "C" fn(c_int) = on_signal;
+    action.sa_sigaction = handler as libc::sighandler_t;
+    // On the other stack where a thread has one: this one may be almost used up.
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: the action is one that the kernel gave, with a handler that takes the number alone.
     match unsafe { libc::sigaction(number, &action, ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
