@@ -140,7 +140,7 @@ impl Connection {
     }
 
     /// The peer has broken the rules: it is told, and everything of it ends.
-    fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
+    pub(in crate::connection) fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
         let Fault { reason, is_flood } = fault;
         let log = &context.group.site.log;
         // The line is the same for all connections of an address, so that the log folds them.
@@ -340,6 +340,13 @@ impl Connection {
                         queue.priority = priority;
                     }
                     self.note_begun(&mut begun, context.now);
+                    if self.lacks_room(context, &begun) {
+                        if let Some(framed) = self.protocol.framed() {
+                            framed.reset(stream, Why::Refused);
+                        }
+                        Stream::give_back(begun);
+                        continue;
+                    }
                     (begun.number, begun.tunnel, begun.websocket) = (stream, tunnel, websocket);
                     begun.queue = Some(queue);
                     let received = match objection {
