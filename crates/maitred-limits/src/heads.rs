@@ -39,7 +39,8 @@ impl HeldHeads {
     }
 
     /// What counts of it.
-    fn counted(self) -> Self {
+    #[must_use]
+    pub fn counted(self) -> Self {
         let waiting = self.waiting.saturating_sub(FREE);
         let free = FREE.saturating_sub(self.waiting);
         Self { waiting, running: self.running.saturating_sub(free) }
@@ -76,15 +77,10 @@ pub struct HeadShare {
 }
 
 impl HeadShare {
-    /// Whether it is asked to give up what it can; asks once.
+    /// Whether it is asked to give up what it can; so once.
     pub fn take_asked(&self) -> bool {
         let asked = &self.holding.asked;
         asked.load(Ordering::Acquire) && asked.swap(false, Ordering::AcqRel)
-    }
-
-    /// What counts of it, in bytes.
-    pub fn counted(&self) -> u64 {
-        self.counted.sum()
     }
 }
 
@@ -102,15 +98,15 @@ impl Heads {
         )
     }
 
-    /// Whether a further head of `bytes` is refused to a connection that holds this share. Two loads where there is room.
-    pub fn refuses(&self, share: Option<&HeadShare>, bytes: u64) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
-        let running = self.running.load(Ordering::Relaxed);
-        if most == 0 || running <= most {
-            return false;
+    /// How many bytes a connection may hold together with a further head; none while there is room. Three loads.
+    pub fn most_of_one(&self) -> Option<u64> {
+        let (held, most) = self.figures();
+        let held = held.waiting.max(held.running);
+        match most {
+            0 => None,
+            _ if held > 2 * most => Some(FREE),
+            _ => (held > most).then_some(FREE + IN_ANY_CASE),
         }
-        let may = if running > 2 * most { FREE } else { IN_ANY_CASE };
-        share.map_or(0, HeadShare::counted) + bytes > may
     }
 
     /// Whether little is left: from five eighths on, until three are held.
@@ -120,10 +116,9 @@ impl Heads {
         most > 0 && held.waiting.max(held.running) > mark
     }
 
-    /// A connection holds `now`. Returns those that are asked to give up what they can; they have to be woken.
+    /// A connection holds `now`, of which all [counts](HeldHeads::counted). Returns those that are asked to give up what they can; they have to be woken.
     #[must_use]
     pub fn change(&self, share: &mut Option<HeadShare>, holder: Holder, now: HeldHeads) -> Vec<Holder> {
-        let now = now.counted();
         let before = share.as_ref().map_or(HeldHeads::default(), |share| share.counted);
         if now == before {
             return Vec::new();
@@ -213,11 +208,11 @@ mod tests {
     }
 
     fn waiting(waiting: u64) -> HeldHeads {
-        HeldHeads { waiting: waiting + FREE, running: 0 }
+        HeldHeads { waiting, running: 0 }
     }
 
     fn running(running: u64) -> HeldHeads {
-        HeldHeads { waiting: 0, running: running + FREE }
+        HeldHeads { waiting: 0, running }
     }
 
     /// Connections that hold so much, by their numbers.
@@ -233,15 +228,24 @@ mod tests {
 
     #[test]
     fn usual_heads_do_not_count() {
-        let heads = budget(1000);
-        let mut share = None;
-        for held in [waiting(0), running(0), HeldHeads { waiting: FREE / 2, running: FREE / 2 }] {
-            assert!(heads.change(&mut share, (0, 1), held).is_empty());
-            assert!(share.is_none());
-        }
-        let _ = heads.change(&mut share, (0, 1), HeldHeads { waiting: FREE - 10, running: 30 });
-        assert_eq!(heads.figures(), (HeldHeads { waiting: 0, running: 20 }, 1000));
-        let _ = heads.change(&mut share, (0, 1), HeldHeads { waiting: FREE + 7, running: 30 });
+        let counted = |waiting, running| {
+            let HeldHeads { waiting, running } = HeldHeads { waiting, running }.counted();
+            (waiting, running)
+        };
+        assert_eq!(
+            (counted(FREE, 0), counted(0, FREE), counted(FREE / 2, FREE / 2)),
+            ((0, 0), (0, 0), (0, 0))
+        );
+        assert_eq!(
+            (counted(FREE - 10, 30), counted(FREE + 7, 30), counted(0, FREE + 1)),
+            ((0, 20), (7, 30), (0, 1))
+        );
+    }
+
+    #[test]
+    fn what_is_held_is_given_back() {
+        let (heads, mut share) = (budget(1000), None);
+        let _ = heads.change(&mut share, (0, 1), HeldHeads { waiting: 7, running: 30 });
         assert_eq!(heads.figures(), (HeldHeads { waiting: 7, running: 30 }, 1000));
         let _ = heads.change(&mut share, (0, 1), HeldHeads::default());
         assert_eq!(heads.figures().0, HeldHeads::default());
@@ -300,16 +304,21 @@ mod tests {
     #[test]
     fn beyond_the_budget_only_connections_that_hold_little_get_in() {
         let heads = budget(100_000);
-        let all = holders(&heads, &[running(100_000), running(10_000)]);
-        assert!(heads.refuses(all[0].as_ref(), 500));
-        assert!(!heads.refuses(all[1].as_ref(), 500) && heads.refuses(all[1].as_ref(), 7000));
-        assert!(!heads.refuses(None, IN_ANY_CASE) && heads.refuses(None, IN_ANY_CASE + 1));
+        let mut all = holders(&heads, &[running(100_000), running(0)]);
+        assert_eq!(heads.most_of_one(), None);
+        let _ = heads.change(&mut all[1], (0, 1), running(1));
+        assert_eq!(heads.most_of_one(), Some(FREE + IN_ANY_CASE));
         heads.set(50_000);
-        assert!(heads.refuses(None, FREE + 1) && !heads.refuses(None, FREE), "twice as much");
-        assert!(heads.refuses(all[1].as_ref(), 1));
+        assert_eq!(heads.most_of_one(), Some(FREE), "twice as much");
         heads.set(0);
-        assert!(!heads.refuses(all[0].as_ref(), 500));
+        assert_eq!(heads.most_of_one(), None);
         heads.set(200_000);
-        assert!(!heads.refuses(all[0].as_ref(), 500), "changed while it runs");
+        assert_eq!(heads.most_of_one(), None, "changed while it runs");
+        let _ = heads.change(&mut all[0], (0, 0), waiting(200_001));
+        assert_eq!(
+            heads.most_of_one(),
+            Some(FREE + IN_ANY_CASE),
+            "those that are asked have not given theirs up yet"
+        );
     }
 }

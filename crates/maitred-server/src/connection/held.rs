@@ -21,6 +21,15 @@ use crate::group::slots::Token;
 /// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
 const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
 
+/// What a connection has of the budgets of all.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// Bytes that it holds.
+    buffers: u64,
+    /// Where they are more than usual ones.
+    heads: Option<HeadShare>,
+}
+
 impl Connection {
     /// Bytes that it holds in buffers, beside its heads.
     fn holds(&self) -> u64 {
@@ -30,25 +39,29 @@ impl Connection {
         input + streams + self.writer.as_ref().map_or(0, |writer| writer.held())
     }
 
-    /// Tells the budgets what has changed. Two loads where there are none.
+    /// Tells the budgets what has changed.
     pub(super) fn tell_budgets(&mut self, group: &Group, token: Token) {
         let guard = &group.site.guard;
-        let held = self.held_heads();
-        let asked = guard.heads.change(&mut self.heads, (group.number, token.to_u64()), held);
-        let is_low = !asked.is_empty();
-        for (number, token) in asked {
-            if let Some(group) = group.groups.find(number) {
-                group.resume(Token::from_u64(token));
+        let (heads, buffers) = (self.held_heads().counted(), self.holds());
+        if self.shares.is_none() && heads.sum() == 0 && buffers == 0 {
+            return;
+        }
+        let mut shares = self.shares.take().unwrap_or_default();
+        let asked = guard.heads.change(&mut shares.heads, (group.number, token.to_u64()), heads);
+        for (number, token) in &asked {
+            if let Some(group) = group.groups.find(*number) {
+                group.resume(Token::from_u64(*token));
             }
         }
         let used_up = guard.budget.is_on() && {
-            let heads = self.heads.as_ref().map_or(0, HeadShare::counted);
-            // What is beyond 4 GiB does not count.
-            let held = u32::try_from(self.holds() + heads).unwrap_or(u32::MAX);
-            let before = std::mem::replace(&mut self.accounted, held);
-            held != before && guard.budget.change(before.into(), held.into())
+            let now = buffers + heads.sum();
+            let before = std::mem::replace(&mut shares.buffers, now);
+            now != before && guard.budget.change(before, now)
         };
-        if is_low || used_up {
+        if shares.heads.is_some() || shares.buffers > 0 {
+            self.shares = Some(shares);
+        }
+        if used_up || !asked.is_empty() {
             group.groups.look_at_resources();
         }
     }
@@ -56,12 +69,10 @@ impl Connection {
     /// It is over: it holds nothing, and is no connection of its client any more.
     pub(super) fn give_back_budgets(&mut self, group: &Group) {
         let guard = &group.site.guard;
-        if self.heads.is_some() {
-            let asked = guard.heads.change(&mut self.heads, (group.number, 0), HeldHeads::default());
+        if let Some(mut shares) = self.shares.take() {
+            let asked = guard.heads.change(&mut shares.heads, (group.number, 0), HeldHeads::default());
             debug_assert!(asked.is_empty(), "nobody has to leave for less");
-        }
-        if self.accounted > 0 {
-            guard.budget.change(self.accounted.into(), 0);
+            guard.budget.change(shares.buffers, 0);
         }
         if self.counted {
             guard.close(self.peer);
@@ -122,8 +133,8 @@ impl Connection {
     pub(super) fn lacks_room(&self, context: &Context<'_>, stream: &Stream) -> bool {
         let site = &context.group.site;
         let head = &stream.request.head;
-        let lacks = site.guard.heads.refuses(self.heads.as_ref(), head.fields.memory() as u64)
-            && !is_of_engine(site, head);
+        let Some(most) = site.guard.heads.most_of_one() else { return false };
+        let lacks = self.held_heads().sum() + head.fields.memory() as u64 > most && !is_of_engine(site, head);
         if lacks {
             site.guard.applied.note(Rule::HeadBudget, self.peer, &site.log);
         }
@@ -131,7 +142,7 @@ impl Connection {
     }
 
     pub(super) fn has_to_give_up_heads(&self) -> bool {
-        self.heads.as_ref().is_some_and(HeadShare::take_asked)
+        self.shares.as_ref().and_then(|shares| shares.heads.as_ref()).is_some_and(HeadShare::take_asked)
     }
 
     /// Refuses the requests that are not complete; none if the turn goes on.

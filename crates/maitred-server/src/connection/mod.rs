@@ -56,7 +56,6 @@ use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
 use maitred_io::transport::together::{Left, Offer};
 use maitred_limits::Shaper;
-use maitred_limits::heads::HeadShare;
 use maitred_log::End;
 use maitred_runtime::Request;
 
@@ -65,7 +64,7 @@ use crate::group::slots::Token;
 use crate::listener::Listening;
 use crate::site::Site;
 use client::Ends;
-use held::idle_time;
+use held::{Shares, idle_time};
 use spilling::has_made_room;
 use stream::{Record, Stream};
 use writer::{Sent, Writer};
@@ -88,8 +87,8 @@ pub(crate) struct Connection {
     peer: Peer,
     /// What else is known of its ends.
     ends: Option<Box<Ends>>,
-    /// Which listener accepted it.
-    listener: u32,
+    /// Which listener accepted it: fewer than 65,535 are used.
+    listener: u16,
     phase: Phase,
     protocol: Protocol,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
@@ -137,10 +136,8 @@ pub(crate) struct Connection {
     ended_as: End,
     /// It counts among the connections of its client.
     counted: bool,
-    /// Bytes that it holds, as the budget knows it.
-    accounted: u32,
-    /// What its heads have of the budget of all heads, where they are more than usual ones.
-    heads: Option<HeadShare>,
+    /// What it has of the budgets of all; none where it holds nothing that counts.
+    shares: Option<Box<Shares>>,
     /// The drain does not wait for it.
     abandoned: bool,
 }
@@ -273,7 +270,7 @@ impl Connection {
             transport,
             peer,
             ends,
-            listener,
+            listener: u16::try_from(listener).unwrap_or(u16::MAX),
             phase: Phase::Receiving,
             protocol,
             received: 0,
@@ -300,8 +297,7 @@ impl Connection {
             reach: Reach::Open,
             ended_as: End::PeerGone,
             counted,
-            accounted: 0,
-            heads: None,
+            shares: None,
             abandoned: false,
         });
         if let Err(error) =

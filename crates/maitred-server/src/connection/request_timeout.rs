@@ -197,7 +197,7 @@ impl Connection {
             request: Kept::Head(Box::new(head)),
             number,
             peer,
-            listener: self.listener,
+            listener: self.listener.into(),
             pool: u16::try_from(pool).ok(),
             status: LATE,
             // What no thread has begun has only waited.

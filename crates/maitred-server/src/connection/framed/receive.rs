@@ -85,6 +85,7 @@ impl Connection {
                 }
                 Moved::End => {
                     (self.unread, self.last) = (false, true);
+                    self.drop_incomplete(context.group);
                     self.each_stream()
                         .filter(|stream| stream.has_open_socket())
                         .for_each(|stream| stream.end_socket());
@@ -112,6 +113,15 @@ impl Connection {
         }
         self.settle_framed(context.group, context.token, context.now);
         if self.reads_more() { Turn::Later } else { Turn::Wait }
+    }
+
+    /// The peer sends no more: what it has not completed of requests never will be.
+    fn drop_incomplete(&mut self, group: &Group) {
+        let numbers: Vec<u32> =
+            self.streams().filter(|stream| stream.waits_for_peer()).map(|stream| stream.number).collect();
+        for number in numbers {
+            self.cancel(group, number, End::PeerGone);
+        }
     }
 
     fn reads_more(&self) -> bool {
@@ -489,7 +499,7 @@ impl Connection {
         let body = if stream.request.head.method == Method::Head { Body::Empty } else { body };
         let own = OwnAnswer {
             peer: self.client_of(&stream).peer,
-            listener: self.listener,
+            listener: self.listener.into(),
             status,
             body_bytes: body.len(),
             begun: context.now,
