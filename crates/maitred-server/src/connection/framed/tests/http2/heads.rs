@@ -103,15 +103,10 @@ fn a_head_that_is_not_complete_ends_its_connection() {
 #[test]
 fn a_peer_that_has_ended_its_side_holds_no_request_that_is_not_complete() {
     let mut client = with(1 << 20);
-    let jobs = client.get(1, "/", &[]);
-    assert!(client.post(3, "/", &[("cookie", &"x".repeat(4000))]).is_empty());
+    assert!(client.post(1, "/", &[("cookie", &"x".repeat(4000))]).is_empty());
     assert!(held(&client).0 > 2000);
     client.driven.client.shutdown_write();
     assert!(client.driven.turn(Signals::READ.with(Signals::READ_CLOSED)).is_empty());
     assert_eq!(held(&client), (0, 0));
-    client.driven.run_here(jobs);
-    client.driven.turn(Signals::RESUME);
-    let frames = client.frames();
-    assert_eq!(client.status(&frames[0]), "200");
     assert!(client.is_at_end());
 }
