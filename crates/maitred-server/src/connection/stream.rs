@@ -608,7 +608,7 @@ impl Record {
             head,
             id: RequestId::of(&head.fields, self.number),
             peer: self.peer,
-            listener: self.listener.into(),
+            listener: self.listener,
             pool: self.pool,
             engine_route,
             status: self.status,
