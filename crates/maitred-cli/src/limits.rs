@@ -36,6 +36,8 @@ pub struct LimitConfig {
     pub route_bandwidth: Vec<RouteBandwidth>,
     /// Zero for any number; none for a quarter of the memory that the process may use.
     pub buffer_budget: Option<u64>,
+    /// Zero for any number.
+    pub head_budget: u64,
     /// Zero for as many as the limit of open files allows.
     pub max_connections: usize,
 }
@@ -55,6 +57,7 @@ impl LimitConfig {
         connection_bandwidth: 0,
         route_bandwidth: Vec::new(),
         buffer_budget: None,
+        head_budget: 0,
         max_connections: 0,
     };
 
@@ -63,6 +66,7 @@ impl LimitConfig {
         let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
         let whole = self.buffer_budget.or_else(|| machine::memory_limit().map(|bytes| bytes / 4));
         self.buffer_budget = whole.map(part);
+        self.head_budget = part(self.head_budget);
         self.max_connections = usize::try_from(part(self.max_connections as u64)).unwrap_or(usize::MAX);
         self.route_bandwidth.iter_mut().for_each(|route| route.bytes = part(route.bytes));
     }
@@ -89,6 +93,7 @@ impl LimitConfig {
                 routes: self.route_bandwidth.clone(),
             },
             buffers: self.buffer_budget,
+            heads: self.head_budget,
             connections: self.max_connections,
         }
     }

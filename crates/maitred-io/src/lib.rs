@@ -21,7 +21,7 @@
 //! | [`clock`] | monotonic time and dates |
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
-//! | [`memory`] | hints to the processor's caches |
+//! | [`memory`] | hints to the processor's caches; memory that the allocator gives back |
 //! | [`pid_file`] | the file with the number of a server's process |
 //! | [`process`] | what the process has and takes |
 //! | [`rights`] | what the process may do, and giving it up for good |

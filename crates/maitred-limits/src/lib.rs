@@ -3,6 +3,7 @@
 //! ```text
 //! minimum.rs    how slow and how silent a peer may be        bucket.rs      a token bucket
 //! clients.rs    connections and requests of an address       bandwidth.rs   how fast responses leave
+//! heads.rs      what the heads of requests hold together, and who gives his up
 //! rule.rs       the rules by name, and how often each was applied
 //! resources.rs  what all connections may hold together, and the mode in which there is little of something
 //! ```
@@ -12,6 +13,7 @@
 mod bandwidth;
 mod bucket;
 mod clients;
+pub mod heads;
 pub mod minimum;
 pub mod resources;
 mod rule;
@@ -29,6 +31,7 @@ pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
 pub use clients::ClientLimits;
 use clients::{Client, Clients};
+use heads::Heads;
 use maitred_log::Log;
 use minimum::Minimum;
 use resources::{Budget, Resources};
@@ -47,6 +50,8 @@ pub struct Limits {
     /// Bytes that all connections may hold in buffers; 0: any number; `None`: a quarter of the memory that the process may
     /// use.
     pub buffers: Option<u64>,
+    /// Bytes that heads of requests may hold that are not complete, and as many that are not answered; 0: any number.
+    pub heads: u64,
     /// Connections at the same time; 0: as many as the limit of open files allows.
     pub connections: usize,
 }
@@ -59,6 +64,7 @@ impl Default for Limits {
             clients: ClientLimits::default(),
             bandwidth: BandwidthLimits::default(),
             buffers: None,
+            heads: 24 * 1024 * 1024,
             connections: 0,
         }
     }
@@ -102,6 +108,8 @@ pub struct Guard {
     pub applied: Applied,
     /// What connections hold in buffers, and may.
     pub budget: Budget,
+    /// What heads of requests hold, and may.
+    pub heads: Heads,
     /// Whether there is little of something.
     pub resources: Resources,
     connections: AtomicUsize,
@@ -124,6 +132,7 @@ impl Guard {
             bandwidth: Bandwidth::new(pools),
             applied: Applied::default(),
             budget: Budget::default(),
+            heads: Heads::default(),
             resources: Resources::default(),
             connections: AtomicUsize::new(0),
         };
@@ -138,9 +147,10 @@ impl Guard {
 
     /// Changes everything but the IPv6 prefix, by which connections are counted that are open.
     pub fn set(&self, limits: &Limits) {
-        let Limits { rates, clients, bandwidth, buffers, connections: most } = limits;
+        let Limits { rates, clients, bandwidth, buffers, heads, connections: most } = limits;
         let quarter = || machine::memory_limit().map_or(0, |bytes| bytes / 4);
         self.budget.set(buffers.unwrap_or_else(quarter));
+        self.heads.set(*heads);
         self.connections.store(*most, Ordering::Relaxed);
         self.inward.store(rates.inward, Ordering::Relaxed);
         self.outward.store(rates.outward, Ordering::Relaxed);

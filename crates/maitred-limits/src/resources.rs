@@ -6,6 +6,8 @@
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use crate::heads::Heads;
+
 /// Bytes that connections hold in buffers: what they have received and not handled, bodies in memory that a handler has or
 /// waits for, and what waits to be sent.
 #[derive(Default)]
@@ -62,6 +64,8 @@ pub enum Scarce {
     Connections = 1,
     /// Of memory for buffers.
     Buffers = 2,
+    /// Of memory for heads of requests.
+    Heads = 3,
 }
 
 impl Scarce {
@@ -70,29 +74,41 @@ impl Scarce {
         match self {
             Self::Connections => "connections",
             Self::Buffers => "buffers",
+            Self::Heads => "heads",
         }
+    }
+
+    /// Whether it helps that idle connections end.
+    pub fn is_held_by_idle(self) -> bool {
+        self != Self::Heads
     }
 }
 
 /// From nine tenths of the connections on there are few left, until there are less than eight tenths.
-fn scarce(open: usize, most: usize, over: bool, was: Option<Scarce>) -> Option<Scarce> {
+fn scarce(open: usize, most: usize, over: bool, heads: &Heads, was: Option<Scarce>) -> Option<Scarce> {
     let mark = if was == Some(Scarce::Connections) { most / 10 * 8 } else { most - most / 10 };
     match (over, open >= mark.max(1)) {
         (true, _) => Some(Scarce::Buffers),
         (false, true) => Some(Scarce::Connections),
-        (false, false) => None,
+        (false, false) => heads.is_low(was == Some(Scarce::Heads)).then_some(Scarce::Heads),
     }
 }
 
-/// The low-resource mode: while there is little of something, connections are idle for a moment only.
+/// The low-resource mode: while there is little of something, connections are idle for a moment only if they hold some of it.
 #[derive(Default)]
 pub struct Resources(AtomicU8);
 
 impl Resources {
     /// Looks at what there is; the mode before and now, if it has changed.
-    pub fn look(&self, open: usize, most: usize, over: bool) -> Option<(Option<Scarce>, Option<Scarce>)> {
+    pub fn look(
+        &self,
+        open: usize,
+        most: usize,
+        over: bool,
+        heads: &Heads,
+    ) -> Option<(Option<Scarce>, Option<Scarce>)> {
         let before = self.low();
-        let now = scarce(open, most, over, before);
+        let now = scarce(open, most, over, heads, before);
         let number = now.map_or(0, |scarce| scarce as u8);
         let changed = before != now && self.0.swap(number, Ordering::Relaxed) != number;
         changed.then_some((before, now))
@@ -103,6 +119,7 @@ impl Resources {
         match self.0.load(Ordering::Relaxed) {
             1 => Some(Scarce::Connections),
             2 => Some(Scarce::Buffers),
+            3 => Some(Scarce::Heads),
             _ => None,
         }
     }
@@ -111,6 +128,7 @@ impl Resources {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heads::HeldHeads;
 
     #[test]
     fn a_budget_is_used_up_once_and_free_again_with_an_eighth() {
@@ -132,15 +150,23 @@ mod tests {
 
     #[test]
     fn the_low_mode_is_entered_and_left_at_different_marks() {
-        let resources = Resources::default();
-        assert_eq!(resources.look(89, 100, false), None);
-        assert_eq!(resources.look(90, 100, false), Some((None, Some(Scarce::Connections))));
-        assert_eq!((resources.look(80, 100, false), resources.low()), (None, Some(Scarce::Connections)));
-        assert_eq!(resources.look(79, 100, false), Some((Some(Scarce::Connections), None)));
-        assert_eq!(resources.look(1, 100, true), Some((None, Some(Scarce::Buffers))));
-        assert_eq!(resources.look(1, 100, false), Some((Some(Scarce::Buffers), None)));
+        let (resources, heads) = (Resources::default(), Heads::default());
+        let look = |open, most, over| resources.look(open, most, over, &heads);
+        assert_eq!(look(89, 100, false), None);
+        assert_eq!(look(90, 100, false), Some((None, Some(Scarce::Connections))));
+        assert_eq!((look(80, 100, false), resources.low()), (None, Some(Scarce::Connections)));
+        assert_eq!(look(79, 100, false), Some((Some(Scarce::Connections), None)));
+        assert_eq!(look(1, 100, true), Some((None, Some(Scarce::Buffers))));
+        assert_eq!(look(1, 100, false), Some((Some(Scarce::Buffers), None)));
         // A server for one connection is always full with it.
-        assert_eq!(resources.look(1, 1, false), Some((None, Some(Scarce::Connections))));
-        assert_eq!(resources.look(0, 1, false), Some((Some(Scarce::Connections), None)));
+        assert_eq!(look(1, 1, false), Some((None, Some(Scarce::Connections))));
+        assert_eq!(look(0, 1, false), Some((Some(Scarce::Connections), None)));
+        heads.set(80_000);
+        let mut share = None;
+        let _ = heads.change(&mut share, (0, 0), HeldHeads { waiting: 60_000, running: 0 });
+        assert_eq!(look(1, 100, false), Some((None, Some(Scarce::Heads))));
+        assert_eq!(look(1, 100, true), Some((Some(Scarce::Heads), Some(Scarce::Buffers))));
+        let _ = heads.change(&mut share, (0, 0), HeldHeads::default());
+        assert_eq!((look(1, 100, false), resources.low()), (Some((Some(Scarce::Buffers), None)), None));
     }
 }

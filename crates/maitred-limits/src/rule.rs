@@ -31,11 +31,13 @@ pub enum Rule {
     HandshakeTimeout,
     /// A client begins too many TLS handshakes.
     HandshakeRate,
+    /// Heads of requests hold more memory than they may.
+    HeadBudget,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -47,6 +49,7 @@ impl Rule {
         Self::OwnSendTimeout,
         Self::HandshakeTimeout,
         Self::HandshakeRate,
+        Self::HeadBudget,
     ];
 
     /// As in figures. That of the option, but for the two directions of one.
@@ -71,6 +74,7 @@ impl Rule {
             Self::OwnSendTimeout => "Maitred-Send-Timeout",
             Self::HandshakeTimeout => "--tls-handshake-timeout",
             Self::HandshakeRate => "--tls-handshake-rate",
+            Self::HeadBudget => "--head-budget",
         }
     }
 
@@ -87,6 +91,7 @@ impl Rule {
             Self::HandshakeTimeout => "a TLS handshake was not complete in time; closed",
             Self::HandshakeRate => "too many TLS handshakes; closed",
             Self::BufferBudget => "a request while connections hold more than they may; 503 and closed",
+            Self::HeadBudget => "requests while heads hold more than they may; refused",
         }
     }
 }

@@ -143,4 +143,19 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "low: requests are refused that could have been served. High: the system ends the process when its \
                 memory is used up",
     },
+    Definition {
+        name: "head-budget",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.limits.head_budget),
+        default: &["24m"],
+        reach: Reach::Everywhere,
+        summary: "Memory for the heads of all requests that are not complete, and as much for those that run or wait to \
+                  run; 2 KiB of each connection do not count. When seven eighths of the first are taken, the connections \
+                  that hold most have their requests refused, until three quarters are: 503 and close, with HTTP/2 \
+                  REFUSED_STREAM. When the second is used up, further requests are refused so on connections that hold \
+                  more than 16 KiB; when twice as much is held, on all that hold more than 2 KiB. 0: no limit.",
+        cost: "up to three times this much memory during an attack",
+        worst: "low: requests with large cookies are refused while many are under way. High: a peer fills the memory with \
+                requests that it never completes",
+    },
 ];

@@ -7,6 +7,7 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::event::Event;
 use crate::frame::{Header, Headers};
 use crate::head::{Reader, Trailers};
+use crate::hpack::HpackError;
 use crate::streams::{Known, Over};
 
 /// Bytes of a block beyond those of the largest head: of one that is a little too large, so that it is answered.
@@ -17,8 +18,10 @@ const SLACK: usize = 16 * 1024;
 /// Reason: a byte of a block can be a field of 4 KiB (CVE-2016-6581). Source: h2 takes four times the limit.
 const MOST_LISTS: usize = 4;
 
-/// Memory for a block that is kept for the next one, in bytes.
-const KEPT_BLOCK: usize = 16 * 1024;
+/// Memory for a block, and for a cookie, that is kept for the next one, in bytes.
+///
+/// Reason: each connection keeps it, also an idle one.
+const KEPT: usize = 1024;
 
 /// What a block is for.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +97,7 @@ impl Connection {
         self.extend_block(fragment)?;
         let mut block = std::mem::take(&mut self.block);
         let event = self.block(gathering, &block, head, control);
-        if block.capacity() <= KEPT_BLOCK {
+        if block.capacity() <= KEPT {
             block.clear();
             self.block = block;
         }
@@ -147,6 +150,9 @@ impl Connection {
         let decoded = self.decoder.decode(block, |name, value, _| reader.field(name, value));
         let (size, plain) = (reader.size(), reader.plain());
         let finished = reader.finish(gathering.ends);
+        if self.cookie.capacity() > KEPT {
+            self.cookie = Vec::new();
+        }
         self.decoded(decoded, size, plain)?;
         match finished {
             Ok((mut facts, left)) if !gathering.on_itself => {
@@ -196,12 +202,15 @@ impl Connection {
     /// Looks at what was decoded: a list of `size`, with `plain` bytes of names and values.
     fn decoded(
         &mut self,
-        decoded: Result<(), crate::hpack::HpackError>,
+        decoded: Result<(), HpackError>,
         size: usize,
         plain: usize,
     ) -> Result<(), ConnectionError> {
         self.counted.heads_received.1 += plain as u64;
-        decoded.map_err(|error| ConnectionError::new(ErrorCode::CompressionError, error.reason()))?;
+        decoded.map_err(|error| match error {
+            HpackError::Repeated => ConnectionError::calm(error.reason()),
+            _ => ConnectionError::new(ErrorCode::CompressionError, error.reason()),
+        })?;
         if size > self.settings.max_head.saturating_mul(MOST_LISTS) {
             return Err(ConnectionError::calm("a list of fields far too large"));
         }

@@ -182,6 +182,11 @@ impl Connection {
         self.gathering.is_some()
     }
 
+    /// The bytes of memory of a header block that is not complete.
+    pub fn gathered(&self) -> usize {
+        if self.gathering.is_some() { self.block.capacity() } else { 0 }
+    }
+
     /// The bytes of memory that the connection owns beside itself, used or not.
     pub fn memory(&self) -> usize {
         let kept = self.block.capacity() + self.cookie.capacity();

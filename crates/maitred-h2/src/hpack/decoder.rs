@@ -4,7 +4,16 @@ use super::dynamic_table::DynamicTable;
 use super::{DEFAULT_TABLE, HpackError, huffman, integer, static_table};
 
 /// Memory for decoded strings that is kept between blocks, in bytes: more than a usual field has.
-const KEPT_SCRATCH: usize = 4096;
+///
+/// Reason: each connection keeps it, also an idle one.
+const KEPT_SCRATCH: usize = 1024;
+
+/// How many times the table's largest size the fields of one block may take out of the table, in bytes.
+///
+/// Reason: one byte of a block can be a field of 4 KiB, so that a few bytes fill a whole head, and a few kilobytes hundreds of megabytes
+/// (CVE-2016-6581). Source: an encoder names each entry about once in a block, which is one table at most; four leave room for fields
+/// that are repeated.
+const MOST_TABLES: usize = 4;
 
 /// The reading end of one direction of a connection.
 #[derive(Clone, Debug)]
@@ -14,6 +23,8 @@ pub struct Decoder {
     max_table: usize,
     /// Name and value of the present field, where they stand neither in the block nor in a table.
     scratch: Vec<u8>,
+    /// Bytes that the fields of the present block have taken out of the table.
+    copied: usize,
 }
 
 /// A string of the block, as it stands there.
@@ -27,7 +38,12 @@ impl Decoder {
     /// A decoder whose table the peer may make `max_table` bytes large: SETTINGS_HEADER_TABLE_SIZE. Until the peer has
     /// acknowledged that setting it may use 4096 bytes, so that a smaller one asks for care of the caller.
     pub fn new(max_table: usize) -> Self {
-        Self { table: DynamicTable::new(max_table.min(DEFAULT_TABLE)), max_table, scratch: Vec::new() }
+        Self {
+            table: DynamicTable::new(max_table.min(DEFAULT_TABLE)),
+            max_table,
+            scratch: Vec::new(),
+            copied: 0,
+        }
     }
 
     /// Decodes one whole block. `sink` gets every field in its order: the name, the value, and whether no one may ever put
@@ -41,6 +57,7 @@ impl Decoder {
         block: &[u8],
         mut sink: impl FnMut(&[u8], &[u8], bool),
     ) -> Result<(), HpackError> {
+        self.copied = 0;
         let mut rest = block;
         let mut fields = false;
         while let Some((first, behind)) = rest.split_first() {
@@ -80,13 +97,20 @@ impl Decoder {
     /// Both parts of the field are those of an entry (§6.1).
     #[inline]
     fn indexed(
-        &self,
+        &mut self,
         first: u8,
         rest: &mut &[u8],
         sink: &mut impl FnMut(&[u8], &[u8], bool),
     ) -> Result<(), HpackError> {
         let index = integer::read(first, 7, rest)?;
-        let (name, value) = self.entry(index)?;
+        let (name, value) = match index.checked_sub(static_table::LENGTH + 1) {
+            None => static_table::entry(index).ok_or(HpackError::Index)?,
+            Some(index) => {
+                let entry = self.table.entry(index).ok_or(HpackError::Index)?;
+                count_copy(&mut self.copied, entry.0.len() + entry.1.len(), self.max_table)?;
+                entry
+            }
+        };
         sink(name, value, false);
         Ok(())
     }
@@ -115,15 +139,6 @@ impl Decoder {
         Ok(())
     }
 
-    #[inline]
-    fn entry(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
-        let found = match index.checked_sub(static_table::LENGTH + 1) {
-            None => static_table::entry(index),
-            Some(index) => self.table.entry(index),
-        };
-        found.ok_or(HpackError::Index)
-    }
-
     /// A field with a literal value, its name an entry's or a literal too. The entry's name is copied: the insertion of the
     /// field may evict it.
     fn literal<'a>(
@@ -141,6 +156,7 @@ impl Decoder {
             Some(name)
         } else {
             let (name, _) = self.table.entry(index - static_table::LENGTH - 1).ok_or(HpackError::Index)?;
+            count_copy(&mut self.copied, name.len(), self.max_table)?;
             self.scratch.extend_from_slice(name);
             None
         };
@@ -158,6 +174,15 @@ impl Decoder {
         huffman::decode(text.bytes, &mut self.scratch)?;
         Ok(None)
     }
+}
+
+/// Counts bytes that a field takes out of the table.
+///
+/// # Errors
+/// They are more than a block may take.
+fn count_copy(copied: &mut usize, bytes: usize, max_table: usize) -> Result<(), HpackError> {
+    *copied += bytes;
+    if *copied > max_table.saturating_mul(MOST_TABLES) { Err(HpackError::Repeated) } else { Ok(()) }
 }
 
 /// A literal field: parts that are `None` stand in the scratch memory.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A field block that cannot be read. The table is lost with it: the connection ends with COMPRESSION_ERROR (RFC 9113 §4.3).
+/// A field block that cannot be read, or is not. The table is lost with it: the connection ends with COMPRESSION_ERROR (RFC 9113 §4.3),
+/// where the peer asks for too much with ENHANCE_YOUR_CALM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block ends within a field.
@@ -17,6 +18,8 @@ pub enum HpackError {
     LateSizeUpdate,
     /// A table larger than the size that was announced (RFC 7541 §6.3).
     SizeUpdate,
+    /// The block takes far more bytes out of the table than there are in it.
+    Repeated,
 }
 
 impl HpackError {
@@ -29,6 +32,7 @@ impl HpackError {
             Self::Huffman => "a Huffman code of a field block has wrong padding or contains EOS",
             Self::LateSizeUpdate => "a field block changes the table's size behind a field",
             Self::SizeUpdate => "a field block makes the table larger than it may be",
+            Self::Repeated => "a field block repeats the table's entries far too often",
         }
     }
 }

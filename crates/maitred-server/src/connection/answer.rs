@@ -234,7 +234,7 @@ impl Connection {
             Kept::Request(request) => request.endpoint.peer,
             Kept::Head(_) => self.peer,
         };
-        let listener = self.listener;
+        let listener = self.listener.into();
         Record {
             request,
             number,
@@ -295,7 +295,7 @@ impl Connection {
         let interrupts = limited.is_some() && context.group.scheduler.interrupts(target.pool);
         let key = context.key(stream.number);
         let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
-        let origin = Origin { peer: client.peer, listener: self.listener, pool, times: stream.times };
+        let origin = Origin { peer: client.peer, listener: self.listener.into(), pool, times: stream.times };
         let encoder = if self.protocol.is_framed() {
             Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
         } else {

@@ -10,7 +10,7 @@
 //! ```
 //! A turn never waits and never runs application code: it comes back with the request to run.
 //!
-//! Sections below: memory that is held; memory of a thread.
+//! Section below: memory of a thread.
 
 mod accept;
 pub(crate) mod answer;
@@ -23,6 +23,7 @@ mod drain;
 mod filter;
 pub(crate) mod framed;
 mod handshake;
+mod held;
 mod linger;
 mod protocol;
 mod proxy_header;
@@ -63,6 +64,7 @@ use crate::group::slots::Token;
 use crate::listener::Listening;
 use crate::site::Site;
 use client::Ends;
+use held::{Shares, idle_time};
 use spilling::has_made_room;
 use stream::{Record, Stream};
 use writer::{Sent, Writer};
@@ -85,8 +87,8 @@ pub(crate) struct Connection {
     peer: Peer,
     /// What else is known of its ends.
     ends: Option<Box<Ends>>,
-    /// Which listener accepted it.
-    listener: u32,
+    /// Which listener accepted it: fewer than 65,535 are used.
+    listener: u16,
     phase: Phase,
     protocol: Protocol,
     /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
@@ -134,8 +136,8 @@ pub(crate) struct Connection {
     ended_as: End,
     /// It counts among the connections of its client.
     counted: bool,
-    /// Bytes that it holds, as the budget knows it.
-    accounted: u32,
+    /// What it has of the budgets of all; none where it holds nothing that counts.
+    shares: Option<Box<Shares>>,
     /// The drain does not wait for it.
     abandoned: bool,
 }
@@ -181,8 +183,8 @@ impl Resident for Connection {
         self.take_turn(context, signals)
     }
 
-    fn account(&mut self, group: &Group) {
-        self.tell_budget(group);
+    fn account(&mut self, group: &Group, token: Token) {
+        self.tell_budgets(group, token);
     }
 
     fn leave(&mut self, group: &Group) {
@@ -191,7 +193,7 @@ impl Resident for Connection {
         }
         self.lose_writer(group);
         self.drop_answered(group);
-        self.give_back_budget(group);
+        self.give_back_budgets(group);
     }
 
     fn cut(&mut self) {
@@ -268,7 +270,7 @@ impl Connection {
             transport,
             peer,
             ends,
-            listener,
+            listener: u16::try_from(listener).unwrap_or(u16::MAX),
             phase: Phase::Receiving,
             protocol,
             received: 0,
@@ -295,7 +297,7 @@ impl Connection {
             reach: Reach::Open,
             ended_as: End::PeerGone,
             counted,
-            accounted: 0,
+            shares: None,
             abandoned: false,
         });
         if let Err(error) =
@@ -354,6 +356,11 @@ impl Connection {
         }
         if self.is_dead() {
             return if self.is_running() { Turn::Wait } else { Turn::Close };
+        }
+        if self.has_to_give_up_heads()
+            && let Some(turn) = self.give_up_heads(context)
+        {
+            return turn;
         }
         if self.writer.is_some() {
             match self.flush(context) {
@@ -616,61 +623,6 @@ fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
-// ---- Memory that is held ----
-//
-// It counts against the budget of all.
-
-/// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
-const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
-
-impl Connection {
-    /// Bytes that it holds in buffers; what is beyond 4 GiB does not count.
-    fn holds(&self) -> u32 {
-        let streams: u64 = self.streams().map(Stream::held).sum();
-        let writer = self.writer.as_ref().map_or(0, |writer| writer.held());
-        u32::try_from(self.input.len() as u64 + streams + writer).unwrap_or(u32::MAX)
-    }
-
-    /// Tells the budget what has changed. One load where there is none.
-    fn tell_budget(&mut self, group: &Group) {
-        let budget = &group.site.guard.budget;
-        if !budget.is_on() {
-            return;
-        }
-        let held = self.holds();
-        if held == self.accounted {
-            return;
-        }
-        let used_up = budget.change(self.accounted.into(), held.into());
-        self.accounted = held;
-        if used_up {
-            group.groups.look_at_resources();
-        }
-    }
-
-    /// It is over: it holds nothing, and is no connection of its client any more.
-    fn give_back_budget(&self, group: &Group) {
-        if self.accounted > 0 {
-            group.site.guard.budget.change(self.accounted.into(), 0);
-        }
-        if self.counted {
-            group.site.guard.close(self.peer);
-        }
-    }
-}
-
-/// How long a connection may be idle now, in nanoseconds.
-fn idle_time(group: &Group) -> u64 {
-    let keep_alive = nanos(group.site.timeouts.keep_alive);
-    if group.is_draining() {
-        nanos(group.site.timeouts.drain_idle)
-    } else if group.site.guard.resources.low().is_some() {
-        keep_alive.min(LOW_KEEP_ALIVE)
-    } else {
-        keep_alive
-    }
-}
-
 // ---- Memory of a thread ----
 //
 // It is used again from turn to turn, so that an idle connection holds none.
@@ -685,8 +637,11 @@ pub(crate) const MAX_SPARE: usize = 64;
 /// Room for the head of a usual response and a small body.
 const RESPONSE: usize = 512;
 
-/// A kept request holds at most this much; a larger body's or head's memory is given back.
+/// A kept request holds at most this much of a body; the memory of a larger one is given back.
 const MAX_KEPT: usize = 64 * 1024;
+
+/// The same of its head: usual ones have less than half of that.
+const MAX_KEPT_HEAD: usize = 4 * 1024;
 
 /// The same for the buffer of a response: it holds a head and a body that is copied.
 const MAX_KEPT_BUFFER: usize = 20 * 1024;
@@ -800,7 +755,7 @@ struct Answered {
 /// Empties `request`. False when it holds too much memory to be kept.
 pub(crate) fn clear_request(request: &mut Request) -> bool {
     let RequestHead { fields, .. } = &request.head;
-    let is_small = fields.memory() <= MAX_KEPT;
+    let is_small = fields.memory() <= MAX_KEPT_HEAD;
     if is_small {
         request.websocket = false;
         request.database = None;

@@ -64,6 +64,11 @@ impl Awaited {
 }
 
 impl Awaited {
+    /// Bytes of memory that it holds.
+    pub(super) fn held(&self) -> u64 {
+        self.head.fields.memory() as u64
+    }
+
     fn asking(&self) -> Asking<'_> {
         Asking { passed: self.passed.as_deref(), head: &self.head, secure: self.secure }
     }
@@ -192,7 +197,7 @@ impl Connection {
             request: Kept::Head(Box::new(head)),
             number,
             peer,
-            listener: self.listener,
+            listener: self.listener.into(),
             pool: u16::try_from(pool).ok(),
             status: LATE,
             // What no thread has begun has only waited.

@@ -128,7 +128,7 @@ impl Connection {
         deliveries.retain(|(_, delivery)| delivery.remaining > 0);
         ConnectionSnapshot {
             peer: self.peer,
-            listener: self.listener,
+            listener: self.listener.into(),
             state: self.state(),
             is_http2: self.protocol.is_framed(),
             tls: self.session(),

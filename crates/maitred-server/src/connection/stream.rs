@@ -149,6 +149,7 @@ impl Stream {
     pub(super) fn summarise(&mut self, request: &Request, since: u64, pool: usize) {
         self.summary.set(&request.head, since, pool);
         self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
+        self.summary.head = request.head.fields.memory() as u64;
     }
 
     /// The number of the pool whose handler has its request.
@@ -164,7 +165,7 @@ impl Stream {
         &self.flags
     }
 
-    /// Bytes that it holds in memory.
+    /// Bytes that it holds in memory, beside its head.
     pub(super) fn held(&self) -> u64 {
         let request = match &self.keeping {
             Keeping::Spool(spool) => spool.held(),
@@ -174,6 +175,18 @@ impl Stream {
         };
         let socket = self.socket.as_ref().map_or(0, |socket| socket.held());
         request + socket + self.queue.as_ref().map_or(0, |queue| queue.held())
+    }
+
+    /// Whether nothing is awaited but the rest of its request.
+    pub(super) fn waits_for_peer(&self) -> bool {
+        let complete = self.queue.as_ref().is_some_and(|queue| queue.received);
+        !(self.running || self.answered || complete || self.is_filtering())
+    }
+
+    /// Bytes of memory of its head, and of what a handler has of it.
+    pub(super) fn held_by_head(&self) -> u64 {
+        let awaited = self.awaited.as_ref().map_or(0, |awaited| awaited.held());
+        self.request.head.fields.memory() as u64 + self.summary.head + awaited
     }
 
     /// Tells the handler that something has changed.
@@ -205,6 +218,7 @@ impl Stream {
         (stream.client, stream.passed) = (None, None);
         stream.facts = None;
         (stream.received, stream.patience) = (0, None);
+        stream.summary.head = 0;
         SPARE.with_borrow_mut(|spare| {
             if spare.len() < MAX_SPARE {
                 spare.push(stream);
@@ -231,11 +245,13 @@ pub struct RequestSummary {
     pub pool: usize,
     /// Bytes of its body in memory.
     pub(super) held: u64,
+    /// Bytes of memory of its head, until the exchange is over.
+    head: u64,
 }
 
 impl Default for RequestSummary {
     fn default() -> Self {
-        Self { method: Method::Get, host: 0, path: Vec::new(), since: 0, pool: 0, held: 0 }
+        Self { method: Method::Get, host: 0, path: Vec::new(), since: 0, pool: 0, held: 0, head: 0 }
     }
 }
 
@@ -254,7 +270,7 @@ impl RequestSummary {
         self.host = head.host;
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
-        (self.since, self.pool, self.held) = (since, pool, 0);
+        (self.since, self.pool, self.held, self.head) = (since, pool, 0, 0);
     }
 
     /// The path as printable ASCII.
@@ -495,6 +511,10 @@ impl Connection {
             let text = "503 Service Unavailable: the server is short of memory\n";
             return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
         }
+        if !self.protocol.is_framed() && self.lacks_room(context, stream) {
+            let text = "503 Service Unavailable: the server is short of memory\n";
+            return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
+        }
         site.guard.request(peer, context.now, &site.log).map_err(|seconds| {
             let text = "429 Too Many Requests: this client makes more requests than it may (--client-rate)\n";
             NotNow { status: Status::TOO_MANY_REQUESTS, text, seconds }
@@ -577,6 +597,11 @@ impl Record {
     pub(crate) fn engine_path(&self) -> Option<(&[u8], u16)> {
         let head = self.request.head();
         (self.pool.is_none() && !self.refused).then(|| (head.path(), head.host))
+    }
+
+    /// Bytes of memory of the head.
+    pub(super) fn held_by_head(&self) -> u64 {
+        self.request.head().fields.memory() as u64
     }
 
     /// What becomes known of it.

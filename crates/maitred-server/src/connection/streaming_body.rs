@@ -11,6 +11,7 @@
 //! TCP slows its sender down. `100 Continue` is sent when the handler reads first. What it leaves unread is dropped
 //! up to [`MAX_DROPPED`]; beyond it the connection ends. Leaves out: which requests come here (`receive.rs`).
 
+use std::cell::Cell;
 use std::io;
 use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -255,7 +256,6 @@ impl Connection {
             key: context.key(stream.number),
             flags: stream.shared_flags(),
             edge: Arc::default(),
-            buffer: Vec::new(),
             complete: false,
         };
         Some((reader, length))
@@ -454,14 +454,17 @@ impl Connection {
     }
 }
 
+thread_local! {
+    /// Where a part of a live body is received.
+    static SPACE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// The handler's side of a live body.
 pub(crate) struct LiveReader {
     group: Arc<Group>,
     key: Key,
     flags: Arc<Flags>,
     edge: Arc<Edge>,
-    /// What is received at once.
-    buffer: Vec<u8>,
     complete: bool,
 }
 
@@ -470,13 +473,14 @@ impl LiveReader {
         if self.complete {
             return Ok(Some(0));
         }
-        let mut space = std::mem::take(&mut self.buffer);
+        // Not the reader's own: each that waits for its peer would hold one.
+        let mut space = SPACE.take();
         space.resize(RECEIVE, 0);
         let read = self
             .group
             .with_stream(self.key, |connection| connection.read_live(self, &mut space, buffer, observer))
             .unwrap_or_else(|| if self.flags.is_gone() { PEER_GONE } else { OVER }.result().map(Some));
-        self.buffer = space;
+        SPACE.set(space);
         self.complete = matches!(read, Ok(Some(0)));
         read
     }

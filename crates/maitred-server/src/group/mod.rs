@@ -162,7 +162,7 @@ impl<R: Resident> Group<R> {
                 let mut context =
                     Context { group: self, token, now, scratch: &mut *scratch, jobs: Jobs::none() };
                 let turn = catch_unwind(AssertUnwindSafe(|| resident.turn(&mut context, signals)));
-                resident.account(self);
+                resident.account(self, token);
                 // Taken out whatever happened: an exchange must not be dropped under the lock.
                 jobs.append(context.jobs);
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
@@ -243,7 +243,7 @@ impl<R: Resident> Group<R> {
         let own = |_: &&mut R| slot.generation() == token.generation;
         place.as_mut().filter(own).map(|connection| {
             let result = act(connection);
-            connection.account(self);
+            connection.account(self, token);
             result
         })
     }
@@ -425,7 +425,7 @@ impl<R: Resident> Serve for Group<R> {
             let mut place = slot.lock();
             if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
                 connection.send_last(self, token, now);
-                connection.account(self);
+                connection.account(self, token);
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) trait Resident: Sized + Send + 'static {
     fn turn(&mut self, context: &mut Context<'_, Self>, signals: Signals) -> Turn;
 
     /// Tells the budget of memory what has changed.
-    fn account(&mut self, group: &Group<Self>);
+    fn account(&mut self, group: &Group<Self>, token: Token);
 
     /// It is over, and taken out of its slot.
     fn leave(&mut self, group: &Group<Self>);

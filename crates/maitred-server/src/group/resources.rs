@@ -1,6 +1,8 @@
-//! The mode in which there is little of something: entered and left by whoever looks.
+//! The mode in which there is little of something: entered and left by whoever looks. Memory that was needed in it is given back to the
+//! system when it ends.
 
 use super::{Group, Resident};
+use maitred_io::memory;
 use maitred_limits::resources::Scarce;
 
 impl<R: Resident> Group<R> {
@@ -9,7 +11,7 @@ impl<R: Resident> Group<R> {
     pub(crate) fn look_at_resources(&self, open: usize, most: usize) -> bool {
         let guard = &self.site.guard;
         let (held, budget) = guard.budget.figures();
-        if let Some((before, now)) = guard.resources.look(open, most, guard.budget.is_over()) {
+        if let Some((before, now)) = guard.resources.look(open, most, guard.budget.is_over(), &guard.heads) {
             let log = &self.site.log;
             let idle = "idle connections are closed after a second";
             match (before, now) {
@@ -20,9 +22,20 @@ impl<R: Resident> Group<R> {
                     "low on memory: connections hold {held} bytes of {budget} (--buffer-budget); new requests get 503 until \
                      an eighth is free, and {idle}"
                 )),
+                (_, Some(Scarce::Heads)) => {
+                    let (held, most) = guard.heads.figures();
+                    log.warn(format_args!(
+                        "low on memory for heads: requests that are not complete hold {} bytes, others {}, of {most} each \
+                         (--head-budget); the largest are refused",
+                        held.waiting, held.running
+                    ));
+                }
                 (_, None) => log.warn(format_args!("not low on anything any more: {open} connections hold {held} bytes")),
             }
-            if now.is_some() {
+            if now.is_none() && before != Some(Scarce::Connections) {
+                memory::give_back();
+            }
+            if now.is_some_and(Scarce::is_held_by_idle) {
                 self.groups.all().for_each(|group| group.tell_idle());
             }
         }

@@ -374,6 +374,58 @@ fn nothing_is_held_when_everybody_has_gone_however_they_went() {
     wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
 }
 
+/// What a peer of HTTP/1 sends of a request that it never completes: `large` bytes of a head, or behind it.
+fn unfinished(large: usize) -> [Vec<u8>; 3] {
+    let field = format!("X-Large: {}\r\n", "x".repeat(large));
+    let head = |more: &str| format!("POST / HTTP/1.1\r\nHost: t\r\n{more}").into_bytes();
+    [
+        head(&field),
+        head(&format!("{field}Content-Length: 10\r\n\r\nx")),
+        [head("Transfer-Encoding: chunked\r\n\r\n"), format!("1\r\nx\r\n0\r\n{field}").into_bytes()].concat(),
+    ]
+}
+
+#[test]
+fn beyond_the_budget_of_heads_the_largest_that_are_not_complete_are_refused() {
+    for (what, more) in ["a head", "a body", "trailers"].into_iter().enumerate().map(|(at, what)| (what, at))
+    {
+        let folder = TempDir::new().unwrap();
+        let running = serve(folder.path(), |settings| settings.limits.heads = 60_000);
+        let send = |large: usize| {
+            let mut stream = connect(running.address);
+            stream.write_all(&unfinished(large)[more]).unwrap();
+            stream
+        };
+        let before = gauge(&running, "buffer_bytes");
+        let mut largest = send(15_000);
+        wait_until("it is held", || gauge(&running, "buffer_bytes") >= before + 12_000);
+        let mut others = Vec::new();
+        while applied(&running, "head-budget") == 0 {
+            let before = gauge(&running, "buffer_bytes");
+            others.push(send(8000));
+            assert!(others.len() < 20, "{what}");
+            wait_until("it is held, or one is refused", || {
+                gauge(&running, "buffer_bytes") >= before + 5000 || applied(&running, "head-budget") > 0
+            });
+        }
+        let answer = read_all(&mut largest);
+        assert!(
+            answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nConnection: close\r\n"),
+            "{what}: {answer}"
+        );
+        // Whose heads are usual does not notice.
+        let mut usual = connect(running.address);
+        usual.write_all(&[post(3), b"x".to_vec()].concat()).unwrap();
+        usual.write_all(b"yz").unwrap();
+        assert_eq!(read_response(&mut usual).1, b"3");
+        drop(others);
+        wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
+        wait_until("the mode is left", || gauge(&running, "low_resources") == 0);
+        let log = || logged(folder.path());
+        wait_until("it is in the log", || log().contains("refused (--head-budget)"));
+    }
+}
+
 #[test]
 fn with_few_connections_left_idle_ones_make_room() {
     let folder = TempDir::new().unwrap();

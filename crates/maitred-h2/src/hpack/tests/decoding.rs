@@ -1,7 +1,9 @@
 //! What the decoder refuses, and its table.
 
 use super::{fields_of, pairs};
-use crate::hpack::HpackError::{self, Huffman, Index, Integer, LateSizeUpdate, SizeUpdate, Truncated};
+use crate::hpack::HpackError::{
+    self, Huffman, Index, Integer, LateSizeUpdate, Repeated, SizeUpdate, Truncated,
+};
 use crate::hpack::{Decoder, integer};
 
 fn refusal(block: &[u8]) -> HpackError {
@@ -192,4 +194,27 @@ fn the_memory_of_a_large_string_is_given_back() {
     let fields = fields_of(&mut decoder, &block).expect("a block");
     assert_eq!(fields, pairs(&[("a", &"0".repeat(20_000))]));
     assert_eq!(decoder.memory(), 0);
+}
+
+#[test]
+fn a_block_takes_four_tables_out_of_the_table_at_most() {
+    let mut decoder = Decoder::new(4096);
+    // With its overhead it fills the table.
+    fields_of(&mut decoder, &inserting("x", &"v".repeat(4096 - 33))).expect("a block");
+    let entry = 4096 - 32;
+    for _ in 0..100 {
+        let fields = fields_of(&mut decoder, &[0xbe].repeat(4)).expect("each block counts for itself");
+        assert_eq!(fields.len(), 4);
+    }
+    // The rest of four tables is that of names.
+    let named = b"\x0f\x2f\x00".repeat(4 * 4096 - 4 * entry);
+    let full = [&[0xbe].repeat(4)[..], &named].concat();
+    assert!(fields_of(&mut decoder, &full).is_ok());
+    for more in [&b"\xbe"[..], b"\x0f\x2f\x00", b"\x7e\x00"] {
+        assert_eq!(fields_of(&mut decoder.clone(), &[&full, more].concat()), Err(Repeated));
+    }
+    assert!(
+        fields_of(&mut decoder, &[&full[..], b"\x82", b"\x00\x01a\x01b"].concat()).is_ok(),
+        "other fields"
+    );
 }

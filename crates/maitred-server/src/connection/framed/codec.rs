@@ -69,6 +69,12 @@ pub(crate) trait Codec: Send {
     /// The fault of a peer that makes a window larger than it may be.
     fn overflow(&mut self) -> Fault;
 
+    /// The fault of a peer of which too much has to be kept.
+    fn calm(&mut self, reason: &'static str) -> Fault;
+
+    /// Bytes of memory of a head that is not complete.
+    fn gathered(&self) -> usize;
+
     /// The most streams at once.
     fn max_streams(&self) -> usize;
 

@@ -133,6 +133,14 @@ impl Codec for Http2 {
         self.breaks(ConnectionError { code: ErrorCode::FlowControlError, reason })
     }
 
+    fn calm(&mut self, reason: &'static str) -> Fault {
+        self.breaks(ConnectionError { code: ErrorCode::EnhanceYourCalm, reason })
+    }
+
+    fn gathered(&self) -> usize {
+        self.connection.gathered()
+    }
+
     fn max_streams(&self) -> usize {
         self.max_streams
     }

@@ -106,6 +106,21 @@ impl Framed {
         self.codec.count(site, std::mem::take(&mut self.waits));
     }
 
+    /// Bytes of memory of a head that is not complete.
+    pub(super) fn gathered(&self) -> u64 {
+        self.codec.gathered() as u64
+    }
+
+    /// The peer is told that nothing more of a stream is wanted.
+    pub(super) fn reset(&mut self, number: u32, why: Why) {
+        self.codec.put_reset(number, why, &mut self.control);
+    }
+
+    /// Why a connection ends of which too much is kept.
+    pub(super) fn calm(&mut self, reason: &'static str) -> Fault {
+        self.codec.calm(reason)
+    }
+
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
     pub(super) fn credit(&mut self, number: u32, bytes: u64) {
         if let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) {

@@ -61,7 +61,7 @@ pub(crate) struct Queue {
     /// When a frame of it was made last, or the first value came, in monotonic nanoseconds.
     pub(super) moved: u64,
     /// The peer has sent all of its request.
-    pub(super) received: bool,
+    pub(in crate::connection) received: bool,
     /// It waits for a window, and that is counted.
     waits: bool,
     /// Written down when its last byte has left.
@@ -535,7 +535,7 @@ impl Connection {
     }
 
     /// Nothing more of a stream is sent, because of what `end` says, and its handler is told. It is there until the handler is done.
-    pub(super) fn cancel(&mut self, group: &Group, number: u32, end: End) {
+    pub(in crate::connection) fn cancel(&mut self, group: &Group, number: u32, end: End) {
         let Some(framed) = self.protocol.framed() else { return };
         let Some(stream) = framed.streams.get_mut(number) else { return };
         if !stream.running {

@@ -85,6 +85,7 @@ impl Connection {
                 }
                 Moved::End => {
                     (self.unread, self.last) = (false, true);
+                    self.drop_incomplete(context.group);
                     self.each_stream()
                         .filter(|stream| stream.has_open_socket())
                         .for_each(|stream| stream.end_socket());
@@ -114,6 +115,15 @@ impl Connection {
         if self.reads_more() { Turn::Later } else { Turn::Wait }
     }
 
+    /// The peer sends no more: what it has not completed of requests never will be.
+    fn drop_incomplete(&mut self, group: &Group) {
+        let numbers: Vec<u32> =
+            self.streams().filter(|stream| stream.waits_for_peer()).map(|stream| stream.number).collect();
+        for number in numbers {
+            self.cancel(group, number, End::PeerGone);
+        }
+    }
+
     fn reads_more(&self) -> bool {
         self.unread && !self.is_clogged() && !self.is_paused()
     }
@@ -140,7 +150,7 @@ impl Connection {
     }
 
     /// The peer has broken the rules: it is told, and everything of it ends.
-    fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
+    pub(in crate::connection) fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
         let Fault { reason, is_flood } = fault;
         let log = &context.group.site.log;
         // The line is the same for all connections of an address, so that the log folds them.
@@ -340,6 +350,13 @@ impl Connection {
                         queue.priority = priority;
                     }
                     self.note_begun(&mut begun, context.now);
+                    if self.lacks_room(context, &begun) {
+                        if let Some(framed) = self.protocol.framed() {
+                            framed.reset(stream, Why::Refused);
+                        }
+                        Stream::give_back(begun);
+                        continue;
+                    }
                     (begun.number, begun.tunnel, begun.websocket) = (stream, tunnel, websocket);
                     begun.queue = Some(queue);
                     let received = match objection {
@@ -482,7 +499,7 @@ impl Connection {
         let body = if stream.request.head.method == Method::Head { Body::Empty } else { body };
         let own = OwnAnswer {
             peer: self.client_of(&stream).peer,
-            listener: self.listener,
+            listener: self.listener.into(),
             status,
             body_bytes: body.len(),
             begun: context.now,

@@ -12,6 +12,8 @@ use crate::connection::framed::{Framed, http2};
 use crate::group::Job;
 use crate::settings::Settings;
 
+mod heads;
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;

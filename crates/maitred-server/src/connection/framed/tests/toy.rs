@@ -140,6 +140,14 @@ impl Codec for Toy {
         fault("a window that is too large")
     }
 
+    fn calm(&mut self, reason: &'static str) -> Fault {
+        fault(reason)
+    }
+
+    fn gathered(&self) -> usize {
+        0
+    }
+
     fn count(&mut self, _site: &Site, _waits: [u64; 2]) {}
 
     fn max_streams(&self) -> usize {
