@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use maitred_h2::hpack::{Decoder, Encoder, huffman};
+use maitred_h2::hpack::{Decoder, Encoder, HpackError, huffman};
 
 /// Small, so that entries are evicted.
 const LIMIT: usize = 300;
@@ -24,6 +24,12 @@ fuzz_target!(|input: &[u8]| {
             decoder.decode(block, |name, value, never| fields.push((name.to_vec(), value.to_vec(), never)));
         assert!(decoder.table_size() <= LIMIT);
         let expected = slow.decode(block);
+        if result == Err(HpackError::Repeated) {
+            // Right only if the table has given four times its size; the last entry was not passed on.
+            let given: usize = fields.iter().map(|(name, value, _)| name.len() + value.len()).sum();
+            assert!(given + LIMIT > 4 * LIMIT, "{given}");
+            return;
+        }
         assert_eq!(result.is_ok(), expected.is_some(), "{result:?}");
         let Some(expected) = expected else { return };
         assert_eq!(fields, expected);

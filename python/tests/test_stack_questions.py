@@ -69,16 +69,15 @@ class Garbage:
         self.itself = self
 
     def __del__(self):
-        time.sleep(0)
+        time.sleep(0.0001)
 
 def leave_garbage():
     while not stop:
         gc.disable()
-        for _ in range(5):
-            Garbage()
+        Garbage()
         gc.set_threshold(1)
         gc.enable()
-        time.sleep(0)
+        time.sleep(0.0001)
 
 def begin_threads():
     while not stop:
@@ -92,7 +91,7 @@ def app(environ, start_response):
     global stop
     start_response("200 OK", [("Content-Type", "text/plain")])
     if environ["PATH_INFO"] == "/begin":
-        for function in (leave_garbage, leave_garbage, leave_garbage, begin_threads):
+        for function in (leave_garbage, begin_threads, begin_threads):
             threading.Thread(target=function, daemon=True).start()
     elif environ["PATH_INFO"] == "/end":
         stop = True
