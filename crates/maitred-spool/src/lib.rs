@@ -27,7 +27,7 @@ use maitred_runtime::{Body, CloseFile};
 use maitred_io::work_queue::WorkQueue;
 
 pub use file::{Medium, open, probe};
-pub use memory::{BodyMemory, BodyMemoryFigures, Share};
+pub use memory::{BodyMemory, BodyMemoryFigures, Kept, Share};
 
 /// Bytes written at once where memory for more is not to be had. Each upload holds up to two chunks.
 pub const CHUNK: usize = 128 * 1024;

@@ -8,7 +8,7 @@
 //! ```
 //! Promises: the bodies of all requests together hold at most the budget, one of them at most a quarter of it. A body counts from
 //! its begin until nobody can read it any more, or until its bytes are in its file. Leaves out: what a body may hold without
-//! asking (`body-memory`), and files (`lib.rs`).
+//! asking (`body-memory`), and files (`lib.rs`). What is [kept](Kept) beside bodies counts too, and may pass the budget.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,6 +75,16 @@ impl BodyMemory {
         }
         let mut share = Share { memory: Arc::clone(self), growing: None, held: 0, leaving: 0 };
         share.grow(bytes).then_some(share)
+    }
+
+    /// Begins with nothing what is counted but cannot go to a file.
+    pub fn keep(self: &Arc<Self>) -> Kept {
+        Kept { memory: Arc::clone(self), held: 0 }
+    }
+
+    /// Whether so much is held that the largest bodies leave.
+    pub fn is_low(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > self.high_mark()
     }
 
     /// The most that one body may hold.
@@ -191,6 +201,43 @@ impl Drop for Share {
     }
 }
 
+/// What is counted of the budget until it is dropped, and may pass it: its holder looks [whether there is room](BodyMemory::is_low).
+pub struct Kept {
+    memory: Arc<BodyMemory>,
+    held: u64,
+}
+
+impl Kept {
+    /// Has it hold `bytes` in all. Bodies leave for it where they have to.
+    pub fn change(&mut self, bytes: u64) {
+        let before = std::mem::replace(&mut self.held, bytes);
+        if bytes == before {
+            return;
+        }
+        let memory = &self.memory;
+        memory.held.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+        if bytes > before && memory.is_low() {
+            memory.relieve();
+        }
+    }
+
+    /// What it holds.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// The budget.
+    pub fn memory(&self) -> &BodyMemory {
+        &self.memory
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.change(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -256,6 +303,23 @@ mod tests {
         assert!(!bodies[3].grow(250), "but is held until it is written");
         drop(bodies.remove(1));
         assert!(bodies[2].grow(250));
+    }
+
+    #[test]
+    fn bodies_leave_for_what_cannot() {
+        let (memory, woken) = (BodyMemory::new(1000), Arc::new(AtomicUsize::new(0)));
+        let mut body = body(&memory, &woken);
+        assert!(body.grow(200));
+        let mut kept = memory.keep();
+        kept.change(600);
+        assert!(!memory.is_low() && !body.leaves());
+        kept.change(1100);
+        assert!(memory.is_low() && body.leaves());
+        assert_eq!((kept.held(), memory.figures().held), (1100, 1300), "it may pass the budget");
+        kept.change(300);
+        assert_eq!((kept.held(), memory.figures().held), (300, 500));
+        drop(kept);
+        assert_eq!(memory.figures().held, 200);
     }
 
     #[test]

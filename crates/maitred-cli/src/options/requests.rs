@@ -66,7 +66,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. \
                   When seven eighths are taken, the largest unfinished one goes to a file in the spool folder. 0: \
-                  all of them do.",
+                  all of them do. What WebSockets have received beyond 64k each counts too, and may take as much again.",
         cost: "up to this much memory while such bodies are received and answered, and as much again in an \
                application that reads one in one piece",
         worst: "little: large uploads are written to a file and read again, which about doubles their time",

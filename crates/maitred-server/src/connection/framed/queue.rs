@@ -55,6 +55,8 @@ pub(crate) struct Queue {
     pub(super) untaken: u64,
     /// The same while the request waits in the filters: what has come.
     pub(super) early: Vec<u8>,
+    /// Where in the body answers of the engine to frames of a WebSocket end.
+    replies_end: u64,
     /// Bytes of the body in frames so far, and the time that the peer has left to open a window; none while it waits for none.
     sent: u64,
     patience: Option<RateWatch>,
@@ -91,6 +93,7 @@ impl Default for Queue {
             priority: Priority::default(),
             untaken: 0,
             early: Vec::new(),
+            replies_end: 0,
             sent: 0,
             patience: None,
             moved: 0,
@@ -123,6 +126,20 @@ impl Queue {
     /// Bytes in memory.
     pub(crate) fn held(&self) -> u64 {
         self.data.as_ref().map_or(0, |data| data.held()) + self.early.len() as u64
+    }
+
+    /// Whether answers of the engine wait to be sent, and so much that no more are added.
+    pub(in crate::connection) fn is_clogged(&self) -> bool {
+        /// As many as come at once of a peer that reads.
+        const MOST: u64 = 4 * 1024;
+        self.sent < self.replies_end && self.data.as_ref().is_some_and(|data| data.waiting(MOST) == MOST)
+    }
+
+    /// Appends answers of the engine.
+    pub(in crate::connection) fn push_replies(&mut self, replies: &mut Vec<u8>) {
+        let data = self.data.get_or_insert_with(connection::spare_writer);
+        data.push_all(replies);
+        self.replies_end = self.sent + data.waiting(u64::MAX);
     }
 
     /// Whether something has come that nobody has looked at, or the end of what is `open`.
@@ -358,8 +375,12 @@ impl Connection {
         }
         let (mut broken, reads) = (Vec::new(), !self.transport.sends_files());
         let Some(framed) = self.protocol.framed() else { return };
-        let streams = framed.streams.values_mut();
-        streams.filter_map(|stream| stream.queue.as_mut()).for_each(|queue| queue.look_at_limit(now));
+        for stream in framed.streams.values_mut() {
+            stream.enqueue_replies();
+            if let Some(queue) = &mut stream.queue {
+                queue.look_at_limit(now);
+            }
+        }
         if !framed.control.is_empty() {
             self.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
         }

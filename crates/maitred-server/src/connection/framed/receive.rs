@@ -260,11 +260,11 @@ impl Connection {
         }
     }
 
-    /// What has come for WebSockets before they were accepted.
+    /// What has come for WebSockets before they were accepted, or there was room for it.
     fn go_on_with_accepted(&mut self, context: &mut Context<'_>) {
         let waits = |stream: &Stream| {
             let early = stream.queue.as_ref().is_some_and(|queue| queue.has_early(stream.has_open_socket()));
-            stream.socket.is_some() && early
+            stream.socket.is_some() && (early || stream.socket_has_input())
         };
         let waiting: Vec<u32> =
             self.streams().filter(|stream| waits(stream)).map(|stream| stream.number).collect();
@@ -279,8 +279,9 @@ impl Connection {
                 }
             }
             stream.enqueue_replies();
+            let takes_more = stream.socket_takes_more();
             self.put(stream);
-            if let Some(framed) = self.protocol.framed() {
+            if takes_more && let Some(framed) = self.protocol.framed() {
                 framed.credit(number, u64::MAX);
             }
         }

@@ -11,25 +11,28 @@
 //! ```
 //! Over HTTP/1.1 the connection is nothing else any more; over HTTP/2 (RFC 8441) it is one stream of it.
 //!
-//! Promises: control frames are answered whatever the handler does. What has come and was not taken holds at most
-//! [`INBOX`] bytes and one message; then nothing more is read, and the peer is slowed down. After the first close, of either side,
-//! nothing is read and nothing of the handler is sent.
+//! Promises: control frames are answered whatever the handler does; of pongs that the peer does not take the last one is kept. What has
+//! come and was not taken holds at most [`INBOX`] bytes and one message; then nothing more is read, and the peer is slowed down. What has
+//! been read by then stays as it came: a few bytes can become many. Beyond [`INBOX`] bytes each, messages of all sockets count in the
+//! budget of bodies in memory (`room.rs`). After the first close, of either side, nothing is read and nothing of the handler is sent.
 //!
 //! Leaves out: what frames look like (maitred-ws), and what a request has to say (`handshake.rs`).
 
 mod handshake;
+mod room;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod turns;
 
 use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::{Closed, MessageKind, Messages};
-use maitred_ws::{Deflate, Event, Kind, Limits, Receiver, put_close, put_ping, put_pong};
+use maitred_spool::Kept;
+use maitred_ws::{Control, Deflate, Event, Kind, Limits, Receiver, put_close, put_ping, put_pong};
 
 use super::stream::Stream;
 use super::{Connection, NEVER, nanos};
-use crate::site::{Share, Site, WebSocketCounters};
+use crate::site::{Share, Site};
 pub(crate) use handshake::Offer;
 
 /// Bytes of messages that wait for the handler. Beyond it nothing more is read.
@@ -44,11 +47,14 @@ const MAX_RATIO: u32 = 200;
 /// Bytes that a message may have whatever it was before: tests and empty images are made of one byte repeated.
 const SHORT: u64 = 4 * 1024 * 1024;
 
-/// Bytes of answers to pings that are made in one turn for a peer that does not read: further ones are left out (RFC 6455 §5.5.3).
+/// Bytes of answers to pings that are made at once. Of further ones the last is answered (RFC 6455 §5.5.3).
 const MAX_PONGS: usize = 16 * 1024;
 
 /// The server stops, and another one will be there.
 const RESTART: u16 = 1012;
+
+/// The server has no room for a message.
+const TRY_AGAIN: u16 = 1013;
 
 /// The server gives up: the peer has been silent for too long.
 const SILENT: u16 = 1011;
@@ -56,7 +62,19 @@ const SILENT: u16 = 1011;
 /// See the module text.
 pub(crate) struct Socket {
     receiver: Receiver,
+    /// What has come and is not decoded: there was no room for what it makes.
+    input: Vec<u8>,
     inbox: Messages,
+    /// Bytes of messages that the handler has taken together, until it takes the next ones.
+    given: usize,
+    /// The handler waits: it has asked for messages, and there was none.
+    awaited: bool,
+    /// Nothing more is read until the handler asks for messages.
+    stopped: bool,
+    /// Nothing comes behind the input.
+    ended: bool,
+    /// Beyond what each may hold: what messages have of the memory of all.
+    kept: Kept,
     /// How it has ended; nothing is read or sent any more.
     closed: Option<Closed>,
     /// The peer has begun the end: nothing of it is on its way.
@@ -65,6 +83,8 @@ pub(crate) struct Socket {
     unclean: bool,
     /// Frames that have to be sent.
     replies: Vec<u8>,
+    /// What the last ping had that is not answered yet: earlier answers wait for the peer.
+    ping: Option<Control>,
     /// When the peer was heard last, in monotonic nanoseconds.
     heard: u64,
     /// When it was asked for a sign of life; 0 if it is not.
@@ -113,11 +133,18 @@ impl Socket {
         let now = clock::monotonic();
         Box::new(Self {
             receiver: Receiver::new(limits, deflate),
+            input: Vec::new(),
             inbox: Messages::default(),
+            given: 0,
+            awaited: false,
+            stopped: false,
+            ended: false,
+            kept: site.body_budget.keep(),
             closed: None,
             by_peer: false,
             unclean: false,
             replies: Vec::new(),
+            ping: None,
             heard: now,
             asked: 0,
             began: now,
@@ -128,21 +155,55 @@ impl Socket {
         })
     }
 
-    /// Takes bytes of the peer. The reason, if it has broken the rules.
-    fn take(&mut self, mut data: &[u8], now: u64, counters: &WebSocketCounters) -> Option<&'static str> {
+    /// Takes bytes of the peer as far as there is room, and keeps the rest; `clogged`: earlier answers wait for the peer. The reason, if it
+    /// is closed for what the peer has sent.
+    fn take(&mut self, data: &[u8], now: u64, clogged: bool, site: &Site) -> Option<&'static str> {
         (self.heard, self.asked) = (now, 0);
-        while self.closed.is_none() {
-            let (used, event) = match self.receiver.poll(data, self.inbox.incoming()) {
+        let fault = if self.input.is_empty() {
+            let (used, fault) = self.decode(data, clogged, site);
+            self.input.extend_from_slice(data.get(used..).unwrap_or_default());
+            fault
+        } else {
+            let mut input = std::mem::take(&mut self.input);
+            input.extend_from_slice(data);
+            let (used, fault) = self.decode(&input, clogged, site);
+            if used < input.len() {
+                input.drain(..used);
+                self.input = input;
+            }
+            fault
+        };
+        if self.closed.is_some() {
+            self.forget_input();
+        } else if self.ended {
+            self.vanish();
+        }
+        fault
+    }
+
+    /// Decodes while there is room; returns how much it has used up.
+    fn decode(&mut self, data: &[u8], clogged: bool, site: &Site) -> (usize, Option<&'static str>) {
+        let counters = &site.websocket_counters;
+        let (all, mut data) = (data.len(), data);
+        while !data.is_empty() && self.takes_more() {
+            if self.has_no_room(site) {
+                let reason = "there is no memory for its message";
+                self.end(TRY_AGAIN, reason);
+                self.unclean = true;
+                return (all, Some(reason));
+            }
+            let (used, event) = match self.receiver.poll(self.step_of(data), self.inbox.incoming()) {
                 Ok(polled) => polled,
                 Err(fault) => {
                     self.end(fault.code, fault.reason);
                     self.unclean = true;
-                    return Some(fault.reason);
+                    return (all, Some(fault.reason));
                 }
             };
             data = data.get(used..).unwrap_or_default();
+            self.count();
             match event {
-                Event::NeedMore => break,
+                Event::NeedMore => {}
                 Event::Message { kind, length } => {
                     self.inbox.complete(match kind {
                         Kind::Text => MessageKind::Text,
@@ -151,10 +212,9 @@ impl Socket {
                     self.received.add(length);
                     counters.note_received(length);
                 }
-                Event::Ping(ping) if self.replies.len() < MAX_PONGS => {
-                    put_pong(ping.as_bytes(), &mut self.replies);
-                }
-                Event::Ping(_) | Event::Pong(_) => {}
+                Event::Ping(ping) if clogged || self.replies.len() >= MAX_PONGS => self.ping = Some(ping),
+                Event::Ping(ping) => put_pong(ping.as_bytes(), &mut self.replies),
+                Event::Pong(_) => {}
                 Event::Close(close) => {
                     let (code, reason) =
                         close.as_ref().map_or((None, ""), |(code, reason)| (Some(*code), reason.as_str()));
@@ -164,7 +224,15 @@ impl Socket {
                 }
             }
         }
-        None
+        (all - data.len(), None)
+    }
+
+    /// Frames that have to be sent now that earlier ones have left.
+    fn take_replies(&mut self) -> Vec<u8> {
+        if let Some(ping) = self.ping.take() {
+            put_pong(ping.as_bytes(), &mut self.replies);
+        }
+        std::mem::take(&mut self.replies)
     }
 
     /// Ends it from this side: the peer is told.
@@ -172,25 +240,29 @@ impl Socket {
         if self.closed.is_none() {
             put_close(Some(code), reason, &mut self.replies);
             self.closed = Some(Closed { code, reason: reason.to_owned() });
+            self.forget_input();
         }
     }
 
-    /// The peer is gone without a word.
+    /// Nothing more is taken or answered.
+    fn forget_input(&mut self) {
+        (self.input, self.ping) = (Vec::new(), None);
+    }
+
+    /// The peer is gone without a word. What has come before is not lost.
     fn vanish(&mut self) {
-        if self.closed.is_none() {
+        self.ended = true;
+        if self.closed.is_none() && self.input.is_empty() {
             self.closed = Some(Closed::abnormal());
             self.unclean = true;
         }
     }
 
-    /// Whether more may be read.
-    fn takes_more(&self) -> bool {
-        self.closed.is_none() && self.inbox.waiting() <= INBOX
-    }
-
     /// When the peer has to be heard, or asked for a sign of life.
     fn due(&self, site: &Site) -> u64 {
-        let Some(settings) = site.websockets.as_ref().filter(|_| self.closed.is_none()) else { return NEVER };
+        // While nothing is read, what the peer says is not heard.
+        let is_heard = self.closed.is_none() && !self.stopped;
+        let Some(settings) = site.websockets.as_ref().filter(|_| is_heard) else { return NEVER };
         let after = |time: std::time::Duration, since: u64| match nanos(time) {
             0 => NEVER,
             time => since.saturating_add(time),
@@ -200,7 +272,8 @@ impl Socket {
 
     /// Bytes in memory.
     pub(super) fn held(&self) -> u64 {
-        (self.inbox.held() + self.receiver.held() + self.replies.len()) as u64
+        let received = self.input.len() + self.inbox.held() + self.given;
+        (received + self.receiver.held() + self.replies.len()) as u64
     }
 
     /// How its exchange is written down.

@@ -16,6 +16,8 @@ use crate::connection::{Connection, Protocol};
 use crate::group::slots::Token;
 use crate::settings::Settings;
 
+pub(in crate::connection) mod room;
+
 const ASK: &[u8] =
     b"GET /chat HTTP/1.1\r\nHost: t\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -27,7 +29,13 @@ const PONG: u8 = 0x8a;
 
 /// Keeps what it gets: the test answers.
 #[derive(Default)]
-struct Keeper(Mutex<Option<Exchange>>);
+pub(in crate::connection) struct Keeper(Mutex<Option<Exchange>>);
+
+impl Keeper {
+    pub(in crate::connection) fn exchange(&self) -> Exchange {
+        self.0.lock().expect("no panic").take().expect("the handler was called")
+    }
+}
 
 impl Handler for Keeper {
     fn invocation_type(&self) -> InvocationType {
@@ -69,12 +77,16 @@ impl Chat {
     }
 
     fn exchange(&self) -> Exchange {
-        self.keeper.0.lock().expect("no panic").take().expect("the handler was called")
+        self.keeper.exchange()
     }
 
     /// Asked for and accepted.
     fn accepts(&mut self) -> WebSocket {
-        self.sends(ASK);
+        self.accepts_as(ASK)
+    }
+
+    fn accepts_as(&mut self, ask: &[u8]) -> WebSocket {
+        self.sends(ask);
         let accepted = self.exchange().accept(&ResponseHead::new(Status::OK));
         let socket = accepted.map_err(|(_, error)| error).expect("accepted");
         let answer = String::from_utf8(self.receives()).expect("text");
@@ -90,7 +102,7 @@ impl Chat {
 }
 
 /// A frame of a client, whose mask changes nothing.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(in crate::connection) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
         length @ ..126 => frame.push(0x80 | length as u8),
@@ -112,7 +124,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
     frame(CLOSE, &[&code.to_be_bytes(), reason.as_bytes()].concat())
 }
 
-fn text(socket: &mut WebSocket) -> Option<String> {
+pub(in crate::connection) fn text(socket: &mut WebSocket) -> Option<String> {
     match socket.next_message() {
         Incoming::Message(MessageKind::Text, text) => Some(String::from_utf8_lossy(text).into_owned()),
         Incoming::Nothing => None,

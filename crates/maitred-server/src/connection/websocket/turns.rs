@@ -1,5 +1,7 @@
 //! What turns do for a WebSocket, and what its handler's side asks of the connection.
 
+use maitred_http::Peer;
+use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_log::End;
 use maitred_runtime::{Closed, Content, Flow, Last, Messages, SendError};
@@ -9,8 +11,9 @@ use crate::connection::framed::{Heads, Values};
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
 use crate::connection::stream::Stream;
 use crate::connection::{Connection, Context, Group, Key, Turn};
+use crate::site::Site;
 
-/// Bytes that wait for the peer; beyond it pings are not answered.
+/// Bytes that wait for the peer of HTTP/1.1; beyond it only the last ping is answered, later.
 const CLOGGED: u64 = 64 * 1024;
 
 impl Connection {
@@ -19,14 +22,13 @@ impl Connection {
         let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else {
             return Turn::Wait;
         };
-        if !self.input.is_empty() {
-            let early = std::mem::take(&mut self.input);
+        let early = std::mem::take(&mut self.input);
+        if !early.is_empty() || stream.socket_has_input() {
             self.take_for_socket(context, &mut stream, &early);
         }
         let mut rest = MAX_RECEIVES_A_TURN;
-        let takes_more = |stream: &Stream| stream.socket.as_ref().is_some_and(|socket| socket.takes_more());
         let mut broken = false;
-        while self.unread && rest > 0 && takes_more(&stream) {
+        while stream.socket_takes_more() && self.unread && rest > 0 {
             rest -= 1;
             let mut buffer = context.scratch.take_receive();
             match self.receive_some(context, &mut buffer) {
@@ -49,7 +51,7 @@ impl Connection {
             }
             context.scratch.return_receive(buffer);
         }
-        let goes_on = self.unread && takes_more(&stream);
+        let goes_on = stream.socket_takes_more() && self.unread;
         self.put(stream);
         // What was heard may have brought the next ping nearer.
         self.arm(context.group, context.token);
@@ -74,19 +76,21 @@ impl Connection {
         stream: &mut Stream,
         data: &[u8],
     ) {
-        let site = &context.group.site;
+        let is_clogged = self.is_clogged_for(stream);
         let Some(socket) = &mut stream.socket else { return };
         let waiting = socket.inbox.len();
-        let fault = socket.take(data, context.now, &site.websocket_counters);
-        if let Some(reason) = fault {
-            let code = socket.closed.as_ref().map_or(Closed::ABNORMAL, |closed| closed.code);
-            // The line is the same for all connections of an address, so that the log folds them.
-            site.log
-                .info(format_args!("{}: WebSocket: {reason}; closed with {code}", self.peer.without_port()));
-        }
+        take(socket, data, (context.now, is_clogged), &context.group.site, self.peer);
         stream.received += data.len() as u64;
         if socket.inbox.len() > waiting || socket.closed.is_some() {
             stream.tell();
+        }
+    }
+
+    /// Whether earlier answers have to leave before a ping is answered.
+    fn is_clogged_for(&self, stream: &Stream) -> bool {
+        match &stream.queue {
+            Some(queue) => queue.is_clogged(),
+            None => self.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED),
         }
     }
 
@@ -99,11 +103,11 @@ impl Connection {
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
             return Ok(());
         };
-        if socket.replies.is_empty() {
+        if is_clogged && socket.closed.is_none() {
             return Ok(());
         }
-        let mut replies = std::mem::take(&mut socket.replies);
-        if is_clogged && socket.closed.is_none() {
+        let mut replies = socket.take_replies();
+        if replies.is_empty() {
             return Ok(());
         }
         let sent = self.deliver(group, key, &mut replies, Last::NOTHING, b"");
@@ -207,18 +211,19 @@ impl Connection {
         key: Key,
         into: &mut Messages,
     ) -> Option<Closed> {
-        let is_dead = self.is_dead();
+        let (is_dead, peer) = (self.is_dead(), self.peer);
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
             return Some(Closed::abnormal());
         };
-        let was_full = !socket.takes_more();
-        socket.inbox.move_to(into);
-        socket.inbox.release();
+        let mut goes_on = socket.hand_out(into);
         if is_dead && into.is_empty() {
+            // No turn looks at what has come any more.
             socket.vanish();
+            take(socket, &[], (clock::monotonic(), true), &group.site, peer);
+            goes_on = socket.hand_out(into);
         }
         let closed = socket.closed.clone();
-        if was_full && closed.is_none() {
+        if goes_on && closed.is_none() {
             if let Some(framed) = self.protocol.framed() {
                 framed.credit(key.stream, u64::MAX);
             }
@@ -272,12 +277,12 @@ impl Connection {
 impl Stream {
     /// Has the frames of the engine's sent.
     pub(in crate::connection) fn enqueue_replies(&mut self) {
-        let Some(socket) = &mut self.socket else { return };
-        if socket.replies.is_empty() {
-            return;
+        let (Some(socket), Some(queue)) = (&mut self.socket, &mut self.queue) else { return };
+        let mut replies =
+            if queue.is_clogged() { std::mem::take(&mut socket.replies) } else { socket.take_replies() };
+        if !replies.is_empty() {
+            queue.push_replies(&mut replies);
         }
-        let content = Content::Bytes(std::mem::take(&mut socket.replies));
-        self.enqueue(Values { heads: Heads::new(), content, trailers: None, ended: false });
     }
 
     /// The peer has ended its side, or the stream.
@@ -286,8 +291,22 @@ impl Stream {
     }
 
     /// Whether the peer may send more of it.
-    pub(in crate::connection) fn socket_takes_more(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| socket.takes_more())
+    pub(in crate::connection) fn socket_takes_more(&mut self) -> bool {
+        self.socket.as_mut().is_some_and(|socket| socket.takes_more())
+    }
+
+    /// Whether something has come that is not decoded yet.
+    pub(in crate::connection) fn socket_has_input(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| !socket.input.is_empty())
+    }
+}
+
+/// Takes bytes of the peer.
+fn take(socket: &mut Socket, data: &[u8], (now, is_clogged): (u64, bool), site: &Site, peer: Peer) {
+    if let Some(reason) = socket.take(data, now, is_clogged, site) {
+        let code = socket.closed.as_ref().map_or(Closed::ABNORMAL, |closed| closed.code);
+        // The line is the same for all connections of an address, so that the log folds them.
+        site.log.info(format_args!("{}: WebSocket: {reason}; closed with {code}", peer.without_port()));
     }
 }
 

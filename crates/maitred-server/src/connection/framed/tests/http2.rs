@@ -13,6 +13,7 @@ use crate::group::Job;
 use crate::settings::Settings;
 
 mod heads;
+mod websockets;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -1,0 +1,66 @@
+//! How much of messages a WebSocket may hold, alone and together with all others.
+//!
+//! ```text
+//!   0 ......... INBOX .......... budget .................. twice as much
+//!   each may    all read         who has no message reads  who wants more than INBOX
+//!   have that   ahead            for a handler that waits  is closed with 1013
+//! ```
+//! A handler that waits gets its next message also when others hold the budget, so nothing stands still. Bodies hold at most the budget: beyond
+//! it messages are alone.
+
+use maitred_io::clock;
+use maitred_runtime::Messages;
+
+use super::{INBOX, Socket};
+use crate::site::Site;
+
+/// How much is inflated at once when there is little room: it becomes 66 KB at most.
+const LITTLE: usize = 64;
+
+/// So many messages of the longest kind fit beyond the budget, however small that is.
+const LEAST: u64 = 4;
+
+impl Socket {
+    /// Whether more may be read. If not, that is noted: the handler has to ask for messages first.
+    pub(super) fn takes_more(&mut self) -> bool {
+        let waits = self.awaited && self.inbox.is_empty();
+        let has_room = waits || self.kept.held() == 0 || !self.kept.memory().is_low();
+        let more = self.closed.is_none() && self.inbox.waiting() <= INBOX && has_room;
+        self.stopped = !more;
+        more
+    }
+
+    /// What of `data` is decoded before the budget is looked at again.
+    pub(super) fn step_of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
+        let is_little = self.compressed && self.kept.memory().is_low();
+        if is_little { data.get(..LITTLE).unwrap_or(data) } else { data }
+    }
+
+    /// Whether its next message cannot be had although the handler waits.
+    pub(super) fn has_no_room(&self, site: &Site) -> bool {
+        let figures = self.kept.memory().figures();
+        let longest = site.websockets.as_ref().map_or(0, |settings| settings.max_message);
+        let most = figures.most.max(longest.saturating_mul(LEAST)).saturating_mul(2);
+        self.kept.held() > 0 && figures.held > most
+    }
+
+    /// Tells the budget what messages hold.
+    pub(super) fn count(&mut self) {
+        self.kept.change((self.inbox.held() + self.given).saturating_sub(INBOX) as u64);
+    }
+
+    /// Moves whole messages to the handler. Whether reading had stopped and may go on.
+    pub(super) fn hand_out(&mut self, into: &mut Messages) -> bool {
+        self.inbox.move_to(into);
+        self.inbox.release();
+        self.given = into.held();
+        self.awaited = into.is_empty();
+        self.count();
+        let goes_on = self.stopped && self.takes_more();
+        if goes_on {
+            // It was not heard meanwhile.
+            (self.heard, self.asked) = (clock::monotonic(), 0);
+        }
+        goes_on
+    }
+}
