@@ -148,10 +148,11 @@ def test_with_every_thread_blocked_the_connection_goes_on(serve: Serve, tmp_path
         # A window that grows by settings, for which nothing else comes.
         peer.send(frames.settings({Setting.INITIAL_WINDOW_SIZE: 4 * MIB}))
         peer.until(lambda each: each.kind == Kind.SETTINGS and bool(each.flags & frames.ACK))
-        # What waits behind the threads can be given up, and does not run.
-        waiting = peer.ask("/go/1")
+        # What waits behind the threads of its route can be given up, and does not run.
+        waiting = peer.ask("/stay/3")
         peer.send(frames.reset(waiting))
         peer.ping()
+        assert server.said.count("stays") == 2
         assert not any(peer.answers[each].heads for each in staying)
         with Connection.to(server.port) as other:
             assert other.fetch("/static/large").status == 200

@@ -99,7 +99,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("maitred-report", &["maitred-control"]),
-    ("maitred-python", &["maitred-http", "maitred-runtime", "maitred-server", "maitred-cli"]),
+    ("maitred-python", &["maitred-http", "maitred-io", "maitred-runtime", "maitred-server", "maitred-cli"]),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use crate::settings::Strategy;
-use crate::writing::with_seat;
+use crate::writing::with_own_thread;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
@@ -51,7 +51,7 @@ impl<J: Send> Scheduler<J> {
             return false;
         }
         // Who asks may have a permit, and is between two requests.
-        !self.gated || !with_seat(|own| self.pool.gate.interpreter.is_busy_beside(own))
+        !self.gated || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
     }
 
     /// The same of a group whose threads the caller is none of.
@@ -61,7 +61,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Whether requests wait for a thread of the pool that polls.
     pub fn has_queue(&self) -> bool {
-        self.pool.queued() > 0 || self.pool.slow_waiting() > 0
+        self.pool.queued() > 0
     }
 
     /// How long the first of the requests that wait has done so, in nanoseconds; 0 where none does.

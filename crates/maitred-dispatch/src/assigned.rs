@@ -1,13 +1,14 @@
 //! What a thread does that has no part in polling: it runs what it is given, then what waits, and is idle else.
 //!
-//! Where there is one interpreter its pool has a gate too (see [`gate`](super::gate)): a request that may not enter waits in
-//! the queue, and the first thread that finds it there watches those inside.
+//! Where there is one interpreter its pool has a [limiter](super::limiter) too: a request that may not enter waits in the queue, and
+//! the first thread that finds it there monitors.
 
 use std::sync::Arc;
 
 use maitred_io::clock;
 
-use crate::gate::{Arrival, Left, Seat, Watched};
+use crate::app_thread::AppThread;
+use crate::limiter::{Admitted, Monitored, Monitoring};
 use crate::pool::{Call, Parked, Pool};
 use crate::scaling::After;
 use crate::{Scheduler, Serve};
@@ -17,23 +18,23 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     let scheduler = server.scheduler();
     let pool = scheduler.pool_at(index);
     pool.started();
-    let mut thread = Assigned { server, index, pool, seat: pool.gate.seat(), served: 0, done: false };
+    let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
     if pool.follow() {
-        thread.answer(&Call::Spawn);
+        own.answer(&Call::Spawn);
     }
     let spot = pool.spot();
     let mut given = None;
-    while !scheduler.is_stopping() && !thread.done {
+    while !scheduler.is_stopping() && !own.done {
         let job = match given.take() {
-            Some(job) => thread.arrive(job),
-            None if spot.take_watch() => thread.watch(),
-            None => thread.look(),
+            Some(job) => own.arrive(job),
+            None if spot.take_monitors() => own.monitor(),
+            None => own.look(),
         };
         if let Some(job) = job {
-            given = thread.serve(job);
+            given = own.serve(job);
             continue;
         }
-        match pool.park(&spot, |waiting| !waiting || (pool.exclusive && pool.gate.is_watched())) {
+        match pool.park(&spot, |waiting| !waiting || (pool.exclusive && pool.limiter.is_monitored())) {
             Parked::Called => {}
             Parked::Given(job) => given = Some(job),
             Parked::Superfluous => return,
@@ -41,7 +42,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     }
     // A request that is left is dropped unanswered: a 500.
     drop(given);
-    if !thread.done {
+    if !own.done {
         pool.ended();
     }
 }
@@ -51,8 +52,8 @@ struct Assigned<'a, S: Serve> {
     server: &'a Arc<S>,
     index: usize,
     pool: &'a Pool<S::Job>,
-    /// At the gate, where there is one.
-    seat: Arc<Seat>,
+    /// What the limiter knows of it.
+    thread: Arc<AppThread>,
     /// Requests it has run.
     served: u64,
     /// It is not counted any more, and ends.
@@ -61,8 +62,8 @@ struct Assigned<'a, S: Serve> {
 
 impl<S: Serve> Drop for Assigned<'_, S> {
     fn drop(&mut self) {
-        self.seat.leave();
-        self.pool.gate.unseat(&self.seat);
+        self.thread.leave();
+        self.pool.limiter.remove(&self.thread);
     }
 }
 
@@ -80,7 +81,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
         if !self.pool.exclusive {
             return Some(job);
         }
-        self.follow(self.pool.arrive(job, &self.seat, clock::monotonic()))
+        let class = self.server.target(&job).class;
+        self.follow(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
     }
 
     /// A request that waits and may enter.
@@ -88,49 +90,48 @@ impl<'a, S: Serve> Assigned<'a, S> {
         if !self.pool.exclusive {
             return self.pool.pop();
         }
-        self.pool.look(&self.seat).and_then(|arrival| self.follow(arrival))
+        self.pool.look(&self.thread).and_then(|admitted| self.follow(admitted))
     }
 
-    fn follow(&self, arrival: Arrival<S::Job>) -> Option<S::Job> {
-        match arrival {
-            Arrival::Run(job) => Some(job),
-            Arrival::Watch => self.watch(),
-            Arrival::Park => None,
-            Arrival::Refuse(job) => {
+    fn follow(&self, admitted: Admitted<S::Job>) -> Option<S::Job> {
+        match admitted {
+            Admitted::Run(job) => Some(job),
+            Admitted::Monitor => self.monitor(),
+            Admitted::Park => None,
+            Admitted::Refuse(job) => {
                 self.server.refuse(job);
                 None
             }
         }
     }
 
-    /// Watches until a request may enter or none waits.
-    fn watch(&self) -> Option<S::Job> {
-        let began = clock::monotonic();
+    /// Monitors until a request may enter or none waits.
+    fn monitor(&self) -> Option<S::Job> {
+        let mut monitoring = Monitoring::begin(clock::monotonic());
         while !self.scheduler().is_stopping() {
-            match self.pool.watch(&self.seat, began, self.server.long()) {
-                Watched::Run(job) => return Some(job),
-                Watched::Idle => return None,
-                Watched::Sleep(nanos) => self.pool.gate.pause(clock::monotonic(), nanos),
+            let moving = monitoring.is_moving(self.pool.taken());
+            match self.pool.monitor(&self.thread, &mut monitoring, moving) {
+                Monitored::Run(job) => return Some(job),
+                Monitored::Idle => return None,
+                Monitored::Pause(pause) => self.pool.limiter.pause(clock::monotonic(), pause),
             }
         }
-        self.pool.end_watch();
+        self.pool.end_monitoring();
         None
     }
 
-    /// Runs a request, and at the gate those that wait for as long as it has its permit. A request that is left then.
+    /// Runs a request, and at the limiter those that wait for as long as it has a permit. A request that is left then.
     fn serve(&mut self, job: S::Job) -> Option<S::Job> {
         let mut next = Some(job);
         while let Some(job) = next {
             if self.pool.exclusive {
                 self.call_for_those_that_wait();
-                if !self.pool.gate.may_enter(&self.seat) {
+                let class = self.server.target(&job).class;
+                if !self.pool.limiter.admit_next(&self.thread, class) {
                     return Some(job);
                 }
             }
-            let now = clock::monotonic();
-            self.seat.enter(now);
-            let ended = self.scheduler().run_assigned(job, now, &**self.server, self.pool);
-            self.seat.leave();
+            self.scheduler().run_assigned(job, clock::monotonic(), &**self.server, self.pool);
             self.served += 1;
             if let After::End { replace } = self.pool.after_request(self.served) {
                 self.done = true;
@@ -140,26 +141,17 @@ impl<'a, S: Serve> Assigned<'a, S> {
                 self.make_way();
                 return None;
             }
-            if self.pool.exclusive {
-                self.pool.look_unwatched(ended, self.server.long());
-            }
-            if !self.pool.exclusive || !self.pool.gate.may_go_on(&self.seat) {
+            if !self.pool.exclusive || !self.pool.limiter.may_go_on(&self.thread) {
                 return None;
             }
-            next = match self.pool.pop() {
-                Some(job) => Some(job),
-                None => match self.pool.leave(&self.seat) {
-                    Left::Next(job) => Some(job),
-                    Left::Gone => None,
-                },
-            };
+            next = self.pool.next_usual().or_else(|| self.pool.leave(&self.thread));
         }
         None
     }
 
-    /// Nobody enters while a request waits that nobody watches for, unless no thread is left.
+    /// No thread enters while a request waits that no thread monitors, unless none is left.
     fn call_for_those_that_wait(&self) {
-        if self.pool.queued() > 0 && !self.pool.gate.is_watched() && !self.pool.call_watcher() {
+        if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.call_monitor() {
             self.answer(&self.pool.call_for_queue());
         }
     }
@@ -167,7 +159,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     /// Gives up the permit although something may wait.
     fn make_way(&self) {
         let pool = self.pool;
-        if pool.exclusive && !pool.step_aside(&self.seat, clock::monotonic()) && pool.queued() > 0 {
+        if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
             self.answer(&pool.call_for_queue());
         }
     }

@@ -22,9 +22,9 @@ use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use super::look_timer::{Ends, Pause};
 use super::loop_watchdog::stand_by;
 use super::{Serve, UNPOLLED, panic_text};
+use crate::sample_timer::{Pause, SampleTimer};
 use crate::signals::Signals;
 use crate::turn_clock::TurnContext;
 
@@ -67,7 +67,7 @@ pub(super) struct Driver {
     dismissed: Waker,
     sleep: Parker,
     /// Between two looks.
-    pause: Pause,
+    timer: SampleTimer,
 }
 
 impl Driver {
@@ -78,7 +78,7 @@ impl Driver {
             resting: AtomicBool::new(false),
             dismissed: Waker::new()?,
             sleep: Parker::default(),
-            pause: Pause::new()?,
+            timer: SampleTimer::new()?,
         })
     }
 
@@ -124,13 +124,13 @@ impl Driver {
 
     /// A thread has come out of application code at `now`, in monotonic nanoseconds.
     pub(super) fn get_on(&self, now: u64) {
-        self.pause.put_off(now, LOOK);
+        self.timer.defer(now, LOOK);
     }
 
     /// Has the driver look at once, whatever it is doing.
     pub(super) fn kick(&self) {
         self.sleep.unpark();
-        self.pause.cut_short(clock::monotonic());
+        self.timer.fire_now(clock::monotonic());
         self.dismissed.wake();
     }
 }
@@ -175,9 +175,9 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
     let unpolled =
         scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
-    // A watcher of the gate sends what is unsent.
+    // A monitor sends what is unsent.
     let left = !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
-    unpolled || (left && !scheduler.pool.gate.is_watched())
+    unpolled || (left && !scheduler.pool.limiter.is_monitored())
 }
 
 /// Looks until there has been nothing to watch for a while.
@@ -187,8 +187,9 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        let ends = if pause == CROWDED { Ends::AsSaid } else { Ends::PutOff };
-        scheduler.driver.pause.wait(clock::monotonic(), pause, ends);
+        // What comes in a crowd can wait for the end of the pause.
+        let most = if pause == CROWDED { 0 } else { u64::MAX };
+        scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most });
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -199,13 +200,14 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             idle_looks += 1;
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
-            if scheduler.gated && scheduler.pool.gate.interpreter.is_busy() {
+            if scheduler.gated && scheduler.pool.limiter.interpreter.is_busy() {
                 let found = glance(server, context);
                 pause = if found == Found::Requests && is_crowded(server) { CROWDED } else { UNPOLLED };
                 before = now;
                 continue;
             }
-            if !scheduler.pool.gate.is_watched() {
+            scheduler.call_extra(server);
+            if !scheduler.pool.limiter.is_monitored() {
                 scheduler.send_promptly(server);
                 let call = scheduler.pool.call_poller();
                 scheduler.answer_call(&call, server);
@@ -224,7 +226,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 fn glance<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
-    if !scheduler.pool.gate.is_watched() {
+    if !scheduler.pool.limiter.is_monitored() {
         scheduler.send_promptly(server);
     }
     let mut events = Events::with_capacity(GLANCE);
@@ -260,15 +262,16 @@ fn take_seat<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             && !scheduler.is_stopping()
             && !(scheduler.gated
                 && asked.get().is_multiple_of(ASK_AGAIN)
-                && scheduler.pool.gate.interpreter.is_busy())
+                && scheduler.pool.limiter.interpreter.is_busy())
     });
 }
 
 /// The thread that was called has taken one request; the others wait for another thread, unless somebody watches them.
 fn call_for_rest<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    let left = scheduler.pool.queued() > 0 || scheduler.pool.has_slow() || scheduler.is_offered();
-    if left && !scheduler.pool.gate.is_watched() {
+    let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
+    scheduler.call_extra(server);
+    if left && !scheduler.pool.limiter.is_monitored() {
         let call = scheduler.pool.call_poller();
         scheduler.answer_call(&call, server);
     }

@@ -8,12 +8,12 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
+use crate::Serve;
 use crate::parking::ParkSlot;
 use crate::pool::{Call, Parked};
 use crate::scaling::After;
 use crate::turn_clock::TurnContext;
 use crate::worker::{Round, run_rounds, serve, serve_batch};
-use crate::{Here, Serve};
 
 /// The life of one of the threads.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
@@ -82,7 +82,7 @@ impl<S: Serve> Member<'_, S> {
     /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
     fn execute(&mut self, job: S::Job) -> Round {
         let scheduler = self.server.scheduler();
-        let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) else {
+        let Some(job) = scheduler.assign(job, self.server) else {
             return Round::GoOn;
         };
         if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
@@ -97,7 +97,7 @@ impl<S: Serve> Member<'_, S> {
 
     fn consume(&mut self, job: S::Job, now: u64) -> Round {
         let scheduler = self.server.scheduler();
-        scheduler.run(job, now, &**self.server);
+        scheduler.run(job, now, self.server);
         self.served += 1;
         let After::End { replace } = scheduler.pool.after_request(self.served) else {
             return Round::GoOn;

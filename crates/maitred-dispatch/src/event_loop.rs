@@ -20,7 +20,7 @@ use maitred_runtime::{EventLoop, Later, Turned, Turns};
 
 use crate::Serve;
 use crate::signals::Signals;
-use crate::together::{Age, Defers, set_defers};
+use crate::together::{Age, set_defers};
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
@@ -140,12 +140,12 @@ impl<S: Serve> LoopTurns<S> {
             let entered = now.max(self.context.clock().turn_began());
             // Clears what an earlier request has left.
             has_written();
-            scheduler.run(job, entered, &*server);
+            scheduler.run(job, entered, &server);
             now = clock::monotonic();
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            scheduler.send_unsent_in_time(&server, now, &mut self.age, scheduler.has_crowd());
+            scheduler.send_unsent_in_time(&server, now, &mut self.age);
         }
         self.crowded = true;
         self.send_unsent();
@@ -165,7 +165,9 @@ impl<S: Serve> LoopTurns<S> {
                         scheduler.submit(job, &server);
                         continue;
                     }
-                    let pushed = scheduler.pool.push(&mut scheduler.pool.lock(), job, clock::monotonic());
+                    let class = server.target(&job).class;
+                    let pushed =
+                        scheduler.pool.push(&mut scheduler.pool.lock(), job, class, clock::monotonic());
                     pushed.unwrap_or_else(|job| server.refuse(job));
                 }
             }
@@ -236,7 +238,7 @@ impl<S: Serve> LoopTurns<S> {
             return None;
         }
         if self.server.is_disk_behind() {
-            if let Some(job) = scheduler.pool.pop_light() {
+            if let Some(job) = scheduler.pool.pop_light(|_, _| true) {
                 return Some(job);
             }
             self.looped().held.store(true, Ordering::SeqCst);
@@ -263,7 +265,7 @@ impl<S: Serve> LoopTurns<S> {
         // What the driver looks for.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.driver.dismiss();
-        set_defers(Defers::Ended);
+        set_defers(true);
         scheduler.set_serving(true);
         let result = act(self);
         let scheduler = self.server.scheduler();

@@ -1,8 +1,13 @@
-//! The extra thread of a pool: it runs usual requests while all other threads are in slow ones, or write to a disk.
+//! The extra thread of a pool: it runs requests of other routes while one route has all threads, or while all threads write to a
+//! disk.
 //!
-//! Slow requests may have every thread there may be; no thread is kept from them while they wait. What would then wait behind
-//! them is run here, one after the other. The thread is made when it is needed for the first time, is not counted in
-//! `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may rely on it.
+//! No thread is kept from the requests of a slow route while they wait. What would then wait behind them is run here, one
+//! after the other. Which route has the threads is seen by what it holds at this moment: the time for which its requests
+//! have been in application code. A request is run here if its route holds less than half as much as the one that holds most, and is
+//! not known to wait.
+//! So nothing has to be learnt, and nothing to be forgotten. The thread is made when it is needed for the first time, is not
+//! counted in `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may
+//! rely on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +17,50 @@ use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Scheduler, Serve};
+use crate::pool::Pool;
+use crate::serve::RouteClass;
+
+/// A request that has been in application code for so long holds its thread: so long a thread that others wait for may be missed
+/// (the interpreter's own switch interval). In nanoseconds.
+#[cfg(not(shuttle))]
+const STUCK: u64 = 5_000_000;
+
+/// Simulated time passes slowly.
+#[cfg(shuttle)]
+const STUCK: u64 = 100_000;
 
 /// Whether there is one, and where it sleeps.
 #[derive(Default)]
 pub(super) struct Extra {
     exists: AtomicBool,
+    /// It sleeps until it is called; otherwise it looks again by itself.
+    sleeps: AtomicBool,
     parker: Parker,
 }
 
 impl Extra {
     /// Has it look around, if there is one.
     pub(super) fn call(&self) {
-        self.parker.unpark();
+        if self.sleeps.load(Ordering::SeqCst) {
+            self.parker.unpark();
+        }
+    }
+
+    /// Sleeps for so many nanoseconds, or until it is called unless `may_sleep` says that there is something to look at. Whether
+    /// it was called, or has something to look at.
+    fn sleep(&self, nanos: u64, may_sleep: impl FnOnce() -> bool) -> bool {
+        self.sleeps.store(true, Ordering::SeqCst);
+        let called = !may_sleep() || self.parker.park(Some(Duration::from_nanos(nanos)));
+        self.sleeps.store(false, Ordering::SeqCst);
+        called
     }
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Has usual requests run although all threads are in slow ones, if that is so.
+    /// Has requests run although all threads are in those of other routes, if that may be so.
     pub(super) fn call_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        if !self.pool.needs_extra() || self.is_stopping() {
+        let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
+        if !self.pool.has_several() || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
         if !self.extra.exists.swap(true, Ordering::SeqCst)
@@ -46,30 +76,77 @@ impl<J: Send> Scheduler<J> {
 /// The life of the extra thread.
 pub fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    let pool = &scheduler.pool;
-    let seat = pool.gate.seat();
+    let (pool, extra) = (&scheduler.pool, &scheduler.extra);
+    let thread = pool.limiter.add();
     scheduler.set_serving(true);
     while !scheduler.is_stopping() {
-        if pool.needs_extra()
-            && let Some(job) = pool.pop_light()
-        {
-            pool.gate.force(&seat);
-            let now = clock::monotonic();
-            seat.enter(now);
-            scheduler.run_assigned(job, now, &**server, pool);
-            seat.leave();
-            pool.gate.give_back(&seat);
+        if let Some(job) = pool.pop_beside_holders() {
+            pool.limiter.force(&thread);
+            scheduler.run_assigned(job, clock::monotonic(), &**server, pool);
+            pool.limiter.give_back(&thread);
             continue;
         }
-        let idle = Duration::from_nanos(pool.idle_limit());
-        if !scheduler.extra.parker.park(Some(idle)) {
-            // Whoever needs one from now on has one made; who did before this was seen, or is seen now.
-            scheduler.extra.exists.store(false, Ordering::SeqCst);
-            if !pool.needs_extra() || scheduler.extra.exists.swap(true, Ordering::SeqCst) {
+        if pool.queued() > 0 {
+            // What is in application code now may stay there.
+            extra.parker.park(Some(Duration::from_nanos(STUCK)));
+            continue;
+        }
+        let rests = || pool.queued() == 0 && !scheduler.is_stopping();
+        if !extra.sleep(pool.idle_limit(), rests) {
+            // A thread that needs one from now on has one made. What was needed before this store is seen here.
+            extra.exists.store(false, Ordering::SeqCst);
+            if pool.queued() == 0 || extra.exists.swap(true, Ordering::SeqCst) {
                 break;
             }
         }
     }
     scheduler.set_serving(false);
-    pool.gate.unseat(&seat);
+    pool.limiter.remove(&thread);
+}
+
+/// What one route holds.
+struct Holding {
+    route: u64,
+    /// How long its requests have been in application code, all together, in nanoseconds.
+    nanos: u64,
+}
+
+impl<J> Pool<J> {
+    /// Whether no thread can take what waits: all are in application code for long, or known to stay there.
+    fn is_held_up(&self) -> bool {
+        let max = self.max();
+        let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);
+        away >= max || self.stuck(clock::monotonic()) >= max
+    }
+
+    /// Threads of this pool whose requests have been in application code for long.
+    fn stuck(&self, now: u64) -> usize {
+        let mut stuck = 0;
+        self.limiter.interpreter.in_application(|thread| {
+            let long = thread.holding(now).is_some_and(|(_, nanos)| nanos >= STUCK);
+            stuck += usize::from(long && Arc::ptr_eq(&thread.permits, self.limiter.permits()));
+        });
+        stuck
+    }
+
+    /// The next request of a route that holds little beside the one that holds most, if no thread can take it.
+    fn pop_beside_holders(&self) -> Option<J> {
+        if self.queued() == 0 || !self.is_held_up() {
+            return None;
+        }
+        let now = clock::monotonic();
+        let mut holdings: Vec<Holding> = Vec::new();
+        self.limiter.interpreter.in_application(|thread| {
+            let Some((route, nanos)) = thread.holding(now) else { return };
+            match holdings.iter_mut().find(|holding| holding.route == route) {
+                Some(holding) => holding.nanos += nanos,
+                None => holdings.push(Holding { route, nanos }),
+            }
+        });
+        let most = holdings.iter().map(|holding| holding.nanos).max().unwrap_or(0);
+        self.pop_light(|class, route| {
+            let own = holdings.iter().find(|holding| holding.route == route);
+            class != RouteClass::Blocking && own.is_none_or(|holding| holding.nanos < most / 2)
+        })
+    }
 }

@@ -8,11 +8,15 @@
 //! lane is charged with what a request of its route is expected to take when one of its requests is taken, and a lane that begins
 //! to wait begins where the others are (start-time fair queueing). Within a route the order stays.
 //!
-//! Leaves out: what a route is (the user of the scheduler says it as a number), and slow routes that are known (`slow.rs`).
+//! A request of a class that may not enter application code now is passed over.
+//!
+//! Leaves out: what a route is (the user of the scheduler says it as a number), and what may enter (`limiter.rs`).
 
 use std::collections::VecDeque;
 
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
+
+use crate::serve::RouteClass;
 
 /// So many wait before they are sorted: a hash for each request is saved where fewer do.
 const SORT_FROM: usize = 4;
@@ -43,6 +47,8 @@ pub(super) struct Waiting<J> {
     pub(super) job: J,
     /// In monotonic nanoseconds.
     pub(super) since: u64,
+    /// What its route is known for.
+    pub(super) class: RouteClass,
 }
 
 struct Lane<J> {
@@ -109,37 +115,44 @@ impl<J> FairQueue<J> {
         lane.jobs.push_back(waiting);
     }
 
-    /// Takes the next one.
-    pub(super) fn pop(&mut self, costs: &Costs) -> Option<Waiting<J>> {
-        let waiting = match self.first.pop_front() {
-            Some(waiting) => waiting,
-            None => self.pop_sorted(costs, |_| true)?,
-        };
-        self.note_taken();
-        Some(waiting)
+    /// The classes that wait, in the order in which their next requests have their turn.
+    pub(super) fn classes(&self) -> impl Iterator<Item = RouteClass> + use<J> {
+        let mut classes = [RouteClass::Normal, RouteClass::Blocking, RouteClass::CpuBound]
+            .map(|class| (self.turn_of(class), class));
+        classes.sort_unstable_by_key(|(turn, _)| *turn);
+        classes.into_iter().filter_map(|(turn, class)| turn.map(|_| class))
     }
 
-    /// Takes the next one of a route that does not write to a disk what it makes.
-    pub(super) fn pop_light(&mut self, costs: &Costs, route: impl Fn(&J) -> u64) -> Option<Waiting<J>> {
-        let light = |route| !costs.writes(route);
-        let waiting = match self.first.iter().position(|waiting| light(route(&waiting.job))) {
+    /// When the next request of a class has its turn, on a scale of its own.
+    fn turn_of(&self, class: RouteClass) -> Option<(bool, u64, u64)> {
+        let mut first = self.first.iter().filter(|waiting| waiting.class == class);
+        if let Some(waiting) = first.next() {
+            return Some((false, 0, waiting.since));
+        }
+        let fronts = self.lanes.iter().filter_map(|lane| Some((lane.had, lane.jobs.front()?)));
+        let own = fronts.filter(|(_, waiting)| waiting.class == class);
+        own.map(|(had, waiting)| (true, had, waiting.since)).min()
+    }
+
+    /// Takes the next one of those that `may` be taken.
+    pub(super) fn pop(&mut self, costs: &Costs, may: impl Fn(&Waiting<J>) -> bool) -> Option<Waiting<J>> {
+        let waiting = match self.first.iter().position(&may) {
             Some(index) => self.first.remove(index)?,
-            None => self.pop_sorted(costs, light)?,
+            None => self.pop_sorted(costs, may)?,
         };
-        self.note_taken();
-        Some(waiting)
-    }
-
-    fn note_taken(&mut self) {
         self.length -= 1;
         if self.length == 0 {
             self.lanes.clear();
         }
+        Some(waiting)
     }
 
-    fn pop_sorted(&mut self, costs: &Costs, may: impl Fn(u64) -> bool) -> Option<Waiting<J>> {
-        let turn = |lane: &Lane<J>| Some((lane.had, lane.jobs.front()?.since));
-        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| may(lane.route));
+    fn pop_sorted(&mut self, costs: &Costs, may: impl Fn(&Waiting<J>) -> bool) -> Option<Waiting<J>> {
+        let turn = |lane: &Lane<J>| {
+            let next = lane.jobs.front().filter(|waiting| may(waiting))?;
+            Some((lane.had, next.since))
+        };
+        let lanes = self.lanes.iter().enumerate();
         let (_, index) = lanes.filter_map(|(index, lane)| Some((turn(lane)?, index))).min()?;
         let lane = &mut self.lanes[index];
         self.turn = lane.had;
@@ -197,11 +210,12 @@ mod tests {
     const LIGHT: u64 = 2;
 
     fn push(queue: &mut FairQueue<(u64, u64)>, route: u64, number: u64) {
-        queue.push(Waiting { job: (route, number), since: number }, |job| job.0);
+        let class = RouteClass::Normal;
+        queue.push(Waiting { job: (route, number), since: number, class }, |job| job.0);
     }
 
     fn pop(queue: &mut FairQueue<(u64, u64)>, costs: &Costs) -> Option<(u64, u64)> {
-        queue.pop(costs).map(|waiting| waiting.job)
+        queue.pop(costs, |_| true).map(|waiting| waiting.job)
     }
 
     fn costs() -> Costs {
@@ -271,7 +285,8 @@ mod tests {
         let (mut queue, costs) = (FairQueue::default(), costs());
         (0..3).for_each(|number| push(&mut queue, HEAVY, number));
         (3..5).for_each(|number| push(&mut queue, LIGHT, number));
-        let mut light = || queue.pop_light(&costs, |job| job.0).map(|waiting| waiting.job);
+        let light = |waiting: &Waiting<(u64, u64)>| !costs.writes(waiting.job.0);
+        let mut light = || queue.pop(&costs, light).map(|waiting| waiting.job);
         assert_eq!([light(), light(), light()], [Some((LIGHT, 3)), Some((LIGHT, 4)), None]);
         let rest: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).collect();
         assert_eq!(rest, (0..3).map(|number| (HEAVY, number)).collect::<Vec<_>>());

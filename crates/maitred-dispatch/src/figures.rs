@@ -85,7 +85,7 @@ impl<J: Send> Scheduler<J> {
         let pools = if shared { 1 + self.others.len() } else { 1 };
         for (number, pool) in self.pools().enumerate().take(pools) {
             let queue = pool.lock();
-            for waiting in queue.jobs.iter().chain(queue.slow.iter()).take(most) {
+            for waiting in queue.jobs.iter().take(most) {
                 look(number, &waiting.job, waiting.since);
             }
         }

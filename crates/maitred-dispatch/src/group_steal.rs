@@ -10,8 +10,7 @@
 //! thread is looked for, and a thread looks after it has counted itself as one that polls, or under the lock under
 //! which it parks. A thread that was called and finds something else first passes the call on (`Scheduler::run`).
 //!
-//! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver; requests of
-//! slow routes that wait for their share of the threads.
+//! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver.
 
 use std::sync::Arc;
 

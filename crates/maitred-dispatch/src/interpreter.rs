@@ -1,143 +1,324 @@
-//! One interpreter, shared by the gates of all pools: it knows the threads that run application code, and measures them.
+//! One interpreter, shared by the limiters of all pools: the threads that run application code, and samples of what they do.
 //!
-//! Each pool has a gate of its own, so that no pool waits for another one; what those inside do is measured over all pools,
-//! since they share the interpreter.
+//! A sample asks the kernel what each thread in application code does, and moves permits accordingly:
+//!
+//! ```text
+//!                 holds or wants the interpreter            runs without it, or waits
+//! Normal          stays; Long once it has computed for long   Released
+//! Long            stays                                     Released
+//! Released        Normal again, or Long                     stays
+//! ```
+//! A thread loses its permit when two samples in a row have seen it without the interpreter: most requests give it up for some
+//! microseconds again and again, and a second thread would only get in between.
+//!
+//! A permit belongs to a pool, so that no pool waits for another one. The permit of long computations belongs to all.
 
 use std::sync::{Arc, PoisonError};
 
 use maitred_io::sync::Mutex;
-use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+use maitred_runtime::InterpreterLock;
 
-use crate::gate::{Seat, State};
-use crate::meter;
-use crate::meter::{Finding, Gated, Meter};
+use crate::app_thread::{Activity, AppThread, Permit, Seen};
 
-/// What the gates share.
+/// A request computes for long that has computed for so long, in nanoseconds: four of the intervals after which Python takes the
+/// interpreter from a thread that others wait for (0.5 ms, as the server sets it). From then on it is Python that gives each
+/// its turn, which costs little of what such a request takes.
+pub const LONG: u64 = 2_000_000;
+
+/// A sample counts for so many nanoseconds at most: there may have been none for a while.
+const LONGEST_STEP: u64 = 2_000_000;
+
+/// What the limiters share.
 pub(super) struct Interpreter {
-    seats: Mutex<Vec<Arc<Seat>>>,
-    meter: Mutex<Meter>,
-    /// When somebody has looked last, in monotonic nanoseconds.
-    looked: AtomicU64,
-    /// A trial is on, which a look ends.
-    tries: AtomicBool,
-    /// Requests inside that compute for long, beside those with permits.
+    lock: Option<Arc<dyn InterpreterLock>>,
+    threads: Mutex<Threads>,
+    /// Permits of long computations in use.
+    longs: AtomicUsize,
+    /// Threads that computed without the interpreter when the last sample was taken.
     computing: AtomicUsize,
-    /// How many of those may be: as many as compute at once, for most of the time without the interpreter if it is more than one.
-    parallel: AtomicUsize,
-    /// Those its threads have.
-    pub(super) processors: usize,
+    /// Processors that its threads may use.
+    processors: usize,
 }
 
-/// What a look has found, and whether one thread computes all the time.
-pub(super) struct Found {
-    pub(super) finding: Finding,
-    pub(super) calm: bool,
+#[derive(Default)]
+struct Threads {
+    all: Vec<Arc<AppThread>>,
+    /// When the last sample was taken, in monotonic nanoseconds.
+    sampled: u64,
 }
+
+/// What a sample has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// Threads in application code that compute or want the interpreter.
+    pub(super) busy: usize,
+    /// When the one before was taken, in monotonic nanoseconds.
+    pub(super) before: u64,
+    /// A thread with a permit was seen without the interpreter for the first time: the next sample decides.
+    pub(super) unsure: bool,
+}
+
+/// So many samples in a row without the interpreter take the permit from a thread.
+const DETACHED: u64 = 2;
 
 impl Interpreter {
-    /// One without threads, which will have so many processors.
-    pub(super) fn new(processors: usize) -> Self {
+    /// One with this lock, whose threads may use so many processors. Without a lock threads run side by side.
+    pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>, processors: usize) -> Self {
         Self {
-            seats: Mutex::new(Vec::new()),
-            meter: Mutex::new(Meter::default()),
-            looked: AtomicU64::new(0),
-            tries: AtomicBool::new(false),
+            lock,
+            threads: Mutex::new(Threads::default()),
+            longs: AtomicUsize::new(0),
             computing: AtomicUsize::new(0),
-            parallel: AtomicUsize::new(1),
             processors,
         }
     }
 
-    /// A thread begins.
-    pub(super) fn add(&self, seat: &Arc<Seat>) {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(seat));
+    /// Whether there is a lock.
+    pub(super) fn has_lock(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// The calling thread begins, in the pool that counts its permits there.
+    pub(super) fn add(&self, permits: &Arc<AtomicUsize>) -> Arc<AppThread> {
+        let thread = AppThread::own(permits, self.lock.as_deref());
+        self.with_threads(|threads| threads.all.push(Arc::clone(&thread)));
+        thread
     }
 
     /// A thread ends.
-    pub(super) fn remove(&self, seat: &Arc<Seat>) {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !Arc::ptr_eq(seat, other));
+    pub(super) fn remove(&self, thread: &Arc<AppThread>) {
+        self.with_threads(|threads| threads.all.retain(|other| !Arc::ptr_eq(thread, other)));
     }
 
-    /// Threads in application code of which `whose` says so.
-    pub(super) fn inside(&self, whose: impl Fn(&Seat) -> bool) -> usize {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        seats.iter().filter(|seat| seat.is_inside() && whose(seat)).count()
+    fn with_threads<T>(&self, act: impl FnOnce(&mut Threads) -> T) -> T {
+        act(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a thread that is in application code, or about to be, runs or would if it had a processor. Some microseconds
-    /// for each thread there.
+    /// Calls `ask` with each thread in application code.
+    pub(super) fn in_application(&self, mut ask: impl FnMut(&AppThread)) {
+        self.with_threads(|threads| {
+            threads.all.iter().filter(|thread| thread.in_application()).for_each(|thread| ask(thread));
+        });
+    }
+
+    /// Whether a thread in application code, other than `own`, computes or wants to. Some microseconds for each thread there.
+    pub(super) fn is_busy_beside(&self, own: Option<&AppThread>) -> bool {
+        let Some(lock) = self.lock.as_deref() else { return false };
+        let mut busy = false;
+        self.in_application(|thread| {
+            let other = own.is_none_or(|own| !std::ptr::eq(own, thread));
+            busy |= other && !busy && thread.activity(lock) != Activity::Waits;
+        });
+        busy
+    }
+
+    /// The same of all threads.
     pub(super) fn is_busy(&self) -> bool {
         self.is_busy_beside(None)
     }
 
-    /// The same of other threads than the one with this seat.
-    pub(super) fn is_busy_beside(&self, own: Option<&Seat>) -> bool {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = |seat: &Seat| {
-            !matches!(seat.state(), State::Out | State::Writes)
-                && own.is_none_or(|own| !std::ptr::eq(own, seat))
-        };
-        seats.iter().any(|seat| counts(seat) && seat.activity.wants_processor())
-    }
-
-    /// Whether nobody has looked since then, in monotonic nanoseconds.
-    pub(super) fn is_unseen_since(&self, then: u64) -> bool {
-        self.looked.load(Ordering::Relaxed) < then
-    }
-
-    /// Whether a trial is on.
-    pub(super) fn tries(&self) -> bool {
-        self.tries.load(Ordering::Relaxed)
-    }
-
-    /// Counts one more request that computes for long, if it may enter.
+    /// Takes the permit of long computations, if it is free.
     pub(super) fn take_long(&self) -> bool {
-        let limit = self.parallel.load(Ordering::SeqCst);
-        let more = |computing| (computing < limit).then_some(computing + 1);
-        self.computing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+        self.computing.load(Ordering::SeqCst) < self.processors
+            && self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// One of those has ended.
+    /// Gives it back.
     pub(super) fn give_long_back(&self) {
-        self.computing.fetch_sub(1, Ordering::SeqCst);
+        self.longs.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether one more request that computes for long may enter.
-    pub(super) fn has_room_for_long(&self) -> bool {
-        self.computing.load(Ordering::SeqCst) < self.parallel.load(Ordering::SeqCst)
+    /// Whether a long computation has its permit: it holds the interpreter or wants it.
+    pub(super) fn has_long(&self) -> bool {
+        self.longs.load(Ordering::SeqCst) > 0
     }
 
-    /// The request of this thread, which is counted for that, goes on without a permit.
-    fn go_beside(&self, seat: &Seat) {
-        if !seat.lose_permit(State::Computes) {
+    /// Takes a sample at `now`, in monotonic nanoseconds, and moves permits as it follows.
+    pub(super) fn sample(&self, now: u64) -> Sample {
+        let Some(lock) = self.lock.as_deref() else { return Sample::default() };
+        self.with_threads(|threads| {
+            let before = std::mem::replace(&mut threads.sampled, now);
+            let step = now.saturating_sub(before).min(LONGEST_STEP);
+            let (mut busy, mut computing, mut unsure) = (0, 0, false);
+            for thread in threads.all.iter().filter(|thread| thread.in_application()) {
+                let activity = thread.activity(lock);
+                busy += usize::from(activity != Activity::Waits);
+                computing += usize::from(activity == Activity::Computes);
+                let seen = thread.note(activity, step);
+                unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
+                self.follow(thread, &seen);
+            }
+            self.computing.store(computing, Ordering::SeqCst);
+            Sample { busy, before, unsure }
+        })
+    }
+
+    /// Moves the permit of a thread that has been seen.
+    fn follow(&self, thread: &AppThread, seen: &Seen) {
+        match thread.permit() {
+            Permit::Normal | Permit::Long if seen.detached >= DETACHED => _ = self.release(thread),
+            Permit::Normal if seen.detached == 0 && seen.computed >= LONG && self.take_long() => {
+                if thread.change(Permit::Normal, Permit::Long) {
+                    thread.permits.fetch_sub(1, Ordering::SeqCst);
+                } else {
+                    self.give_long_back();
+                }
+            }
+            Permit::Released if seen.detached == 0 => self.regain(thread),
+            _ => {}
+        }
+    }
+
+    /// Takes the permit from a thread in application code. Whether it had one.
+    pub(super) fn release(&self, thread: &AppThread) -> bool {
+        if thread.change(Permit::Normal, Permit::Released) {
+            thread.permits.fetch_sub(1, Ordering::SeqCst);
+            return true;
+        }
+        let was_long = thread.change(Permit::Long, Permit::Released);
+        if was_long {
             self.give_long_back();
         }
+        was_long
     }
 
-    /// Measures at `now`, for the gate that is `gated`, and changes what the threads are as it follows. A request computes for
-    /// long from `long` nanoseconds on.
-    pub(super) fn look(&self, now: u64, gated: Gated, long: u64) -> Found {
-        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        self.looked.store(now, Ordering::Relaxed);
-        let mut still = Vec::new();
-        let finding = meter.look(now, gated, &seats, |seat, was, window| match seat.state() {
-            State::Waits if was.used > window / 10 => seat.regain_permit(),
-            State::Permitted if was.of_stay >= long && self.take_long() => self.go_beside(seat),
-            State::Permitted if was.still >= meter::STILL => still.push(std::ptr::from_ref(seat)),
-            _ => {}
-        });
-        self.tries.store(meter.tries(), Ordering::Relaxed);
-        self.parallel.store(meter.parallel(), Ordering::SeqCst);
-        if let Finding::Idle { .. } = finding {
-            let still = seats.iter().filter(|seat| still.contains(&Arc::as_ptr(seat)) && seat.is_inside());
-            still.for_each(|seat| _ = seat.lose_permit(State::Waits));
+    /// A thread without a permit uses the interpreter again: it has one again, also one more than there may be.
+    fn regain(&self, thread: &AppThread) {
+        let (count, permit) = match thread.is_long() {
+            true => (&self.longs, Permit::Long),
+            false => (&*thread.permits, Permit::Normal),
+        };
+        count.fetch_add(1, Ordering::SeqCst);
+        if !thread.change(Permit::Released, permit) {
+            count.fetch_sub(1, Ordering::SeqCst);
         }
-        Found { finding, calm: meter.is_calm(gated.limit) }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    /// A lock whose holder the test says; each thread is its own number.
+    #[derive(Default)]
+    struct Told(AtomicU64);
+
+    fn own_number() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        thread_local!(static OWN: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+        OWN.with(|own| *own)
     }
 
-    /// How long from `now` on until a look finds something, in nanoseconds.
-    pub(super) fn rest_of_window(&self, now: u64) -> u64 {
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner).rest_of_window(now)
+    impl InterpreterLock for Told {
+        fn holder(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn own(&self) -> u64 {
+            own_number()
+        }
+
+        fn is_waited_for(&self, _: i64, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// A thread in application code with a permit, which computes or waits until the sender is dropped.
+    struct Inside {
+        thread: Arc<AppThread>,
+        number: u64,
+        end: mpsc::Sender<()>,
+        handle: thread::JoinHandle<()>,
+    }
+
+    fn enter(interpreter: &Arc<Interpreter>, permits: &Arc<AtomicUsize>, computes: bool) -> Inside {
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let (interpreter, permits) = (Arc::clone(interpreter), Arc::clone(permits));
+        let begun = Arc::new(AtomicBool::new(false));
+        let handle = thread::spawn(move || {
+            let own = interpreter.add(&permits);
+            permits.fetch_add(1, Ordering::SeqCst);
+            assert!(own.change(Permit::None, Permit::Normal));
+            own.enter(1, 0, false);
+            tell.send((own, own_number())).unwrap();
+            if computes {
+                while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                    begun.store(true, Ordering::Relaxed);
+                }
+            } else {
+                ended.recv().unwrap_err();
+            }
+        });
+        let (thread, number) = told.recv().unwrap();
+        Inside { thread, number, end, handle }
+    }
+
+    /// Samples until the thread does this.
+    fn sample_until(interpreter: &Interpreter, inside: &Inside, activity: Activity) {
+        let lock = interpreter.lock.as_deref().unwrap();
+        while inside.thread.activity(lock) != activity {
+            thread::yield_now();
+        }
+    }
+
+    fn leave(inside: Inside) {
+        drop(inside.end);
+        inside.handle.join().unwrap();
+    }
+
+    #[test]
+    fn two_samples_without_the_interpreter_take_the_permit_and_using_it_gives_it_back() {
+        let lock = Arc::new(Told::default());
+        let interpreter = Arc::new(Interpreter::new(Some(lock.clone()), 2));
+        let permits = Arc::new(AtomicUsize::new(0));
+        for (computes, activity) in [(false, Activity::Waits), (true, Activity::Computes)] {
+            let inside = enter(&interpreter, &permits, computes);
+            sample_until(&interpreter, &inside, activity);
+            assert!(interpreter.sample(1_000_000).unsure);
+            assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Normal, 1));
+            assert!(!interpreter.sample(1_050_000).unsure);
+            assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Released, 0));
+            assert_eq!(inside.thread.was_without_interpreter(), Some(true));
+            if computes {
+                lock.0.store(inside.number, Ordering::SeqCst);
+                sample_until(&interpreter, &inside, Activity::Holds);
+                interpreter.sample(1_100_000);
+                assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Normal, 1));
+            }
+            interpreter.remove(&inside.thread);
+            leave(inside);
+        }
+    }
+
+    #[test]
+    fn a_long_computation_gives_its_permit_to_others_and_there_is_one() {
+        let lock = Arc::new(Told::default());
+        let interpreter = Arc::new(Interpreter::new(Some(lock.clone()), 2));
+        let permits = Arc::new(AtomicUsize::new(0));
+        let inside = enter(&interpreter, &permits, true);
+        lock.0.store(inside.number, Ordering::SeqCst);
+        sample_until(&interpreter, &inside, Activity::Holds);
+        let mut now = 1_000_000;
+        interpreter.sample(now);
+        while inside.thread.permit() == Permit::Normal {
+            assert!(now <= 2 * LONG + 1_000_000, "it is long by now");
+            now += 500_000;
+            interpreter.sample(now);
+        }
+        assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Long, 0));
+        assert!(interpreter.has_long() && !interpreter.take_long());
+        assert_eq!(inside.thread.was_without_interpreter(), Some(false));
+        // It waits for something then: another one may compute for long.
+        lock.0.store(0, Ordering::SeqCst);
+        interpreter.sample(now + 50_000);
+        interpreter.sample(now + 100_000);
+        assert!(!interpreter.has_long() && interpreter.take_long());
+        leave(inside);
     }
 }

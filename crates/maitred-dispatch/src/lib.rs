@@ -13,6 +13,7 @@
 //! application code the driver serves.
 
 mod admission;
+mod app_thread;
 mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
@@ -24,13 +25,11 @@ mod event_loop;
 mod extra;
 mod fair;
 mod figures;
-mod gate;
 mod group_steal;
 mod interpreter;
 mod jobs;
-mod look_timer;
+mod limiter;
 mod loop_watchdog;
-mod meter;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
 mod parked_thread;
@@ -39,13 +38,13 @@ mod pc;
 mod pec;
 mod pool;
 mod ready;
+mod sample_timer;
 mod scaling;
 #[cfg(all(test, shuttle))]
 mod scenarios_shuttle;
 mod serve;
 mod settings;
 mod signals;
-mod slow;
 pub mod slow_routes;
 mod together;
 mod trace;
@@ -61,19 +60,19 @@ use std::sync::Arc;
 use maitred_io::clock;
 use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use maitred_runtime::EventLoop;
+use maitred_runtime::{EventLoop, InterpreterLock};
 use maitred_stats::{Arena, Counter};
 
 use admission::Deferred;
 use driver::Driver;
 use event_loop::{LoopTurns, Looped};
 use extra::Extra;
-use gate::Gate;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
+use limiter::Limiter;
 use pool::{Call, Pool};
 use ready::Ready;
-use slow::Slow;
+use writing::with_own_thread;
 
 pub use claim::Claim;
 pub use counters::{
@@ -82,11 +81,11 @@ pub use counters::{
 };
 pub use extra::run as run_extra;
 pub use figures::PoolFigures;
+pub use interpreter::LONG;
 pub use jobs::Jobs;
-pub use serve::{Ran, Serve, Target};
+pub use serve::{Ran, RouteClass, RunTime, Serve, Target};
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use signals::Signals;
-pub use slow::Pace;
 pub use slow_routes::Key as Route;
 pub use trace::Trace;
 pub use turn_clock::{TurnClock, TurnContext};
@@ -101,14 +100,6 @@ const UNPOLLED: u64 = 2_000_000;
 
 /// A request of ordinary length is over after so many nanoseconds: an interpreter's takes 50 to 200 µs.
 const QUICK: u64 = 250_000;
-
-/// How the thread that has read a request goes on with it.
-enum Here<J> {
-    /// Runs it.
-    Run(J),
-    /// Runs it beside the others, after another thread has taken its place.
-    Beside(J),
-}
 
 maitred_io::sync::thread_local! {
     /// The address of the scheduler that this thread serves, whose ready list it looks at by itself; 0 for none.
@@ -142,7 +133,7 @@ pub struct Scheduler<J> {
     max_pollers: AtomicUsize,
     /// The same, if there are as many threads.
     width: usize,
-    /// One thread at a time can run application code: see [`gate`].
+    /// One thread at a time can run application code: see [`limiter`].
     gated: bool,
     /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
@@ -169,8 +160,8 @@ pub struct Scheduler<J> {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// A scheduler for the threads of `first`, of which `max_pollers` poll at once, and of `others`. `exclusive`:
-    /// the application's language runs one thread at a time.
+    /// A scheduler for the threads of `first`, of which `max_pollers` poll at once, and of `others`. `lock`: that of the
+    /// interpreter of the application's language, if it runs one thread at a time.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -178,10 +169,10 @@ impl<J: Send> Scheduler<J> {
         first: &PoolSettings,
         others: &[PoolSettings],
         max_pollers: usize,
-        exclusive: bool,
+        lock: Option<Arc<dyn InterpreterLock>>,
     ) -> io::Result<Self> {
-        let interpreter = Arc::new(Interpreter::new(max_pollers));
-        let gated = exclusive && first.strategy == Strategy::Adaptive;
+        let interpreter = Arc::new(Interpreter::new(lock, max_pollers));
+        let gated = interpreter.has_lock() && first.strategy == Strategy::Adaptive;
         Self::with_others(first, &named(others, gated, &interpreter)?, max_pollers, gated, &interpreter)
     }
 
@@ -194,7 +185,7 @@ impl<J: Send> Scheduler<J> {
         others: &[PoolSettings],
         max_pollers: usize,
     ) -> io::Result<Vec<Self>> {
-        let interpreter = Arc::new(Interpreter::new(max_pollers));
+        let interpreter = Arc::new(Interpreter::new(None, max_pollers));
         let others = named(others, false, &interpreter)?;
         let one = |first| Self::with_others(first, &others, max_pollers, false, &interpreter);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
@@ -217,7 +208,7 @@ impl<J: Send> Scheduler<J> {
             ready: Ready::new("ready"),
             unsent: Ready::new("unsent"),
             strategy: first.strategy,
-            pool: Arc::new(Pool::new(&first.name, first.limits, gated, Gate::new(interpreter)?)),
+            pool: Arc::new(Pool::new(&first.name, first.limits, gated, Limiter::new(interpreter)?)),
             others: Arc::clone(others),
             peer_groups: Box::default(),
             migrations: Counter::new(),
@@ -254,10 +245,11 @@ impl<J: Send> Scheduler<J> {
         event_loop: Arc<dyn EventLoop>,
         limits: PoolLimits,
         others: &[PoolSettings],
+        lock: Option<Arc<dyn InterpreterLock>>,
     ) -> io::Result<Self> {
         let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
-        let interpreter = Arc::new(Interpreter::new(1));
-        let others = named(others, true, &interpreter)?;
+        let interpreter = Arc::new(Interpreter::new(lock, 1));
+        let others = named(others, interpreter.has_lock(), &interpreter)?;
         let scheduler = Self::with_others(&none, &others, 1, false, &interpreter)?;
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
     }
@@ -346,45 +338,28 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Finds out whether this thread, which polls or did, is to run a request it has read; else another one does.
-    fn assign<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) -> Option<Here<J>> {
+    /// A request that this thread, which polls or did, may run; one of another pool is passed on.
+    fn assign<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) -> Option<J> {
         let target = server.target(&job);
-        if target.pool > 0 {
-            match self.pool_at(target.pool).submit(job, clock::monotonic()) {
-                Ok(call) => self.answer_call_of(target.pool, &call, server),
-                Err(job) => server.refuse(job),
-            }
-            return None;
+        if target.pool == 0 {
+            return Some(job);
         }
-        if target.pace == Pace::Usual || self.pool.is_single() || self.strategy != Strategy::Adaptive {
-            return Some(Here::Run(job));
-        }
-        match self.pool.pass_slow(job, target.pace, clock::monotonic()) {
-            Slow::Run(job) => return Some(Here::Beside(job)),
-            Slow::Passed(call) => self.answer_call(&call, server),
-            Slow::Refuse(job) => server.refuse(job),
+        match self.pool_at(target.pool).submit(job, target.class, clock::monotonic()) {
+            Ok(call) => self.answer_call_of(target.pool, &call, server),
+            Err(job) => server.refuse(job),
         }
         None
     }
 
     /// Has a request run by application threads; called by a thread that may not run it.
     fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
-        let job = match self.assign(job, server) {
-            None => return,
-            Some(Here::Run(job)) => job,
-            Some(Here::Beside(job)) => {
-                // No thread is idle: a thread that ends, or the one that is called, looks there.
-                let pace = server.target(&job).pace;
-                self.pool.wait_slow(job, pace, clock::monotonic());
-                if self.pollers.load(Ordering::SeqCst) > 0 {
-                    self.call();
-                }
-                return;
-            }
-        };
+        let Some(job) = self.assign(job, server) else { return };
+        let class = server.target(&job).class;
         let now = clock::monotonic();
-        let submitted =
-            if self.gated { self.pool.enqueue_gated(job, now) } else { self.pool.submit(job, now) };
+        let submitted = match self.gated {
+            true => self.pool.enqueue_limited(job, class, now),
+            false => self.pool.submit(job, class, now),
+        };
         match submitted {
             Err(job) => server.refuse(job),
             Ok(call) => {
@@ -395,6 +370,14 @@ impl<J: Send> Scheduler<J> {
                 self.answer_call(&call, server);
                 self.call_extra(server);
             }
+        }
+    }
+
+    /// A request enters application code on this thread. If it takes long, another one polls meanwhile, or is asked for.
+    fn leave_polling_to_another<S: Serve<Job = J>>(&self, class: RouteClass, server: &Arc<S>) {
+        let watched = self.pollers.load(Ordering::SeqCst) > 0 || self.pool.limiter.is_monitored();
+        if class != RouteClass::Normal && !watched && self.strategy == Strategy::Adaptive {
+            self.answer_call(&self.pool.call_poller(), server);
         }
     }
 
@@ -423,9 +406,13 @@ impl<J: Send> Scheduler<J> {
     /// Runs application code on this thread, which polls otherwise. What claims not to block is watched like the
     /// rest: it would stop everything if the claim were wrong. `now` is a time before that, in monotonic
     /// nanoseconds; the end is returned.
-    fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S) -> u64 {
+    fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.note_progress();
+        if self.looped.is_none() {
+            // After it is counted: a thread that queues a request looks at the count behind that.
+            self.call_extra(server);
+        }
         if self.looped.is_some() {
             // What this thread has fetched is on the ready list, and the poller does not know of it.
             self.driver.rouse();
@@ -436,7 +423,7 @@ impl<J: Send> Scheduler<J> {
             self.waker.wake();
         }
         let ended = match self.looped {
-            None => run_timed(job, now, server, &self.pool),
+            None => run_timed(job, now, &**server, &self.pool),
             Some(_) => {
                 // The request goes on in a task; how long the call took says nothing.
                 server.run(job, now);
@@ -526,11 +513,7 @@ impl<J: Send> Scheduler<J> {
         if self.forgetful {
             return true;
         }
-        self.ready.is_empty()
-            && self.pool.queued() == 0
-            && !self.pool.has_slow()
-            && !self.is_offered()
-            && !self.is_stopping()
+        self.ready.is_empty() && self.pool.queued() == 0 && !self.is_offered() && !self.is_stopping()
     }
 
     /// Whether the server stops. Every thread that serves returns then.
@@ -576,7 +559,7 @@ fn named<J>(
     gated: bool,
     interpreter: &Arc<Interpreter>,
 ) -> io::Result<Arc<[Pool<J>]>> {
-    let one = |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, gated, Gate::new(interpreter)?));
+    let one = |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, gated, Limiter::new(interpreter)?));
     settings.iter().map(one).collect()
 }
 
@@ -588,15 +571,29 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 /// Runs a request of a pool from `now` on; the end is returned, both in monotonic nanoseconds.
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let route = pool.charged(&job);
+    let class = server.target(&job).class;
+    let _blocked = (class == RouteClass::Blocking).then(|| writing::Counted::begin(&pool.blocked));
+    with_own_thread(|own| {
+        if let Some(own) = own {
+            own.enter(now, pool.route_if_full(&job, route), class == RouteClass::CpuBound);
+        }
+    });
     // Clears what an earlier request has left.
     writing::has_written();
     let ran = server.run(job, now);
     let ended = clock::monotonic();
+    let nanos = ended.saturating_sub(now);
+    let (computed, without_interpreter) = with_own_thread(|own| {
+        own.map_or((nanos, None), |own| {
+            own.leave();
+            (own.computed(nanos), own.was_without_interpreter())
+        })
+    });
     if let Some(route) = route {
-        pool.costs.note(route, ended.saturating_sub(now), writing::has_written());
+        pool.costs.note(route, computed, writing::has_written());
     }
     if let Ran::Run(measured) = ran {
-        server.note_run(measured, ended.saturating_sub(now), ended);
+        server.note_run(measured, RunTime { nanos, ended, without_interpreter });
     }
     ended
 }

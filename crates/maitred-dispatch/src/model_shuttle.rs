@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use maitred_io::sync::{Condvar, Mutex, schedules, thread};
-use maitred_runtime::{EventLoop, Turned, Turns};
+use maitred_runtime::{EventLoop, InterpreterLock, Turned, Turns};
+use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Jobs, Pace, Ran, Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Jobs, Ran, RouteClass, RunTime, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::signals::Signals;
 use crate::turn_clock::TurnClock;
@@ -52,18 +53,18 @@ pub(crate) enum Kind {
 
 impl Kind {
     fn target(self) -> Target {
-        Target { pool: usize::from(self.is_of_other()), pace: self.pace() }
+        Target { pool: usize::from(self.is_of_other()), class: self.class() }
     }
 
     fn is_of_other(self) -> bool {
         matches!(self, Self::Other | Self::OtherAfterPages | Self::OtherAfterOthers)
     }
 
-    fn pace(self) -> Pace {
+    fn class(self) -> RouteClass {
         match self {
-            Self::SlowAfterPages => Pace::Waits,
-            Self::LongAfterPages => Pace::Computes,
-            _ => Pace::Usual,
+            Self::SlowAfterPages => RouteClass::Blocking,
+            Self::LongAfterPages => RouteClass::CpuBound,
+            _ => RouteClass::Normal,
         }
     }
 
@@ -116,10 +117,9 @@ impl Model {
         taken.is_some()
     }
 
-    /// Whether there may be one more thread: for others while all are in slow requests.
+    /// Whether there may be one more thread: for others while all are in requests that take long.
     fn has_extra(&self) -> bool {
-        let needs_it = |kind: &Kind| kind.pace() != Pace::Usual || *kind == Kind::WritesUntilPages;
-        self.max > 1 && self.events.kinds.iter().any(needs_it)
+        self.max > 1
     }
 }
 
@@ -184,7 +184,7 @@ impl Serve for Model {
         self.events.kinds[*event].target()
     }
 
-    fn note_run(&self, _: Option<()>, _: u64, _: u64) {}
+    fn note_run(&self, _: Option<()>, _: RunTime) {}
 
     fn take_deferred(self: &std::sync::Arc<Self>) -> bool {
         self.take_turned_away(&mut self.turned_away.lock().expect("not poisoned"))
@@ -235,19 +235,36 @@ impl Serve for Model {
     }
 
     fn spawn_extra(self: &std::sync::Arc<Self>) -> io::Result<()> {
-        assert!(self.has_extra(), "only for slow requests, and those that write");
+        assert!(self.has_extra(), "a pool of one thread has none");
         let own = std::sync::Arc::clone(self);
         self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
         Ok(())
     }
 
-    fn long(&self) -> u64 {
-        1_000_000
-    }
-
     fn report(&self, text: fmt::Arguments<'_>) {
         panic!("nothing is to be reported: {text}");
     }
+}
+
+/// What threads that run are said to do with the interpreter is made up.
+struct MadeUpLock;
+
+impl InterpreterLock for MadeUpLock {
+    fn holder(&self) -> u64 {
+        u64::from(shuttle::rand::thread_rng().gen_bool(0.5))
+    }
+
+    fn own(&self) -> u64 {
+        1
+    }
+
+    fn is_waited_for(&self, _: i64, _: u64) -> bool {
+        shuttle::rand::thread_rng().gen_bool(0.1)
+    }
+}
+
+fn made_up_lock() -> std::sync::Arc<dyn InterpreterLock> {
+    std::sync::Arc::new(MadeUpLock)
 }
 
 /// How events come.
@@ -311,7 +328,8 @@ pub(crate) fn scheduler_with(
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
     let limits = PoolLimits { min_threads: 0, max_threads: others, ..limits };
     let other = PoolSettings { limits, ..PoolSettings::named("other") };
-    Scheduler::new(&first, &[other], pollers, threads == Threads::Gated).expect("simulated")
+    let lock = (threads == Threads::Gated).then(made_up_lock);
+    Scheduler::new(&first, &[other], pollers, lock).expect("simulated")
 }
 
 /// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
@@ -358,6 +376,8 @@ pub(crate) fn play_groups(
     };
     let drivers: Vec<_> = models.iter().map(start_driver).collect();
     for model in &models {
+        // Each event has a route of its own.
+        model.scheduler.sort_by(|event| *event as u64 + 1);
         model.scheduler.start(model).expect("simulated threads are made");
     }
     let looped = run_loop(&models[0]);
@@ -442,7 +462,8 @@ fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let beside = PoolSettings { name: "threads".to_owned(), limits: beside, ..PoolSettings::default() };
     let others = if kinds.iter().any(|kind| kind.is_of_other()) { vec![beside] } else { Vec::new() };
     let scheduler =
-        Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &others).expect("simulated");
+        Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &others, Some(made_up_lock()))
+            .expect("simulated");
     play(scheduler, kinds, 1, source, |model| {
         let mut turns = event_loop.turns.lock().expect("not poisoned").take().expect("attached");
         let model = std::sync::Arc::clone(model);

@@ -14,8 +14,8 @@ pub(super) const LEFT: u8 = 2;
 /// Where one thread sleeps.
 pub(super) struct ParkedThread<J> {
     pub(super) parker: Parker,
-    /// It was called to watch.
-    watch: AtomicBool,
+    /// It was woken to monitor.
+    monitors: AtomicBool,
     /// What it was given.
     given: Mutex<Option<J>>,
     pub(super) state: AtomicU8,
@@ -27,7 +27,7 @@ impl<J> Default for ParkedThread<J> {
     fn default() -> Self {
         Self {
             parker: Parker::default(),
-            watch: AtomicBool::new(false),
+            monitors: AtomicBool::new(false),
             given: Mutex::new(None),
             state: AtomicU8::new(OUT),
             below: AtomicU64::new(0),
@@ -40,9 +40,9 @@ impl<J> ParkedThread<J> {
         self.parker.unpark();
     }
 
-    /// Calls the thread to watch.
-    pub(super) fn watch(&self) {
-        self.watch.store(true, Ordering::SeqCst);
+    /// Wakes the thread to monitor.
+    pub(super) fn monitor(&self) {
+        self.monitors.store(true, Ordering::SeqCst);
         self.parker.unpark();
     }
 
@@ -51,9 +51,9 @@ impl<J> ParkedThread<J> {
         self.parker.unpark();
     }
 
-    /// Whether the thread was called to watch; asked once.
-    pub(super) fn take_watch(&self) -> bool {
-        self.watch.swap(false, Ordering::SeqCst)
+    /// Whether the thread was woken to monitor; asked once.
+    pub(super) fn take_monitors(&self) -> bool {
+        self.monitors.swap(false, Ordering::SeqCst)
     }
 
     pub(super) fn take_given(&self) -> Option<J> {

@@ -6,9 +6,9 @@ use maitred_io::clock;
 use maitred_io::poller::Events;
 use maitred_io::sync::atomic::Ordering;
 
+use crate::Serve;
 use crate::turn_clock::TurnContext;
 use crate::worker::{Round, poll, run_rounds, serve, serve_batch};
-use crate::{Here, Serve};
 
 /// Events fetched by one wait; the rest is on the ready list, and the driver's, before a request runs.
 const BATCH: usize = 64;
@@ -34,7 +34,7 @@ impl<S: Serve> One<'_, S> {
         let scheduler = self.server.scheduler();
         self.context.clock_mut().set_now(None);
         while let Some(job) = scheduler.pool.pop() {
-            scheduler.run(job, clock::monotonic(), &**self.server);
+            scheduler.run(job, clock::monotonic(), self.server);
         }
         for _ in 0..scheduler.ready.len() {
             let Some((token, signals)) = scheduler.ready.pop() else { break };
@@ -54,8 +54,8 @@ impl<S: Serve> One<'_, S> {
 
     fn consume(&mut self, job: S::Job) {
         let scheduler = self.server.scheduler();
-        if let Some(Here::Run(job) | Here::Beside(job)) = scheduler.assign(job, self.server) {
-            let ended = scheduler.run(job, self.context.clock().turn_began(), &**self.server);
+        if let Some(job) = scheduler.assign(job, self.server) {
+            let ended = scheduler.run(job, self.context.clock().turn_began(), self.server);
             self.context.clock_mut().set_now(Some(ended));
         }
     }

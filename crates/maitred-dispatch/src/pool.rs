@@ -20,12 +20,12 @@ use maitred_stats::Arena;
 use crate::counters::{self, End, QueueCounters, REFUSED, Start, ThreadCounters, WAITED};
 use crate::fair::{Costs, FairQueue, Waiting};
 use crate::figures::PoolFigures;
-use crate::gate::Gate;
+use crate::limiter::Limiter;
 use crate::parked_thread::ParkedThread;
 use crate::parking::{ParkSlot, Parking};
 use crate::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
+use crate::serve::RouteClass;
 use crate::settings::{Overflow, PoolLimits};
-use crate::slow::{SlowCounts, SlowQueue};
 use crate::trace;
 use crate::work_conservation::WorkConservation;
 
@@ -47,7 +47,7 @@ pub(crate) struct Pool<J> {
     counts: NamedLock<Counts>,
     parking: Parking<J>,
     /// Before the language's interpreter; unused where threads run side by side.
-    pub(super) gate: Gate,
+    pub(super) limiter: Limiter,
     /// One thread at a time can run a request: idle ones could not.
     pub(super) exclusive: bool,
     /// The length of the queue, to look at without the lock.
@@ -58,8 +58,8 @@ pub(crate) struct Pool<J> {
     sorted: AtomicBool,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
-    /// Slow requests, likewise.
-    pub(super) slow: SlowCounts,
+    /// Threads in requests of routes that are known to wait, likewise.
+    pub(super) blocked: AtomicUsize,
     /// Threads that write to a disk what their request has made, likewise.
     pub(super) writing: AtomicUsize,
     /// No thread parks any more, likewise.
@@ -68,8 +68,9 @@ pub(crate) struct Pool<J> {
     changes: AtomicU64,
     /// How long a thread is parked at most, in nanoseconds, likewise.
     idle_limit: AtomicU64,
-    /// The most threads, likewise.
+    /// The most threads, likewise, and whether there may be more than one without those in the place of lost ones.
     max: AtomicUsize,
+    several: AtomicBool,
     /// Requests after which a thread asks whether it ends, likewise, and when the next one may, in monotonic nanoseconds.
     pub(super) budget: AtomicU64,
     budget_ends: AtomicU64,
@@ -111,7 +112,7 @@ pub(crate) enum Parked<J> {
 }
 
 impl<J> Pool<J> {
-    pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, gate: Gate) -> Self {
+    pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
         let counts = Counts {
             threads: 0,
             starting: 0,
@@ -128,19 +129,20 @@ impl<J> Pool<J> {
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
             counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
             parking: Parking::new(),
-            gate,
+            limiter,
             exclusive,
             queued: AtomicUsize::new(0),
             costs: Costs::default(),
             route_of: OnceLock::new(),
             sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
-            slow: SlowCounts::default(),
+            blocked: AtomicUsize::new(0),
             writing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             idle_limit: AtomicU64::new(0),
             max: AtomicUsize::new(0),
+            several: AtomicBool::new(false),
             budget: AtomicU64::new(0),
             budget_ends: AtomicU64::new(0),
             is_surplus: AtomicBool::new(false),
@@ -160,14 +162,14 @@ impl<J> Pool<J> {
     ///
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
-    pub(crate) fn submit(&self, job: J, now: u64) -> Result<Call, J> {
-        // Who watches takes it sooner than one that would have to be woken.
-        if self.exclusive && self.gate.is_watched() {
-            return self.enqueue_gated(job, now);
+    pub(crate) fn submit(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
+        // A thread that monitors takes it sooner than one that would have to be woken. What waits already is before it.
+        if self.exclusive && (self.limiter.is_monitored() || self.queued() > 0) {
+            return self.enqueue_limited(job, class, now);
         }
         match self.give(job) {
             Ok(()) => Ok(Call::Unparked),
-            Err(job) => self.enqueue(job, now),
+            Err(job) => self.enqueue(job, class, now),
         }
     }
 
@@ -185,17 +187,12 @@ impl<J> Pool<J> {
         }
     }
 
-    /// Counts one more thread if there may be one.
-    pub(super) fn call_for_one_more(&self) -> bool {
-        self.counts.lock().grow(1, Start::Waiting)
-    }
-
     /// Queues a request, and calls a thread that looks there.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub(crate) fn enqueue(&self, job: J, now: u64) -> Result<Call, J> {
-        self.push(&mut self.lock(), job, now)?;
+    pub(crate) fn enqueue(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
+        self.push(&mut self.lock(), job, class, now)?;
         Ok(self.call_for_queue())
     }
 
@@ -208,15 +205,12 @@ impl<J> Pool<J> {
     ///
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
-    pub(super) fn push(&self, queue: &mut Queue<J>, job: J, now: u64) -> Result<(), J> {
+    pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
         if queue.is_full(|| self.held_back()) {
             return Err(job);
         }
         queue.counted.add(WAITED, 1);
-        if queue.is_empty() {
-            queue.waits_since = now;
-        }
-        queue.jobs.push(Waiting { job, since: now }, |job| self.route(job));
+        queue.jobs.push(Waiting { job, since: now, class }, |job| self.route(job));
         self.note_length(queue);
         Ok(())
     }
@@ -226,7 +220,7 @@ impl<J> Pool<J> {
         self.sorted.store(queue.jobs.is_sorted(), Ordering::Relaxed);
     }
 
-    fn route(&self, job: &J) -> u64 {
+    pub(super) fn route(&self, job: &J) -> u64 {
         self.route_of.get().map_or(0, |route_of| route_of(job))
     }
 
@@ -235,13 +229,19 @@ impl<J> Pool<J> {
         self.sorted.load(Ordering::Relaxed).then(|| self.route(job))
     }
 
-    /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
-    pub(super) fn held_back(&self) -> usize {
-        if self.exclusive { self.max().saturating_sub(self.gate.inside()) } else { 0 }
+    /// The route of a request that is about to run, 0 while so few threads are in application code that it does not matter.
+    pub(super) fn route_if_full(&self, job: &J, charged: Option<u64>) -> u64 {
+        charged.unwrap_or_else(|| if self.queued() > 0 || self.parked() == 0 { self.route(job) } else { 0 })
     }
 
-    pub(super) fn pop_from(&self, queue: &mut Queue<J>) -> Option<J> {
-        let waiting = queue.jobs.pop(&self.costs)?;
+    /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
+    pub(super) fn held_back(&self) -> usize {
+        if self.exclusive { self.max().saturating_sub(self.limiter.in_application()) } else { 0 }
+    }
+
+    /// The request whose turn it is among those of classes that `may` enter.
+    pub(super) fn pop_from(&self, queue: &mut Queue<J>, may: impl Fn(RouteClass) -> bool) -> Option<J> {
+        let waiting = queue.jobs.pop(&self.costs, |waiting| may(waiting.class))?;
         Some(self.take_out(queue, waiting))
     }
 
@@ -253,10 +253,15 @@ impl<J> Pool<J> {
         waiting.job
     }
 
-    /// The request whose turn it is among those that do not write to a disk what they make.
-    pub(super) fn pop_light(&self) -> Option<J> {
+    /// The request whose turn it is among those of routes that do not write to a disk what they make, and of which `may` says so,
+    /// which is told class and route.
+    pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
         let mut queue = self.lock();
-        let waiting = queue.jobs.pop_light(&self.costs, |job| self.route(job))?;
+        let light = |waiting: &Waiting<J>| {
+            let route = self.route(&waiting.job);
+            !self.costs.writes(route) && may(waiting.class, route)
+        };
+        let waiting = queue.jobs.pop(&self.costs, light)?;
         Some(self.take_out(&mut queue, waiting))
     }
 
@@ -302,10 +307,9 @@ impl<J> Pool<J> {
     /// Drops all waiting requests.
     pub(crate) fn discard(&self) {
         let mut queue = self.lock();
-        let jobs = (std::mem::take(&mut queue.jobs), std::mem::take(&mut queue.slow));
+        let jobs = std::mem::take(&mut queue.jobs);
         self.withdraw(&queue);
         self.note_length(&queue);
-        self.count_slow(&queue);
         // A request that is dropped is answered: not under the lock.
         drop(queue);
         drop(jobs);
@@ -321,7 +325,7 @@ impl<J> Pool<J> {
         if let (false, Some(idle)) = (self.exclusive, self.idle_since()) {
             self.audit.add(&queue.counted, clock::monotonic().saturating_sub(since.max(idle)));
         }
-        self.pop_from(&mut queue)
+        self.pop_from(&mut queue, |_| true)
     }
 
     /// Since when a thread has been parked, in monotonic nanoseconds, if one is.
@@ -470,12 +474,11 @@ impl<J> Pool<J> {
         counts.counted.starts(Start::Least, missing);
         // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
-        let slow = self.has_slow() && counts.grow(1, Start::Waiting);
         drop(counts);
         self.changes.fetch_add(1, Ordering::SeqCst);
         // They sleep anew, with the new idle time, or end.
         self.call_all();
-        missing + usize::from(waiting) + usize::from(slow)
+        missing + usize::from(waiting)
     }
 
     /// The limits, as they are now.
@@ -490,7 +493,7 @@ impl<J> Pool<J> {
         counts.lost += 1;
         self.renew(&mut counts);
         drop(counts);
-        if self.queued() == 0 && self.slow_waiting() == 0 {
+        if self.queued() == 0 {
             return Call::Nothing;
         }
         self.call(|counts, _| counts.grow(1, Start::Lost))
@@ -526,6 +529,7 @@ impl<J> Pool<J> {
         self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.interrupts.store(limits.interrupt, Ordering::Relaxed);
         self.max.store(rule.max, Ordering::Relaxed);
+        self.several.store(limits.max_threads > 1, Ordering::Relaxed);
         self.budget.store(if rule.budget == 0 { u64::MAX } else { rule.budget }, Ordering::Relaxed);
         self.idle_limit.store(rule.idle, Ordering::SeqCst);
         self.is_surplus.store(counts.threads > rule.max, Ordering::SeqCst);
@@ -565,6 +569,16 @@ impl<J> Pool<J> {
         counts.threads < counts.rule.max && counts.starting == 0
     }
 
+    /// Requests that have left the queue so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.lock().taken
+    }
+
+    /// Whether the application has to expect several threads.
+    pub(super) fn has_several(&self) -> bool {
+        self.several.load(Ordering::Relaxed)
+    }
+
     /// Whether there is never more than one thread.
     pub(super) fn is_single(&self) -> bool {
         self.max() == 1
@@ -586,7 +600,7 @@ impl<J> Pool<J> {
             made: counts.counted.total() as usize,
             starts,
             ends,
-            queued: self.queued() + self.slow_waiting(),
+            queued: self.queued(),
             waited,
             refused,
             idleness,
@@ -646,19 +660,15 @@ impl Counts {
 //
 // What waits for a thread of a pool.
 
-/// Fair between routes where much waits; requests of slow routes beside the others.
+/// Fair between routes where much waits.
 pub(super) struct Queue<J> {
     pub(super) jobs: FairQueue<J>,
-    /// Requests of slow routes.
-    pub(super) slow: SlowQueue<J>,
     pub(super) capacity: usize,
     pub(super) overflow: Overflow,
     /// What has become of requests so far.
     pub(super) counted: QueueCounters,
     /// Requests that were taken from it so far.
     pub(super) taken: u64,
-    /// Since when usual requests wait without a break, in monotonic nanoseconds.
-    pub(super) waits_since: u64,
 }
 
 impl<J> Queue<J> {
@@ -666,12 +676,10 @@ impl<J> Queue<J> {
     pub(super) fn new(limits: &PoolLimits) -> Self {
         Self {
             jobs: FairQueue::default(),
-            slow: SlowQueue::default(),
             capacity: limits.queue,
             overflow: limits.overflow,
             counted: QueueCounters::new(),
             taken: 0,
-            waits_since: 0,
         }
     }
 
@@ -686,7 +694,7 @@ impl<J> Queue<J> {
 
     /// Whether what comes now is refused; counted. Of those that wait `held_back` do not wait for a thread.
     pub(super) fn is_full(&mut self, held_back: impl FnOnce() -> usize) -> bool {
-        let waiting = self.jobs.len() + self.slow.len();
+        let waiting = self.jobs.len();
         let full = self.overflow == Overflow::Refuse
             && waiting >= self.capacity
             && waiting.saturating_sub(held_back()) >= self.capacity;

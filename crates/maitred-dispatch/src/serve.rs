@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::{Jobs, Pace, Scheduler, Signals, TurnContext};
+use super::{Jobs, Scheduler, Signals, TurnContext};
 
 /// What has become of a request that was to be run.
 pub enum Ran<M> {
@@ -12,6 +12,17 @@ pub enum Ran<M> {
     Not,
     /// It was, and this was measured, if anything is.
     Run(Option<M>),
+}
+
+/// How long a request was in the application, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct RunTime {
+    /// In nanoseconds.
+    pub nanos: u64,
+    /// Its end, in monotonic nanoseconds.
+    pub ended: u64,
+    /// Whether it did without the interpreter for most of the time, as samples say; `None` where none was taken.
+    pub without_interpreter: Option<bool>,
 }
 
 /// What the threads of a scheduler serve.
@@ -53,13 +64,8 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Runs application code.
     fn run(&self, job: Self::Job, now: u64) -> Ran<Self::Measured>;
 
-    /// A request was in the application, on this thread, for `nanos` until `now`, both in nanoseconds.
-    fn note_run(&self, measured: Option<Self::Measured>, nanos: u64, now: u64);
-
-    /// A request computes for long from so many nanoseconds on.
-    fn long(&self) -> u64 {
-        u64::MAX
-    }
+    /// A request was in the application, on this thread.
+    fn note_run(&self, measured: Option<Self::Measured>, run: RunTime);
 
     /// Whether what requests have made waits for a disk, and too much of it. Who says so calls
     /// [`go_on_held`](Scheduler::go_on_held) when that is over.
@@ -103,5 +109,17 @@ pub struct Target {
     /// The pool; 0 is the one whose threads poll.
     pub pool: usize,
     /// What its route is known for.
-    pub pace: Pace,
+    pub class: RouteClass,
+}
+
+/// What requests of a route are known to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouteClass {
+    /// Nothing is known: the usual case.
+    #[default]
+    Normal,
+    /// They wait for long: for a database, a disk, another server.
+    Blocking,
+    /// They compute for long.
+    CpuBound,
 }

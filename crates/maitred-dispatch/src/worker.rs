@@ -6,24 +6,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_io::activity::Activity;
 use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
-use maitred_io::usage::Usage;
 
-use crate::gate::{Arrival, Left, Seat, Watched};
-use crate::meter;
+use crate::app_thread::AppThread;
+use crate::limiter::{Admitted, Monitored, Monitoring};
 use crate::parking::ParkSlot;
 use crate::pool::{Call, Parked};
 use crate::ready::Ready;
 use crate::scaling::After;
+use crate::serve::RouteClass;
 use crate::signals::Signals;
-use crate::slow::Pace;
-use crate::together::{Age, Defers, QUICK_OF_A_CROWD, set_defers};
+use crate::together::{Age, set_defers};
 use crate::turn_clock::TurnContext;
-use crate::{Here, QUICK, Scheduler, Serve, panic_text};
+use crate::{QUICK, Scheduler, Serve, panic_text};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -35,19 +33,17 @@ const BATCH: usize = 64;
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
     pub(super) spot: ParkSlot<'a, S::Job>,
-    /// At the interpreter gate, where there is one.
-    pub(super) seat: Arc<Seat>,
-    /// When this thread asked for its processor time last, and what it was, in nanoseconds.
-    pub(super) used: (u64, Usage),
+    /// What the limiter knows of it.
+    pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
     /// For waits.
     pub(super) events: Events,
-    /// For looks of the runner while somebody watches.
+    /// For looks at the poller between requests while a thread monitors.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
     pub(super) age: Age,
-    /// Somebody watches the runner: this thread has nothing to do, polling included.
+    /// Another thread monitors: this thread has nothing to do, polling included.
     pub(super) away: bool,
     /// Requests it has run.
     pub(super) served: u64,
@@ -62,8 +58,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let mut worker = Worker {
         server,
         spot: scheduler.pool.spot(),
-        seat: scheduler.pool.gate.seat(),
-        used: (0, Usage::default()),
+        thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(LOOK_BATCH),
@@ -77,7 +72,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     if run_rounds(server, || worker.round()) && !worker.done {
         scheduler.pool.ended();
     }
-    scheduler.pool.gate.unseat(&worker.seat);
+    scheduler.pool.limiter.remove(&worker.thread);
 }
 
 fn batch(max_pollers: usize) -> usize {
@@ -100,19 +95,15 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.context.clock_mut().set_now(None);
         if scheduler.gated {
             // After a panic of ours this thread may have its permit still.
-            self.seat.leave();
-            scheduler.pool.gate.give_back(&self.seat);
-            if !scheduler.pool.gate.is_watched() {
+            self.thread.leave();
+            scheduler.pool.limiter.give_back(&self.thread);
+            if !scheduler.pool.limiter.is_monitored() {
                 self.send_unsent();
             }
         }
         if self.away {
             self.away = false;
-            return self.park(|_| scheduler.pool.gate.is_watched());
-        }
-        if let Some((job, _)) = scheduler.pool.next_slow() {
-            self.run_slow(job);
-            return Round::GoOn;
+            return self.park(|_| scheduler.pool.limiter.is_monitored());
         }
         if scheduler.gated {
             if self.look() {
@@ -151,12 +142,12 @@ impl<'a, S: Serve> Worker<'a, S> {
             });
         }
         poll(self.server, &mut self.events, took);
-        let wanted = scheduler.pool.gate.take_wanted();
+        let wanted = scheduler.pool.limiter.take_wanted();
         let idle = self.events.iter().len() == 0;
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.take(job);
-        } else if wanted && scheduler.pool.begin_watch() {
-            self.watch();
+        } else if wanted && scheduler.pool.begin_monitoring() {
+            self.monitor();
         } else if idle && let Some(job) = scheduler.visit() {
             self.run_visiting(job);
         }
@@ -166,10 +157,8 @@ impl<'a, S: Serve> Worker<'a, S> {
     /// Runs a request it has read, or hands it to whoever may.
     fn take(&mut self, job: S::Job) {
         let scheduler = self.scheduler();
-        match scheduler.assign(job, self.server) {
-            None => {}
-            Some(Here::Beside(job)) => self.run_slow(job),
-            Some(Here::Run(job)) => self.run_here(job),
+        if let Some(job) = scheduler.assign(job, self.server) {
+            self.run_here(job);
         }
     }
 
@@ -188,19 +177,20 @@ impl<'a, S: Serve> Worker<'a, S> {
         if !watched {
             self.send_unsent();
         }
-        let defers = watched && !scheduler.ready.is_empty() && scheduler.pool.gate.may_defer(now);
-        set_defers(if defers { Defers::Ended } else { Defers::Nothing });
-        let ended = scheduler.run(job, now, &**self.server);
-        set_defers(Defers::Nothing);
+        let class = self.server.target(&job).class;
+        scheduler.leave_polling_to_another(class, self.server);
+        set_defers(watched && !scheduler.ready.is_empty() && scheduler.pool.limiter.may_defer(now));
+        let ended = scheduler.run(job, now, self.server);
+        set_defers(false);
         self.served += 1;
-        scheduler.send_unsent_in_time(self.server, ended, &mut self.age, false);
+        scheduler.send_unsent_in_time(self.server, ended, &mut self.age);
         self.is_done();
     }
 
     /// Runs a request of another group. Its response leaves at once: it would wait in that group, which is stuck.
     fn run_visiting(&mut self, job: S::Job) {
         self.send_unsent();
-        self.scheduler().run(job, clock::monotonic(), &**self.server);
+        self.scheduler().run(job, clock::monotonic(), self.server);
         self.served += 1;
         self.is_done();
     }
@@ -226,38 +216,14 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.done
     }
 
-    /// Runs a request of a slow route, which is counted, and others that wait.
-    pub(super) fn run_slow(&mut self, job: S::Job) {
-        let scheduler = self.scheduler();
-        self.send_unsent();
-        let mut next = Some(job);
-        while let Some(job) = next {
-            let pace = self.server.target(&job).pace;
-            if scheduler.pollers.load(Ordering::SeqCst) == 0 && !scheduler.pool.gate.is_watched() {
-                scheduler.answer_call(&scheduler.pool.call_poller(), self.server);
-            }
-            scheduler.call_extra(self.server);
-            let now = clock::monotonic();
-            scheduler.pool.gate.enter_beside(&self.seat, pace == Pace::Computes);
-            self.seat.enter(now);
-            scheduler.run(job, now, &**self.server);
-            self.seat.leave();
-            scheduler.pool.gate.leave_beside(&self.seat);
-            self.served += 1;
-            next = scheduler.pool.end_slow(pace);
-        }
-        self.is_done();
-    }
-
     fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Round {
         match self.scheduler().pool.park(&self.spot, still_idle) {
             Parked::Superfluous => return Round::End,
             Parked::Called => {}
-            Parked::Given(job) if self.server.target(&job).pace != Pace::Usual => self.run_slow(job),
             Parked::Given(job) => self.run_here(job),
         }
-        if self.spot.take_watch() {
-            self.watch();
+        if self.spot.take_monitors() {
+            self.monitor();
         }
         Round::GoOn
     }
@@ -315,7 +281,8 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// Serves one event. What it brings for the application beside the first request is given to other threads.
+/// Serves one event. What it brings for the application beside one request is given to other threads. Requests begin in their
+/// order: behind a limiter all of them are queued, where another one would come in between.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
@@ -325,104 +292,113 @@ pub(super) fn serve<S: Serve>(
     let scheduler = server.scheduler();
     scheduler.note_progress();
     let mut jobs = server.serve(token, signals, context);
-    let first = jobs.take_first();
-    if !jobs.is_single() {
-        // This thread runs one of them: the others must not wait for its end.
-        jobs.into_iter().for_each(|job| scheduler.submit(job, server));
+    if jobs.is_single() {
+        return jobs.take_first();
     }
-    first
+    let mut own = None;
+    for job in jobs {
+        let runs_here = own.is_none() && !scheduler.gated && server.target(&job).pool == 0;
+        match runs_here {
+            true => own = Some(job),
+            false => scheduler.submit(job, server),
+        }
+    }
+    own
 }
 
-// ---- At the interpreter gate ----
+// ---- At the limiter ----
 //
-// Arrive, watch, run request after request.
+// Arrive, monitor, run request after request.
 
-/// After so many requests without a pause the runner wants a watcher: with one it may fetch several events at
+/// After so many requests without a pause a busy thread wants a monitor: with one it may fetch several events at
 /// once, and send several responses together.
 const BUSY: u32 = 32;
 
-/// A request that is over after so many nanoseconds puts the watcher's look off.
-const SHORT: u64 = meter::CALM / 2;
-
-/// Events a runner fetches at once while somebody watches: they go to the ready list, and the gain
+/// Events fetched at once between two requests while a thread monitors: they go to the ready list, and the gain
 /// of more is 2 to 3 %.
 pub(super) const LOOK_BATCH: usize = 16;
 
 impl<S: Serve> Worker<'_, S> {
-    /// This thread has a request to run.
-    pub(super) fn arrive(&mut self, job: S::Job) {
-        let arrival = self.scheduler().pool.arrive(job, &self.seat, clock::monotonic());
-        self.follow(arrival);
+    /// This thread has a request to run, and no permit.
+    fn arrive(&mut self, job: S::Job) {
+        let class = self.server.target(&job).class;
+        let admitted = self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic());
+        self.follow(admitted);
     }
 
     /// Looks at the queue; whether there was something to do.
-    pub(super) fn look(&mut self) -> bool {
+    fn look(&mut self) -> bool {
         let pool = &self.scheduler().pool;
         if pool.queued() == 0 {
             return false;
         }
-        let Some(arrival) = pool.look(&self.seat) else { return false };
-        self.follow(arrival);
+        let Some(admitted) = pool.look(&self.thread) else { return false };
+        self.follow(admitted);
         true
     }
 
-    /// Watches those inside, and runs what may enter.
-    pub(super) fn watch(&mut self) {
-        self.follow(Arrival::Watch);
+    /// Monitors the threads in application code, and runs what may enter.
+    fn monitor(&mut self) {
+        self.follow(Admitted::Monitor);
     }
 
-    fn follow(&mut self, mut arrival: Arrival<S::Job>) {
+    fn follow(&mut self, mut admitted: Admitted<S::Job>) {
         loop {
-            let job = match arrival {
-                Arrival::Run(job) => Some(job),
-                Arrival::Watch => self.watch_for_one(),
-                Arrival::Park => {
+            let job = match admitted {
+                Admitted::Run(job) => Some(job),
+                Admitted::Monitor => self.monitor_until_one_enters(),
+                Admitted::Park => {
                     self.away = true;
                     None
                 }
-                Arrival::Refuse(job) => {
+                Admitted::Refuse(job) => {
                     self.server.refuse(job);
                     None
                 }
             };
-            // Without a permit this thread is a second comer, if it has one more request.
             let Some(next) = job.and_then(|job| self.run(job)) else { return };
-            arrival = self.scheduler().pool.arrive(next, &self.seat, clock::monotonic());
+            let class = self.server.target(&next).class;
+            admitted = self.scheduler().pool.arrive(next, class, &self.thread, clock::monotonic());
         }
     }
 
-    /// Watches until a request may enter or none waits.
-    fn watch_for_one(&mut self) -> Option<S::Job> {
+    /// Monitors until a request may enter or none waits. Responses that wait for a handler that makes no progress are sent.
+    fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
-        let began = clock::monotonic();
+        let mut monitoring = Monitoring::begin(clock::monotonic());
         loop {
             if scheduler.is_stopping() {
-                scheduler.pool.end_watch();
+                scheduler.pool.end_monitoring();
                 scheduler.send_unsent(self.server, clock::monotonic());
                 return None;
             }
-            let watched = scheduler.pool.watch(&self.seat, began, self.server.long());
-            // Else what those inside have left waits for a long request.
-            if !scheduler.pool.gate.gets_on(clock::monotonic()) {
+            let moving = monitoring.is_moving(scheduler.progress.load(Ordering::Relaxed));
+            if !moving {
                 scheduler.send_promptly(self.server);
             }
-            match watched {
-                Watched::Run(job) => return Some(job),
-                Watched::Idle => return None,
-                Watched::Sleep(nanos) => scheduler.pool.gate.pause(clock::monotonic(), nanos),
+            match scheduler.pool.monitor(&self.thread, &mut monitoring, moving) {
+                Monitored::Run(job) => {
+                    scheduler.send_promptly(self.server);
+                    return Some(job);
+                }
+                Monitored::Idle => {
+                    scheduler.send_unsent(self.server, clock::monotonic());
+                    return None;
+                }
+                Monitored::Pause(pause) => scheduler.pool.limiter.pause(clock::monotonic(), pause),
             }
         }
     }
 
-    /// Runs request after request until there is none, or this thread's permit is gone, which it has: a request that is left
+    /// Runs request after request until there is none, or this thread, which has a permit, has none any more: a request that is left
     /// then.
     fn run(&mut self, job: S::Job) -> Option<S::Job> {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
         let now = clock::monotonic();
-        let mut run = Run { now, next: Some(job), beside: None, ended: false, count: 0, quick: true };
+        let mut run = Run { now, next: Some(job), ended: false, count: 0, quick: true };
         while !run.ended {
-            // Another thread inside waits for something, and wants the interpreter when it has it: at the end of
+            // Another thread in application code waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
             let alone = || scheduler.is_outside();
             // And without a request it does not wait for the interpreter: it may be kept for long.
@@ -436,23 +412,19 @@ impl<S: Serve> Worker<'_, S> {
                 self.step(&mut run);
             }
         }
-        // What this thread has left, and nobody watches any more.
+        // What this thread has left, and no thread monitors any more.
         scheduler.send_unsent(self.server, run.now);
-        if let Some(job) = run.beside {
-            self.run_slow(job);
-        }
         run.next
     }
 
     /// Runs one request, and finds the next. Never waits but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
+        let limiter = &scheduler.pool.limiter;
         let Some(job) = run.next.take() else {
             scheduler.send_unsent(self.server, run.now);
-            match scheduler.pool.leave(&self.seat) {
-                Left::Next(job) => run.next = Some(job),
-                Left::Gone => run.ended = true,
-            }
+            run.next = scheduler.pool.leave(&self.thread);
+            run.ended = run.next.is_none();
             return;
         };
         if scheduler.is_stopping() {
@@ -460,22 +432,14 @@ impl<S: Serve> Worker<'_, S> {
             drop(job);
             return;
         }
-        let job = match scheduler.assign(job, self.server) {
-            Some(Here::Run(job)) => job,
-            None => {
-                run.next = self.next_job();
-                return;
-            }
-            Some(Here::Beside(job)) => {
-                self.make_way(run.now);
-                (run.beside, run.ended) = (Some(job), true);
-                return;
-            }
+        let Some(job) = scheduler.assign(job, self.server) else {
+            run.next = self.next_job();
+            return;
         };
+        let class = self.server.target(&job).class;
         run.count = run.count.wrapping_add(1);
-        self.before_entry(run.now, run.count.is_multiple_of(BUSY));
-        let gate = &scheduler.pool.gate;
-        if !gate.may_enter(&self.seat) {
+        self.before_entry(run.now, class, run.count.is_multiple_of(BUSY));
+        if !limiter.admit_next(&self.thread, class) {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
@@ -483,37 +447,22 @@ impl<S: Serve> Worker<'_, S> {
         let entry = self.context.clock().turn_began().max(run.now);
         // Others want the interpreter: what this request answers is sent after it was let go.
         let shares = !scheduler.is_outside();
-        let defers = run.quick && gate.may_defer(entry) && (gate.is_watched() || scheduler.pool.is_single());
-        set_defers(match (defers, shares) {
-            (true, false) => Defers::Whole,
-            (_, true) => Defers::Ended,
-            (false, false) => Defers::Nothing,
-        });
-        self.seat.enter(entry);
-        run.now = scheduler.run(job, entry, &**self.server);
-        self.seat.leave();
-        let crowd = scheduler.has_crowd();
-        run.quick = run.now - entry < if crowd { QUICK_OF_A_CROWD } else { QUICK };
+        let watched = limiter.is_monitored() || scheduler.pool.is_single();
+        set_defers(!shares && run.quick && watched && limiter.may_defer(entry));
+        run.now = scheduler.run(job, entry, self.server);
+        run.quick = run.now - entry < QUICK;
         self.served += 1;
-        set_defers(Defers::Nothing);
+        set_defers(false);
         if shares {
             scheduler.send_unsent(self.server, run.now);
         }
         self.context.clock_mut().set_now(Some(run.now));
-        scheduler.pool.look_unwatched(run.now, self.server.long());
-        if !gate.may_go_on(&self.seat) {
+        limiter.note_end(run.now);
+        if !limiter.may_go_on(&self.thread) {
             run.ended = true;
             return;
         }
-        if gate.is_watched() {
-            if run.count.is_multiple_of(BUSY) {
-                self.note_use(run.now);
-            }
-            if run.now - entry < SHORT {
-                gate.get_on(run.now);
-            }
-        }
-        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age, crowd);
+        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age);
         if self.is_done() {
             self.make_way(run.now);
             run.ended = true;
@@ -527,30 +476,20 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// Tells the gate how much of the time this thread computes.
-    fn note_use(&mut self, now: u64) {
-        let usage = Activity::own_usage();
-        let (then, before) = std::mem::replace(&mut self.used, (now, usage));
-        let used = usage.processor_ns.saturating_sub(before.processor_ns);
-        // Once in some requests is no sleep: a database's answer is one for each.
-        let slept = usage.sleeps.saturating_sub(before.sleeps) >= u64::from(BUSY / 4);
-        self.scheduler().pool.gate.note_use(used, now.saturating_sub(then), slept);
-    }
-
-    /// Gives up the permit although requests may wait: the watcher, a polling thread or one that is unparked runs them.
+    /// Gives up the permit although requests may wait: the monitor, a polling thread or one that is unparked runs them.
     fn make_way(&self, now: u64) {
         let scheduler = self.scheduler();
         scheduler.send_unsent(self.server, now);
-        scheduler.pool.gate.give_back(&self.seat);
+        scheduler.pool.limiter.give_back(&self.thread);
         scheduler.make_way(self.server);
     }
 
-    /// Nobody enters application code unless somebody watches, or the queue is empty and somebody
-    /// polls, or no thread is left: then the driver does both. And nothing is unsent but with a watcher, or with
-    /// the driver where there is no other thread.
-    fn before_entry(&self, now: u64, busy: bool) {
+    /// No thread enters application code unless another one monitors, or the queue is empty and another one polls, or no thread
+    /// is left: then the driver does both. And nothing is unsent but with a monitor, or with the driver where there
+    /// is no other thread.
+    fn before_entry(&self, now: u64, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
-        if scheduler.pool.gate.is_watched() {
+        if scheduler.pool.limiter.is_monitored() {
             return;
         }
         if !scheduler.pool.is_single() {
@@ -558,26 +497,29 @@ impl<S: Serve> Worker<'_, S> {
         }
         let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
         if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
-            if !scheduler.pool.call_watcher() && polled {
+            if !scheduler.pool.call_monitor() && polled {
                 scheduler.waker.wake();
+            } else if !polled {
+                scheduler.leave_polling_to_another(class, self.server);
             }
         } else if !polled {
-            if !scheduler.pool.call_idle() && busy {
+            if !scheduler.pool.call_idle() && (busy || class != RouteClass::Normal) {
                 let call = scheduler.pool.call_poller();
                 scheduler.answer_call(&call, self.server);
             }
-        } else if busy && !scheduler.pool.call_watcher() {
-            scheduler.pool.gate.want_watcher();
+        } else if busy && !scheduler.pool.call_monitor() {
+            scheduler.pool.limiter.want_monitor();
             scheduler.waker.wake();
             // On the same processor it would come too late: the next look at the poller takes the call away.
             thread::yield_now();
         }
     }
 
-    /// The next request for this thread, without waiting: from the queue, the ready list, the poller.
+    /// The next request for this thread, which has the permit for a usual one, without waiting: from the queue, the ready list,
+    /// the poller.
     fn next_job(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
-        if let Some(job) = scheduler.pool.pop() {
+        if let Some(job) = scheduler.pool.next_usual() {
             return Some(job);
         }
         while let Some((token, signals)) = self.next_ready() {
@@ -593,12 +535,13 @@ impl<S: Serve> Worker<'_, S> {
         {
             return Some(job);
         }
-        let several = scheduler.pool.gate.is_watched() || scheduler.pool.is_single();
+        let several = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
-        serve_batch(self.server, events, &mut self.context)
+        // What came several at once is in the queue.
+        serve_batch(self.server, events, &mut self.context).or_else(|| scheduler.pool.next_usual())
     }
 }
 
@@ -607,8 +550,6 @@ struct Run<J> {
     /// The last return, or the begin.
     now: u64,
     next: Option<J>,
-    /// A request that this thread runs when it has no permit any more.
-    beside: Option<J>,
     ended: bool,
     /// Requests so far.
     count: u32,

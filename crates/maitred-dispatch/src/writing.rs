@@ -9,17 +9,16 @@ use std::sync::Arc;
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::gate::{Seat, State};
-use crate::pool::Pool;
+use crate::app_thread::AppThread;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
     /// What the request of this thread has made goes to a disk, or will.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static WROTE: Cell<bool> = Cell::new(false);
-    /// The seat of this thread.
+    /// This thread, if a limiter knows it.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static SEAT: RefCell<Option<Arc<Seat>>> = RefCell::new(None);
+    static OWN: RefCell<Option<Arc<AppThread>>> = RefCell::new(None);
 }
 
 /// Whether the request that this thread has run was one that writes to a disk. Asked once.
@@ -27,43 +26,29 @@ pub(super) fn has_written() -> bool {
     WROTE.with(Cell::take)
 }
 
-/// The thread has this seat from now on.
-pub(super) fn set_seat(seat: Option<&Arc<Seat>>) {
-    SEAT.with(|own| *own.borrow_mut() = seat.cloned());
+/// Says what the limiter knows of this thread from now on.
+pub(super) fn set_own_thread(thread: Option<&Arc<AppThread>>) {
+    OWN.with(|own| *own.borrow_mut() = thread.cloned());
 }
 
-/// Asks about the seat of this thread, if it has one.
-pub(super) fn with_seat<T>(ask: impl FnOnce(Option<&Seat>) -> T) -> T {
-    SEAT.with(|own| ask(own.borrow().as_deref()))
+/// Asks about this thread, if a limiter knows it.
+pub(super) fn with_own_thread<T>(ask: impl FnOnce(Option<&AppThread>) -> T) -> T {
+    OWN.with(|own| ask(own.borrow().as_deref()))
 }
 
-/// A thread that writes, until this is dropped.
-struct Writing<'a> {
-    count: &'a AtomicUsize,
-    seat: Option<Arc<Seat>>,
-}
+/// One that is counted until this is dropped.
+pub(super) struct Counted<'a>(&'a AtomicUsize);
 
-impl<'a> Writing<'a> {
-    /// Begins, and says whether that has made a permit free.
-    fn begin(count: &'a AtomicUsize) -> (Self, bool) {
+impl<'a> Counted<'a> {
+    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
-        let seat = SEAT.with(|own| own.borrow().clone());
-        let frees = seat.as_ref().is_some_and(|seat| seat.lose_permit(State::Writes));
-        if let Some(seat) = &seat {
-            // One that has no permit gets none for the processor time that it uses now.
-            seat.change(State::Waits, State::Writes);
-        }
-        (Self { count, seat }, frees)
+        Self(count)
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::SeqCst);
-        if let Some(seat) = &self.seat {
-            // The meter gives the thread a permit again when the thread computes.
-            seat.change(State::Writes, State::Waits);
-        }
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -80,7 +65,9 @@ impl<J: Send> Scheduler<J> {
             return act();
         }
         self.note_written();
-        let (_writing, frees) = Writing::begin(&self.pool.writing);
+        let _writing = Counted::begin(&self.pool.writing);
+        // A sample gives the thread a permit again when it uses the interpreter again.
+        let frees = with_own_thread(|own| own.is_some_and(|own| self.pool.limiter.interpreter.release(own)));
         if frees && self.pool.queued() > 0 {
             self.make_way(server);
         }
@@ -88,21 +75,14 @@ impl<J: Send> Scheduler<J> {
         act()
     }
 
-    /// A permit has become free while requests wait: the watcher, a polling thread or one that is unparked takes it.
+    /// A permit has become free while requests wait: the monitor, a polling thread or one that is unparked takes it.
     pub(super) fn make_way<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        if self.pool.gate.is_watched() {
-            self.pool.gate.cut_short(clock::monotonic());
+        if self.pool.limiter.is_monitored() {
+            self.pool.limiter.fire_now(clock::monotonic());
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
             self.answer_call(&self.pool.call_poller(), server);
         }
-    }
-}
-
-impl<J> Pool<J> {
-    /// Threads that write.
-    pub(super) fn writing(&self) -> usize {
-        self.writing.load(Ordering::SeqCst)
     }
 }

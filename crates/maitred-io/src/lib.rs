@@ -15,7 +15,7 @@
 //! | [`parker`] | where one thread sleeps until it is called |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
 //! | [`accounts`] | users and groups by name and by number |
-//! | [`activity`] | what another thread of this process is doing |
+//! | [`thread_state`] | what another thread of this process is doing now |
 //! | [`channel`] | messages between two processes of one server, with descriptors |
 //! | [`child`] | processes that this one has started |
 //! | [`clock`] | monotonic time and dates |
@@ -36,7 +36,6 @@
 //! | [`work_queue`] | work for threads of its own, bounded |
 
 pub mod accounts;
-pub mod activity;
 pub mod background;
 pub mod channel;
 pub mod child;
@@ -60,6 +59,7 @@ pub mod standard_streams;
 pub mod sync;
 pub mod tasks;
 pub mod terminal;
+pub mod thread_state;
 pub mod timers;
 #[cfg(not(shuttle))]
 pub mod transport;

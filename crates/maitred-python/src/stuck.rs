@@ -4,7 +4,7 @@
 //! ../threads.rs   thread → request and since when, written by the threads themselves
 //! interpreter.rs  stacks, asked of the interpreter
 //! signal.rs       stacks, when nobody gets the interpreter
-//! frames.rs       what that reads; memory.rs, how
+//! frames.rs       what that reads; ../own_memory.rs, how
 //! asked.rs        the same for whoever asks (`maitred ctl stacks`)
 //! ```
 //! A thread without interpreter looks at them when the oldest request can be due. The stacks come
@@ -18,7 +18,6 @@
 pub(crate) mod asked;
 mod frames;
 mod interpreter;
-mod memory;
 mod signal;
 
 use std::convert::Infallible;
@@ -29,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io, thread};
 
-use maitred_runtime::{ThreadBody, ThreadHost, ThreadStack};
+use maitred_runtime::{InterpreterLock, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::ErrorSink;
@@ -98,6 +97,10 @@ impl ThreadHost for NamedThreads {
 
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()
+    }
+
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        self.0.interpreter_lock()
     }
 
     fn with_interpreter(&self, act: &mut dyn FnMut()) {

@@ -24,11 +24,12 @@ use std::time::{Duration, Instant};
 
 use maitred_http::RequestHead;
 use maitred_runtime::lock_order::assert_outside;
-use maitred_runtime::{ThreadBody, ThreadHost};
+use maitred_runtime::{InterpreterLock, ThreadBody, ThreadHost};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::held::is_attached;
+use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
 
@@ -49,6 +50,8 @@ struct Shared {
     log: ErrorSink,
     /// The interpreter has its global lock.
     exclusive: bool,
+    /// That lock, where it can be looked at.
+    lock: Option<Arc<GlobalLock>>,
 }
 
 impl PythonThreads {
@@ -57,12 +60,15 @@ impl PythonThreads {
     /// # Errors
     /// The process has no descriptor left.
     pub fn new(log: ErrorSink) -> io::Result<Self> {
+        let exclusive = has_global_lock() && std::env::var_os(NO_GATE).is_none();
+        let lock = if exclusive { Python::attach(GlobalLock::learn) } else { None };
         let shared = Shared {
             wanted: Mutex::default(),
             running: Mutex::default(),
             bell: Bell::new()?,
             log,
-            exclusive: has_global_lock() && std::env::var_os(NO_GATE).is_none(),
+            exclusive,
+            lock: lock.map(Arc::new),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -125,6 +131,10 @@ impl ThreadHost for PythonThreads {
 
     fn is_exclusive(&self) -> bool {
         self.shared.exclusive
+    }
+
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        self.shared.lock.clone().map(|lock| lock as Arc<dyn InterpreterLock>)
     }
 
     fn with_interpreter(&self, act: &mut dyn FnMut()) {

@@ -22,5 +22,5 @@ pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Local, Process, Request};
-pub use threads::{NativeThreads, ThreadBody, ThreadHost, ThreadStack};
+pub use threads::{InterpreterLock, NativeThreads, ThreadBody, ThreadHost, ThreadStack};
 pub use websocket::{Closed, Incoming, MessageKind, Messages, WebSocket, is_close_code};

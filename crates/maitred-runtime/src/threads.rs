@@ -24,6 +24,12 @@ pub trait ThreadHost: Send + Sync + 'static {
         false
     }
 
+    /// The lock of that interpreter, as other threads can look at it. `None` where that is not known: then the server lets
+    /// threads run side by side.
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        None
+    }
+
     /// Calls `act`, on a thread of this host, with the interpreter held all the time: what would take it for each
     /// request needs not take it. Not called where `act` could wait.
     fn with_interpreter(&self, act: &mut dyn FnMut()) {
@@ -48,6 +54,18 @@ pub trait ThreadHost: Send + Sync + 'static {
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {
         None
     }
+}
+
+/// The lock of an interpreter, looked at by threads that do not take it.
+pub trait InterpreterLock: Send + Sync {
+    /// The thread that holds it, by its key; 0 while none does.
+    fn holder(&self) -> u64;
+
+    /// The key of the calling thread; 0 if the language does not know the thread.
+    fn own(&self) -> u64;
+
+    /// Whether a thread that sleeps in the system call of this number, with this first argument, waits for the lock.
+    fn is_waited_for(&self, call: i64, argument: u64) -> bool;
 }
 
 /// Where a thread is in application code.

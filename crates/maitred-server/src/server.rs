@@ -268,10 +268,15 @@ impl Server {
         let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
         let processors = machine::processors().div_ceil(count);
         let mut schedulers = if let Some(event_loop) = event_loop {
-            vec![Scheduler::for_loop(event_loop, first.limits, &settings.pools)?]
+            vec![Scheduler::for_loop(
+                event_loop,
+                first.limits,
+                &settings.pools,
+                settings.threads.interpreter_lock(),
+            )?]
         } else if count == 1 {
-            let exclusive = settings.threads.is_exclusive();
-            vec![Scheduler::new(&first, &settings.pools, processors, exclusive)?]
+            let lock = settings.threads.interpreter_lock();
+            vec![Scheduler::new(&first, &settings.pools, processors, lock)?]
         } else {
             let part = |limits| PoolSettings { limits, ..first.clone() };
             let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();

@@ -41,7 +41,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use maitred_cli::{Lifespan, LoadError, LogLevel};
-use maitred_runtime::{EventLoop, Exchange, Handler, ThreadBody, ThreadHost, ThreadStack};
+use maitred_runtime::{EventLoop, Exchange, Handler, InterpreterLock, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
@@ -195,6 +195,10 @@ impl ThreadHost for LoopHost {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        self.threads.interpreter_lock()
     }
 
     fn without_interpreter(&self, act: &mut dyn FnMut()) {

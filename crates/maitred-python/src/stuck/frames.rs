@@ -1,7 +1,7 @@
 //! The frames of the calling thread, read without the interpreter: in a signal handler, at any moment.
 //!
 //! The thread may be in the middle of a call, with a frame that is not quite there; a reader that trusts it (`faulthandler`) ends
-//! the process. So nothing is dereferenced: the kernel copies [memory](super::memory), an object must be of the type that its
+//! the process. So nothing is dereferenced: the kernel copies [memory](crate::own_memory), an object must be of the type that its
 //! place asks for, and everything is bounded. What cannot be understood is left out.
 //!
 //! Promises: no fault, no allocation, no lock. Python has no interface that says where things are: [`Layout`] has them by
@@ -14,7 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyModule};
 
-use super::memory::{Bytes, copy, int, word};
+use crate::own_memory::{Bytes, copy, int, word};
 
 /// As many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
 const MAX_FRAMES: usize = 100;

@@ -344,7 +344,7 @@ impl Connection {
         });
         let pool = group.pool_for(handler, pool);
         let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
-        (Target { pool, pace: known.pace }, known.watched)
+        (Target { pool, class: known.class }, known.watched)
     }
 
     /// Refuses a request that is not understood or not welcome: the answer is the last one.

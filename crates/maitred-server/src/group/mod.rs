@@ -21,7 +21,7 @@ use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use maitred_dispatch::{
-    Jobs, Ran, Scheduler, Serve, Signals, Target, TurnContext, panic_text, run_extra, work,
+    Jobs, Ran, RunTime, Scheduler, Serve, Signals, Target, TurnContext, panic_text, run_extra, work,
 };
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
@@ -490,8 +490,8 @@ impl<R: Resident> Serve for Group<R> {
         Ran::Run(measured)
     }
 
-    fn note_run(&self, measured: Option<Measured>, nanos: u64, now: u64) {
-        self.groups.slowness.note(measured, nanos, now);
+    fn note_run(&self, measured: Option<Measured>, run: RunTime) {
+        self.groups.slowness.note(measured, run);
     }
 
     fn is_disk_behind(&self) -> bool {
@@ -543,10 +543,6 @@ impl<R: Resident> Serve for Group<R> {
             run_extra(&own);
         };
         self.host.spawn(name, Box::new(body))
-    }
-
-    fn long(&self) -> u64 {
-        self.groups.slowness.long()
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {

@@ -1,6 +1,6 @@
-//! Which routes are slow beside the others of their site: when to look, and telling it.
+//! Which routes take long: when to look, and telling it.
 //!
-//! Slow is what takes much longer than the site's usual request. A site of one route has no slow route, however long it takes.
+//! A request takes long if it keeps its thread for some of the interpreter's switch intervals, whatever others take.
 //! While nothing has been slow for an hour no path is hashed. The first request that takes long has routes watched; a route
 //! with one that took long is measured from then on: a request that took long is slow if its thread has waited for something
 //! or has computed that long; one that was stopped for another thread is not.
@@ -13,16 +13,12 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use maitred_io::usage::Usage;
 
 use maitred_dispatch::slow_routes::{Change, LearntRoutes, Outcome};
-use maitred_dispatch::{Pace, Route};
+use maitred_dispatch::{Route, RouteClass, RunTime};
 use maitred_log::Log;
 use maitred_match::Shape;
 
-/// A request is slow at the least from so long on, in nanoseconds: a thread that others wait for can be missed for as long
-/// as the interpreter's own switch interval was by default (5 ms), not longer.
-const SLOW: u64 = 5_000_000;
-
-/// A request is slow that takes so many times what the usual one takes.
-const TIMES: u64 = 8;
+/// A request takes long from so many nanoseconds on: as one that computes for long.
+const SLOW: u64 = maitred_dispatch::LONG;
 
 /// How long routes are watched after a slow request, in seconds: a burst every few minutes is measured from its begin.
 const WATCH: u64 = 3_600;
@@ -34,9 +30,6 @@ const TOLD_AGAIN: u64 = 60 * SECOND;
 
 /// Changes of so many routes are remembered for that.
 const MAX_TOLD: usize = 64;
-
-/// The usual duration follows what comes by a 32nd of itself: half of the requests take longer, half less.
-const STEP: u64 = 32;
 
 /// A request of a route that is watched.
 #[derive(Clone, Copy)]
@@ -58,12 +51,18 @@ impl Measured {
         Self { route: watched.route, before: watched.measure.then(Usage::now) }
     }
 
-    /// What is to be said of a request that took `nanos` in all.
-    fn outcome(&self, nanos: u64) -> Outcome {
+    /// What is to be said of a request that took long. One that has waited for the interpreter is not slow for that.
+    fn outcome(&self, run: RunTime) -> Outcome {
         let Some(before) = self.before else { return Outcome::Slow };
         let now = Usage::now();
         let computed = now.processor_ns.saturating_sub(before.processor_ns);
-        if computed >= SLOW && computed >= nanos / 2 {
+        if run.without_interpreter == Some(true) {
+            return Outcome::Waited;
+        }
+        if run.without_interpreter == Some(false) {
+            return if computed >= SLOW { Outcome::Computed } else { Outcome::Usual };
+        }
+        if computed >= SLOW && computed >= run.nanos / 2 {
             Outcome::Computed
         } else if now.sleeps != before.sleeps {
             Outcome::Waited
@@ -77,7 +76,7 @@ impl Measured {
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) watched: Option<Watched>,
-    pub(crate) pace: Pace,
+    pub(crate) class: RouteClass,
 }
 
 /// What is known of routes.
@@ -85,8 +84,6 @@ pub(crate) struct Slowness {
     routes: LearntRoutes,
     /// Until when routes are watched, in seconds of the monotonic clock.
     until: AtomicU64,
-    /// What a usual request takes, in nanoseconds.
-    usual: AtomicU64,
     /// What has changed last: told with the next request of that route, whose path is known.
     change: Mutex<Option<(Route, Change)>>,
     untold: AtomicBool,
@@ -99,7 +96,6 @@ impl Slowness {
         Self {
             routes: LearntRoutes::default(),
             until: AtomicU64::new(0),
-            usual: AtomicU64::new(0),
             change: Mutex::new(None),
             untold: AtomicBool::new(false),
             told: Mutex::new(Vec::new()),
@@ -117,12 +113,12 @@ impl Slowness {
             self.tell(route, &shape, now, log);
         }
         let measure = self.routes.knows(route);
-        let pace = match self.routes.any().then(|| self.routes.learnt(route)).flatten() {
-            None => Pace::Usual,
-            Some(false) => Pace::Waits,
-            Some(true) => Pace::Computes,
+        let class = match self.routes.any().then(|| self.routes.learnt(route)).flatten() {
+            None => RouteClass::Normal,
+            Some(false) => RouteClass::Blocking,
+            Some(true) => RouteClass::CpuBound,
         };
-        Known { watched: Some(Watched { route, measure }), pace }
+        Known { watched: Some(Watched { route, measure }), class }
     }
 
     /// The watch on a request that was read before anything was slow, and runs at `now`.
@@ -139,37 +135,20 @@ impl Slowness {
         self.routes.is_watching() || now / SECOND < self.until.load(Ordering::Relaxed)
     }
 
-    /// From how many nanoseconds on a request is slow.
-    pub(super) fn long(&self) -> u64 {
-        self.usual.load(Ordering::Relaxed).saturating_mul(TIMES).max(SLOW)
-    }
-
-    /// A request was in the application, on this thread, for `nanos` until `now`.
-    pub(super) fn note(&self, measured: Option<Measured>, nanos: u64, now: u64) {
-        let slow = nanos >= SLOW && nanos >= self.long();
-        self.note_usual(nanos);
-        let seconds = now / SECOND;
+    /// A request was in the application, on this thread.
+    pub(super) fn note(&self, measured: Option<Measured>, run: RunTime) {
+        let slow = run.nanos >= SLOW;
+        let seconds = run.ended / SECOND;
         if slow {
             self.until.store(seconds + WATCH, Ordering::Relaxed);
         }
         let Some(measured) = measured else { return };
-        let outcome = if slow { measured.outcome(nanos) } else { Outcome::Usual };
+        let outcome = if slow { measured.outcome(run) } else { Outcome::Usual };
         let route = measured.route;
         if let Some(change) = self.routes.note(route, outcome, seconds) {
             *self.change.lock().unwrap_or_else(PoisonError::into_inner) = Some((route, change));
             self.untold.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// Threads that do so at once lose a step, which nobody misses.
-    fn note_usual(&self, nanos: u64) {
-        let usual = self.usual.load(Ordering::Relaxed);
-        let next = match usual {
-            0 => nanos,
-            _ if nanos > usual => usual + usual / STEP + 1,
-            _ => usual - usual / STEP,
-        };
-        self.usual.store(next.max(1), Ordering::Relaxed);
     }
 
     /// Forgets what has not been slow for a while.
@@ -198,9 +177,9 @@ impl Slowness {
         }
         match what {
             Change::Learnt => log.info(format_args!(
-                "{shape}: takes much longer than other requests, again and again; they do not wait behind it from now on"
+                "{shape}: takes long, again and again; other requests do not wait behind it from now on"
             )),
-            Change::Forgotten => log.info(format_args!("{shape}: does not take much longer than others any more")),
+            Change::Forgotten => log.info(format_args!("{shape}: does not take long any more")),
         }
     }
 }

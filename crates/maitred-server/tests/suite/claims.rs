@@ -78,7 +78,7 @@ fn others_get_past_a_route_that_is_slow_again_and_again_though_it_has_every_thre
     let running = &server.running;
     // Slow is what takes much longer than others. The first one has routes watched, three more are enough; it is told with the
     // next one.
-    let learnt = "info GET /slow: takes much longer than other requests";
+    let learnt = "info GET /slow: takes long, again and again";
     wait_until("it is learnt", || {
         (0..40).for_each(|_| _ = server.ask("/quick"));
         server.ask("/slow");
@@ -103,7 +103,7 @@ fn others_get_past_a_route_that_is_slow_again_and_again_though_it_has_every_thre
     what.store(IS_FAST, Ordering::SeqCst);
     wait_until("it is forgotten", || {
         server.ask("/slow");
-        server.lines_with("info GET /slow: does not take much longer") == 1
+        server.lines_with("info GET /slow: does not take long") == 1
     });
     assert_eq!(server.lines_with(learnt), 1);
     let Opened(door) = &Opened(Arc::default());

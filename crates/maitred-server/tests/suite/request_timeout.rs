@@ -13,7 +13,9 @@ use crate::harness::{
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Exchange, Handler, NativeThreads, Observe, SendError, ThreadBody, ThreadHost};
+use maitred_runtime::{
+    Exchange, Handler, InterpreterLock, NativeThreads, Observe, SendError, ThreadBody, ThreadHost,
+};
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Snapshot};
 use maitred_stats::Span;
 
@@ -350,6 +352,10 @@ impl ThreadHost for OneInterpreter {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        Some(Arc::new(crate::harness::FreeLock))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::harness::{
     wait_until,
 };
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Exchange, NativeThreads, ThreadBody, ThreadHost};
+use maitred_runtime::{Exchange, InterpreterLock, NativeThreads, ThreadBody, ThreadHost};
 use maitred_server::listening::{Address, UnixAddress};
 use maitred_server::{
     Accept, Bell, BoundListeners, ListenerSettings, PoolLimits, PoolSettings, Routes, Settings,
@@ -77,6 +77,10 @@ impl ThreadHost for Exclusive {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        Some(Arc::new(crate::harness::FreeLock))
     }
 }
 

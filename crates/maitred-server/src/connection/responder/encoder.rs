@@ -39,11 +39,6 @@ impl Encoder {
         matches!(self, Self::Values(_))
     }
 
-    /// Whether all of a declared length has been given, where nothing stands behind it.
-    pub(super) fn is_complete(&self) -> bool {
-        matches!(self, Self::H1(sender) if sender.is_complete())
-    }
-
     /// Begins a WebSocket: what follows is neither counted nor framed here.
     ///
     /// # Errors

@@ -73,9 +73,6 @@ pub(crate) struct Responder {
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// A part of a response may wait up to this size, in bytes; more would not leave together with others.
-const MAX_KEPT: u64 = 64 * 1024;
-
 /// What the logs and figures have for a request that was not run because its peer had left; never sent. nginx's number.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
@@ -159,37 +156,6 @@ impl Responder {
         });
         self.buffer = buffer;
         sent.unwrap_or(Err(SendError::Closed))
-    }
-
-    /// Whether this part of the response may wait, and leave together with others: it completes the body, and somebody sends it if the
-    /// handler goes on for long.
-    fn keeps(&self, content: &Content) -> bool {
-        !self.direct
-            && content.len() <= MAX_KEPT
-            && !matches!(content, Content::File(_))
-            && self.encoder.is_complete()
-            && self.group.scheduler.defers_whole()
-    }
-
-    /// Keeps it for others to send.
-    fn keep(&mut self, content: Content) -> Result<Flow, SendError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let kept = self.with_connection(|connection| {
-            let kept = connection.keep_last(self.key, &mut buffer, Last::Given(content), b"");
-            connection.note_sender(self.key, self.label.as_ref());
-            kept
-        });
-        self.buffer = buffer;
-        let token = self.key.token;
-        if kept.is_some() {
-            self.group.scheduler.send_later(token.to_u64());
-            if !self.group.scheduler.defers_whole() {
-                // Nobody watches any more.
-                let now = clock::monotonic();
-                self.with_connection(|connection| connection.send_what_waits(&self.group, token, now));
-            }
-        }
-        kept.unwrap_or(Err(SendError::Closed))
     }
 
     fn with_connection<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
@@ -495,7 +461,6 @@ impl Respond for Responder {
         self.body_bytes += plan.allowed;
         let flow = match plan.allowed {
             0 => Flow::Ready,
-            allowed if self.keeps(&content) => self.keep(cut(content, allowed))?,
             allowed => self.deliver(cut(content, allowed), plan.suffix)?,
         };
         if plan.surplus > 0 { Err(self.report_surplus(request, plan.surplus)) } else { Ok(flow) }

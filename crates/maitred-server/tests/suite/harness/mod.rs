@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Exchange, Handler};
+use maitred_runtime::{Exchange, Handler, InterpreterLock};
 use maitred_server::inspect::State;
 use maitred_server::listening::Address;
 use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError};
@@ -20,6 +20,23 @@ use maitred_tls::{ClientPolicy, Identity, Terms, TermsSettings, UnknownName, Ver
 
 /// Longer than anything here takes; reached only when something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The lock of an interpreter that no thread ever takes.
+pub(crate) struct FreeLock;
+
+impl InterpreterLock for FreeLock {
+    fn holder(&self) -> u64 {
+        0
+    }
+
+    fn own(&self) -> u64 {
+        1
+    }
+
+    fn is_waited_for(&self, _: i64, _: u64) -> bool {
+        false
+    }
+}
 
 pub(crate) struct Running {
     pub(crate) server: Server,

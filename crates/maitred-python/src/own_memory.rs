@@ -3,7 +3,7 @@
 //! May be used in a signal handler: a system call, and values on the stack.
 
 /// Fills `place` with what is at the address. `None` if not all of it can be read.
-pub(super) fn copy(address: usize, place: &mut [u8]) -> Option<()> {
+pub(crate) fn copy(address: usize, place: &mut [u8]) -> Option<()> {
     let local = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: place.len() };
     // SAFETY: one vector each. The local one is ours to write, and whether the other can be read, the kernel finds out.
@@ -12,21 +12,21 @@ pub(super) fn copy(address: usize, place: &mut [u8]) -> Option<()> {
 }
 
 /// The word or pointer at the address.
-pub(super) fn word(address: usize) -> Option<usize> {
+pub(crate) fn word(address: usize) -> Option<usize> {
     let mut bytes = [0; size_of::<usize>()];
     copy(address, &mut bytes)?;
     Some(usize::from_ne_bytes(bytes))
 }
 
 /// The C `int` at the address.
-pub(super) fn int(address: usize) -> Option<i32> {
+pub(crate) fn int(address: usize) -> Option<i32> {
     let mut bytes = [0; size_of::<i32>()];
     copy(address, &mut bytes)?;
     Some(i32::from_ne_bytes(bytes))
 }
 
 /// The bytes from an address on, one after the other, until they end or cannot be read.
-pub(super) struct Bytes {
+pub(crate) struct Bytes {
     address: usize,
     left: usize,
     piece: [u8; 128],
@@ -36,7 +36,7 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    pub(super) fn new(address: usize, length: usize) -> Self {
+    pub(crate) fn new(address: usize, length: usize) -> Self {
         Self { address, left: length, piece: [0; 128], from: 0, to: 0 }
     }
 }

@@ -1,0 +1,171 @@
+//! What the scheduler knows of one application thread: its permit, its request, and what it does at this moment.
+
+use std::sync::Arc;
+
+use maitred_io::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::thread_state::{Doing, ThreadState};
+use maitred_runtime::InterpreterLock;
+
+/// The permit of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Permit {
+    /// It is not in application code, or about to be.
+    None,
+    /// It has the pool's permit.
+    Normal,
+    /// It has the permit of long computations.
+    Long,
+    /// It is in application code without a permit: it waits, or computes without the interpreter.
+    Released,
+}
+
+/// What a thread in application code does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It holds the interpreter.
+    Holds,
+    /// It waits for the interpreter.
+    Wants,
+    /// It runs without the interpreter: in the engine, or in C code that has given the interpreter up.
+    Computes,
+    /// It waits for something else, or nothing is known of it.
+    Waits,
+}
+
+/// What samples have seen of a request.
+pub(super) struct Seen {
+    /// How long it has computed so far, in nanoseconds.
+    pub(super) computed: u64,
+    /// The last samples in a row in which it neither held the interpreter nor wanted it.
+    pub(super) detached: u64,
+}
+
+/// One application thread.
+pub(super) struct AppThread {
+    permit: AtomicU8,
+    /// Permits in use in its pool.
+    pub(super) permits: Arc<AtomicUsize>,
+    /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
+    entered: AtomicU64,
+    /// Its request is of a route that computes for long (1) or of another one.
+    long: AtomicU8,
+    /// The route of its request; 0 if that is not known.
+    route: AtomicU64,
+    /// How long samples have seen its request compute, in nanoseconds, and how many there were.
+    computed: AtomicU64,
+    samples: AtomicU64,
+    /// Samples of them that have seen it without the interpreter.
+    without: AtomicU64,
+    /// The last samples in a row that have seen it neither hold the interpreter nor want it.
+    detached: AtomicU64,
+    state: ThreadState,
+    /// What the interpreter's lock calls it.
+    key: u64,
+}
+
+impl AppThread {
+    /// The calling thread, of the pool that counts its permits there.
+    pub(super) fn own(permits: &Arc<AtomicUsize>, lock: Option<&dyn InterpreterLock>) -> Arc<Self> {
+        Arc::new(Self {
+            permit: AtomicU8::new(Permit::None as u8),
+            permits: Arc::clone(permits),
+            entered: AtomicU64::new(0),
+            long: AtomicU8::new(0),
+            route: AtomicU64::new(0),
+            computed: AtomicU64::new(0),
+            samples: AtomicU64::new(0),
+            without: AtomicU64::new(0),
+            detached: AtomicU64::new(0),
+            state: ThreadState::own(),
+            key: lock.map_or(0, InterpreterLock::own),
+        })
+    }
+
+    pub(super) fn permit(&self) -> Permit {
+        match self.permit.load(Ordering::SeqCst) {
+            0 => Permit::None,
+            1 => Permit::Normal,
+            2 => Permit::Long,
+            _ => Permit::Released,
+        }
+    }
+
+    /// Changes the permit if it is still `from`. The thread itself and a thread that samples may do so at the same time.
+    pub(super) fn change(&self, from: Permit, to: Permit) -> bool {
+        self.permit.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// The thread enters application code at `now` with a request of this route; `long` says whether that computes for long.
+    pub(super) fn enter(&self, now: u64, route: u64, long: bool) {
+        self.computed.store(0, Ordering::Relaxed);
+        self.samples.store(0, Ordering::Relaxed);
+        self.without.store(0, Ordering::Relaxed);
+        self.detached.store(0, Ordering::Relaxed);
+        self.long.store(u8::from(long), Ordering::Relaxed);
+        self.route.store(route, Ordering::Relaxed);
+        // 0 says that it is not there.
+        self.entered.store(now.max(1), Ordering::Release);
+    }
+
+    /// It comes back.
+    pub(super) fn leave(&self) {
+        self.entered.store(0, Ordering::Release);
+    }
+
+    pub(super) fn in_application(&self) -> bool {
+        self.entered.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether its request is of a route that computes for long.
+    pub(super) fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed) != 0
+    }
+
+    /// The route of its request, and for how long it has been in application code at `now`; `None` if it is not.
+    pub(super) fn holding(&self, now: u64) -> Option<(u64, u64)> {
+        let entered = self.entered.load(Ordering::Acquire);
+        (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
+    }
+
+    /// What it does now, told by the kernel and by the interpreter's lock. Some microseconds.
+    pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
+        match self.state.now() {
+            Doing::Runs if lock.holder() == self.key => Activity::Holds,
+            Doing::Runs => Activity::Computes,
+            Doing::Sleeps { call, argument } if lock.is_waited_for(call, argument) => Activity::Wants,
+            Doing::Sleeps { .. } | Doing::Unknown => Activity::Waits,
+        }
+    }
+
+    /// A sample has seen what the thread did for about `nanos`.
+    pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        let computes = matches!(activity, Activity::Holds | Activity::Computes);
+        let nanos = if computes { nanos } else { 0 };
+        let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        let detached = match activity {
+            Activity::Holds | Activity::Wants => 0,
+            Activity::Computes | Activity::Waits => self.detached.load(Ordering::Relaxed) + 1,
+        };
+        self.detached.store(detached, Ordering::Relaxed);
+        if detached > 0 {
+            self.without.fetch_add(1, Ordering::Relaxed);
+        }
+        Seen { computed, detached }
+    }
+
+    /// How long the last request has computed of `nanos` in application code, as far as samples say so.
+    pub(super) fn computed(&self, nanos: u64) -> u64 {
+        match self.samples.load(Ordering::Relaxed) {
+            0 => nanos,
+            _ => self.computed.load(Ordering::Relaxed).min(nanos),
+        }
+    }
+
+    /// Whether most samples have seen the last request without the interpreter; `None` if there were none.
+    pub(super) fn was_without_interpreter(&self) -> Option<bool> {
+        let samples = self.samples.load(Ordering::Relaxed);
+        (samples > 0).then(|| self.without.load(Ordering::Relaxed) * 2 > samples)
+    }
+}

@@ -1,0 +1,491 @@
+//! The limiter of a pool: as many threads run application code as keep the interpreter busy, and no more.
+//!
+//! A language whose interpreter is one lock gains nothing from two threads that want it: each would interrupt the other in the
+//! middle of a request. So a thread needs a **permit** to enter application code, and a pool has one. The thread keeps it from
+//! request to request. A thread that waits, or computes without the interpreter, has none: its permit goes to the next one.
+//!
+//! ```text
+//! a request of           enters when
+//! a usual route          the pool's permit is free, or a long computation has the interpreter, which gives each its turn
+//! a route that computes  no other long computation has or wants the interpreter, and a processor is free
+//! a route that waits     always
+//! ```
+//! A request that may not enter is queued. The first thread that has to queue one becomes the **monitor**: it takes
+//! [samples](crate::interpreter) of the threads in application code while requests wait, and enters with the first request that
+//! may. The other threads park. Nothing is sampled while nothing waits.
+//!
+//! Entering while a permit is free, and leaving while nothing waits, take no lock. A thread that leaves looks at the queue's
+//! length after it has given its permit back, and a thread that queues a request asks for a permit after that: one of them
+//! sees the other.
+//!
+//! Invariants, checked under shuttle with samples that are made up: the queue is not empty only while a thread monitors, or a
+//! thread with a permit is going to look at it, or no thread is left; at most one thread monitors; a permit that is taken
+//! away belongs to a thread in application code.
+
+use std::io;
+use std::sync::Arc;
+
+use maitred_io::clock;
+use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::app_thread::{AppThread, Permit};
+use crate::interpreter::{Interpreter, Sample};
+use crate::pool::{Call, Pool, Queue};
+use crate::sample_timer::{Pause, SampleTimer};
+use crate::serve::RouteClass;
+use crate::writing::set_own_thread;
+
+/// Permits of a pool: one thread holds the interpreter.
+const PERMITS: usize = 1;
+
+/// The pause between two samples while the same requests are in application code: it begins with the first, and doubles up to
+/// the last. A request that a sample finds too late has waited for no longer than the one before it has computed, and
+/// never for more than the last pause. In nanoseconds.
+const FIRST_PAUSE: u64 = 50_000;
+const LAST_PAUSE: u64 = 1_000_000;
+
+/// While requests end, the monitor sleeps: each end pushes the next sample back, to the last pause from then, but not beyond
+/// this time from the last one: each request may have waited for most of its time. In nanoseconds.
+const LATEST: u64 = 2_000_000;
+
+/// A request enters, whatever samples say, if none has left the queue for so long under the eyes of a monitor. Samples may be wrong where a
+/// thread is not what it seems. In nanoseconds.
+#[cfg(not(shuttle))]
+const STANDSTILL: u64 = 50_000_000;
+
+/// Simulated time passes slowly.
+#[cfg(shuttle)]
+const STANDSTILL: u64 = 2_000_000;
+
+/// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
+const PROMPT: u64 = 100_000_000;
+
+/// The limiter of one pool.
+pub(super) struct Limiter {
+    pub(super) interpreter: Arc<Interpreter>,
+    /// Permits that are in use. There can be more than one for a while.
+    permits: Arc<AtomicUsize>,
+    /// A thread monitors. Written under the pool's lock.
+    monitored: AtomicBool,
+    /// Between two samples.
+    timer: SampleTimer,
+    /// A thread in application code is busy and wants a monitor.
+    wanted: AtomicBool,
+    /// Until then responses leave at once: a handler has stood still while others waited.
+    prompt: AtomicU64,
+}
+
+/// What a thread with a request, or one that found the queue not empty, does.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admitted<J> {
+    /// Runs this request, with the permit that it needs.
+    Run(J),
+    /// Monitors.
+    Monitor,
+    /// Parks: another thread monitors.
+    Park,
+    /// The queue is full, and what is too much is refused.
+    Refuse(J),
+}
+
+/// What a step of the monitor led to.
+pub(super) enum Monitored<J> {
+    /// Runs this request, with the permit that it needs; it does not monitor any more.
+    Run(J),
+    /// Nothing waits: it does not monitor any more.
+    Idle,
+    /// The next step is due after this.
+    Pause(Pause),
+}
+
+/// What a monitor keeps from step to step. Times are in monotonic nanoseconds.
+pub(super) struct Monitoring {
+    pause: u64,
+    /// When the last sample was taken.
+    sampled: u64,
+    /// A number that rises whenever a request begins or ends, at the last step.
+    progress: Option<u64>,
+    /// Requests that have left the queue so far, and when the last one was seen to leave.
+    taken: u64,
+    since: u64,
+}
+
+impl Monitoring {
+    /// Begins at `now`.
+    pub(super) fn begin(now: u64) -> Self {
+        Self { pause: FIRST_PAUSE, sampled: 0, progress: None, taken: 0, since: now }
+    }
+
+    /// Whether requests have begun or ended since the last step; `progress` is the number now.
+    pub(super) fn is_moving(&mut self, progress: u64) -> bool {
+        self.progress.replace(progress).is_some_and(|before| before != progress)
+    }
+
+    /// Whether the queue, from which so many requests have been taken by `now`, has stood still for too long.
+    fn stands_still(&mut self, taken: u64, now: u64) -> bool {
+        if std::mem::replace(&mut self.taken, taken) != taken {
+            self.since = now;
+        }
+        now.saturating_sub(self.since) >= STANDSTILL
+    }
+
+    /// The pause behind a sample.
+    fn behind(&mut self, sample: Sample) -> Pause {
+        let nanos = if sample.unsure { FIRST_PAUSE } else { self.pause };
+        self.pause = (nanos * 2).min(LAST_PAUSE);
+        Pause { nanos, most: 0 }
+    }
+
+    /// The pause while requests end at `now`.
+    fn while_moving(&mut self, now: u64) -> Pause {
+        // What has not ended by then has been in application code for about as long.
+        self.pause = LAST_PAUSE;
+        let most = (self.sampled + LATEST).saturating_sub(now);
+        Pause { nanos: LAST_PAUSE.min(most), most }
+    }
+}
+
+impl Limiter {
+    /// A limiter before an interpreter.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub(super) fn new(interpreter: &Arc<Interpreter>) -> io::Result<Self> {
+        Ok(Self {
+            interpreter: Arc::clone(interpreter),
+            permits: Arc::default(),
+            monitored: AtomicBool::new(false),
+            timer: SampleTimer::new()?,
+            wanted: AtomicBool::new(false),
+            prompt: AtomicU64::new(0),
+        })
+    }
+
+    /// Notes the calling thread until [`remove`](Self::remove).
+    pub(super) fn add(&self) -> Arc<AppThread> {
+        let thread = self.interpreter.add(&self.permits);
+        set_own_thread(Some(&thread));
+        thread
+    }
+
+    /// The thread ends.
+    pub(super) fn remove(&self, thread: &Arc<AppThread>) {
+        set_own_thread(None);
+        self.give_back(thread);
+        self.interpreter.remove(thread);
+    }
+
+    /// The count by which threads of this pool are known.
+    pub(super) fn permits(&self) -> &Arc<AtomicUsize> {
+        &self.permits
+    }
+
+    /// Threads of this pool in application code.
+    pub(super) fn in_application(&self) -> usize {
+        let mut count = 0;
+        self.interpreter
+            .in_application(|thread| count += usize::from(Arc::ptr_eq(&thread.permits, &self.permits)));
+        count
+    }
+
+    /// Takes the permit for a thread without one, if it is free.
+    fn take(&self, thread: &AppThread) -> bool {
+        let more = |permits| (permits < PERMITS).then_some(permits + 1);
+        if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
+            return false;
+        }
+        self.has(thread, Permit::Normal);
+        true
+    }
+
+    /// Takes one more permit than there may be.
+    pub(super) fn force(&self, thread: &AppThread) {
+        self.permits.fetch_add(1, Ordering::SeqCst);
+        self.has(thread, Permit::Normal);
+    }
+
+    /// A permit that was counted becomes that of this thread, which has none and is the caller.
+    fn has(&self, thread: &AppThread, permit: Permit) {
+        let had_none = thread.change(Permit::None, permit);
+        debug_assert!(had_none, "a thread has one permit at most");
+    }
+
+    /// Gives a permit back, or what it has become; the thread is not in application code.
+    pub(super) fn give_back(&self, thread: &AppThread) {
+        // A sample may change it meanwhile.
+        loop {
+            let permit = thread.permit();
+            if thread.change(permit, Permit::None) {
+                match permit {
+                    Permit::Normal => _ = self.permits.fetch_sub(1, Ordering::SeqCst),
+                    Permit::Long => {
+                        self.interpreter.give_long_back();
+                        // The next long computation may wait behind usual requests that make progress.
+                        self.timer.fire_now(clock::monotonic());
+                    }
+                    Permit::Released | Permit::None => {}
+                }
+                return;
+            }
+        }
+    }
+
+    /// Whether a request of this class may enter now, on a thread without a permit: that has what it needs then.
+    pub(super) fn admit(&self, thread: &AppThread, class: RouteClass) -> bool {
+        match class {
+            RouteClass::Normal if self.take(thread) => return true,
+            RouteClass::Normal if !self.interpreter.has_long() => return false,
+            RouteClass::CpuBound if !self.interpreter.take_long() => return false,
+            RouteClass::CpuBound => self.has(thread, Permit::Long),
+            RouteClass::Normal | RouteClass::Blocking => self.has(thread, Permit::Released),
+        }
+        true
+    }
+
+    /// The same on a thread that may have a permit already. If the request may not enter, the thread has none.
+    pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
+        match (thread.permit(), class) {
+            (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,
+            (Permit::Released, _) => true,
+            _ => {
+                self.give_back(thread);
+                self.admit(thread, class)
+            }
+        }
+    }
+
+    /// Whether a thread that comes out of application code may go on with usual requests: it has its permit still and there are
+    /// not too many, or gets one. Otherwise it has none.
+    pub(super) fn may_go_on(&self, thread: &AppThread) -> bool {
+        if thread.permit() == Permit::Normal {
+            let fewer = |permits| (permits > PERMITS).then(|| permits - 1);
+            if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_err() {
+                return true;
+            }
+            if !thread.change(Permit::Normal, Permit::None) {
+                // A sample of a moment ago has taken it away just now, and has counted it off.
+                self.permits.fetch_add(1, Ordering::SeqCst);
+                self.give_back(thread);
+            }
+            return false;
+        }
+        self.give_back(thread);
+        self.take(thread)
+    }
+
+    /// Whether a thread has a permit.
+    pub(super) fn is_taken(&self) -> bool {
+        self.permits.load(Ordering::SeqCst) > 0
+    }
+
+    /// The monitor's pause.
+    pub(super) fn pause(&self, now: u64, pause: Pause) {
+        self.timer.wait(now, pause);
+    }
+
+    /// A request has ended at `now`: the monitor need not look yet. One load while none waits.
+    pub(super) fn note_end(&self, now: u64) {
+        self.timer.defer(now, LAST_PAUSE);
+    }
+
+    /// A thread that waits for the monitor's sample has it taken now.
+    pub(super) fn fire_now(&self, now: u64) {
+        self.timer.fire_now(now);
+    }
+
+    /// Whether a thread monitors.
+    pub(super) fn is_monitored(&self) -> bool {
+        self.monitored.load(Ordering::SeqCst)
+    }
+
+    /// Whether the response of a handler that is entered at `now` may wait for others, if a thread monitors, which sends it when
+    /// the next handler stands still: none has for a while.
+    pub(super) fn may_defer(&self, now: u64) -> bool {
+        now >= self.prompt.load(Ordering::Relaxed)
+    }
+
+    /// A thread in application code is busy and wants a monitor: the thread that polls next.
+    pub(super) fn want_monitor(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a monitor is wanted; asked once.
+    pub(super) fn take_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
+    }
+
+    /// A response had to wait for a handler that stood still.
+    pub(super) fn be_prompt(&self, now: u64) {
+        self.prompt.store(now + PROMPT, Ordering::Relaxed);
+    }
+}
+
+impl<J> Pool<J> {
+    /// A thread without a permit has a request of this class to run at `now`.
+    pub(super) fn arrive(&self, job: J, class: RouteClass, thread: &AppThread, now: u64) -> Admitted<J> {
+        if self.queued() == 0 && self.limiter.admit(thread, class) {
+            return Admitted::Run(job);
+        }
+        let mut queue = self.lock();
+        if let Err(job) = self.push(&mut queue, job, class, now) {
+            return Admitted::Refuse(job);
+        }
+        // The thread that had the permit may have left without seeing this request.
+        match self.enter_with_next(&mut queue, thread) {
+            Some(next) => Admitted::Run(next),
+            None => self.monitor_or_park(),
+        }
+    }
+
+    /// A thread without a permit and without a request looks at the queue; `None` when it is empty.
+    pub(super) fn look(&self, thread: &AppThread) -> Option<Admitted<J>> {
+        let mut queue = self.lock();
+        if queue.is_empty() {
+            return None;
+        }
+        Some(match self.enter_with_next(&mut queue, thread) {
+            Some(next) => Admitted::Run(next),
+            None => self.monitor_or_park(),
+        })
+    }
+
+    /// The next request that may enter, for a thread without a permit, which has what that needs then.
+    fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread) -> Option<J> {
+        let class = queue.jobs.classes().find(|class| self.limiter.admit(thread, *class))?;
+        let next = self.pop_from(queue, |waiting| waiting == class);
+        debug_assert!(next.is_some(), "a request of this class waits");
+        next
+    }
+
+    /// The next usual request, for a thread that has the permit for it.
+    pub(super) fn next_usual(&self) -> Option<J> {
+        if self.queued() == 0 {
+            return None;
+        }
+        self.pop_from(&mut self.lock(), |class| class == RouteClass::Normal)
+    }
+
+    /// A thread that polls is to monitor instead. False when no thread has a permit, or another one monitors.
+    pub(super) fn begin_monitoring(&self) -> bool {
+        let _queue = self.lock();
+        self.limiter.is_taken() && !self.limiter.monitored.swap(true, Ordering::SeqCst)
+    }
+
+    /// Under the lock.
+    fn monitor_or_park(&self) -> Admitted<J> {
+        match self.limiter.monitored.swap(true, Ordering::SeqCst) {
+            true => Admitted::Park,
+            false => Admitted::Monitor,
+        }
+    }
+
+    /// One step of the monitor: what may enter, if need be behind a sample. `moving`: requests have begun or ended since
+    /// the last step.
+    pub(super) fn monitor(
+        &self,
+        thread: &AppThread,
+        monitoring: &mut Monitoring,
+        moving: bool,
+    ) -> Monitored<J> {
+        let now = clock::monotonic();
+        if moving && self.queued() == 0 {
+            // More will come, and find a monitor.
+            monitoring.sampled = now;
+            return Monitored::Pause(monitoring.while_moving(now));
+        }
+        if let Some(step) = self.end_monitoring_if(thread, None) {
+            return step;
+        }
+        if moving && now.saturating_sub(monitoring.sampled) < LATEST {
+            return Monitored::Pause(monitoring.while_moving(now));
+        }
+        monitoring.sampled = now;
+        let sample = self.limiter.interpreter.sample(now);
+        let stands_still = monitoring.stands_still(self.taken(), now);
+        let step = self.end_monitoring_if(thread, Some((sample, stands_still)));
+        step.unwrap_or_else(|| Monitored::Pause(monitoring.behind(sample)))
+    }
+
+    /// The end of monitoring, if a request may enter or none waits; behind a sample, if one was taken. The queue may have stood
+    /// still for too long.
+    fn end_monitoring_if(&self, thread: &AppThread, sampled: Option<(Sample, bool)>) -> Option<Monitored<J>> {
+        let mut queue = self.lock();
+        let Some(waits) = queue.oldest() else {
+            self.limiter.monitored.store(false, Ordering::SeqCst);
+            return Some(Monitored::Idle);
+        };
+        let mut next = self.enter_with_next(&mut queue, thread);
+        if next.is_none() && matches!(sampled, Some((_, true))) {
+            self.limiter.has(thread, Permit::Released);
+            next = self.pop_from(&mut queue, |_| true);
+        }
+        let next = next?;
+        self.limiter.monitored.store(false, Ordering::SeqCst);
+        if let Some((Sample { busy: 0, before, .. }, _)) = sampled {
+            // When between two samples the last thread began to wait is not known: in the middle, as a mean.
+            let idle = clock::monotonic().saturating_sub(waits.max(before)) / 2;
+            self.audit.add(&queue.counted, idle);
+        }
+        Some(Monitored::Run(next))
+    }
+
+    /// The monitor ends although requests may wait: the server stops.
+    pub(super) fn end_monitoring(&self) {
+        let _queue = self.lock();
+        self.limiter.monitored.store(false, Ordering::SeqCst);
+    }
+
+    /// A thread has nothing to run. The next request in the queue that may enter, with what it needs; else the thread has no
+    /// permit any more.
+    pub(super) fn leave(&self, thread: &AppThread) -> Option<J> {
+        self.limiter.give_back(thread);
+        if self.queued() == 0 {
+            return None;
+        }
+        self.enter_with_next(&mut self.lock(), thread)
+    }
+
+    /// A thread gives up its permit although requests may wait. A thread that monitors enters at once; false when none does and
+    /// another thread is to be woken.
+    pub(super) fn step_aside(&self, thread: &AppThread, now: u64) -> bool {
+        self.limiter.give_back(thread);
+        let monitored = self.limiter.is_monitored();
+        if monitored {
+            self.limiter.fire_now(now);
+        }
+        monitored
+    }
+
+    /// Queues a request of a thread that may not run it. A thread that monitors sees it; else a thread is woken.
+    ///
+    /// # Errors
+    /// The queue is full and its overflow is refused: the request.
+    pub(super) fn enqueue_limited(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
+        let monitored = {
+            let mut queue = self.lock();
+            self.push(&mut queue, job, class, now)?;
+            self.limiter.is_monitored()
+        };
+        if !monitored {
+            return Ok(self.call_for_queue());
+        }
+        if class == RouteClass::Blocking || !self.limiter.is_taken() {
+            self.limiter.fire_now(now);
+        }
+        Ok(Call::Unparked)
+    }
+
+    /// Has a parked thread monitor, if none does. False when none is parked.
+    pub(super) fn call_monitor(&self) -> bool {
+        let queue = self.lock();
+        if self.limiter.is_monitored() {
+            return true;
+        }
+        let Some(place) = self.take_parked() else { return false };
+        self.limiter.monitored.store(true, Ordering::SeqCst);
+        // A call is a system call.
+        drop(queue);
+        place.monitor();
+        true
+    }
+}
