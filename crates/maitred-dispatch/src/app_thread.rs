@@ -157,10 +157,7 @@ impl AppThread {
 
     /// How long the last request has computed of `nanos` in application code, as far as samples say so.
     pub(super) fn computed(&self, nanos: u64) -> u64 {
-        match self.samples.load(Ordering::Relaxed) {
-            0 => nanos,
-            _ => self.computed.load(Ordering::Relaxed).min(nanos),
-        }
+        self.computed.load(Ordering::Relaxed).min(nanos)
     }
 
     /// Whether most samples have seen the last request without the interpreter; `None` if there were none.

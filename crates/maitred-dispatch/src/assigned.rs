@@ -144,7 +144,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
             if !self.pool.exclusive || !self.pool.limiter.may_go_on(&self.thread) {
                 return None;
             }
-            next = self.pool.next_usual().or_else(|| self.pool.leave(&self.thread));
+            next = self.pool.next_in_turn(&self.thread).or_else(|| self.pool.leave(&self.thread));
         }
         None
     }

@@ -590,7 +590,9 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -
         })
     });
     if let Some(route) = route {
-        pool.costs.note(route, computed, writing::has_written());
+        // A thread is short as well: the request has had its share of all of them.
+        let share = nanos / pool.max().max(1) as u64;
+        pool.costs.note(route, computed.max(share), writing::has_written());
     }
     if let Ran::Run(measured) = ran {
         server.note_run(measured, RunTime { nanos, ended, without_interpreter });

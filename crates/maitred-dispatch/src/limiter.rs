@@ -254,6 +254,16 @@ impl Limiter {
         }
     }
 
+    /// Whether a thread with the permit of usual requests may enter with one of another class instead: it has what that needs then.
+    fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
+        if class == RouteClass::CpuBound && !self.interpreter.take_long() {
+            return false;
+        }
+        self.give_back(thread);
+        self.has(thread, if class == RouteClass::CpuBound { Permit::Long } else { Permit::Released });
+        true
+    }
+
     /// Whether a thread that comes out of application code may go on with usual requests: it has its permit still and there are
     /// not too many, or gets one. Otherwise it has none.
     pub(super) fn may_go_on(&self, thread: &AppThread) -> bool {
@@ -331,7 +341,7 @@ impl<J> Pool<J> {
             return Admitted::Refuse(job);
         }
         // The thread that had the permit may have left without seeing this request.
-        match self.enter_with_next(&mut queue, thread) {
+        match self.enter_with_next(&mut queue, thread, false) {
             Some(next) => Admitted::Run(next),
             None => self.monitor_or_park(),
         }
@@ -343,26 +353,45 @@ impl<J> Pool<J> {
         if queue.is_empty() {
             return None;
         }
-        Some(match self.enter_with_next(&mut queue, thread) {
+        Some(match self.enter_with_next(&mut queue, thread, false) {
             Some(next) => Admitted::Run(next),
             None => self.monitor_or_park(),
         })
     }
 
-    /// The next request that may enter, for a thread without a permit, which has what that needs then.
-    fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread) -> Option<J> {
-        let class = queue.jobs.classes().find(|class| self.limiter.admit(thread, *class))?;
+    /// The next request that may enter, for a thread without a permit, which has what that needs then. `monitors`: this thread
+    /// does.
+    fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread, monitors: bool) -> Option<J> {
+        let mut classes = queue.jobs.classes();
+        let first = classes.next()?;
+        let class = match self.limiter.admit(thread, first) {
+            true => first,
+            false => {
+                let other = classes.find(|class| self.limiter.admit(thread, *class))?;
+                let is_last = self.parked() == 0 && (monitors || !self.limiter.is_monitored());
+                // On the last thread that is free, a route that waits would keep usual ones out for as long as it has requests.
+                let gives_way = is_last && (first, other) == (RouteClass::Normal, RouteClass::Blocking);
+                if gives_way { first } else { other }
+            }
+        };
         let next = self.pop_from(queue, |waiting| waiting == class);
         debug_assert!(next.is_some(), "a request of this class waits");
         next
     }
 
-    /// The next usual request, for a thread that has the permit for it.
-    pub(super) fn next_usual(&self) -> Option<J> {
+    /// The next request for a thread that comes out of application code with the permit of usual ones, and has what it needs
+    /// then. Only a usual one, if another thread may take the others.
+    pub(super) fn next_in_turn(&self, thread: &AppThread) -> Option<J> {
         if self.queued() == 0 {
             return None;
         }
-        self.pop_from(&mut self.lock(), |class| class == RouteClass::Normal)
+        let mut queue = self.lock();
+        let others_may = self.limiter.is_monitored() || self.parked() > 0;
+        let class = queue.jobs.classes().find(|class| match class {
+            RouteClass::Normal => true,
+            _ => !others_may && self.limiter.exchange(thread, *class),
+        })?;
+        self.pop_from(&mut queue, |waiting| waiting == class)
     }
 
     /// A thread that polls is to monitor instead. False when no thread has a permit, or another one monitors.
@@ -414,7 +443,7 @@ impl<J> Pool<J> {
             self.limiter.monitored.store(false, Ordering::SeqCst);
             return Some(Monitored::Idle);
         };
-        let mut next = self.enter_with_next(&mut queue, thread);
+        let mut next = self.enter_with_next(&mut queue, thread, true);
         if next.is_none() && matches!(sampled, Some((_, true))) {
             self.limiter.has(thread, Permit::Released);
             next = self.pop_from(&mut queue, |_| true);
@@ -442,7 +471,7 @@ impl<J> Pool<J> {
         if self.queued() == 0 {
             return None;
         }
-        self.enter_with_next(&mut self.lock(), thread)
+        self.enter_with_next(&mut self.lock(), thread, false)
     }
 
     /// A thread gives up its permit although requests may wait. A thread that monitors enters at once; false when none does and

@@ -519,7 +519,7 @@ impl<S: Serve> Worker<'_, S> {
     /// the poller.
     fn next_job(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
-        if let Some(job) = scheduler.pool.next_usual() {
+        if let Some(job) = scheduler.pool.next_in_turn(&self.thread) {
             return Some(job);
         }
         while let Some((token, signals)) = self.next_ready() {
@@ -541,7 +541,7 @@ impl<S: Serve> Worker<'_, S> {
             self.server.report(format_args!("waiting for events: {error}"));
         }
         // What came several at once is in the queue.
-        serve_batch(self.server, events, &mut self.context).or_else(|| scheduler.pool.next_usual())
+        serve_batch(self.server, events, &mut self.context).or_else(|| scheduler.pool.next_in_turn(&self.thread))
     }
 }
 
