@@ -53,20 +53,6 @@ impl Ready {
         first
     }
 
-    /// As many as fit, in their order; how many. One lock for all of them.
-    pub(crate) fn pop_some(&self, out: &mut [(u64, Signals)]) -> usize {
-        if self.is_empty() {
-            return 0;
-        }
-        let mut list = self.list.lock();
-        let count = list.len().min(out.len());
-        for (place, item) in out.iter_mut().zip(list.drain(..count)) {
-            *place = item;
-        }
-        self.length.store(list.len(), Ordering::SeqCst);
-        count
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.length.load(Ordering::SeqCst)
     }

@@ -44,14 +44,6 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
     fn send(self: &Arc<Self>, token: u64, now: u64);
 
-    /// The same with several, none of them twice. Each is taken from `tokens` before it is sent: those that a panic leaves there wait again.
-    fn send_all(self: &Arc<Self>, tokens: &mut &[(u64, Signals)], now: u64) {
-        while let Some(((token, _), rest)) = tokens.split_first() {
-            *tokens = rest;
-            self.send(*token, now);
-        }
-    }
-
     /// Loads what serving `token` will touch; it is served soon.
     fn prefetch(&self, token: u64);
 

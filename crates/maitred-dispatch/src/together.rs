@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use maitred_io::clock;
 
-use crate::ready::Ready;
 use crate::{Scheduler, Serve, Signals};
 
 /// So many responses wait at most.
@@ -58,14 +57,8 @@ impl<J: Send> Scheduler<J> {
 
     /// Sends what waits.
     pub(crate) fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>, now: u64) {
-        let mut some = [(0, Signals::RESUME); MOST];
-        loop {
-            let count = self.unsent.pop_some(&mut some);
-            if count == 0 {
-                break;
-            }
-            let mut leaving = Leaving { list: &self.unsent, rest: &some[..count] };
-            server.send_all(&mut leaving.rest, now);
+        while let Some((token, _)) = self.unsent.pop() {
+            server.send(token, now);
         }
     }
 
@@ -89,18 +82,6 @@ impl<J: Send> Scheduler<J> {
             *age = Age::default();
             self.send_unsent(server, now);
         }
-    }
-}
-
-/// What is being sent; what a panic leaves of it waits again.
-struct Leaving<'a> {
-    list: &'a Ready,
-    rest: &'a [(u64, Signals)],
-}
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        self.list.extend(self.rest.iter().copied());
     }
 }
 

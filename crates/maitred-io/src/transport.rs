@@ -6,7 +6,6 @@
 //! Sections below: a plain socket; when the kernel had it.
 
 mod tls;
-pub mod together;
 mod unacknowledged;
 
 use std::fs::File;

@@ -7,7 +7,6 @@ use maitred_dispatch::Signals;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::transport::Moved;
-use maitred_io::transport::together::{Left, Offer};
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, SendError};
 
@@ -312,30 +311,6 @@ impl Connection {
             group.resume(token);
         } else if self.writer.is_none() {
             self.listen_on(group, token, now);
-        }
-    }
-
-    /// What `send_what_waits` would send first, if it is complete and in memory, and nothing decides when it leaves. With frames, a turn may have more
-    /// for the same connection.
-    pub(super) fn offer_last(&self) -> Option<Offer<'_>> {
-        let is_last = self.phase == Phase::Sending && !self.protocol.is_framed() && self.shaper.is_none();
-        let writer = self.writer.as_ref().filter(|_| is_last)?;
-        Offer::new(&self.transport, writer.in_memory()?)
-    }
-
-    /// This has become of it.
-    pub(super) fn note_last(&mut self, group: &Group, token: Token, left: Left) {
-        match left {
-            Left::Bytes(count) => {
-                if let Some(writer) = self.writer.as_mut().filter(|_| count > 0) {
-                    writer.advance(count as u64);
-                }
-            }
-            Left::Failed(number) => {
-                self.note_broken(group, &std::io::Error::from_raw_os_error(number));
-                let _ = self.fail_sending(group);
-                group.resume(token);
-            }
         }
     }
 

@@ -54,7 +54,6 @@ use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
-use maitred_io::transport::together::{Left, Offer};
 use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::Request;
@@ -206,14 +205,6 @@ impl Resident for Connection {
 
     fn send_last(&mut self, group: &Group, token: Token, now: u64) {
         self.send_what_waits(group, token, now);
-    }
-
-    fn offer(&self) -> Option<Offer<'_>> {
-        self.offer_last()
-    }
-
-    fn note_left(&mut self, group: &Group, token: Token, left: Left) {
-        self.note_last(group, token, left);
     }
 
     fn end_turn(group: &Group, scratch: &mut Scratch, now: u64) {

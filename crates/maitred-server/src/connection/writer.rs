@@ -226,12 +226,6 @@ impl Writer {
         }
     }
 
-    /// All that waits, part by part; none if something of it is in a file.
-    pub(crate) fn in_memory(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let in_memory = self.segments.iter().all(|segment| segment.rest().is_some());
-        in_memory.then(|| self.segments.iter().filter_map(Segment::rest))
-    }
-
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self, transport: &mut Transport) -> Sent {
         self.send_within(transport, MAX_BYTES_A_TURN, false)

@@ -11,7 +11,6 @@ mod resources;
 pub(crate) mod slots;
 pub(crate) mod slowness;
 pub(crate) mod thread_registry;
-mod together;
 pub(crate) mod turnstile;
 
 use std::any::Any;
@@ -426,18 +425,6 @@ impl<R: Resident> Serve for Group<R> {
             if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
                 connection.send_last(self, token, now);
                 connection.account(self, token);
-            }
-        }
-    }
-
-    fn send_all(self: &Arc<Self>, tokens: &mut &[(u64, Signals)], now: u64) {
-        while !tokens.is_empty() {
-            let (some, behind) = tokens.split_at(tokens.len().min(together::MOST));
-            together::send(self, some);
-            while let Some(((token, _), rest)) = tokens.split_first().filter(|_| tokens.len() > behind.len())
-            {
-                *tokens = rest;
-                self.send(*token, now);
             }
         }
     }

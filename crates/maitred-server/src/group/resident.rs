@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use maitred_dispatch::{Jobs, Signals, TurnContext};
-use maitred_io::transport::together::{Left, Offer};
 
 use super::slots::{Key, Token};
 use super::{Group, Job};
@@ -56,12 +55,6 @@ pub(crate) trait Resident: Sized + Send + 'static {
 
     /// Sends the complete response that a handler has left.
     fn send_last(&mut self, group: &Group<Self>, token: Token, now: u64);
-
-    /// What [`send_last`](Self::send_last) would send first, if it can be sent with that of others.
-    fn offer(&self) -> Option<Offer<'_>>;
-
-    /// This has become of what was offered; [`send_last`](Self::send_last) goes on with the rest.
-    fn note_left(&mut self, group: &Group<Self>, token: Token, left: Left);
 
     /// A turn is over, without the lock: what it has left in the thread's memory is put away.
     fn end_turn(group: &Group<Self>, scratch: &mut Self::Scratch, now: u64);

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_dispatch::Claim;
 use maitred_io::sync::NamedLock;
@@ -39,16 +39,6 @@ impl<R> Slot<R> {
         let held = SlotHeld::begin();
         let resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
         Occupied { resident, _held: held }
-    }
-
-    /// The same without waiting, for a thread that may have others: none if somebody has it.
-    pub(crate) fn try_lock(&self) -> Option<Occupied<'_, R>> {
-        let resident = match self.resident.try_lock() {
-            Ok(resident) => resident,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        Some(Occupied { resident, _held: SlotHeld::begin_beside() })
     }
 
     pub(crate) fn generation(&self) -> u32 {
