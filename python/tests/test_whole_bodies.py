@@ -1,4 +1,4 @@
-"""A body that is complete while its application goes on: it may leave with other responses, and never waits for the application."""
+"""A body that is complete while its application goes on: it leaves at once, and never waits for the application."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use maitred_io::clock;
-
 use super::{Scheduler, Serve, Signals};
 
 impl<J: Send> Scheduler<J> {
@@ -20,10 +18,5 @@ impl<J: Send> Scheduler<J> {
     /// The next request that waits in the pool whose threads poll.
     pub fn next_queued(&self) -> Option<J> {
         self.pool.pop()
-    }
-
-    /// Sends the complete responses that wait for others.
-    pub fn send_waiting<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        self.send_unsent(server, clock::monotonic());
     }
 }

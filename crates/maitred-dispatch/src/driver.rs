@@ -175,9 +175,7 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
     let unpolled =
         scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
-    // A monitor sends what is unsent.
-    let left = !scheduler.ready.is_empty() || !scheduler.unsent.is_empty();
-    unpolled || (left && !scheduler.pool.limiter.is_monitored())
+    unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 
 /// Looks until there has been nothing to watch for a while.
@@ -208,7 +206,6 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             }
             scheduler.call_extra(server);
             if !scheduler.pool.limiter.is_monitored() {
-                scheduler.send_promptly(server);
                 let call = scheduler.pool.call_poller();
                 scheduler.answer_call(&call, server);
             }
@@ -226,9 +223,6 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 fn glance<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
-    if !scheduler.pool.limiter.is_monitored() {
-        scheduler.send_promptly(server);
-    }
     let mut events = Events::with_capacity(GLANCE);
     fetch(server, &mut events);
     let found = serve_ready(server, context, || !scheduler.is_stopping());
@@ -325,8 +319,8 @@ pub(super) fn sit<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: im
         scheduler.answer_call(&scheduler.pool.call_poller(), server);
     }
     while alone() {
-        // Of a thread that came back and has entered the next handler; if it did before the store, it did not dismiss us.
-        scheduler.send_promptly(server);
+        // Of a loop that came back and has entered the next handler; if it did before the store, it did not dismiss us.
+        scheduler.send_unsent(server);
         serve_ready(server, context, &alone);
         let watched = if scheduler.ready.is_empty() {
             scheduler.poller.watch(&scheduler.driver.dismissed)

@@ -5,9 +5,11 @@
 //! driver:      stands by (see `loop_watchdog`)
 //! elsewhere:   make_ready --> ready list, bell
 //! ```
-//! What handlers answer completely on the loop's thread leaves at the end of a turn (see `response_batch`), or by the
-//! driver if the loop stands still meanwhile.
+//! What handlers answer completely on the loop's thread leaves at the end of a turn, or by the driver if the loop stands still
+//! meanwhile. A response that is sent at once wakes its peer in the middle of the turn, and the sending of one finds nothing of
+//! the other in the caches.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,12 +20,12 @@ use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
 
-use crate::Serve;
+use crate::ready::Ready;
 use crate::signals::Signals;
-use crate::together::{Age, set_defers};
 use crate::turn_clock::TurnContext;
 use crate::worker::{serve, serve_batch};
 use crate::writing::has_written;
+use crate::{Scheduler, Serve};
 
 /// Events fetched by one look at the poller; they go to the ready list before a handler is called.
 const BATCH: usize = 64;
@@ -41,6 +43,18 @@ const FEW_JOBS: u32 = 8;
 /// The handlers of one turn take so long or little more, in nanoseconds: then the loop looks round, and so do we.
 const SPAN: u64 = 4_000_000;
 
+/// So many complete responses wait at most.
+const MOST_UNSENT: usize = 16;
+
+/// The first of them waits for so long at most if handlers come back at all, in nanoseconds.
+const OLDEST: u64 = 500_000;
+
+maitred_io::sync::thread_local! {
+    /// Whether this thread is that of an event loop.
+    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
+    static IS_LOOP: Cell<bool> = Cell::new(false);
+}
+
 /// What a scheduler has if an event loop polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
@@ -49,12 +63,14 @@ pub(super) struct Looped {
     rung: AtomicBool,
     /// What waits in the queue waits for a disk.
     held: AtomicBool,
+    /// Connections whose complete response has not been sent.
+    pub(super) unsent: Ready,
 }
 
 impl Looped {
     pub(super) fn new(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
         let (rung, held) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { event_loop, bell: Waker::new()?, rung, held })
+        Ok(Self { event_loop, bell: Waker::new()?, rung, held, unsent: Ready::new("unsent") })
     }
 
     /// Has the loop take a turn.
@@ -83,6 +99,48 @@ impl Looped {
     #[cfg(all(test, shuttle))]
     pub(super) fn wait(&self, poller: &maitred_io::poller::Poller) {
         poller.watch(&self.bell).expect("simulated");
+    }
+}
+
+impl<J: Send> Scheduler<J> {
+    /// Whether a complete response of this thread waits for the end of the turn.
+    pub fn defers(&self) -> bool {
+        self.looped.is_some() && IS_LOOP.with(Cell::get)
+    }
+
+    /// Sends the complete response of a connection at the end of the turn.
+    pub fn send_later(&self, token: u64) {
+        if let Some(looped) = &self.looped {
+            looped.unsent.push(token, Signals::RESUME);
+            self.driver.rouse();
+        }
+    }
+
+    /// Whether a complete response waits.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.looped.as_ref().is_some_and(|looped| !looped.unsent.is_empty())
+    }
+
+    /// Sends the complete responses that wait.
+    pub(super) fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+        if let Some(looped) = self.looped.as_ref().filter(|looped| !looped.unsent.is_empty()) {
+            let now = clock::monotonic();
+            while let Some((token, _)) = looped.unsent.pop() {
+                server.send(token, now);
+            }
+        }
+    }
+}
+
+/// Since when something waits, as the loop has seen it.
+#[derive(Default)]
+struct Age(Option<u64>);
+
+impl Age {
+    /// Whether so many that wait have waited long enough at `now`, or are enough.
+    fn is_over(&mut self, waiting: usize, now: u64) -> bool {
+        let since = *self.0.get_or_insert(now);
+        waiting >= MOST_UNSENT || now.saturating_sub(since) >= OLDEST
     }
 }
 
@@ -145,7 +203,7 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(route) = route {
                 scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
             }
-            scheduler.send_unsent_in_time(&server, now, &mut self.age);
+            self.send_unsent_in_time(now);
         }
         self.crowded = true;
         self.send_unsent();
@@ -190,8 +248,7 @@ impl<S: Serve> LoopTurns<S> {
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
         let waits = scheduler.pool.queued() > 0 && !self.looped().held.load(Ordering::SeqCst);
-        let more =
-            waits || !scheduler.ready.is_empty() || !scheduler.unsent.is_empty() || scheduler.is_deferred();
+        let more = waits || !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.is_deferred();
         if more { Turned::More } else { Turned::Wait }
     }
 
@@ -252,10 +309,15 @@ impl<S: Serve> LoopTurns<S> {
     }
 
     fn send_unsent(&mut self) {
-        let scheduler = self.server.scheduler();
         self.age = Age::default();
-        if !scheduler.unsent.is_empty() {
-            scheduler.send_unsent(&self.server, clock::monotonic());
+        self.server.scheduler().send_unsent(&self.server);
+    }
+
+    /// Sends what waits if it is much or old.
+    fn send_unsent_in_time(&mut self, now: u64) {
+        let waiting = self.looped().unsent.len();
+        if waiting == 0 || self.age.is_over(waiting, now) {
+            self.send_unsent();
         }
     }
 
@@ -265,7 +327,7 @@ impl<S: Serve> LoopTurns<S> {
         // What the driver looks for.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.driver.dismiss();
-        set_defers(true);
+        IS_LOOP.with(|cell| cell.set(true));
         scheduler.set_serving(true);
         let result = act(self);
         let scheduler = self.server.scheduler();
@@ -307,6 +369,14 @@ impl<S: Serve> Turns for LoopTurns<S> {
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn responses_leave_when_they_are_many_or_old() {
+        let mut age = Age::default();
+        assert!(!age.is_over(1, 5) && !age.is_over(2, 500_004));
+        assert!(age.is_over(3, 500_005), "the first is old");
+        assert!(!Age::default().is_over(15, 5) && Age::default().is_over(16, 5), "enough");
+    }
 
     #[test]
     fn a_turn_calls_as_many_handlers_as_fit() {

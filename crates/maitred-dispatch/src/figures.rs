@@ -93,8 +93,8 @@ impl<J: Send> Scheduler<J> {
 
     /// The counts of the locks that each group has.
     pub fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
-        let lists = [self.ready.lock_snapshot(), self.unsent.lock_snapshot()];
-        lists.into_iter().chain(self.pool.lock_snapshots())
+        let unsent = self.looped.as_ref().map(|looped| looped.unsent.lock_snapshot());
+        std::iter::once(self.ready.lock_snapshot()).chain(unsent).chain(self.pool.lock_snapshots())
     }
 
     /// Those of the locks that all groups share.

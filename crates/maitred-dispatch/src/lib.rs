@@ -46,7 +46,6 @@ mod serve;
 mod settings;
 mod signals;
 pub mod slow_routes;
-mod together;
 mod trace;
 mod turn_clock;
 mod work_conservation;
@@ -117,8 +116,6 @@ pub struct Scheduler<J> {
     stop: Waker,
     stopping: AtomicBool,
     ready: Ready,
-    /// Connections whose complete response has not been sent: see [`together`].
-    unsent: Ready,
     strategy: Strategy,
     /// The pool whose threads poll.
     pool: Arc<Pool<J>>,
@@ -206,7 +203,6 @@ impl<J: Send> Scheduler<J> {
             stop: Waker::new()?,
             stopping: AtomicBool::new(false),
             ready: Ready::new("ready"),
-            unsent: Ready::new("unsent"),
             strategy: first.strategy,
             pool: Arc::new(Pool::new(&first.name, first.limits, gated, Limiter::new(interpreter)?)),
             others: Arc::clone(others),

@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 
 use maitred_io::clock;
-use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::app_thread::{AppThread, Permit};
 use crate::interpreter::{Interpreter, Sample};
@@ -57,9 +57,6 @@ const STANDSTILL: u64 = 50_000_000;
 #[cfg(shuttle)]
 const STANDSTILL: u64 = 2_000_000;
 
-/// Responses leave at once for this time after one had to wait for a handler that stood still, in nanoseconds.
-const PROMPT: u64 = 100_000_000;
-
 /// The limiter of one pool.
 pub(super) struct Limiter {
     pub(super) interpreter: Arc<Interpreter>,
@@ -71,8 +68,6 @@ pub(super) struct Limiter {
     timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
     wanted: AtomicBool,
-    /// Until then responses leave at once: a handler has stood still while others waited.
-    prompt: AtomicU64,
 }
 
 /// What a thread with a request, or one that found the queue not empty, does.
@@ -157,7 +152,6 @@ impl Limiter {
             monitored: AtomicBool::new(false),
             timer: SampleTimer::new()?,
             wanted: AtomicBool::new(false),
-            prompt: AtomicU64::new(0),
         })
     }
 
@@ -308,12 +302,6 @@ impl Limiter {
         self.monitored.load(Ordering::SeqCst)
     }
 
-    /// Whether the response of a handler that is entered at `now` may wait for others, if a thread monitors, which sends it when
-    /// the next handler stands still: none has for a while.
-    pub(super) fn may_defer(&self, now: u64) -> bool {
-        now >= self.prompt.load(Ordering::Relaxed)
-    }
-
     /// A thread in application code is busy and wants a monitor: the thread that polls next.
     pub(super) fn want_monitor(&self) {
         self.wanted.store(true, Ordering::SeqCst);
@@ -322,11 +310,6 @@ impl Limiter {
     /// Whether a monitor is wanted; asked once.
     pub(super) fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
-    }
-
-    /// A response had to wait for a handler that stood still.
-    pub(super) fn be_prompt(&self, now: u64) {
-        self.prompt.store(now + PROMPT, Ordering::Relaxed);
     }
 }
 

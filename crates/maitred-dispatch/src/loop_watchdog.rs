@@ -65,14 +65,13 @@ pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut
 
 /// Something waits for the loop.
 fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
-    !scheduler.ready.is_empty() || !scheduler.unsent.is_empty() || scheduler.poller.is_readable()
+    !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.poller.is_readable()
 }
 
 /// Serves what needs no application until the loop has made a step.
 fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
-    scheduler.send_unsent(server, clock::monotonic());
     sit(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });

@@ -102,9 +102,9 @@ fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
     }
 }
 
-/// Responses that wait for others, and a handler that stands still behind them.
+/// Requests that come at once, and handlers that stand still among them.
 #[test]
-fn what_is_unsent_leaves_although_a_handler_stands_still() {
+fn others_are_answered_although_a_handler_stands_still() {
     for pollers in [1, 2] {
         check(&[Page, PageAfterPages, Page], 3, pollers, Source::Poller);
         check(&[Page, Page, PageAfterPages, PageAfterPages], 3, pollers, Source::Poller);

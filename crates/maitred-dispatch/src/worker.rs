@@ -19,9 +19,8 @@ use crate::ready::Ready;
 use crate::scaling::After;
 use crate::serve::RouteClass;
 use crate::signals::Signals;
-use crate::together::{Age, set_defers};
 use crate::turn_clock::TurnContext;
-use crate::{QUICK, Scheduler, Serve, panic_text};
+use crate::{Scheduler, Serve, panic_text};
 
 /// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
 /// the driver takes over the ready list if this thread stands still. With several pollers a wait
@@ -42,7 +41,6 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
-    pub(super) age: Age,
     /// Another thread monitors: this thread has nothing to do, polling included.
     pub(super) away: bool,
     /// Requests it has run.
@@ -63,7 +61,6 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         events: Events::with_capacity(batch(scheduler.max_pollers())),
         more: Events::with_capacity(LOOK_BATCH),
         turns: 1,
-        age: Age::default(),
         away: false,
         served: 0,
         done: false,
@@ -89,7 +86,6 @@ impl<'a, S: Serve> Worker<'a, S> {
     fn round(&mut self) -> Round {
         let scheduler = self.scheduler();
         if self.done {
-            self.send_unsent();
             return Round::End;
         }
         self.context.clock_mut().set_now(None);
@@ -97,9 +93,6 @@ impl<'a, S: Serve> Worker<'a, S> {
             // After a panic of ours this thread may have its permit still.
             self.thread.leave();
             scheduler.pool.limiter.give_back(&self.thread);
-            if !scheduler.pool.limiter.is_monitored() {
-                self.send_unsent();
-            }
         }
         if self.away {
             self.away = false;
@@ -122,10 +115,6 @@ impl<'a, S: Serve> Worker<'a, S> {
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        if !scheduler.gated {
-            // Also what another thread has left that saw nobody poll: it takes the driver for watching.
-            self.send_unsent();
-        }
         // After it is counted: the driver, which turns away what comes while nobody polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
@@ -172,35 +161,18 @@ impl<'a, S: Serve> Worker<'a, S> {
 
     fn run_plainly(&mut self, job: S::Job, now: u64) {
         let scheduler = self.scheduler();
-        // The driver sends what waits if this thread stands still, but it watches only while nobody polls.
-        let watched = scheduler.pollers.load(Ordering::SeqCst) == 0;
-        if !watched {
-            self.send_unsent();
-        }
         let class = self.server.target(&job).class;
         scheduler.leave_polling_to_another(class, self.server);
-        set_defers(watched && !scheduler.ready.is_empty() && scheduler.pool.limiter.may_defer(now));
-        let ended = scheduler.run(job, now, self.server);
-        set_defers(false);
+        scheduler.run(job, now, self.server);
         self.served += 1;
-        scheduler.send_unsent_in_time(self.server, ended, &mut self.age);
         self.is_done();
     }
 
-    /// Runs a request of another group. Its response leaves at once: it would wait in that group, which is stuck.
+    /// Runs a request of another group.
     fn run_visiting(&mut self, job: S::Job) {
-        self.send_unsent();
         self.scheduler().run(job, clock::monotonic(), self.server);
         self.served += 1;
         self.is_done();
-    }
-
-    /// Sends the responses that wait, if any do.
-    fn send_unsent(&self) {
-        let scheduler = self.scheduler();
-        if !scheduler.unsent.is_empty() {
-            scheduler.send_unsent(self.server, clock::monotonic());
-        }
     }
 
     /// Whether this thread has run its share of requests and ends; asked after each.
@@ -310,8 +282,7 @@ pub(super) fn serve<S: Serve>(
 //
 // Arrive, monitor, run request after request.
 
-/// After so many requests without a pause a busy thread wants a monitor: with one it may fetch several events at
-/// once, and send several responses together.
+/// After so many requests without a pause a busy thread wants a monitor: with one it may fetch several events at once.
 const BUSY: u32 = 32;
 
 /// Events fetched at once between two requests while a thread monitors: they go to the ready list, and the gain
@@ -362,29 +333,19 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// Monitors until a request may enter or none waits. Responses that wait for a handler that makes no progress are sent.
+    /// Monitors until a request may enter or none waits.
     fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         let mut monitoring = Monitoring::begin(clock::monotonic());
         loop {
             if scheduler.is_stopping() {
                 scheduler.pool.end_monitoring();
-                scheduler.send_unsent(self.server, clock::monotonic());
                 return None;
             }
             let moving = monitoring.is_moving(scheduler.progress.load(Ordering::Relaxed));
-            if !moving {
-                scheduler.send_promptly(self.server);
-            }
             match scheduler.pool.monitor(&self.thread, &mut monitoring, moving) {
-                Monitored::Run(job) => {
-                    scheduler.send_promptly(self.server);
-                    return Some(job);
-                }
-                Monitored::Idle => {
-                    scheduler.send_unsent(self.server, clock::monotonic());
-                    return None;
-                }
+                Monitored::Run(job) => return Some(job),
+                Monitored::Idle => return None,
                 Monitored::Pause(pause) => scheduler.pool.limiter.pause(clock::monotonic(), pause),
             }
         }
@@ -396,7 +357,7 @@ impl<S: Serve> Worker<'_, S> {
         let server = Arc::clone(self.server);
         let scheduler = server.scheduler();
         let now = clock::monotonic();
-        let mut run = Run { now, next: Some(job), ended: false, count: 0, quick: true };
+        let mut run = Run { now, next: Some(job), ended: false, count: 0 };
         while !run.ended {
             // Another thread in application code waits for something, and wants the interpreter when it has it: at the end of
             // a request it can have it at once, while in the middle of one it would have to interrupt.
@@ -412,8 +373,6 @@ impl<S: Serve> Worker<'_, S> {
                 self.step(&mut run);
             }
         }
-        // What this thread has left, and no thread monitors any more.
-        scheduler.send_unsent(self.server, run.now);
         run.next
     }
 
@@ -422,7 +381,6 @@ impl<S: Serve> Worker<'_, S> {
         let scheduler = self.scheduler();
         let limiter = &scheduler.pool.limiter;
         let Some(job) = run.next.take() else {
-            scheduler.send_unsent(self.server, run.now);
             run.next = scheduler.pool.leave(&self.thread);
             run.ended = run.next.is_none();
             return;
@@ -438,62 +396,42 @@ impl<S: Serve> Worker<'_, S> {
         };
         let class = self.server.target(&job).class;
         run.count = run.count.wrapping_add(1);
-        self.before_entry(run.now, class, run.count.is_multiple_of(BUSY));
+        self.before_entry(class, run.count.is_multiple_of(BUSY));
         if !limiter.admit_next(&self.thread, class) {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
         // What came from the poller has just been read.
         let entry = self.context.clock().turn_began().max(run.now);
-        // Others want the interpreter: what this request answers is sent after it was let go.
-        let shares = !scheduler.is_outside();
-        let watched = limiter.is_monitored() || scheduler.pool.is_single();
-        set_defers(!shares && run.quick && watched && limiter.may_defer(entry));
         run.now = scheduler.run(job, entry, self.server);
-        run.quick = run.now - entry < QUICK;
         self.served += 1;
-        set_defers(false);
-        if shares {
-            scheduler.send_unsent(self.server, run.now);
-        }
         self.context.clock_mut().set_now(Some(run.now));
         limiter.note_end(run.now);
         if !limiter.may_go_on(&self.thread) {
             run.ended = true;
             return;
         }
-        scheduler.send_unsent_in_time(self.server, run.now, &mut self.age);
         if self.is_done() {
-            self.make_way(run.now);
+            self.make_way();
             run.ended = true;
             return;
         }
         run.next = self.next_job();
-        if run.next.is_none() && !scheduler.unsent.is_empty() {
-            scheduler.send_unsent(self.server, run.now);
-            // A client that has its answer sends the next request within microseconds.
-            run.next = self.next_job();
-        }
     }
 
     /// Gives up the permit although requests may wait: the monitor, a polling thread or one that is unparked runs them.
-    fn make_way(&self, now: u64) {
+    fn make_way(&self) {
         let scheduler = self.scheduler();
-        scheduler.send_unsent(self.server, now);
         scheduler.pool.limiter.give_back(&self.thread);
         scheduler.make_way(self.server);
     }
 
     /// No thread enters application code unless another one monitors, or the queue is empty and another one polls, or no thread
-    /// is left: then the driver does both. And nothing is unsent but with a monitor, or with the driver where there
-    /// is no other thread.
-    fn before_entry(&self, now: u64, class: RouteClass, busy: bool) {
+    /// is left: then the driver does both.
+    fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
             return;
-        }
-        if !scheduler.pool.is_single() {
-            scheduler.send_unsent(self.server, now);
         }
         let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
         if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
@@ -553,8 +491,6 @@ struct Run<J> {
     ended: bool,
     /// Requests so far.
     count: u32,
-    /// The last one took so little that a response may wait for the next.
-    quick: bool,
 }
 
 // ---- Rounds ----

@@ -298,11 +298,6 @@ impl Connection {
             }
             return;
         }
-        if self.phase == Phase::Running && self.writer.is_some() {
-            // Its handler goes on behind it, and learns of an error when it sends again.
-            let _ = self.send_kept(group, token);
-            return;
-        }
         if self.phase != Phase::Sending || self.writer.is_none() {
             return;
         }

@@ -637,7 +637,7 @@ const MAX_KEPT_HEAD: usize = 4 * 1024;
 /// The same for the buffer of a response: it holds a head and a body that is copied.
 const MAX_KEPT_BUFFER: usize = 20 * 1024;
 
-/// Buffers kept by one thread: as many as responses leave together, and some.
+/// Buffers kept by one thread: as many as responses wait for the end of a turn of an event loop, and some.
 const MAX_SPARE_BUFFERS: usize = 32;
 
 /// The buffers of a thread that serves.

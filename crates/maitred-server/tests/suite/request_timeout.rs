@@ -342,7 +342,7 @@ fn the_logs_have_one_line_each() {
     assert_eq!(access.lines().count(), 1, "{access}");
 }
 
-/// Threads of which one at a time can run application code: complete responses wait to leave together.
+/// Threads of which one at a time can run application code.
 struct OneInterpreter;
 
 impl ThreadHost for OneInterpreter {
@@ -413,7 +413,7 @@ fn of_answer_and_timeout_one_wins() {
 }
 
 #[test]
-fn of_an_answer_that_leaves_with_others_and_its_timeout_one_wins() {
+fn of_answer_and_timeout_one_wins_with_one_interpreter() {
     race(Arc::new(OneInterpreter));
 }
 
