@@ -43,7 +43,7 @@ impl Host for Workbench {
         }
         Ok(Application {
             handler: Arc::new(Bench::new()),
-            threads: Arc::new(NativeThreads),
+            threads: Arc::new(NativeThreads::new(|_| {})),
             description: "native workbench".to_owned(),
             runs_on: None,
         })

@@ -311,7 +311,8 @@ fn serve_loaded(
         }
         Err(error) => {
             log.error(format_args!("the server {error}"));
-            return Ok(Ended::AtOnce(EXIT_FAILURE));
+            end_now(host);
+            return Ok(Ended::Waited(EXIT_FAILURE));
         }
     };
     service.write_pid_file(log);

@@ -85,6 +85,7 @@ pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
         json!({
             "name": figures.name,
             "threads": figures.threads,
+            "starting": figures.starting,
             "idle": figures.parked,
             "lost": figures.lost,
             "made": figures.made,

@@ -82,7 +82,7 @@ impl Driver {
         })
     }
 
-    /// The last thread that polled has entered application code, or a thread that may do so has made
+    /// The last thread that polled has entered application code or ended, or a thread that may do so has made
     /// something ready. Two loads while the driver watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
@@ -173,8 +173,8 @@ fn park<S: Serve>(server: &Arc<S>) {
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    let unpolled =
-        scheduler.inside.load(Ordering::SeqCst) > 0 && scheduler.pollers.load(Ordering::SeqCst) == 0;
+    let unpolled = scheduler.pollers.load(Ordering::SeqCst) == 0
+        && (scheduler.inside.load(Ordering::SeqCst) > 0 || scheduler.pool.is_unmanned());
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 

@@ -63,11 +63,8 @@ impl<J: Send> Scheduler<J> {
         if !self.pool.has_several() || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
-        if !self.extra.exists.swap(true, Ordering::SeqCst)
-            && let Err(error) = server.spawn_extra()
-        {
-            self.extra.exists.store(false, Ordering::SeqCst);
-            server.report(format_args!("cannot make an application thread for short requests: {error}"));
+        if !self.extra.exists.swap(true, Ordering::SeqCst) {
+            server.spawn_extra();
         }
         self.extra.call();
     }

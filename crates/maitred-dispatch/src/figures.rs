@@ -19,6 +19,8 @@ pub struct PoolFigures {
     pub name: String,
     /// Threads that exist or have been asked for.
     pub threads: usize,
+    /// Those of them that have not begun.
+    pub starting: usize,
     /// Threads whose request has timed out and that have not returned.
     pub lost: usize,
     /// The most there may be.
@@ -45,6 +47,7 @@ impl PoolFigures {
     /// Adds those of another part of the pool.
     pub fn add(&mut self, other: &Self) {
         self.threads += other.threads;
+        self.starting += other.starting;
         self.lost += other.lost;
         self.max += other.max;
         self.parked += other.parked;

@@ -10,7 +10,7 @@
 //!
 //! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
-//! application code the driver serves.
+//! application code, or none made yet, the driver serves.
 
 mod admission;
 mod app_thread;
@@ -289,14 +289,21 @@ impl<J: Send> Scheduler<J> {
     /// Makes the threads there are from the start, or attaches the event loop.
     ///
     /// # Errors
-    /// One of them cannot be made.
+    /// A pool that has threads from the start would have none.
     pub fn start<S: Serve<Job = J>>(&self, server: &Arc<S>) -> io::Result<()> {
         if let Some(looped) = &self.looped {
             looped.event_loop.attach(Box::new(LoopTurns::new(server)));
         }
         for index in 0..=self.others.len() {
-            while self.pool_at(index).claim_initial() {
-                self.spawn(index, server)?;
+            let pool = self.pool_at(index);
+            let mut is_first = true;
+            while pool.claim_initial() {
+                let made = self.spawn(index, server);
+                if std::mem::take(&mut is_first) {
+                    made.map_err(|error| {
+                        io::Error::new(error.kind(), format!("pool {}: {error}", pool.name))
+                    })?;
+                }
             }
         }
         Ok(())
@@ -315,7 +322,7 @@ impl<J: Send> Scheduler<J> {
 
     fn spawn<S: Serve<Job = J>>(&self, index: usize, server: &Arc<S>) -> io::Result<()> {
         let pool = self.pool_at(index);
-        server.spawn(index, &pool.name, pool.number()).inspect_err(|_| pool.not_started())
+        server.spawn(index, &pool.name, pool.number())
     }
 
     /// Does what a call asks for, in the pool that polls.
@@ -327,10 +334,9 @@ impl<J: Send> Scheduler<J> {
     }
 
     fn answer_call_of<S: Serve<Job = J>>(&self, index: usize, call: &Call, server: &Arc<S>) {
-        if *call == Call::Spawn
-            && let Err(error) = self.spawn(index, server)
-        {
-            server.report(format_args!("cannot make an application thread: {error}"));
+        if *call == Call::Spawn {
+            // One that cannot be made is tried again, and stays counted.
+            let _ = self.spawn(index, server);
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) const SCHEDULES: usize = 2_000;
 pub(crate) enum Kind {
     /// The engine answers it.
     File,
+    /// The engine answers it, and no thread of a pool but the first is made before.
+    FileBeforeThreads,
     /// The application answers it.
     Page,
     /// The application answers it after every file has been answered.
@@ -78,7 +80,12 @@ impl Kind {
             | Self::WritesUntilPages
             | Self::OtherAfterPages => Some(Self::Page),
             Self::OtherAfterOthers => Some(Self::Other),
-            Self::File | Self::Page | Self::Shared | Self::Other | Self::NonBlocking => None,
+            Self::File
+            | Self::FileBeforeThreads
+            | Self::Page
+            | Self::Shared
+            | Self::Other
+            | Self::NonBlocking => None,
         }
     }
 
@@ -138,6 +145,13 @@ impl Events {
         self.changed.notify_all();
     }
 
+    /// Waits until everything of this kind is answered.
+    fn wait_for_all(&self, awaited: Kind) {
+        self.wait_until(|answered| {
+            answered.iter().zip(&self.kinds).all(|(count, kind)| *kind != awaited || *count > 0)
+        });
+    }
+
     fn wait_until(&self, wanted: impl Fn(&[usize]) -> bool) {
         let mut answered = self.answered.lock().expect("not poisoned");
         while !wanted(&answered) {
@@ -167,7 +181,9 @@ impl Serve for Model {
             self.take_turned_away(&mut turned_away);
             return Jobs::none();
         }
-        if let Some(event) = event.filter(|event| self.events.kinds[*event] == Kind::File) {
+        let is_file =
+            |event: &usize| matches!(self.events.kinds[*event], Kind::File | Kind::FileBeforeThreads);
+        if let Some(event) = event.filter(is_file) {
             self.events.answer(event);
             return Jobs::none();
         }
@@ -206,14 +222,11 @@ impl Serve for Model {
         let interpreter = self.events.interpreter.lock();
         if let Some(awaited) = self.events.kinds[event].awaits() {
             drop(interpreter);
-            let kinds = &self.events.kinds;
-            let wait = || {
-                self.events.wait_until(|answered| {
-                    answered.iter().zip(kinds).all(|(count, kind)| *kind != awaited || *count > 0)
-                });
-            };
+            let wait = || self.events.wait_for_all(awaited);
             match self.own.upgrade() {
-                Some(own) if kinds[event] == Kind::WritesUntilPages => self.scheduler.write_out(&own, wait),
+                Some(own) if self.events.kinds[event] == Kind::WritesUntilPages => {
+                    self.scheduler.write_out(&own, wait)
+                }
                 _ => wait(),
             }
         }
@@ -228,17 +241,22 @@ impl Serve for Model {
         Ran::Run(None)
     }
 
-    fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, _: usize) -> io::Result<()> {
+    fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, number: usize) -> io::Result<()> {
         let own = std::sync::Arc::clone(self);
-        self.threads.lock().expect("not poisoned").push(thread::spawn(move || work(&own, pool)));
+        let body = move || {
+            if number > 1 {
+                own.events.wait_for_all(Kind::FileBeforeThreads);
+            }
+            work(&own, pool);
+        };
+        self.threads.lock().expect("not poisoned").push(thread::spawn(body));
         Ok(())
     }
 
-    fn spawn_extra(self: &std::sync::Arc<Self>) -> io::Result<()> {
+    fn spawn_extra(self: &std::sync::Arc<Self>) {
         assert!(self.has_extra(), "a pool of one thread has none");
         let own = std::sync::Arc::clone(self);
         self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
-        Ok(())
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {

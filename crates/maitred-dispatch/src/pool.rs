@@ -360,13 +360,6 @@ impl<J> Pool<J> {
         }
     }
 
-    /// A thread could not be made.
-    pub(crate) fn not_started(&self) {
-        let mut counts = self.counts.lock();
-        counts.starting -= 1;
-        counts.threads -= 1;
-    }
-
     /// A thread has ended because the server stops.
     pub(crate) fn ended(&self) {
         self.counts.lock().end(End::Stop);
@@ -423,7 +416,7 @@ impl<J> Pool<J> {
     /// Whether a thread ends because there are too many; it is not counted any more then.
     fn ends_surplus(&self) -> bool {
         let mut counts = self.counts.lock();
-        let ends = counts.threads > counts.rule.max;
+        let ends = counts.load(0).begun() > counts.rule.max;
         if ends {
             counts.end(End::Limit);
             self.publish(&counts);
@@ -446,7 +439,7 @@ impl<J> Pool<J> {
         let Counts { rule, budget_ends, .. } = &mut *counts;
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
-            let is_surplus = load.threads > counts.rule.max;
+            let is_surplus = load.begun() > counts.rule.max;
             counts.end(if is_surplus { End::Limit } else { End::Spent });
             self.budget_ends.store(clock::monotonic() + BUDGET_ENDS_APART, Ordering::Relaxed);
             let surplus = counts.threads > counts.rule.max;
@@ -557,10 +550,17 @@ impl<J> Pool<J> {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Whether every thread there may be exists, and so many `inside` are all.
+    /// Whether so many `inside` are all threads that have begun, and no further one may be asked for.
     pub(super) fn is_exhausted(&self, inside: usize) -> bool {
         let counts = self.counts.lock();
-        counts.threads >= counts.rule.max && inside >= counts.threads
+        let is_last = counts.starting > 0 || counts.threads >= counts.rule.max;
+        is_last && inside >= counts.threads - counts.starting
+    }
+
+    /// Whether no thread has begun that has not ended.
+    pub(super) fn is_unmanned(&self) -> bool {
+        let counts = self.counts.lock();
+        counts.threads == counts.starting
     }
 
     /// Whether one more thread may be made, and none is on its way.
@@ -594,6 +594,7 @@ impl<J> Pool<J> {
         PoolFigures {
             name: self.name.clone(),
             threads: counts.threads,
+            starting: counts.starting,
             lost: counts.lost,
             max: counts.rule.max,
             parked: self.parked(),

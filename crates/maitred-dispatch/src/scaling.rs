@@ -63,8 +63,15 @@ pub(crate) struct Load {
     pub queued: usize,
     /// Threads that exist or have been asked for.
     pub threads: usize,
-    /// Those of them that have not begun.
+    /// Those of them that have not begun: the system may refuse them for long.
     pub starting: usize,
+}
+
+impl Load {
+    /// Threads that there are.
+    pub(crate) fn begun(&self) -> usize {
+        self.threads.saturating_sub(self.starting)
+    }
 }
 
 /// What a thread does after a request.
@@ -141,9 +148,9 @@ impl Rule {
     /// Whether a thread ends that has had nothing to do since `idle_since`; both times in nanoseconds of one clock.
     /// Each thread has its own time, and [`IdleEnds`] has those that reach it together end one by one.
     pub(crate) fn ends_idle(&self, load: Load, idle_since: u64, now: u64) -> bool {
-        let Load { queued, threads, .. } = load;
-        threads > self.max
-            || (threads > self.floor() && queued == 0 && now.saturating_sub(idle_since) >= self.idle)
+        let begun = load.begun();
+        begun > self.max
+            || (begun > self.floor() && load.queued == 0 && now.saturating_sub(idle_since) >= self.idle)
     }
 }
 
@@ -182,16 +189,17 @@ impl BudgetEnds {
     /// `now` in nanoseconds of a clock that does not go back.
     ///
     /// It ends at once where the pool has more threads than the most, which has been lowered then. With its budget
-    /// spent it ends unless requests wait above the low mark, or another one has ended for that within
-    /// [`BUDGET_ENDS_APART`]; it asks again after its next request, and where it has none its idle time ends it.
+    /// spent it ends unless requests wait above the low mark, another one has ended for that within
+    /// [`BUDGET_ENDS_APART`], or one that was asked for has not begun; it asks again after its next request, and where it
+    /// has none its idle time ends it.
     pub(crate) fn after_request(&mut self, rule: &Rule, load: Load, served: u64, now: u64) -> After {
-        let Load { queued, threads, .. } = load;
-        if threads > rule.max {
+        let Load { queued, threads, starting } = load;
+        if load.begun() > rule.max {
             return After::End { replace: false };
         }
         let spent = rule.budget > 0 && served >= rule.budget;
         let soon = self.last.is_some_and(|last| now.saturating_sub(last) < BUDGET_ENDS_APART);
-        if !spent || soon || rule.is_above_low(queued) {
+        if !spent || soon || starting > 0 || rule.is_above_low(queued) {
             return After::GoOn;
         }
         self.last = Some(now);

@@ -140,6 +140,17 @@ fn a_spent_budget_ends_a_thread_unless_requests_wait() {
 }
 
 #[test]
+fn threads_stay_while_one_that_was_asked_for_has_not_begun() {
+    let after = |rule: &Rule, load, served| BudgetEnds::default().after_request(rule, load, served, 5);
+    assert_eq!(after(&RULE, load(0, 5, 1), 10_000), After::GoOn, "whatever the budget");
+    assert_eq!(after(&Rule { max: 3, ..RULE }, load(0, 5, 2), 1), After::GoOn, "three have begun");
+    assert_eq!(after(&Rule { max: 3, ..RULE }, load(0, 5, 1), 1), After::End { replace: false });
+    let idle = |rule: &Rule, load| rule.ends_idle(load, 0, 100 * SECOND);
+    assert!(!idle(&RULE, load(0, 3, 1)) && idle(&RULE, load(0, 4, 1)), "the least have begun");
+    assert!(!idle(&Rule { min: 9, max: 3, ..RULE }, load(0, 5, 2)));
+}
+
+#[test]
 fn twenty_threads_past_their_budget_never_end_in_the_same_second() {
     let rule = Rule { min: 20, max: 20, budget: 100, ..RULE };
     let mut ends = BudgetEnds::default();

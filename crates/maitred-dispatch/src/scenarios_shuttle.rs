@@ -7,8 +7,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use crate::Scheduler;
 use crate::model_shuttle::Kind::{
-    File, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page, PageAfterFiles,
-    PageAfterPages, Shared, SlowAfterPages, WritesUntilPages,
+    File, FileBeforeThreads, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page,
+    PageAfterFiles, PageAfterPages, Shared, SlowAfterPages, WritesUntilPages,
 };
 use crate::model_shuttle::{
     Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
@@ -176,6 +176,28 @@ fn the_other_pool_has_a_gate_too() {
     }
 }
 
+/// The system refuses the successor of a thread that has ended: the driver serves what needs no application meanwhile, and what
+/// waits is run when there is a thread again.
+#[test]
+fn a_successor_that_comes_late_leaves_nobody_behind() {
+    const KINDS: [&[Kind]; 3] = [
+        &[Page, FileBeforeThreads, Page],
+        &[Other, FileBeforeThreads, Other],
+        &[Page, Other, FileBeforeThreads, NonBlocking],
+    ];
+    for source in [Source::Poller, Source::Elsewhere] {
+        for strategy in [Strategy::Adaptive, Strategy::Epc] {
+            for (kinds, threads) in
+                KINDS.into_iter().flat_map(|kinds| [(kinds, Threads::Free), (kinds, Threads::Gated)])
+            {
+                run(RandomScheduler::new(schedules(SCHEDULES / 4)), move || {
+                    play(scheduler_with(1, 1, strategy, 1, 1, threads), kinds, 1, source, |_| None);
+                });
+            }
+        }
+    }
+}
+
 fn check_strategy(strategy: Strategy, kinds: &'static [Kind], max: usize) {
     for source in [Source::Poller, Source::Elsewhere] {
         let play_once =
@@ -231,7 +253,7 @@ fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
 }
 
 fn check_groups(count: usize, max: usize, events: &'static [(usize, Kind)]) {
-    run(RandomScheduler::new(schedules(SCHEDULES / 2)), move || groups(count, max, false, events));
+    run(RandomScheduler::new(schedules(SCHEDULES / 4)), move || groups(count, max, false, events));
     run(PctScheduler::new(3, schedules(SCHEDULES / 4)), move || groups(count, max, false, events));
 }
 

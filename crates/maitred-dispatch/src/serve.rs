@@ -79,17 +79,15 @@ pub trait Serve: Send + Sync + Sized + 'static {
         act();
     }
 
-    /// Has a thread made, the `number`th of the pool called `name`, that calls [`work`](crate::work) with `pool`.
+    /// Has a thread made, the `number`th of the pool called `name`, that calls [`work`](crate::work) with `pool`. One that
+    /// cannot be made is tried again until it is.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It is known already that it cannot be made now.
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
 
-    /// Has a thread made that calls [`run_extra`](crate::run_extra).
-    ///
-    /// # Errors
-    /// It cannot be made.
-    fn spawn_extra(self: &Arc<Self>) -> io::Result<()>;
+    /// Has a thread made that calls [`run_extra`](crate::run_extra), likewise.
+    fn spawn_extra(self: &Arc<Self>);
 
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);

@@ -520,6 +520,10 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
         }
     }
     server.scheduler().set_serving(false);
+    if !counted {
+        // Its successor may be long in coming.
+        server.scheduler().driver.watch();
+    }
     counted
 }
 

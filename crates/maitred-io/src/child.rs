@@ -100,6 +100,12 @@ impl Child {
         self.signal(Signal::KILL);
     }
 
+    /// Kills it and waits for that, where nobody else can: it would count against the limit of processes for ever.
+    pub fn end_now(&self) {
+        self.kill();
+        let _ = self.wait();
+    }
+
     /// Waits for its end. Called once.
     ///
     /// # Errors

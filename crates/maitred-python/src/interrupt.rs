@@ -30,7 +30,7 @@ create_exception!(
 /// Interrupts requests. The thread that does is made when the first request comes that can be interrupted.
 #[derive(Default)]
 pub(crate) struct Interrupter {
-    started: OnceLock<Option<Started>>,
+    started: OnceLock<Started>,
 }
 
 struct Started {
@@ -62,7 +62,7 @@ impl Interrupter {
         if !exchange.interrupts() {
             return None;
         }
-        let queue = &self.started.get_or_init(Started::new).as_ref()?.queue;
+        let queue = &self.started()?.queue;
         let running = Arc::new_cyclic(|this| Running {
             // SAFETY: the call has no argument and cannot fail.
             thread: unsafe { libc::pthread_self() } as libc::c_long,
@@ -74,9 +74,20 @@ impl Interrupter {
         Some(Inside(running))
     }
 
+    /// Tried again by the next request where there is no thread.
+    fn started(&self) -> Option<&Started> {
+        if self.started.get().is_none()
+            && let Some(started) = Started::new()
+        {
+            // Another request may have been first: the thread of this one ends with its queue.
+            let _ = self.started.set(started);
+        }
+        self.started.get()
+    }
+
     /// Ends the thread. Called before the interpreter ends: it may be using it.
     pub(crate) fn stop(&self, py: Python<'_>) {
-        let Some(Some(started)) = self.started.get() else { return };
+        let Some(started) = self.started.get() else { return };
         let thread = lock(&started.thread).take();
         py.detach(|| {
             // A panic has been reported by the panic hook, and nobody listens then.

@@ -58,10 +58,15 @@ pub(crate) fn say_last(entry: &str) {
     const LIMIT: Duration = Duration::from_secs(1);
     let text = format!("{}\n", printable(entry));
     let (done, written) = mpsc::channel();
-    thread::spawn(move || {
-        // There is nobody left to tell when standard error is closed.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+    // There is nobody left to tell when standard error is closed.
+    let write = |text: &str| _ = io::stderr().lock().write_all(text.as_bytes());
+    let own = text.clone();
+    let writes = thread::Builder::new().spawn(move || {
+        write(&own);
         let _ = done.send(());
     });
-    let _ = written.recv_timeout(LIMIT);
+    match writes {
+        Ok(_) => _ = written.recv_timeout(LIMIT),
+        Err(_) => write(&text),
+    }
 }

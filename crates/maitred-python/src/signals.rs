@@ -56,8 +56,9 @@ impl PythonSignals {
         Ok(this)
     }
 
-    /// What Python does between two waits: handlers of signals that came, threads that are wanted.
-    fn attend(&self, py: Python<'_>) {
+    /// What Python does between two waits: handlers of signals that came, threads that are wanted. How long it is until one that
+    /// cannot be made is tried again.
+    fn attend(&self, py: Python<'_>) -> Option<Duration> {
         if let Err(error) = py.check_signals() {
             // A handler of the application that ends with KeyboardInterrupt or SystemExit wants the
             // process to stop, and that is what a stop signal already does.
@@ -68,7 +69,7 @@ impl PythonSignals {
                 report::write(py, &self.log, &format!("a signal handler raised an exception\n{text}"));
             }
         }
-        self.threads.start_wanted(py);
+        self.threads.start_wanted(py)
     }
 
     fn next(&self) -> Option<Signal> {
@@ -91,7 +92,7 @@ impl Signals for PythonSignals {
     fn wait(&mut self, limit: Option<Duration>) -> Option<Signal> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
-            Python::attach(|py| self.attend(py));
+            let pause = Python::attach(|py| self.attend(py));
             if let Some(signal) = self.next() {
                 return Some(signal);
             }
@@ -99,7 +100,7 @@ impl Signals for PythonSignals {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            if let Err(error) = self.threads.bell().wait(left) {
+            if let Err(error) = self.threads.bell().wait([left, pause].into_iter().flatten().min()) {
                 // Without the bell no signal would ever be seen: better to stop in order.
                 (self.log)(&format!("cannot wait for signals ({error}); stopping"));
                 return Some(Signal::Stop(StopSignal::Terminate));

@@ -6,7 +6,7 @@
 //!
 //! Who asks for a thread may be a thread without interpreter and must not wait for one: `spawn`
 //! puts the request into a queue and wakes the main thread, which makes the thread between two waits
-//! for a signal.
+//! for a signal. One that the system refuses stays in the queue, and is tried again.
 //!
 //! Sections below: which thread runs which request.
 
@@ -20,11 +20,12 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use maitred_http::RequestHead;
 use maitred_runtime::lock_order::assert_outside;
-use maitred_runtime::{InterpreterLock, ThreadBody, ThreadHost};
+use maitred_runtime::{InterpreterLock, Shortage, ThreadBody, ThreadHost};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -45,6 +46,9 @@ pub struct PythonThreads {
 
 struct Shared {
     wanted: Mutex<VecDeque<(String, ThreadBody)>>,
+    refused: Mutex<Refused>,
+    /// Python's main thread, which makes all threads.
+    main: ThreadId,
     running: Mutex<Vec<Py<PyAny>>>,
     bell: Bell,
     log: ErrorSink,
@@ -54,8 +58,16 @@ struct Shared {
     lock: Option<Arc<GlobalLock>>,
 }
 
+/// The first thread that is wanted cannot be made.
+#[derive(Default)]
+struct Refused {
+    shortage: Shortage,
+    /// When it is tried again.
+    due: Option<Instant>,
+}
+
 impl PythonThreads {
-    /// A host without threads. Its failures go to `log`.
+    /// A host without threads, made on Python's main thread. Its failures go to `log`.
     ///
     /// # Errors
     /// The process has no descriptor left.
@@ -64,6 +76,8 @@ impl PythonThreads {
         let lock = if exclusive { Python::attach(GlobalLock::learn) } else { None };
         let shared = Shared {
             wanted: Mutex::default(),
+            refused: Mutex::default(),
+            main: std::thread::current().id(),
             running: Mutex::default(),
             bell: Bell::new()?,
             log,
@@ -73,17 +87,40 @@ impl PythonThreads {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Makes the threads that were asked for since the last call.
-    pub fn start_wanted(&self, py: Python<'_>) {
+    /// Makes the threads that were asked for since the last call, and one that was refused if it is time. How long it is not.
+    pub(crate) fn start_wanted(&self, py: Python<'_>) -> Option<Duration> {
+        let due = lock(&self.shared.refused).due;
+        let ahead =
+            due.map(|due| due.saturating_duration_since(Instant::now())).filter(|ahead| !ahead.is_zero());
+        if ahead.is_some() {
+            return ahead;
+        }
+        let made = self.make_wanted(py);
+        let now = Instant::now();
+        let (pause, line) = {
+            let Refused { shortage, due } = &mut *lock(&self.shared.refused);
+            let (pause, line) = match made {
+                Ok(()) => (None, shortage.ends(now)),
+                Err(error) => {
+                    let (pause, line) = shortage.fails(now, &error);
+                    (Some(pause), line)
+                }
+            };
+            *due = pause.map(|pause| now + pause);
+            (pause, line)
+        };
+        line.iter().for_each(|line| report::write(py, &self.shared.log, line));
+        pause
+    }
+
+    /// Makes all that were asked for, or says why the next one cannot be made.
+    fn make_wanted(&self, py: Python<'_>) -> Result<(), String> {
         loop {
             let next = lock(&self.shared.wanted).pop_front();
-            let Some((name, body)) = next else { return };
-            match start(py, &name, body) {
-                Ok(thread) => self.remember(py, thread),
-                Err(error) => {
-                    let text = format!("cannot start thread {name}: {}", report::summary(py, &error));
-                    report::write(py, &self.shared.log, &text);
-                }
+            let Some((name, body)) = next else { return Ok(()) };
+            if let Err((error, body)) = start(py, &name, body, |thread| self.remember(py, thread)) {
+                lock(&self.shared.wanted).push_front((name, body));
+                return Err(report::summary(py, &error));
             }
         }
     }
@@ -126,7 +163,13 @@ impl PythonThreads {
 impl ThreadHost for PythonThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         lock(&self.shared.wanted).push_back((name, body));
-        self.shared.bell.ring()
+        if std::thread::current().id() != self.shared.main {
+            return self.shared.bell.ring();
+        }
+        // At the start, or when the configuration is read again.
+        assert_outside("the interpreter is taken");
+        let made = Python::attach(|py| self.make_wanted(py));
+        made.map_err(io::Error::other)
     }
 
     fn is_exclusive(&self) -> bool {
@@ -251,7 +294,7 @@ impl Bell {
 /// The target of a `threading.Thread`.
 #[pyclass(frozen, module = "maitred._engine")]
 struct ThreadTarget {
-    body: Mutex<Option<ThreadBody>>,
+    body: Arc<Mutex<Option<ThreadBody>>>,
 }
 
 #[pymethods]
@@ -266,15 +309,28 @@ impl ThreadTarget {
 }
 
 /// Threads are daemons: the interpreter must not wait for one that is stuck in the application. Who
-/// ends the process waits with [`PythonThreads::join`], which has a limit.
-fn start(py: Python<'_>, name: &str, body: ThreadBody) -> PyResult<Py<PyAny>> {
-    let arguments = PyDict::new(py);
-    arguments.set_item("target", Py::new(py, ThreadTarget { body: Mutex::new(Some(body)) })?)?;
-    arguments.set_item("name", name)?;
-    arguments.set_item("daemon", true)?;
-    let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&arguments))?;
-    thread.call_method0("start")?;
-    Ok(thread.unbind())
+/// ends the process waits with [`PythonThreads::join`], which has a limit. Gives the body back if there is no thread.
+fn start(
+    py: Python<'_>,
+    name: &str,
+    body: ThreadBody,
+    keep: impl FnOnce(Py<PyAny>),
+) -> Result<(), (PyErr, ThreadBody)> {
+    let body = Arc::new(Mutex::new(Some(body)));
+    let begin = || -> PyResult<()> {
+        let arguments = PyDict::new(py);
+        arguments.set_item("target", Py::new(py, ThreadTarget { body: Arc::clone(&body) })?)?;
+        arguments.set_item("name", name)?;
+        arguments.set_item("daemon", true)?;
+        let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&arguments))?;
+        thread.call_method0("start")?;
+        keep(thread.unbind());
+        Ok(())
+    };
+    let Err(error) = begin() else { return Ok(()) };
+    // A signal handler that raises ends the wait for a thread that runs.
+    let left = lock(&body).take();
+    left.map_or(Ok(()), |body| Err((error, body)))
 }
 
 fn is_alive(py: Python<'_>, thread: &Py<PyAny>) -> bool {

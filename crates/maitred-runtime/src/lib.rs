@@ -12,6 +12,7 @@ mod exchange;
 mod handler;
 pub mod lock_order;
 mod request;
+mod shortage;
 mod threads;
 mod websocket;
 
@@ -22,5 +23,6 @@ pub use event_loop::{EventLoop, Later, Turned, Turns};
 pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Stream};
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Local, Process, Request};
+pub use shortage::Shortage;
 pub use threads::{InterpreterLock, NativeThreads, ThreadBody, ThreadHost, ThreadStack};
 pub use websocket::{Closed, Incoming, MessageKind, Messages, WebSocket, is_close_code};

@@ -1,9 +1,13 @@
 //! Who makes application threads. A language that must own its threads brings its own host.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::event_loop::EventLoop;
+use crate::shortage::Shortage;
 
 /// What an application thread does until the server ends it.
 pub type ThreadBody = Box<dyn FnOnce() + Send + 'static>;
@@ -11,10 +15,11 @@ pub type ThreadBody = Box<dyn FnOnce() + Send + 'static>;
 /// Makes application threads. `spawn` may return before the thread runs, and must not wait for
 /// application code: it is called by the thread that polls.
 pub trait ThreadHost: Send + Sync + 'static {
-    /// Starts a thread with this name that runs `body` once.
+    /// Starts a thread with this name that runs `body` once. One that the system refuses is tried again until it is made: who
+    /// has asked does not ask twice.
     ///
     /// # Errors
-    /// When the thread cannot be made; `body` is dropped then.
+    /// The thread cannot be made now. A host whose threads another thread makes knows that at the start only.
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()>;
 
     /// Whether only one of these threads can run application code at a time, because the language's
@@ -81,12 +86,107 @@ pub struct ThreadStack {
     pub frames: Vec<String>,
 }
 
+/// A thread that was asked for, with its name.
+type Wanted = (String, ThreadBody);
+
 /// Plain operating-system threads, for native handlers.
-#[derive(Debug, Default)]
-pub struct NativeThreads;
+pub struct NativeThreads {
+    say: Arc<dyn Fn(&str) + Send + Sync>,
+    /// To the thread that makes those that could not be made at once. It is there before the first one: later it might be
+    /// refused, too.
+    refused: Mutex<Option<Sender<Wanted>>>,
+}
+
+impl NativeThreads {
+    /// A host without threads, which tells `say` when none can be made.
+    pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { say: Arc::new(say), refused: Mutex::default() }
+    }
+
+    fn refused(&self) -> io::Result<Sender<Wanted>> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(refused) = &*refused {
+            return Ok(refused.clone());
+        }
+        let (sender, wanted) = mpsc::channel();
+        let say = Arc::clone(&self.say);
+        let again = move || make_refused(&wanted, make, thread::sleep, &*say);
+        thread::Builder::new().name("maitred-maker".to_owned()).spawn(again)?;
+        Ok(refused.insert(sender).clone())
+    }
+}
 
 impl ThreadHost for NativeThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
-        std::thread::Builder::new().name(name).spawn(body).map(drop)
+        let refused = self.refused()?;
+        make((name, body)).map_err(|(error, wanted)| {
+            // Nobody takes it any more where that thread has panicked.
+            let _ = refused.send(wanted);
+            error
+        })
+    }
+}
+
+/// Makes a thread, or gives back what it was to be.
+fn make((name, body): Wanted) -> Result<(), (io::Error, Wanted)> {
+    // A thread that cannot be made drops what it was given.
+    let body = Arc::new(Mutex::new(Some(body)));
+    let take = |body: &Mutex<Option<ThreadBody>>| body.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let own = Arc::clone(&body);
+    let run = move || take(&own).into_iter().for_each(|body| body());
+    match thread::Builder::new().name(name.clone()).spawn(run) {
+        Ok(_) => Ok(()),
+        Err(error) => take(&body).map_or(Ok(()), |body| Err((error, (name, body)))),
+    }
+}
+
+/// Makes each thread that was refused, however long that takes.
+fn make_refused(
+    wanted: &Receiver<Wanted>,
+    mut make: impl FnMut(Wanted) -> Result<(), (io::Error, Wanted)>,
+    mut pause: impl FnMut(Duration),
+    say: &dyn Fn(&str),
+) {
+    let mut shortage = Shortage::default();
+    for mut next in wanted {
+        while let Err((error, again)) = make(next) {
+            let (moment, line) = shortage.fails(Instant::now(), &error);
+            line.iter().for_each(|line| say(line));
+            pause(moment);
+            next = again;
+        }
+        shortage.ends(Instant::now()).iter().for_each(|line| say(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_refused_is_made_as_soon_as_it_can_be() {
+        let (refused, wanted) = mpsc::channel::<Wanted>();
+        let (ran, runs) = mpsc::channel();
+        for number in 1..=2 {
+            let ran = ran.clone();
+            refused.send((format!("thread {number}"), Box::new(move || ran.send(number).unwrap()))).unwrap();
+        }
+        drop((refused, ran));
+        let (mut refusals, mut pauses, said) = (3, Vec::new(), Mutex::new(Vec::new()));
+        let attempt = |wanted| {
+            if refusals > 0 {
+                refusals -= 1;
+                return Err((io::ErrorKind::WouldBlock.into(), wanted));
+            }
+            make(wanted)
+        };
+        let say = |line: &str| said.lock().unwrap().push(line.to_owned());
+        make_refused(&wanted, attempt, |pause| pauses.push(pause.as_millis()), &say);
+        let mut ran: Vec<i32> = runs.iter().collect();
+        ran.sort_unstable();
+        assert_eq!((ran, pauses), (vec![1, 2], vec![10, 20, 40]));
+        let said = said.into_inner().unwrap();
+        assert!(said[0].starts_with("cannot make an application thread: "), "{said:?}");
+        assert!(said.len() == 2 && said[1].starts_with("application threads can be made again"), "{said:?}");
     }
 }

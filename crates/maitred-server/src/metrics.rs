@@ -241,6 +241,11 @@ const OF_POOLS: &[Figure] = &[
         Value::gauge(pool.threads as u64)
     }),
     (
+        "maitred_pool_threads_starting",
+        "Threads asked for that have not begun: for long if the system refuses them.",
+        |pool| Value::gauge(pool.starting as u64),
+    ),
+    (
         "maitred_pool_threads_lost",
         "Threads whose request has timed out and that have not returned.",
         |pool| Value::gauge(pool.lost as u64),

@@ -63,6 +63,8 @@ pub enum StartError {
     Pool(UnknownPool),
     /// Two virtual hosts have the same name.
     Host(SameName),
+    /// The system refused a thread.
+    Thread(io::Error),
     /// The system refused something else.
     System(io::Error),
 }
@@ -73,6 +75,11 @@ impl fmt::Display for StartError {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Pool(error) => write!(f, "cannot start: {error}"),
             Self::Host(error) => write!(f, "cannot start: {error}"),
+            Self::Thread(error) => write!(
+                f,
+                "cannot start: no thread can be made: {error}; see what limits threads and memory (ulimit -u, TasksMax, \
+                 control group)"
+            ),
             Self::System(error) => write!(f, "cannot start: {error}"),
         }
     }
@@ -171,11 +178,11 @@ impl Server {
                 own.groups.thread_registry.join("maitred-driver".to_owned(), Role::Driver);
                 run_driver(&own);
             };
-            server.drivers.push(driver.spawn(body)?);
+            server.drivers.push(driver.spawn(body).map_err(StartError::Thread)?);
         }
         for group in &server.groups {
             group.scheduler.sort_by(crate::group::Job::route);
-            group.scheduler.start(group)?;
+            group.scheduler.start(group).map_err(StartError::Thread)?;
         }
         Ok(server)
     }
@@ -219,7 +226,8 @@ impl Server {
         let mut guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
         guard.count_in(&arena);
         let spooler =
-            hosts.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose()?;
+            hosts.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose();
+        let spooler = spooler.map_err(StartError::Thread)?;
         let filters = Filters::new(settings.filters, settings.native_filters, &settings.log)?;
         let compression = settings.compression.map(|settings| {
             let mut compression = Compression::new(settings);

@@ -127,7 +127,7 @@ impl Settings {
             hosts: Vec::new(),
             filters: Vec::new(),
             native_filters: Vec::new(),
-            threads: Arc::new(NativeThreads),
+            threads: Arc::new(native_threads(&log)),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             max_body: 1024 * 1024 * 1024,
@@ -147,6 +147,12 @@ impl Settings {
             log,
         }
     }
+}
+
+/// Threads whose failures go to the error log.
+fn native_threads(log: &Arc<Log>) -> NativeThreads {
+    let log = Arc::clone(log);
+    NativeThreads::new(move |line| log.error(format_args!("{line}")))
 }
 
 /// Leads requests to a pool: those that meet all conditions it has.

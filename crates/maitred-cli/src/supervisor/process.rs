@@ -87,6 +87,7 @@ impl Process {
         let (listener, told) = (Arc::clone(&process), happenings.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let listens = named("maitred-channel").spawn(move || listener.listen(&receiving, &told));
+        let listens = listens.inspect_err(|_| process.child.end_now())?;
         let (waiter, told) = (Arc::clone(&process), happenings.clone());
         let waits = named("maitred-child").spawn(move || {
             let exit = match waiter.child.wait() {
@@ -97,15 +98,10 @@ impl Process {
             };
             // What it has said last comes first.
             waiter.hang_up();
-            if let Ok(listens) = listens {
-                let _ = listens.join();
-            }
+            let _ = listens.join();
             let _ = told.send(Happening::Exit(id, exit));
         });
-        if let Err(error) = waits {
-            process.child.kill();
-            return Err(error);
-        }
+        waits.inspect_err(|_| process.child.end_now())?;
         Ok(process)
     }
 

@@ -274,13 +274,17 @@ impl Workers {
 
     /// A worker asks for figures of all.
     pub(super) fn answer_worker(self: &Arc<Self>, process: &Arc<Process>, id: u64, question: Question) {
-        let (own, process) = (Arc::clone(self), Arc::clone(process));
+        let (own, asks) = (Arc::clone(self), Arc::clone(process));
         let answers = std::thread::Builder::new().name("maitred-ctl".to_owned());
-        // It asks other workers, so the supervisor does not wait for it. Without a thread nobody is answered.
-        let _ = answers.spawn(move || {
-            let caller = Caller::Relayed(format!("worker {}", process.number));
-            process.send(&ToWorker::Answer(id, own.answer(&question, &caller, &[])));
+        // It asks other workers, so the supervisor does not wait for it.
+        let began = answers.spawn(move || {
+            let caller = Caller::Relayed(format!("worker {}", asks.number));
+            asks.send(&ToWorker::Answer(id, own.answer(&question, &caller, &[])));
         });
+        if let Err(error) = began {
+            let text = format!("no thread can be made: {error}");
+            process.send(&ToWorker::Answer(id, Answered::error(503, &text)));
+        }
     }
 
     fn answer(&self, question: &Question, caller: &Caller, doors: &[String]) -> Answered {

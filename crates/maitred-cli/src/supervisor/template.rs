@@ -61,7 +61,7 @@ impl Template {
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         let this = Self { number, is_ready: false, child: Arc::clone(&child), channel: own };
         let told = happenings.clone();
-        thread::Builder::new().name("maitred-template".to_owned()).spawn(move || {
+        let waits = thread::Builder::new().name("maitred-template".to_owned()).spawn(move || {
             let said = receiving.receive().ok().and_then(|message| FromTemplate::read(&message.text));
             drop(receiving);
             let failed = match said {
@@ -80,7 +80,8 @@ impl Template {
                 Err(error) => format!("the process that preloads is gone: {error}"),
             };
             let _ = told.send(Happening::Template(number, Err(failed.unwrap_or(ended))));
-        })?;
+        });
+        waits.inspect_err(|_| this.child.end_now())?;
         Ok(this)
     }
 

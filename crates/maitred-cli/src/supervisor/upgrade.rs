@@ -101,25 +101,28 @@ impl Successor {
             }
         };
         let (says, waiter) = (say.clone(), Arc::clone(&child));
-        thread::Builder::new().name("maitred-child".to_owned()).spawn(move || {
+        let waits = thread::Builder::new().name("maitred-child".to_owned()).spawn(move || {
             let how = match waiter.wait() {
                 Ok(Ended::Code(code)) => format!("ended with exit code {code} before it was ready"),
                 Ok(Ended::Signal(signal)) => format!("was killed by signal {signal} before it was ready"),
                 Err(error) => format!("is gone: {error}"),
             };
             says(Err(how));
-        })?;
+        });
+        waits.inspect_err(|_| child.end_now())?;
         let channel = own.try_clone()?;
         own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
-        thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
-            Ok(_) => say(Ok(())),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                let seconds = limit.as_secs_f64();
-                say(Err(format!("was not ready within {seconds} s (start-timeout) and is ended")));
-            }
-            // Its end is told by who waits for it, with how it was.
-            Err(_) => {}
-        })?;
+        let listens =
+            thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
+                Ok(_) => say(Ok(())),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    let seconds = limit.as_secs_f64();
+                    say(Err(format!("was not ready within {seconds} s (start-timeout) and is ended")));
+                }
+                // Its end is told by who waits for it, with how it was.
+                Err(_) => {}
+            });
+        listens.inspect_err(|_| child.kill())?;
         Ok(Self { child, _channel: channel })
     }
 

@@ -205,8 +205,10 @@ impl Worker {
         self.link.say(&FromWorker::Ready { what, served });
         let own = Arc::clone(&self.link);
         let beats = thread::Builder::new().name("maitred-beat".to_owned());
-        // Without it the worker is not replaced for its memory or its requests.
-        let _ = beats.spawn(move || own.beat());
+        if let Err(error) = beats.spawn(move || own.beat()) {
+            let text = "this worker is not replaced for its memory or its requests";
+            server.log().error(format_args!("{text}: no thread can be made: {error}"));
+        }
     }
 
     /// It cannot start.

@@ -28,7 +28,7 @@ impl Host for Program {
         self.said.lock().unwrap().push("load".to_owned());
         Ok(Application {
             handler: Arc::new(|exchange: Exchange| drop(exchange)),
-            threads: Arc::new(NativeThreads),
+            threads: Arc::new(NativeThreads::new(|_| {})),
             description: "an application".to_owned(),
             runs_on: None,
         })

@@ -18,7 +18,7 @@ impl Host for Recording {
         self.max_threads.lock().unwrap().push(spec.max_threads);
         Ok(Application {
             handler: Arc::new(|exchange: Exchange| drop(exchange)),
-            threads: Arc::new(NativeThreads),
+            threads: Arc::new(NativeThreads::new(|_| {})),
             description: "an application".to_owned(),
             runs_on: self.event_loop.then(|| "one event loop".to_owned()),
         })

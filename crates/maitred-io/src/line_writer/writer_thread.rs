@@ -35,8 +35,9 @@ const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
     let thread = WriterThread { shared, sink, batch: Batch::default(), is_own: true, pause: PAUSE_MIN };
-    std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run())?;
-    Ok(())
+    let began = std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run());
+    // Else it reads as an error of the file.
+    began.map(drop).map_err(|error| io::Error::new(error.kind(), format!("no thread can be made: {error}")))
 }
 
 struct WriterThread {

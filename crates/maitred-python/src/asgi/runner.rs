@@ -91,7 +91,11 @@ pub(super) fn start(
     // The interpreter must not wait for one that is stuck in the application.
     options.set_item("daemon", true)?;
     let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&options))?;
-    thread.call_method0("start")?;
+    thread.call_method0("start").map_err(|error| {
+        let what = format!("no thread can be made for the event loop: {}", report::summary(py, &error));
+        let remedy = "see what limits threads and memory (ulimit -u, TasksMax, control group)";
+        NotStarted::Failed(LoadError::new(what, remedy))
+    })?;
     let running = keep.get_or_init(|| LoopThread { runner: runner.unbind(), thread: thread.unbind() });
     match wait_started(py, wait) {
         Ok(Started::Ready(kind, thread)) => Ok((kind, thread)),

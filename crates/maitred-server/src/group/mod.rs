@@ -518,7 +518,7 @@ impl<R: Resident> Serve for Group<R> {
         self.host.spawn(name, Box::new(body))
     }
 
-    fn spawn_extra(self: &Arc<Self>) -> io::Result<()> {
+    fn spawn_extra(self: &Arc<Self>) {
         let own = Arc::clone(self);
         let name = match self.groups.count() {
             1 => "maitred-extra".to_owned(),
@@ -529,7 +529,8 @@ impl<R: Resident> Serve for Group<R> {
             own.groups.thread_registry.join(known, Role::Extra);
             run_extra(&own);
         };
-        self.host.spawn(name, Box::new(body))
+        // One that cannot be made is tried again.
+        let _ = self.host.spawn(name, Box::new(body));
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {

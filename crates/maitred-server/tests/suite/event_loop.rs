@@ -94,7 +94,7 @@ fn run(mut turns: Box<dyn Turns>, tasks: &Tasks) {
 impl ThreadHost for Loop {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         assert!(name.starts_with("maitred-threads-"), "{name}: the default pool has only the event loop's");
-        NativeThreads.spawn(name, body)
+        NativeThreads::new(|_| {}).spawn(name, body)
     }
 
     fn event_loop(&self) -> Option<Arc<dyn EventLoop>> {

@@ -347,7 +347,7 @@ struct OneInterpreter;
 
 impl ThreadHost for OneInterpreter {
     fn spawn(&self, name: String, body: ThreadBody) -> std::io::Result<()> {
-        NativeThreads.spawn(name, body)
+        NativeThreads::new(|_| {}).spawn(name, body)
     }
 
     fn is_exclusive(&self) -> bool {
@@ -409,7 +409,7 @@ fn race(threads: Arc<dyn ThreadHost>) {
 
 #[test]
 fn of_answer_and_timeout_one_wins() {
-    race(Arc::new(NativeThreads));
+    race(Arc::new(NativeThreads::new(|_| {})));
 }
 
 #[test]

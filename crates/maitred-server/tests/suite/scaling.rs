@@ -10,7 +10,7 @@ use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, wait_until,
 };
 use maitred_runtime::{NativeThreads, ThreadBody, ThreadHost};
-use maitred_server::{DEFAULT_POOL, PoolLimits, Strategy};
+use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, Strategy};
 
 /// Changes the limits of a pool of a running server.
 fn set(running: &Running, name: &str, limits: PoolLimits) {
@@ -190,20 +190,24 @@ fn idle_threads_end_down_to_the_minimum() {
     }
 }
 
-/// Has threads of the pool `reports` begin when the test says so.
+/// Has threads begin when the test says so.
 #[derive(Default)]
 struct Held {
     waiting: Mutex<Vec<(String, ThreadBody)>>,
     changed: Condvar,
 }
 
-/// The host that shares it.
-struct Host(Arc<Held>);
+/// The host that shares it. Threads whose names it knows begin at once.
+struct Host(Arc<Held>, fn(&str) -> bool);
+
+fn all_but_reports(name: &str) -> bool {
+    !name.starts_with("maitred-reports-")
+}
 
 impl ThreadHost for Host {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
-        if !name.starts_with("maitred-reports-") {
-            return NativeThreads.spawn(name, body);
+        if (self.1)(&name) {
+            return NativeThreads::new(|_| {}).spawn(name, body);
         }
         self.0.waiting.lock().unwrap().push((name, body));
         self.0.changed.notify_all();
@@ -222,14 +226,14 @@ impl Held {
 
     fn let_one_begin(&self) {
         let (name, body) = self.waiting.lock().unwrap().remove(0);
-        NativeThreads.spawn(name, body).unwrap();
+        NativeThreads::new(|_| {}).spawn(name, body).unwrap();
     }
 }
 
 /// A pool with a queue of ten and these marks, in percent.
 fn marked(low_mark: u8, high_mark: u8) -> (Running, Opened, Arc<Held>) {
     let held = Arc::new(Held::default());
-    let host = Arc::new(Host(Arc::clone(&held)));
+    let host = Arc::new(Host(Arc::clone(&held), all_but_reports));
     let (running, opened) = serve(|settings| {
         let limits = &mut pool(settings, "reports").limits;
         *limits = PoolLimits { queue: 10, max_threads: 6, low_mark, high_mark, ..*limits };
@@ -313,4 +317,49 @@ fn the_marks_are_those_of_the_limits_as_they_are_now() {
     assert!(running.figure("reports", "queued") <= 2);
     door.open();
     all_answered(&mut clients, "/report");
+}
+
+/// The system refuses the successor of the only thread for a while.
+#[test]
+fn without_a_thread_what_needs_none_is_served_and_requests_wait_within_their_limits() {
+    for strategy in MANY {
+        for name in [DEFAULT_POOL, "reports"] {
+            let held = Arc::new(Held::default());
+            let begins: fn(&str) -> bool = match name {
+                DEFAULT_POOL => |thread| thread != "maitred-2",
+                _ => |thread| thread != "maitred-reports-2",
+            };
+            let host = Arc::new(Host(Arc::clone(&held), begins));
+            let limit = Duration::from_millis(50);
+            let limits = PoolLimits {
+                min_threads: 1,
+                max_threads: 1,
+                thread_requests: 1,
+                queue: 1,
+                overflow: Overflow::Refuse,
+                ..PoolLimits::default()
+            };
+            let (running, Opened(door)) = &serve(|settings| {
+                settings.pool.strategy = strategy;
+                pool(settings, name).limits = limits;
+                settings.threads = host;
+            });
+            door.open();
+            let get = get_last(path(name));
+            assert!(exchange(running.address, &get).starts_with("HTTP/1.1 200 "), "{strategy:?} {name}");
+            held.wait_for(1);
+            assert_eq!(running.figure(name, "threads_starting"), 1);
+            assert!(exchange(running.address, &get_last("/metrics")).starts_with("HTTP/1.1 200 "));
+            let mut waiting = queue(running, name, 1);
+            assert!(exchange(running.address, &get).starts_with("HTTP/1.1 503 "), "{strategy:?} {name}");
+            set(running, name, PoolLimits { queue: 2, request_timeout: Some(limit), ..limits });
+            assert!(exchange(running.address, &get).starts_with("HTTP/1.1 504 "), "{strategy:?} {name}");
+            set(running, name, limits);
+            held.wait_for(1);
+            held.let_one_begin();
+            all_answered(&mut waiting, path(name));
+            assert!(exchange(running.address, &get).starts_with("HTTP/1.1 200 "), "{strategy:?} {name}");
+            assert_eq!(running.figure(name, "threads"), 1);
+        }
+    }
 }

@@ -72,7 +72,7 @@ struct Exclusive;
 
 impl ThreadHost for Exclusive {
     fn spawn(&self, name: String, body: ThreadBody) -> std::io::Result<()> {
-        NativeThreads.spawn(name, body)
+        NativeThreads::new(|_| {}).spawn(name, body)
     }
 
     fn is_exclusive(&self) -> bool {
