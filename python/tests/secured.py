@@ -43,6 +43,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_h2_clients.py",
         "test_h2_drain.py",
         "test_h2_grpc.py",
+        "test_h2_order.py",
         "test_h2_smuggling.py",
         "test_h2_spec.py",
         "test_h2_streams.py",

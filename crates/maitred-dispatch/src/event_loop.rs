@@ -219,14 +219,10 @@ impl<S: Serve> LoopTurns<S> {
                 let Some((token, signals)) = scheduler.ready.pop() else { break };
                 scheduler.note_progress();
                 for job in server.serve(token, signals, &mut self.context) {
-                    if server.target(&job).pool > 0 {
-                        scheduler.submit(job, &server);
-                        continue;
+                    match server.target(&job).pool {
+                        0 => scheduler.queue(job, &server),
+                        _ => scheduler.submit(job, &server),
                     }
-                    let class = server.target(&job).class;
-                    let pushed =
-                        scheduler.pool.push(&mut scheduler.pool.lock(), job, class, clock::monotonic());
-                    pushed.unwrap_or_else(|job| server.refuse(job));
                 }
             }
             if look == MAX_LOOKS {

@@ -3,10 +3,12 @@
 //! ```text
 //! fewer than 4 wait   [ a b a ]                  in the order in which they came
 //! from then on        [ a ] [ a a a .. ] [ b ]   one lane for each route; next is the lane that has had the least time
+//! a lane              ( x y ) ( x z ) ( x )      rounds; a connection with streams has one request in each
 //! ```
 //! A burst of requests that take long would otherwise keep those of all other routes waiting until the last of them has begun. A
 //! lane is charged with what a request of its route is expected to take when one of its requests is taken, and a lane that begins
-//! to wait begins where the others are (start-time fair queueing). Within a route the order stays.
+//! to wait begins where the others are (start-time fair queueing). Within a route connections take turns: a batch of streams is no more
+//! than one client. The order stays within a route of one connection, and between connections with one request at a time.
 //!
 //! A request of a class that may not enter application code now is passed over.
 //!
@@ -49,13 +51,42 @@ pub(super) struct Waiting<J> {
     pub(super) since: u64,
     /// What its route is known for.
     pub(super) class: RouteClass,
+    /// A number for its connection, if that may have several requests at a time; else 0.
+    pub(super) connection: u64,
 }
 
 struct Lane<J> {
     route: u64,
-    jobs: VecDeque<Waiting<J>>,
+    /// The first one is under way, and only that may be empty: what comes waits for the next one at least, or those that ask again
+    /// and again would keep that from its turn.
+    rounds: VecDeque<VecDeque<Waiting<J>>>,
     /// The time it has had, on the same scale as `turn`.
     had: u64,
+}
+
+impl<J> Lane<J> {
+    fn front(&self) -> Option<&Waiting<J>> {
+        self.rounds.iter().find_map(VecDeque::front)
+    }
+
+    fn push(&mut self, waiting: Waiting<J>) {
+        let own = |round: &VecDeque<Waiting<J>>| {
+            waiting.connection > 0 && round.iter().any(|other| other.connection == waiting.connection)
+        };
+        let next = usize::from(!self.rounds.is_empty());
+        let round = self.rounds.iter().rposition(own).map_or(next, |last| last + 1);
+        if round == self.rounds.len() {
+            self.rounds.push_back(VecDeque::new());
+        }
+        self.rounds[round].push_back(waiting);
+    }
+
+    fn pop(&mut self) -> Option<Waiting<J>> {
+        if self.rounds.front()?.is_empty() {
+            self.rounds.pop_front();
+        }
+        self.rounds.front_mut()?.pop_front()
+    }
 }
 
 impl<J> Default for FairQueue<J> {
@@ -80,14 +111,17 @@ impl<J> FairQueue<J> {
 
     /// All of them, in no order that means anything where they are sorted.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting<J>> {
-        self.first.iter().chain(self.lanes.iter().flat_map(|lane| &lane.jobs))
+        self.first.iter().chain(self.lanes.iter().flat_map(|lane| lane.rounds.iter().flatten()))
     }
 
     /// Since when the one waits that has come first, in monotonic nanoseconds.
     pub(super) fn oldest(&self) -> Option<u64> {
         match self.first.front() {
             Some(waiting) => Some(waiting.since),
-            None => self.lanes.iter().filter_map(|lane| Some(lane.jobs.front()?.since)).min(),
+            None => {
+                let rounds = self.lanes.iter().flat_map(|lane| &lane.rounds);
+                rounds.filter_map(|round| Some(round.front()?.since)).min()
+            }
         }
     }
 
@@ -104,15 +138,15 @@ impl<J> FairQueue<J> {
             Some(index) => index,
             None if self.lanes.len() == MAX_LANES => MAX_LANES - 1,
             None => {
-                self.lanes.push(Lane { route, jobs: VecDeque::new(), had: 0 });
+                self.lanes.push(Lane { route, rounds: VecDeque::new(), had: 0 });
                 self.lanes.len() - 1
             }
         };
         let lane = &mut self.lanes[index];
-        if lane.jobs.is_empty() {
+        if lane.front().is_none() {
             lane.had = lane.had.max(self.turn);
         }
-        lane.jobs.push_back(waiting);
+        lane.push(waiting);
     }
 
     /// The classes that wait, in the order in which their next requests have their turn.
@@ -129,7 +163,7 @@ impl<J> FairQueue<J> {
         if let Some(waiting) = first.next() {
             return Some((false, 0, waiting.since));
         }
-        let fronts = self.lanes.iter().filter_map(|lane| Some((lane.had, lane.jobs.front()?)));
+        let fronts = self.lanes.iter().filter_map(|lane| Some((lane.had, lane.front()?)));
         let own = fronts.filter(|(_, waiting)| waiting.class == class);
         own.map(|(had, waiting)| (true, had, waiting.since)).min()
     }
@@ -149,7 +183,7 @@ impl<J> FairQueue<J> {
 
     fn pop_sorted(&mut self, costs: &Costs, may: impl Fn(&Waiting<J>) -> bool) -> Option<Waiting<J>> {
         let turn = |lane: &Lane<J>| {
-            let next = lane.jobs.front().filter(|waiting| may(waiting))?;
+            let next = lane.front().filter(|waiting| may(waiting))?;
             Some((lane.had, next.since))
         };
         let lanes = self.lanes.iter().enumerate();
@@ -157,10 +191,10 @@ impl<J> FairQueue<J> {
         let lane = &mut self.lanes[index];
         self.turn = lane.had;
         lane.had += costs.of(lane.route).max(LEAST);
-        let waiting = lane.jobs.pop_front();
+        let waiting = lane.pop();
         let turn = self.turn;
         // One that has had more than the others keeps its place for as long as that matters.
-        self.lanes.retain(|lane| !lane.jobs.is_empty() || lane.had > turn);
+        self.lanes.retain(|lane| lane.front().is_some() || lane.had > turn);
         waiting
     }
 }
@@ -210,8 +244,12 @@ mod tests {
     const LIGHT: u64 = 2;
 
     fn push(queue: &mut FairQueue<(u64, u64)>, route: u64, number: u64) {
+        push_from(queue, 0, route, number);
+    }
+
+    fn push_from(queue: &mut FairQueue<(u64, u64)>, connection: u64, route: u64, number: u64) {
         let class = RouteClass::Normal;
-        queue.push(Waiting { job: (route, number), since: number, class }, |job| job.0);
+        queue.push(Waiting { job: (route, number), since: number, class, connection }, |job| job.0);
     }
 
     fn pop(queue: &mut FairQueue<(u64, u64)>, costs: &Costs) -> Option<(u64, u64)> {
@@ -248,6 +286,34 @@ mod tests {
         assert_eq!(pop(&mut queue, &costs), Some((LIGHT, 200)));
         assert_eq!(pop(&mut queue, &costs), Some((HEAVY, 5)));
         assert_eq!(queue.len(), 194);
+    }
+
+    #[test]
+    fn connections_take_turns_within_a_route_and_keep_their_order() {
+        let (mut queue, costs) = (FairQueue::default(), costs());
+        // One connection with a batch, then one with a smaller one.
+        (0..100).for_each(|number| push_from(&mut queue, 1, HEAVY, number));
+        (200..210).for_each(|number| push_from(&mut queue, 2, HEAVY, number));
+        let unsorted: Vec<_> = (0..4).filter_map(|_| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        assert_eq!(unsorted, [0, 1, 2, 3]);
+        // Connections with one request at a time ask again when they are answered.
+        push(&mut queue, HEAVY, 300);
+        push(&mut queue, HEAVY, 301);
+        let mut order = Vec::new();
+        while let Some((_, number)) = pop(&mut queue, &costs) {
+            order.push(number);
+            if (300..340).contains(&number) {
+                push(&mut queue, HEAVY, number + 2);
+            }
+            assert_eq!(queue.oldest().is_none(), queue.is_empty());
+        }
+        assert_eq!(order[..9], [4, 5, 200, 300, 301, 6, 201, 302, 303]);
+        let of = |numbers: std::ops::Range<u64>| order.iter().filter(move |number| numbers.contains(number));
+        assert!(of(0..100).is_sorted() && of(200..210).is_sorted());
+        assert_eq!(order.len(), 96 + 10 + 42);
+        // Nobody has had to wait for the batch, and the batch has had its turns.
+        let place = |number| order.iter().position(|each| *each == number).unwrap();
+        assert!(place(209) < 50 && place(340) < 90 && place(20) < 70, "{order:?}");
     }
 
     #[test]

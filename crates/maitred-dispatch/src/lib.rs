@@ -69,7 +69,7 @@ use extra::Extra;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use limiter::Limiter;
-use pool::{Call, Pool};
+use pool::{Call, Pool, Sorting};
 use ready::Ready;
 use writing::with_own_thread;
 
@@ -280,10 +280,11 @@ impl<J: Send> Scheduler<J> {
         [&*self.pool].into_iter().chain(others).for_each(|pool| pool.count_in(arena));
     }
 
-    /// Where much waits, threads take turns between the routes of its requests. `route_of` says a number for each: equal for two
-    /// requests of one route, and unknown to peers. Without it all are of one route. To be called once.
-    pub fn sort_by(&self, route_of: fn(&J) -> u64) {
-        self.pools().for_each(|pool| _ = pool.route_of.set(route_of));
+    /// Where much waits, threads take turns between the routes of its requests, and within a route between connections. `route_of`
+    /// says a number for each: equal for two requests of one route, and unknown to peers; `connection_of` one for its connection,
+    /// 0 if that has no other request. Without them all are of one route. To be called once.
+    pub fn sort_by(&self, route_of: fn(&J) -> u64, connection_of: fn(&J) -> u64) {
+        self.pools().for_each(|pool| _ = pool.sorting.set(Sorting { route_of, connection_of }));
     }
 
     /// Makes the threads there are from the start, or attaches the event loop.
@@ -357,12 +358,7 @@ impl<J: Send> Scheduler<J> {
     fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let Some(job) = self.assign(job, server) else { return };
         let class = server.target(&job).class;
-        let now = clock::monotonic();
-        let submitted = match self.gated {
-            true => self.pool.enqueue_limited(job, class, now),
-            false => self.pool.submit(job, class, now),
-        };
-        match submitted {
+        match self.pool.submit(job, class, clock::monotonic()) {
             Err(job) => server.refuse(job),
             Ok(call) => {
                 let looks = self.strategy != Strategy::Pec && self.pollers.load(Ordering::SeqCst) > 0;
@@ -372,6 +368,17 @@ impl<J: Send> Scheduler<J> {
                 self.answer_call(&call, server);
                 self.call_extra(server);
             }
+        }
+    }
+
+    /// Queues a request for this thread, which looks at the queue next.
+    fn queue<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
+        let (class, now) = (server.target(&job).class, clock::monotonic());
+        let queued = self.pool.push(&mut self.pool.lock(), job, class, now);
+        queued.unwrap_or_else(|job| server.refuse(job));
+        if self.gated && class == RouteClass::Blocking {
+            // It may enter at once, and this thread may find another one first.
+            self.pool.limiter.fire_now(now);
         }
     }
 

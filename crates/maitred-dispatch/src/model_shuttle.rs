@@ -133,6 +133,10 @@ impl Model {
 /// What happens, in all groups.
 pub(crate) struct Events {
     kinds: Vec<Kind>,
+    /// The first one brings all others.
+    is_batch: bool,
+    /// In the order in which they have begun.
+    begun: Mutex<Vec<usize>>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
     /// What a language with one interpreter holds while it runs, and not while it waits.
@@ -187,7 +191,10 @@ impl Serve for Model {
             self.events.answer(event);
             return Jobs::none();
         }
-        event.into()
+        let batched = if self.events.is_batch && event.is_some() { 1..self.events.kinds.len() } else { 0..0 };
+        let mut jobs = Jobs::from(event);
+        batched.for_each(|event| jobs.push(event));
+        jobs
     }
 
     fn send(self: &std::sync::Arc<Self>, token: u64, _: u64) {
@@ -219,6 +226,7 @@ impl Serve for Model {
             let most = self.max + usize::from(self.has_extra());
             assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
         }
+        self.events.begun.lock().expect("not poisoned").push(event);
         let interpreter = self.events.interpreter.lock();
         if let Some(awaited) = self.events.kinds[event].awaits() {
             drop(interpreter);
@@ -294,6 +302,8 @@ pub(crate) enum Source {
     Elsewhere,
     /// From a handler that sends its answer at the end of a turn.
     Unsent,
+    /// All by one event of the poller, as streams of one connection.
+    Batch,
 }
 
 /// Whether the language's interpreter is one lock.
@@ -372,6 +382,8 @@ pub(crate) fn play_groups(
 ) {
     let shared = std::sync::Arc::new(Events {
         kinds: events.iter().map(|(_, kind)| *kind).collect(),
+        is_batch: matches!(source, Source::Batch),
+        begun: Mutex::default(),
         answered: Mutex::new(vec![0; events.len()]),
         changed: Condvar::new(),
         interpreter: Mutex::new(()),
@@ -395,14 +407,15 @@ pub(crate) fn play_groups(
     let drivers: Vec<_> = models.iter().map(start_driver).collect();
     for model in &models {
         // Each event has a route of its own.
-        model.scheduler.sort_by(|event| *event as u64 + 1);
+        model.scheduler.sort_by(|event| *event as u64 + 1, |_| 0);
         model.scheduler.start(model).expect("simulated threads are made");
     }
     let looped = run_loop(&models[0]);
     let client = |(event, (group, _)): (usize, &(usize, Kind))| {
         let model = std::sync::Arc::clone(&models[*group]);
         thread::spawn(move || match source {
-            Source::Poller => model.scheduler.poller.post(event as u64),
+            Source::Batch if event > 0 => {}
+            Source::Poller | Source::Batch => model.scheduler.poller.post(event as u64),
             Source::Elsewhere => model.scheduler.make_ready(event as u64, Signals::RESUME),
             Source::Unsent => model.scheduler.send_later(event as u64),
         })
@@ -431,6 +444,8 @@ pub(crate) fn play_groups(
         shared.answered.lock().expect("not poisoned").iter().all(|count| *count == 1),
         "nothing runs twice"
     );
+    let begun = shared.begun.lock().expect("not poisoned");
+    assert!(max > 1 || !shared.is_batch || begun.is_sorted(), "they begin in their order: {begun:?}");
 }
 
 pub(crate) fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {

@@ -54,7 +54,7 @@ pub(crate) struct Pool<J> {
     queued: AtomicUsize,
     /// What requests of each route take here, their routes, and whether that matters now.
     pub(super) costs: Costs,
-    pub(super) route_of: OnceLock<fn(&J) -> u64>,
+    pub(super) sorting: OnceLock<Sorting<J>>,
     sorted: AtomicBool,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
@@ -100,6 +100,12 @@ struct Counts {
     idle_ends: IdleEnds,
 }
 
+/// Numbers by which waiting requests are sorted.
+pub(super) struct Sorting<J> {
+    pub(super) route_of: fn(&J) -> u64,
+    pub(super) connection_of: fn(&J) -> u64,
+}
+
 /// Why a parked thread goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parked<J> {
@@ -133,7 +139,7 @@ impl<J> Pool<J> {
             exclusive,
             queued: AtomicUsize::new(0),
             costs: Costs::default(),
-            route_of: OnceLock::new(),
+            sorting: OnceLock::new(),
             sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
             blocked: AtomicUsize::new(0),
@@ -163,35 +169,17 @@ impl<J> Pool<J> {
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
     pub(crate) fn submit(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
-        // A thread that monitors takes it sooner than one that would have to be woken. What waits already is before it.
-        if self.exclusive && (self.limiter.is_monitored() || self.queued() > 0) {
+        // Of threads that were given one each, the first to wake would enter with its own, whichever came first.
+        if self.exclusive {
             return self.enqueue_limited(job, class, now);
         }
-        match self.give(job) {
-            Ok(()) => Ok(Call::Unparked),
-            Err(job) => self.enqueue(job, class, now),
+        // What waits is before it, also while a thread that is about to look there can be found.
+        if self.queued() == 0
+            && let Some(place) = self.take_parked()
+        {
+            place.give(job);
+            return Ok(Call::Unparked);
         }
-    }
-
-    /// Gives a request to the most recently idle thread.
-    ///
-    /// # Errors
-    /// No thread is idle: the request.
-    pub(super) fn give(&self, job: J) -> Result<(), J> {
-        match self.parking.pop() {
-            Some(place) => {
-                place.give(job);
-                Ok(())
-            }
-            None => Err(job),
-        }
-    }
-
-    /// Queues a request, and calls a thread that looks there.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit).
-    pub(crate) fn enqueue(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
         self.push(&mut self.lock(), job, class, now)?;
         Ok(self.call_for_queue())
     }
@@ -209,8 +197,11 @@ impl<J> Pool<J> {
         if queue.is_full(|| self.held_back()) {
             return Err(job);
         }
-        queue.counted.add(WAITED, 1);
-        queue.jobs.push(Waiting { job, since: now, class }, |job| self.route(job));
+        // It is only handed over, if a thread is idle and may enter.
+        let enters = self.exclusive && queue.is_empty() && self.parked() > 0 && !self.limiter.is_taken();
+        queue.counted.add(WAITED, (!enters).into());
+        let connection = self.sorting.get().map_or(0, |sorting| (sorting.connection_of)(&job));
+        queue.jobs.push(Waiting { job, since: now, class, connection }, |job| self.route(job));
         self.note_length(queue);
         Ok(())
     }
@@ -221,7 +212,7 @@ impl<J> Pool<J> {
     }
 
     pub(super) fn route(&self, job: &J) -> u64 {
-        self.route_of.get().map_or(0, |route_of| route_of(job))
+        self.sorting.get().map_or(0, |sorting| (sorting.route_of)(job))
     }
 
     /// The route of a request that is about to run, if so much waits that what it takes matters.

@@ -76,6 +76,19 @@ fn an_event_loop_takes_what_was_turned_away() {
     check_looped(&[Shared, Page, Shared], Source::Poller, false);
 }
 
+/// As streams of one connection that are read at once.
+#[test]
+fn requests_that_come_at_once_begin_in_their_order() {
+    for kinds in [&[Page; 4], &[Other; 4]] {
+        for max in [1, 3] {
+            check(kinds, max, 1, Source::Batch);
+            check(kinds, max, 2, Source::Batch);
+        }
+    }
+    check_looped(&[Page; 4], Source::Batch, false);
+    check(&[SlowAfterPages, Page, LongAfterPages, Page], 2, 1, Source::Batch);
+}
+
 #[test]
 fn files_are_served_while_the_only_thread_is_in_application_code() {
     check(&[PageAfterFiles, File, File], 1, 1, Source::Poller);

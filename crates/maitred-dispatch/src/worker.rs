@@ -254,7 +254,7 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
 }
 
 /// Serves one event. What it brings for the application beside one request is given to other threads. Requests begin in their
-/// order: behind a limiter all of them are queued, where another one would come in between.
+/// order: at a limiter all of them wait, and this thread, which looks at the queue next, enters with the first.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
@@ -269,10 +269,10 @@ pub(super) fn serve<S: Serve>(
     }
     let mut own = None;
     for job in jobs {
-        let runs_here = own.is_none() && !scheduler.gated && server.target(&job).pool == 0;
-        match runs_here {
-            true => own = Some(job),
-            false => scheduler.submit(job, server),
+        match server.target(&job).pool {
+            0 if scheduler.gated => scheduler.queue(job, server),
+            0 if own.is_none() => own = Some(job),
+            _ => scheduler.submit(job, server),
         }
     }
     own
@@ -462,7 +462,7 @@ impl<S: Serve> Worker<'_, S> {
         }
         while let Some((token, signals)) = self.next_ready() {
             if let Some(job) = self.serve(token, signals) {
-                return Some(job);
+                return self.next_behind(job);
             }
         }
         self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
@@ -471,15 +471,28 @@ impl<S: Serve> Worker<'_, S> {
             && let Some((token, signals)) = self.next_ready()
             && let Some(job) = self.serve(token, signals)
         {
-            return Some(job);
+            return self.next_behind(job);
         }
         let several = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
         if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
             self.server.report(format_args!("waiting for events: {error}"));
         }
-        // What came several at once is in the queue.
-        serve_batch(self.server, events, &mut self.context).or_else(|| scheduler.pool.next_in_turn(&self.thread))
+        match serve_batch(self.server, events, &mut self.context) {
+            Some(job) => self.next_behind(job),
+            // What came several at once is in the queue.
+            None => scheduler.pool.next_in_turn(&self.thread),
+        }
+    }
+
+    /// The next request when `job` has been read: those that wait may be of the same connection, and have come before it.
+    fn next_behind(&self, job: S::Job) -> Option<S::Job> {
+        let scheduler = self.scheduler();
+        if scheduler.pool.queued() == 0 {
+            return Some(job);
+        }
+        scheduler.submit(job, self.server);
+        scheduler.pool.next_in_turn(&self.thread)
     }
 }
 

@@ -181,7 +181,7 @@ impl Server {
             server.drivers.push(driver.spawn(body).map_err(StartError::Thread)?);
         }
         for group in &server.groups {
-            group.scheduler.sort_by(crate::group::Job::route);
+            group.scheduler.sort_by(crate::group::Job::route, crate::group::Job::connection);
             group.scheduler.start(group).map_err(StartError::Thread)?;
         }
         Ok(server)

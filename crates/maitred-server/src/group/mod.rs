@@ -375,6 +375,12 @@ impl Job {
         slowness::route(&self.exchange.request().head)
     }
 
+    /// A number for its connection, 0 where that has one exchange at a time.
+    pub(crate) fn connection(&self) -> u64 {
+        let Place { group, token, stream } = self.home;
+        if stream == 0 { 0 } else { token ^ (group as u64).rotate_right(8) }
+    }
+
     fn claims_not_to_block(&self) -> bool {
         self.handler.invocation_type() == InvocationType::NonBlocking
     }
