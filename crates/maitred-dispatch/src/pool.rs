@@ -1,7 +1,7 @@
 //! The application threads of a pool: who is idle, what waits, and when one is made.
 //!
 //! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
-//! none. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
+//! none, or others wait. At a limiter all are queued, as the thread that enters first is to have the one that has come first. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
 //!
 //! The queue and the counts of threads have a lock each (D2); who takes both takes the queue's first. The idle threads
 //! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
