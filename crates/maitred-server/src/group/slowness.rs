@@ -20,6 +20,11 @@ use maitred_match::Shape;
 /// A request takes long from so many nanoseconds on: as one that computes for long.
 const SLOW: u64 = maitred_dispatch::LONG;
 
+/// One that has computed for so many nanoseconds computes for long, however long it was in the application. Where nothing was sampled a
+/// wait for the interpreter looks like any other: computations that enter at once would be taken for requests that wait, which
+/// enter at once.
+const SURELY_COMPUTED: u64 = 10_000_000;
+
 /// How long routes are watched after a slow request, in seconds: a burst every few minutes is measured from its begin.
 const WATCH: u64 = 3_600;
 
@@ -53,8 +58,10 @@ impl Measured {
 
     /// What is to be said of a request that took long. One that has waited for the interpreter is not slow for that.
     fn outcome(&self, run: RunTime) -> Outcome {
-        let Some(before) = self.before else { return Outcome::Slow };
-        let now = Usage::now();
+        self.before.map_or(Outcome::Slow, |before| Self::outcome_between(&before, &Usage::now(), run))
+    }
+
+    fn outcome_between(before: &Usage, now: &Usage, run: RunTime) -> Outcome {
         let computed = now.processor_ns.saturating_sub(before.processor_ns);
         if run.without_interpreter == Some(true) {
             return Outcome::Waited;
@@ -62,7 +69,7 @@ impl Measured {
         if run.without_interpreter == Some(false) {
             return if computed >= SLOW { Outcome::Computed } else { Outcome::Usual };
         }
-        if computed >= SLOW && computed >= run.nanos / 2 {
+        if computed >= SURELY_COMPUTED || (computed >= SLOW && computed >= run.nanos / 2) {
             Outcome::Computed
         } else if now.sleeps != before.sleeps {
             Outcome::Waited
@@ -192,4 +199,24 @@ pub(super) fn route(head: &RequestHead) -> u64 {
 
 fn shape(head: &RequestHead) -> Shape<'_> {
     Shape { method: head.method.as_str(), path: head.path(), host: head.host }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_computation_among_others_is_no_request_that_waits() {
+        let outcome = |computed: u64, sleeps, without_interpreter| {
+            let before = Usage { processor_ns: 0, sleeps: 0 };
+            let run = RunTime { nanos: 200_000_000, ended: 0, without_interpreter };
+            Measured::outcome_between(&before, &Usage { processor_ns: computed, sleeps }, run)
+        };
+        // Four of 50 ms took turns, and each has slept for the others again and again.
+        assert!(matches!(outcome(50_000_000, 300, None), Outcome::Computed));
+        assert!(matches!(outcome(3_000_000, 2, None), Outcome::Waited));
+        assert!(matches!(outcome(50_000_000, 300, Some(true)), Outcome::Waited));
+        assert!(matches!(outcome(3_000_000, 300, Some(false)), Outcome::Computed));
+        assert!(matches!(outcome(1_000_000, 300, Some(false)), Outcome::Usual));
+    }
 }
