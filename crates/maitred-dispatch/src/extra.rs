@@ -7,7 +7,7 @@
 //! not known to wait.
 //! So nothing has to be learnt, and nothing to be forgotten. The thread is made when it is needed for the first time, is not
 //! counted in `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may
-//! rely on it.
+//! rely on it. Nor has a poll group: threads of other groups take what waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,8 @@ impl<J: Send> Scheduler<J> {
     /// Has requests run although all threads are in those of other routes, if that may be so.
     pub(super) fn call_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
-        if !self.pool.has_several() || !full || self.pool.queued() == 0 || self.is_stopping() {
+        let is_alone = self.peer_groups.is_empty() && self.pool.has_several();
+        if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
         if !self.extra.exists.swap(true, Ordering::SeqCst) {
