@@ -6,6 +6,8 @@ use maitred_io::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::thread_state::{Doing, ThreadState};
 use maitred_runtime::InterpreterLock;
 
+use crate::costs;
+
 /// The permit of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -55,6 +57,8 @@ pub(super) struct AppThread {
     /// How long samples have seen its request compute, in nanoseconds, and how many there were.
     computed: AtomicU64,
     samples: AtomicU64,
+    /// How long they have seen it hold the interpreter, in nanoseconds.
+    held: AtomicU64,
     /// Samples of them that have seen it without the interpreter.
     without: AtomicU64,
     /// The last samples in a row that have seen it neither hold the interpreter nor want it.
@@ -75,6 +79,7 @@ impl AppThread {
             route: AtomicU64::new(0),
             computed: AtomicU64::new(0),
             samples: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             without: AtomicU64::new(0),
             detached: AtomicU64::new(0),
             state: ThreadState::own(),
@@ -100,6 +105,7 @@ impl AppThread {
     pub(super) fn enter(&self, now: u64, route: u64, long: bool) {
         self.computed.store(0, Ordering::Relaxed);
         self.samples.store(0, Ordering::Relaxed);
+        self.held.store(0, Ordering::Relaxed);
         self.without.store(0, Ordering::Relaxed);
         self.detached.store(0, Ordering::Relaxed);
         self.long.store(u8::from(long), Ordering::Relaxed);
@@ -141,6 +147,9 @@ impl AppThread {
     /// A sample has seen what the thread did for about `nanos`.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
         self.samples.fetch_add(1, Ordering::Relaxed);
+        if activity == Activity::Holds {
+            self.held.fetch_add(nanos, Ordering::Relaxed);
+        }
         let computes = matches!(activity, Activity::Holds | Activity::Computes);
         let nanos = if computes { nanos } else { 0 };
         let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
@@ -155,14 +164,14 @@ impl AppThread {
         Seen { computed, detached }
     }
 
-    /// How long the last request has computed of `nanos` in application code, as far as samples say so.
-    pub(super) fn computed(&self, nanos: u64) -> u64 {
-        self.computed.load(Ordering::Relaxed).min(nanos)
-    }
-
-    /// Whether most samples have seen the last request without the interpreter; `None` if there were none.
-    pub(super) fn was_without_interpreter(&self) -> Option<bool> {
+    /// Adds what samples have seen of the last request.
+    pub(super) fn tell(&self, request: &mut costs::Seen) {
         let samples = self.samples.load(Ordering::Relaxed);
-        (samples > 0).then(|| self.without.load(Ordering::Relaxed) * 2 > samples)
+        request.computed = self.computed.load(Ordering::Relaxed).min(request.nanos);
+        request.held = self.held.load(Ordering::Relaxed);
+        if samples > 0 {
+            // For most of the time.
+            request.without_interpreter = Some(self.without.load(Ordering::Relaxed) * 2 > samples);
+        }
     }
 }

@@ -193,15 +193,15 @@ impl<S: Serve> LoopTurns<S> {
                 scheduler.submit(job, &server);
                 continue;
             }
-            let route = scheduler.pool.charged(&job);
+            let route = scheduler.pool.charged_route(&job);
             // What came from the poller has just been read.
             let entered = now.max(self.context.clock().turn_began());
             // Clears what an earlier request has left.
             has_written();
             scheduler.run(job, entered, &server);
             now = clock::monotonic();
-            if let Some(route) = route {
-                scheduler.pool.costs.note(route, now.saturating_sub(entered), has_written());
+            if route > 0 {
+                scheduler.pool.costs.note(route, scheduler.pool.seen(now.saturating_sub(entered), now));
             }
             self.send_unsent_in_time(now);
         }

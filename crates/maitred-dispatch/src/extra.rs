@@ -112,6 +112,10 @@ struct Holding {
 impl<J> Pool<J> {
     /// Whether no thread can take what waits: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
+        if self.exclusive {
+            // Where all threads are in application code none monitors, and what their requests do is still to be learnt.
+            self.limiter.interpreter.sample(clock::monotonic());
+        }
         let max = self.max();
         let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);
         away >= max || self.stuck(clock::monotonic()) >= max

@@ -16,8 +16,7 @@
 
 use std::collections::VecDeque;
 
-use maitred_io::sync::atomic::{AtomicU64, Ordering};
-
+use crate::costs::Costs;
 use crate::serve::RouteClass;
 
 /// So many wait before they are sorted: a hash for each request is saved where fewer do.
@@ -28,12 +27,6 @@ const MAX_LANES: usize = 64;
 
 /// A request is charged with so many nanoseconds at the least.
 const LEAST: u64 = 20_000;
-
-/// Places for what a request of a route takes. Two routes that share one are charged with what both take.
-const COSTS: usize = 1024;
-
-/// A request takes so much of the last one's time into the average: one part of so many.
-const STEP: u64 = 4;
 
 /// What waits for a thread.
 pub(super) struct FairQueue<J> {
@@ -199,46 +192,10 @@ impl<J> FairQueue<J> {
     }
 }
 
-/// What requests of each route take, as an average of the last ones, and whether they write to a disk what they make: that is the
-/// lowest bit.
-pub(super) struct Costs(Box<[AtomicU64]>);
-
-const WRITES: u64 = 1;
-
-impl Default for Costs {
-    fn default() -> Self {
-        Self((0..COSTS).map(|_| AtomicU64::new(0)).collect())
-    }
-}
-
-impl Costs {
-    fn place(&self, route: u64) -> &AtomicU64 {
-        &self.0[route as usize % COSTS]
-    }
-
-    /// In nanoseconds; 0 for a route that is not known.
-    pub(super) fn of(&self, route: u64) -> u64 {
-        self.place(route).load(Ordering::Relaxed) & !WRITES
-    }
-
-    /// Whether the last one has written to a disk.
-    pub(super) fn writes(&self, route: u64) -> bool {
-        self.place(route).load(Ordering::Relaxed) & WRITES != 0
-    }
-
-    /// A request has taken `nanos`, and written to a disk or not. Threads that do so at once lose a step, which nobody misses.
-    pub(super) fn note(&self, route: u64, nanos: u64, wrote: bool) {
-        let next = match self.of(route) {
-            0 => nanos,
-            cost => cost - cost / STEP + nanos / STEP,
-        };
-        self.place(route).store(next & !WRITES | if wrote { WRITES } else { 0 }, Ordering::Relaxed);
-    }
-}
-
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
+    use crate::costs::Seen;
 
     const HEAVY: u64 = 1;
     const LIGHT: u64 = 2;
@@ -258,8 +215,17 @@ mod tests {
 
     fn costs() -> Costs {
         let costs = Costs::default();
-        costs.note(HEAVY, 16_000_000, true);
-        costs.note(LIGHT, 100_000, false);
+        let seen = Seen {
+            nanos: 0,
+            computed: 16_000_000,
+            held: 0,
+            share: 0,
+            wrote: true,
+            without_interpreter: None,
+            ended: 0,
+        };
+        costs.note(HEAVY, seen);
+        costs.note(LIGHT, Seen { computed: 100_000, wrote: false, ..seen });
         costs
     }
 
@@ -366,16 +332,5 @@ mod tests {
         numbers.sort_unstable();
         assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
         assert!(queue.lanes.is_empty());
-    }
-
-    #[test]
-    fn a_route_costs_what_its_last_requests_took() {
-        let costs = Costs::default();
-        assert_eq!(costs.of(HEAVY), 0);
-        costs.note(HEAVY, 1_000_000, false);
-        assert_eq!(costs.of(HEAVY), 1_000_000);
-        (0..40).for_each(|_| costs.note(HEAVY, 5_000_000, true));
-        assert!((4_900_000..=5_000_000).contains(&costs.of(HEAVY)));
-        assert!(costs.writes(HEAVY) && !costs.writes(LIGHT));
     }
 }

@@ -24,7 +24,7 @@ use crate::app_thread::{Activity, AppThread, Permit, Seen};
 /// A request computes for long that has computed for so long, in nanoseconds: four of the intervals after which Python takes the
 /// interpreter from a thread that others wait for (0.5 ms, as the server sets it). From then on it is Python that gives each
 /// its turn, which costs little of what such a request takes.
-pub const LONG: u64 = 2_000_000;
+pub(super) const LONG: u64 = 2_000_000;
 
 /// A sample counts for so many nanoseconds at most: there may have been none for a while.
 const LONGEST_STEP: u64 = 2_000_000;
@@ -35,10 +35,6 @@ pub(super) struct Interpreter {
     threads: Mutex<Threads>,
     /// Permits of long computations in use.
     longs: AtomicUsize,
-    /// Threads that computed without the interpreter when the last sample was taken.
-    computing: AtomicUsize,
-    /// Processors that its threads may use.
-    processors: usize,
 }
 
 #[derive(Default)]
@@ -63,15 +59,9 @@ pub(super) struct Sample {
 const DETACHED: u64 = 2;
 
 impl Interpreter {
-    /// One with this lock, whose threads may use so many processors. Without a lock threads run side by side.
-    pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>, processors: usize) -> Self {
-        Self {
-            lock,
-            threads: Mutex::new(Threads::default()),
-            longs: AtomicUsize::new(0),
-            computing: AtomicUsize::new(0),
-            processors,
-        }
+    /// One with this lock. Without a lock threads run side by side.
+    pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
+        Self { lock, threads: Mutex::new(Threads::default()), longs: AtomicUsize::new(0) }
     }
 
     /// Whether there is a lock.
@@ -120,8 +110,7 @@ impl Interpreter {
 
     /// Takes the permit of long computations, if it is free.
     pub(super) fn take_long(&self) -> bool {
-        self.computing.load(Ordering::SeqCst) < self.processors
-            && self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Gives it back.
@@ -140,16 +129,14 @@ impl Interpreter {
         self.with_threads(|threads| {
             let before = std::mem::replace(&mut threads.sampled, now);
             let step = now.saturating_sub(before).min(LONGEST_STEP);
-            let (mut busy, mut computing, mut unsure) = (0, 0, false);
+            let (mut busy, mut unsure) = (0, false);
             for thread in threads.all.iter().filter(|thread| thread.in_application()) {
                 let activity = thread.activity(lock);
                 busy += usize::from(activity != Activity::Waits);
-                computing += usize::from(activity == Activity::Computes);
                 let seen = thread.note(activity, step);
                 unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
                 self.follow(thread, &seen);
             }
-            self.computing.store(computing, Ordering::SeqCst);
             Sample { busy, before, unsure }
         })
     }
@@ -203,6 +190,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::costs;
 
     /// A lock whose holder the test says; each thread is its own number.
     #[derive(Default)]
@@ -267,6 +255,12 @@ mod tests {
         }
     }
 
+    fn told(thread: &AppThread) -> Option<bool> {
+        let mut seen = costs::Seen { nanos: LONG, ..costs::Seen::default() };
+        thread.tell(&mut seen);
+        seen.without_interpreter
+    }
+
     fn leave(inside: Inside) {
         drop(inside.end);
         inside.handle.join().unwrap();
@@ -275,7 +269,7 @@ mod tests {
     #[test]
     fn two_samples_without_the_interpreter_take_the_permit_and_using_it_gives_it_back() {
         let lock = Arc::new(Told::default());
-        let interpreter = Arc::new(Interpreter::new(Some(lock.clone()), 2));
+        let interpreter = Arc::new(Interpreter::new(Some(lock.clone())));
         let permits = Arc::new(AtomicUsize::new(0));
         for (computes, activity) in [(false, Activity::Waits), (true, Activity::Computes)] {
             let inside = enter(&interpreter, &permits, computes);
@@ -284,7 +278,7 @@ mod tests {
             assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Normal, 1));
             assert!(!interpreter.sample(1_050_000).unsure);
             assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Released, 0));
-            assert_eq!(inside.thread.was_without_interpreter(), Some(true));
+            assert_eq!(told(&inside.thread), Some(true));
             if computes {
                 lock.0.store(inside.number, Ordering::SeqCst);
                 sample_until(&interpreter, &inside, Activity::Holds);
@@ -299,7 +293,7 @@ mod tests {
     #[test]
     fn a_long_computation_gives_its_permit_to_others_and_there_is_one() {
         let lock = Arc::new(Told::default());
-        let interpreter = Arc::new(Interpreter::new(Some(lock.clone()), 2));
+        let interpreter = Arc::new(Interpreter::new(Some(lock.clone())));
         let permits = Arc::new(AtomicUsize::new(0));
         let inside = enter(&interpreter, &permits, true);
         lock.0.store(inside.number, Ordering::SeqCst);
@@ -313,7 +307,7 @@ mod tests {
         }
         assert_eq!((inside.thread.permit(), permits.load(Ordering::SeqCst)), (Permit::Long, 0));
         assert!(interpreter.has_long() && !interpreter.take_long());
-        assert_eq!(inside.thread.was_without_interpreter(), Some(false));
+        assert_eq!(told(&inside.thread), Some(false));
         // It waits for something then: another one may compute for long.
         lock.0.store(0, Ordering::SeqCst);
         interpreter.sample(now + 50_000);

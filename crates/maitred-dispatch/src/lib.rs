@@ -18,6 +18,7 @@ mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
 mod claim;
+mod costs;
 mod counters;
 mod driver;
 mod epc;
@@ -45,7 +46,6 @@ mod scenarios_shuttle;
 mod serve;
 mod settings;
 mod signals;
-pub mod slow_routes;
 mod trace;
 mod turn_clock;
 mod work_conservation;
@@ -80,12 +80,10 @@ pub use counters::{
 };
 pub use extra::run as run_extra;
 pub use figures::PoolFigures;
-pub use interpreter::LONG;
 pub use jobs::Jobs;
-pub use serve::{Ran, RouteClass, RunTime, Serve, Target};
+pub use serve::{RouteClass, Serve, Target};
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use signals::Signals;
-pub use slow_routes::Key as Route;
 pub use trace::Trace;
 pub use turn_clock::{TurnClock, TurnContext};
 
@@ -168,7 +166,7 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         lock: Option<Arc<dyn InterpreterLock>>,
     ) -> io::Result<Self> {
-        let interpreter = Arc::new(Interpreter::new(lock, max_pollers));
+        let interpreter = Arc::new(Interpreter::new(lock));
         let gated = interpreter.has_lock() && first.strategy == Strategy::Adaptive;
         Self::with_others(first, &named(others, gated, &interpreter)?, max_pollers, gated, &interpreter)
     }
@@ -182,7 +180,7 @@ impl<J: Send> Scheduler<J> {
         others: &[PoolSettings],
         max_pollers: usize,
     ) -> io::Result<Vec<Self>> {
-        let interpreter = Arc::new(Interpreter::new(None, max_pollers));
+        let interpreter = Arc::new(Interpreter::new(None));
         let others = named(others, false, &interpreter)?;
         let one = |first| Self::with_others(first, &others, max_pollers, false, &interpreter);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
@@ -244,7 +242,7 @@ impl<J: Send> Scheduler<J> {
         lock: Option<Arc<dyn InterpreterLock>>,
     ) -> io::Result<Self> {
         let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
-        let interpreter = Arc::new(Interpreter::new(lock, 1));
+        let interpreter = Arc::new(Interpreter::new(lock));
         let others = named(others, interpreter.has_lock(), &interpreter)?;
         let scheduler = Self::with_others(&none, &others, 1, false, &interpreter)?;
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
@@ -352,6 +350,12 @@ impl<J: Send> Scheduler<J> {
             Err(job) => server.refuse(job),
         }
         None
+    }
+
+    /// What requests of this route are known to do in this pool, at `now` in monotonic nanoseconds. The route is asked for if any is known.
+    pub fn class_of(&self, pool: usize, now: u64, route: impl FnOnce() -> u64) -> RouteClass {
+        let costs = &self.pool_at(pool).costs;
+        if costs.is_watching(now) { costs.class(route(), now) } else { RouteClass::Normal }
     }
 
     /// Has a request run by application threads; called by a thread that may not run it.
@@ -579,32 +583,29 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 
 /// Runs a request of a pool from `now` on; the end is returned, both in monotonic nanoseconds.
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
-    let route = pool.charged(&job);
     let class = server.target(&job).class;
+    let route = pool.route_if_it_matters(&job, now);
     let _blocked = (class == RouteClass::Blocking).then(|| writing::Counted::begin(&pool.blocked));
     with_own_thread(|own| {
         if let Some(own) = own {
-            own.enter(now, pool.route_if_full(&job, route), class == RouteClass::CpuBound);
+            own.enter(now, route, class == RouteClass::CpuBound);
         }
     });
     // Clears what an earlier request has left.
     writing::has_written();
-    let ran = server.run(job, now);
+    let was_run = server.run(job, now);
     let ended = clock::monotonic();
     let nanos = ended.saturating_sub(now);
-    let (computed, without_interpreter) = with_own_thread(|own| {
-        own.map_or((nanos, None), |own| {
+    let mut seen = pool.seen(nanos, ended);
+    with_own_thread(|own| {
+        if let Some(own) = own {
             own.leave();
-            (own.computed(nanos), own.was_without_interpreter())
-        })
+            own.tell(&mut seen);
+        }
     });
-    if let Some(route) = route {
-        // A thread is short as well: the request has had its share of all of them.
-        let share = nanos / pool.max().max(1) as u64;
-        pool.costs.note(route, computed.max(share), writing::has_written());
-    }
-    if let Ran::Run(measured) = ran {
-        server.note_run(measured, RunTime { nanos, ended, without_interpreter });
+    pool.costs.watch(nanos, ended);
+    if route > 0 && was_run {
+        pool.costs.note(route, seen);
     }
     ended
 }

@@ -7,7 +7,7 @@
 //! ```text
 //! a request of           enters when
 //! a usual route          the pool's permit is free, or a long computation has the interpreter, which gives each its turn
-//! a route that computes  no other long computation has or wants the interpreter, and a processor is free
+//! a route that computes  no other long computation has or wants the interpreter
 //! a route that waits     always
 //! ```
 //! A request that may not enter is queued. The first thread that has to queue one becomes the **monitor**: it takes
@@ -400,7 +400,7 @@ impl<J> Pool<J> {
         moving: bool,
     ) -> Monitored<J> {
         let now = clock::monotonic();
-        if moving && self.queued() == 0 {
+        if moving && self.queued() == 0 && self.limiter.is_taken() {
             // More will come, and find a monitor.
             monitoring.sampled = now;
             return Monitored::Pause(monitoring.while_moving(now));

@@ -14,7 +14,7 @@ use maitred_runtime::{EventLoop, InterpreterLock, Turned, Turns};
 use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Jobs, Ran, RouteClass, RunTime, Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Jobs, RouteClass, Scheduler, Serve, Target, run_driver, run_extra, work};
 use crate::settings::{PoolLimits, PoolSettings, Strategy};
 use crate::signals::Signals;
 use crate::turn_clock::TurnClock;
@@ -166,7 +166,6 @@ impl Events {
 
 impl Serve for Model {
     type Job = usize;
-    type Measured = ();
     type Context = TurnClock;
 
     fn scheduler(&self) -> &Scheduler<usize> {
@@ -207,8 +206,6 @@ impl Serve for Model {
         self.events.kinds[*event].target()
     }
 
-    fn note_run(&self, _: Option<()>, _: RunTime) {}
-
     fn take_deferred(self: &std::sync::Arc<Self>) -> bool {
         self.take_turned_away(&mut self.turned_away.lock().expect("not poisoned"))
     }
@@ -221,7 +218,7 @@ impl Serve for Model {
         self.events.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize, _now: u64) -> Ran<()> {
+    fn run(&self, event: usize, _now: u64) -> bool {
         if self.events.kinds[event].is_counted() {
             let most = self.max + usize::from(self.has_extra());
             assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
@@ -246,7 +243,7 @@ impl Serve for Model {
         } else {
             self.events.answer(event);
         }
-        Ran::Run(None)
+        true
     }
 
     fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, number: usize) -> io::Result<()> {

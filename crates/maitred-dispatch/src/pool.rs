@@ -17,9 +17,11 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 use maitred_stats::Arena;
 
+use crate::costs::{Costs, Seen};
 use crate::counters::{self, End, QueueCounters, REFUSED, Start, ThreadCounters, WAITED};
-use crate::fair::{Costs, FairQueue, Waiting};
+use crate::fair::{FairQueue, Waiting};
 use crate::figures::PoolFigures;
+use crate::interpreter::LONG;
 use crate::limiter::Limiter;
 use crate::parked_thread::ParkedThread;
 use crate::parking::{ParkSlot, Parking};
@@ -28,6 +30,7 @@ use crate::serve::RouteClass;
 use crate::settings::{Overflow, PoolLimits};
 use crate::trace;
 use crate::work_conservation::WorkConservation;
+use crate::writing::has_written;
 
 /// What has to be done so that a waiting request is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -215,14 +218,33 @@ impl<J> Pool<J> {
         self.sorting.get().map_or(0, |sorting| (sorting.route_of)(job))
     }
 
-    /// The route of a request that is about to run, if so much waits that what it takes matters.
-    pub(super) fn charged(&self, job: &J) -> Option<u64> {
-        self.sorted.load(Ordering::Relaxed).then(|| self.route(job))
+    /// The route of a request that is about to run; 0 while so little waits that what it takes does not matter.
+    pub(super) fn charged_route(&self, job: &J) -> u64 {
+        if self.sorted.load(Ordering::Relaxed) { self.route(job) } else { 0 }
     }
 
-    /// The route of a request that is about to run, 0 while so few threads are in application code that it does not matter.
-    pub(super) fn route_if_full(&self, job: &J, charged: Option<u64>) -> u64 {
-        charged.unwrap_or_else(|| if self.queued() > 0 || self.parked() == 0 { self.route(job) } else { 0 })
+    /// The route of a request that is about to run at `now`; 0 if it matters neither what that takes nor what it holds.
+    pub(super) fn route_if_it_matters(&self, job: &J, now: u64) -> u64 {
+        let matters = self.sorted.load(Ordering::Relaxed)
+            || self.queued() > 0
+            || self.parked() == 0
+            || self.costs.is_watching(now);
+        if matters { self.route(job) } else { 0 }
+    }
+
+    /// What is known of a request that has run for `nanos` until `ended` before samples tell more.
+    pub(super) fn seen(&self, nanos: u64, ended: u64) -> Seen {
+        Seen {
+            nanos,
+            computed: nanos,
+            held: 0,
+            // A thread is short as well: the request has had its share of all of them.
+            share: nanos / self.max().max(1) as u64,
+            wrote: has_written(),
+            // Side by side, a request that stays holds its thread, whatever it does there.
+            without_interpreter: (!self.exclusive).then_some(nanos >= LONG),
+            ended,
+        }
     }
 
     /// Requests for which there are threads, and that wait because the interpreter is busy, at most.

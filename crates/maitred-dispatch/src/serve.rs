@@ -6,31 +6,10 @@ use std::sync::Arc;
 
 use super::{Jobs, Scheduler, Signals, TurnContext};
 
-/// What has become of a request that was to be run.
-pub enum Ran<M> {
-    /// Nobody waits for it any more: it says nothing about how long requests take.
-    Not,
-    /// It was, and this was measured, if anything is.
-    Run(Option<M>),
-}
-
-/// How long a request was in the application, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct RunTime {
-    /// In nanoseconds.
-    pub nanos: u64,
-    /// Its end, in monotonic nanoseconds.
-    pub ended: u64,
-    /// Whether it did without the interpreter for most of the time, as samples say; `None` where none was taken.
-    pub without_interpreter: Option<bool>,
-}
-
 /// What the threads of a scheduler serve.
 pub trait Serve: Send + Sync + Sized + 'static {
     /// A request that needs an application thread.
     type Job: Send;
-    /// What is measured of a request.
-    type Measured;
     /// What a thread that serves keeps from turn to turn.
     type Context: TurnContext;
 
@@ -53,11 +32,8 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Where `job` is to run.
     fn target(&self, job: &Self::Job) -> Target;
 
-    /// Runs application code.
-    fn run(&self, job: Self::Job, now: u64) -> Ran<Self::Measured>;
-
-    /// A request was in the application, on this thread.
-    fn note_run(&self, measured: Option<Self::Measured>, run: RunTime);
+    /// Runs application code. False if no client waited for it any more, and it was not run.
+    fn run(&self, job: Self::Job, now: u64) -> bool;
 
     /// Whether what requests have made waits for a disk, and too much of it. Who says so calls
     /// [`go_on_held`](Scheduler::go_on_held) when that is over.

@@ -401,6 +401,10 @@ impl<S: Serve> Worker<'_, S> {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
+        if class != RouteClass::Normal && scheduler.pollers.load(Ordering::SeqCst) == 0 {
+            // No thread polls as long as this one is in application code: the monitor does if nothing waits.
+            limiter.fire_now(run.now);
+        }
         // What came from the poller has just been read.
         let entry = self.context.clock().turn_began().max(run.now);
         run.now = scheduler.run(job, entry, self.server);

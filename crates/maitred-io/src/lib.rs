@@ -28,7 +28,6 @@
 //! | [`service_manager`] | what systemd has handed to this process, and telling it how the process is |
 //! | [`tasks`] | the threads of this process, their state and processor time |
 //! | [`terminal`] | whether the terminal is still there that the process was started in |
-//! | [`usage`] | what a thread has used and waited for |
 //! | [`private_memory`] | memory of this process that costs nothing until it is written |
 //! | [`shared_memory`] | memory that several processes see |
 //! | [`standard_streams`] | descriptors 0 to 2 of a process that was started without them |
@@ -63,5 +62,5 @@ pub mod thread_state;
 pub mod timers;
 #[cfg(not(shuttle))]
 pub mod transport;
-pub mod usage;
+mod usage;
 pub mod work_queue;

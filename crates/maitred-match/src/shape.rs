@@ -1,7 +1,7 @@
 //! The shape of a request: its method, and its path without what varies from one request to the next.
 //!
 //! It stands for the route where nobody tells the engine which routes there are. Leaves out: what is known of a shape
-//! (`slow_routes` of maitred-dispatch, `site.rs` of maitred-server).
+//! (`costs.rs` of maitred-dispatch, `site.rs` of maitred-server).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use maitred_dispatch::Target;
 use maitred_files::{Body, Now, folder_location};
 use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
@@ -19,8 +18,8 @@ use super::responder::{Encoder, Origin, Responder, ValueSender};
 use super::stream::{Kept, Received, Record, Stream, is_asterisk};
 use super::{Connection, Context, Phase, Turn, spare_request};
 use crate::connection;
+use crate::group::Job;
 use crate::group::slots::Place;
-use crate::group::{Job, Watched};
 use crate::pages::PLAIN;
 use crate::routes::Route;
 use crate::site::Site;
@@ -273,8 +272,8 @@ impl Connection {
         handler: Arc<dyn Handler>,
         path: &mut Vec<u8>,
     ) -> Received {
-        let (target, watched) = self.target(context, &stream, &*handler, path);
-        self.shape(context, Some(target.pool), &stream.request.head, stream.queue.as_deref_mut());
+        let pool = self.pool_for(context, &stream, &*handler, path);
+        self.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
         let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
         let client = self.client_of(&stream);
@@ -286,16 +285,17 @@ impl Connection {
             request.head.fields.set("X-Request-ID", id);
         }
         if request.body.as_bytes().is_none() {
-            context.group.site.figures.note_spooled(target.pool);
+            context.group.site.figures.note_spooled(pool);
         }
         let flags = stream.run();
-        stream.summarise(&request, context.now, target.pool);
-        stream.awaited = Awaited::of(context, &request, &stream, target.pool);
+        stream.summarise(&request, context.now, pool);
+        stream.awaited = Awaited::of(context, &request, &stream, pool);
         let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
-        let interrupts = limited.is_some() && context.group.scheduler.interrupts(target.pool);
+        let interrupts = limited.is_some() && context.group.scheduler.interrupts(pool);
         let key = context.key(stream.number);
-        let pool = u16::try_from(target.pool).unwrap_or(u16::MAX);
-        let origin = Origin { peer: client.peer, listener: self.listener.into(), pool, times: stream.times };
+        let number = u16::try_from(pool).unwrap_or(u16::MAX);
+        let origin =
+            Origin { peer: client.peer, listener: self.listener.into(), pool: number, times: stream.times };
         let encoder = if self.protocol.is_framed() {
             Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
         } else {
@@ -317,7 +317,7 @@ impl Connection {
         let exchange = Exchange::new(request, Box::new(responder));
         let shown = if self.protocol.is_framed() { key.stream } else { 0 };
         let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
-        context.jobs.push(Job { handler, exchange, home, target, watched, limited });
+        context.jobs.push(Job { handler, exchange, home, pool, limited });
         Received::HandedOver
     }
 
@@ -329,22 +329,20 @@ impl Connection {
     }
 
     /// Which threads run a request; `path` is room for its decoded path.
-    fn target(
+    fn pool_for(
         &self,
         context: &Context<'_>,
         stream: &Stream,
         handler: &dyn Handler,
         path: &mut Vec<u8>,
-    ) -> (Target, Option<Watched>) {
+    ) -> usize {
         let group = context.group;
         let head = &stream.request.head;
         let pool = group.pool_of(|map| {
             target::normalise_decoded(head.path(), path);
             map.find(head, path, self.client_of(stream).peer.ip())
         });
-        let pool = group.pool_for(handler, pool);
-        let known = group.groups.slowness.look_up(head, context.now, &group.site.log);
-        (Target { pool, class: known.class }, known.watched)
+        group.pool_for(handler, pool)
     }
 
     /// Refuses a request that is not understood or not welcome: the answer is the last one.

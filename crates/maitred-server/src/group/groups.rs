@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::slowness::Slowness;
 use super::thread_registry::ThreadRegistry;
 use super::turnstile::Turnstile;
 use super::{Group, Resident};
@@ -38,7 +37,6 @@ pub(crate) struct Groups<R: Resident> {
     /// The threads.
     pub(crate) thread_registry: Arc<ThreadRegistry>,
     /// What is known of routes.
-    pub(crate) slowness: Slowness,
     /// A handler that claimed not to block has blocked: none is believed any more.
     pub(crate) distrusts: AtomicBool,
     /// The engine's own answer about itself is that nothing new should come here.
@@ -75,7 +73,6 @@ impl<R: Resident> Groups<R> {
             turnstile: Turnstile::default(),
             listeners,
             thread_registry: Arc::default(),
-            slowness: Slowness::new(),
             distrusts: AtomicBool::new(false),
             unready: AtomicBool::new(false),
             draining: AtomicBool::new(false),

@@ -9,25 +9,24 @@ pub(crate) mod groups;
 mod resident;
 mod resources;
 pub(crate) mod slots;
-pub(crate) mod slowness;
 pub(crate) mod thread_registry;
 pub(crate) mod turnstile;
 
 use std::any::Any;
+use std::hash::RandomState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use maitred_dispatch::{
-    Jobs, Ran, RunTime, Scheduler, Serve, Signals, Target, TurnContext, panic_text, run_extra, work,
-};
+use maitred_dispatch::{Jobs, Scheduler, Serve, Signals, Target, TurnContext, panic_text, run_extra, work};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_io::timers::Timers;
 use maitred_io::{clock, memory};
+use maitred_match::Shape;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
 
@@ -37,12 +36,10 @@ use crate::pool_map::PoolMap;
 use crate::site::Site;
 use groups::Groups;
 use slots::{Flags, Place, Slot, Slots, Token};
-use slowness::Measured;
 use thread_registry::{Role, enter, note_event, own_tid};
 use turnstile::Side;
 
 pub(crate) use resident::{Context, Resident, Turn};
-pub(crate) use slowness::Watched;
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
@@ -204,7 +201,6 @@ impl<R: Resident> Group<R> {
         let now = clock::monotonic();
         let time = Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() };
         self.site.hosts.all().iter().for_each(|host| host.routes().sweep(time));
-        self.groups.slowness.sweep(now);
         let mut due = Vec::new();
         self.timers.expire(now, &mut due);
         for slot in due {
@@ -357,9 +353,8 @@ pub(crate) struct Job {
     pub(crate) exchange: Exchange,
     /// Whose it is.
     pub(crate) home: Place,
-    pub(crate) target: Target,
-    /// Its route, if routes are watched.
-    pub(crate) watched: Option<Watched>,
+    /// The number of its pool.
+    pub(crate) pool: usize,
     /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
     pub(crate) limited: Option<Arc<Flags>>,
 }
@@ -370,9 +365,11 @@ impl Job {
         self.limited.as_ref().is_some_and(|flags| flags.is_out())
     }
 
-    /// A number for its route.
+    /// A number for its route, equal for all requests of that route, which no peer can foretell.
     pub(crate) fn route(&self) -> u64 {
-        slowness::route(&self.exchange.request().head)
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let head = &self.exchange.request().head;
+        Shape { method: head.method.as_str(), path: head.path(), host: head.host }.hash(&KEY)
     }
 
     /// A number for its connection, 0 where that has one exchange at a time.
@@ -388,7 +385,6 @@ impl Job {
 
 impl<R: Resident> Serve for Group<R> {
     type Job = Job;
-    type Measured = Measured;
     type Context = R::Scratch;
 
     fn scheduler(&self) -> &Scheduler<Job> {
@@ -447,25 +443,24 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     fn target(&self, job: &Job) -> Target {
-        job.target
+        let class = self.scheduler.class_of(job.pool, maitred_io::clock::monotonic_coarse(), || job.route());
+        Target { pool: job.pool, class }
     }
 
     /// The job may be that of another group.
-    fn run(&self, job: Job, now: u64) -> Ran<Measured> {
+    fn run(&self, job: Job, now: u64) -> bool {
         if job.is_dead() {
-            return Ran::Not;
+            return false;
         }
         let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
-        let Job { handler, mut exchange, home, watched, limited, target } = job;
+        let Job { handler, mut exchange, home, pool, limited } = job;
         exchange.begin(now);
-        let Some(exchange) = exchange.unless_left() else { return Ran::Not };
+        let Some(exchange) = exchange.unless_left() else { return false };
         if own_tid() == 0 {
             // The driver may have read what the loop runs first.
             self.note_loop();
         }
         let _entered = enter(home, now);
-        let watched = watched.or_else(|| self.groups.slowness.watch_late(&exchange.request().head, now));
-        let measured = watched.map(Measured::begin);
         if let Some(flags) = &limited {
             flags.enter(self.number, now);
         }
@@ -475,16 +470,12 @@ impl<R: Resident> Serve for Group<R> {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
         }
         if limited.is_some_and(|flags| flags.leave()) {
-            self.scheduler.find_thread(target.pool);
+            self.scheduler.find_thread(pool);
         }
         if let Some(entered) = entered {
             self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));
         }
-        Ran::Run(measured)
-    }
-
-    fn note_run(&self, measured: Option<Measured>, run: RunTime) {
-        self.groups.slowness.note(measured, run);
+        true
     }
 
     fn is_disk_behind(&self) -> bool {

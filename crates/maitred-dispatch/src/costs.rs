@@ -1,0 +1,254 @@
+//! What requests of each route take and do, learnt from those that have run.
+//!
+//! ```text
+//! charge  nanoseconds (63) | writes to a disk (1)
+//! class   second of the last evidence (32) | score (8) | class (2)
+//! ```
+//! The **charge** is what the fair queue counts of a request: an average of the last ones.
+//!
+//! The **class** comes from samples of the monitor. A long request tells it at once: most of its samples have seen it with the
+//! interpreter, or without. A short one is sampled once or twice, by chance in a moment that is not typical, so short ones add up a
+//! score. A class that no request confirms any more is forgotten: a site changes within seconds, and what is learnt again costs
+//! some requests.
+//!
+//! A table of a fixed size, no lock, no allocation. Two routes that share a place are charged with what both take, and have one
+//! class. Threads that note at once lose a step, which changes an average by less than noise does.
+
+use maitred_io::sync::atomic::{AtomicU64, Ordering};
+
+use crate::interpreter::LONG;
+use crate::serve::RouteClass;
+
+/// Places: some times as many routes as an application has.
+const PLACES: usize = 1024;
+
+/// A request takes so much of the last one's time into the average: one part of so many.
+const STEP: u64 = 4;
+
+/// A request of so many nanoseconds tells its class alone: it was long, or would have been with a processor of its own.
+const TELLING: u64 = LONG / 2;
+
+/// The score of short requests: one more for each that waited, [`COMPUTED`] fewer for each that computed, from 0 to [`WAITS`]. At
+/// [`WAITS`] the route waits, until it is at 0.
+const WAITS: u64 = 8;
+const COMPUTED: u64 = 3;
+
+/// A class is forgotten so many seconds after the last evidence; that of short requests, which costs little to learn again, after fewer.
+const VALID: u64 = 10;
+const VALID_SHORT: u64 = 1;
+
+const SECOND: u64 = 1_000_000_000;
+const WRITES: u64 = 1;
+const CLASS_BITS: u64 = 0b11;
+const SCORE_SHIFT: u32 = 2;
+const SCORE_BITS: u64 = 0xff;
+const SECOND_SHIFT: u32 = 32;
+
+/// The routes of one pool.
+pub(super) struct Costs {
+    places: Box<[Place]>,
+    /// Routes matter until this second, as requests were long lately: before there are any, a load saves a hash for each request.
+    watched_until: AtomicU64,
+}
+
+#[derive(Default)]
+struct Place {
+    charge: AtomicU64,
+    class: AtomicU64,
+}
+
+/// What was seen of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// How long it was in application code, in nanoseconds.
+    pub(super) nanos: u64,
+    /// How long samples have seen it compute, likewise.
+    pub(super) computed: u64,
+    /// How long samples have seen it hold the interpreter, likewise.
+    pub(super) held: u64,
+    /// Its share of the time of all threads, likewise.
+    pub(super) share: u64,
+    /// It has written to a disk what it has made.
+    pub(super) wrote: bool,
+    /// Whether it did without the interpreter, as samples say; `None` where none was taken.
+    pub(super) without_interpreter: Option<bool>,
+    /// Its end, in monotonic nanoseconds.
+    pub(super) ended: u64,
+}
+
+/// What is known of the class of a place.
+#[derive(Clone, Copy)]
+struct Known {
+    class: RouteClass,
+    score: u64,
+    second: u64,
+}
+
+impl Known {
+    fn of(word: u64) -> Self {
+        let class = match word & CLASS_BITS {
+            1 => RouteClass::Blocking,
+            2 => RouteClass::CpuBound,
+            _ => RouteClass::Normal,
+        };
+        Self { class, score: word >> SCORE_SHIFT & SCORE_BITS, second: word >> SECOND_SHIFT }
+    }
+
+    fn word(self) -> u64 {
+        let class = match self.class {
+            RouteClass::Normal => 0,
+            RouteClass::Blocking => 1,
+            RouteClass::CpuBound => 2,
+        };
+        self.second << SECOND_SHIFT | self.score << SCORE_SHIFT | class
+    }
+
+    /// Whether it still holds in this second.
+    fn holds(self, second: u64) -> bool {
+        let short = self.class == RouteClass::Blocking && self.score > 0;
+        second.saturating_sub(self.second) <= if short { VALID_SHORT } else { VALID }
+    }
+
+    /// What is known after a request that was sampled.
+    fn after(self, seen: Seen, without: bool, second: u64) -> Self {
+        if seen.nanos >= TELLING {
+            let class = match without {
+                true => RouteClass::Blocking,
+                false if seen.held >= LONG => RouteClass::CpuBound,
+                false => RouteClass::Normal,
+            };
+            return Self { class, score: 0, second };
+        }
+        let score = if without { (self.score + 1).min(WAITS) } else { self.score.saturating_sub(COMPUTED) };
+        let class = match score {
+            WAITS => RouteClass::Blocking,
+            0 => RouteClass::Normal,
+            _ => self.class,
+        };
+        Self { class, score, second }
+    }
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self { places: (0..PLACES).map(|_| Place::default()).collect(), watched_until: AtomicU64::new(0) }
+    }
+}
+
+impl Costs {
+    fn place(&self, route: u64) -> &Place {
+        &self.places[route as usize % PLACES]
+    }
+
+    /// What a request of this route is expected to take, in nanoseconds; 0 for a route that is not known.
+    pub(super) fn of(&self, route: u64) -> u64 {
+        self.place(route).charge.load(Ordering::Relaxed) & !WRITES
+    }
+
+    /// Whether the last one has written to a disk.
+    pub(super) fn writes(&self, route: u64) -> bool {
+        self.place(route).charge.load(Ordering::Relaxed) & WRITES != 0
+    }
+
+    /// Whether it matters at `now`, in monotonic nanoseconds, of which route a request is: some have a class, or may get one. One load.
+    pub(super) fn is_watching(&self, now: u64) -> bool {
+        now / SECOND < self.watched_until.load(Ordering::Relaxed)
+    }
+
+    /// A request has been in application code for `nanos` until `ended`, both in nanoseconds.
+    pub(super) fn watch(&self, nanos: u64, ended: u64) {
+        if nanos >= TELLING {
+            self.watched_until.store(ended / SECOND + VALID + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// The class of a route at `now`, in monotonic nanoseconds.
+    pub(super) fn class(&self, route: u64, now: u64) -> RouteClass {
+        let known = Known::of(self.place(route).class.load(Ordering::Relaxed));
+        if known.holds(now / SECOND) { known.class } else { RouteClass::Normal }
+    }
+
+    /// Notes a request of this route.
+    pub(super) fn note(&self, route: u64, seen: Seen) {
+        let place = self.place(route);
+        let own = seen.computed.max(seen.share);
+        let charge = match self.of(route) {
+            0 => own,
+            before => before - before / STEP + own / STEP,
+        };
+        place.charge.store(charge & !WRITES | if seen.wrote { WRITES } else { 0 }, Ordering::Relaxed);
+        let Some(without) = seen.without_interpreter else { return };
+        let second = seen.ended / SECOND;
+        let before = Known::of(place.class.load(Ordering::Relaxed));
+        let before =
+            if before.holds(second) { before } else { Known { class: RouteClass::Normal, score: 0, second } };
+        let known = before.after(seen, without, second);
+        place.class.store(known.word(), Ordering::Relaxed);
+        if known.class != RouteClass::Normal {
+            self.watched_until.store(second + VALID + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn seen(nanos: u64, without_interpreter: Option<bool>, ended: u64) -> Seen {
+        let computed = if without_interpreter == Some(true) { 0 } else { nanos };
+        Seen { nanos, computed, held: computed, without_interpreter, ended, ..Seen::default() }
+    }
+
+    #[test]
+    fn a_long_request_tells_its_class_at_once_after_any_history_and_it_is_forgotten_within_ten_seconds() {
+        let costs = Costs::default();
+        for second in 1..60 {
+            costs.note(7, seen(100_000, Some(false), second * SECOND));
+        }
+        assert_eq!(costs.class(7, 60 * SECOND), RouteClass::Normal);
+        costs.note(7, seen(1200 * MS, Some(true), 61 * SECOND));
+        assert_eq!(costs.class(7, 61 * SECOND), RouteClass::Blocking);
+        costs.note(7, seen(20 * MS, Some(false), 62 * SECOND));
+        assert_eq!(costs.class(7, 62 * SECOND), RouteClass::CpuBound);
+        costs.note(7, seen(30 * MS, None, 63 * SECOND));
+        assert_eq!(costs.class(7, 72 * SECOND), RouteClass::CpuBound, "no sample, no evidence");
+        assert!(costs.is_watching(72 * SECOND));
+        assert_eq!(costs.class(7, 73 * SECOND), RouteClass::Normal);
+        assert!(!costs.is_watching(73 * SECOND));
+        assert_eq!(costs.class(8, 62 * SECOND), RouteClass::Normal, "another route");
+    }
+
+    #[test]
+    fn short_requests_add_up_a_score() {
+        let costs = Costs::default();
+        let note =
+            |waits, count: u64| (0..count).for_each(|_| costs.note(7, seen(300_000, Some(waits), SECOND)));
+        note(true, WAITS - 1);
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
+        note(false, 1);
+        note(true, COMPUTED);
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal, "as many as before");
+        note(true, 1);
+        assert_eq!(costs.class(7, SECOND), RouteClass::Blocking);
+        note(false, 2);
+        assert_eq!(costs.class(7, SECOND), RouteClass::Blocking, "chance");
+        note(false, 1);
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
+        note(true, WAITS);
+        assert_eq!(costs.class(7, 2 * SECOND), RouteClass::Blocking);
+        assert_eq!(costs.class(7, 3 * SECOND), RouteClass::Normal, "no request has confirmed it");
+    }
+
+    #[test]
+    fn the_charge_is_an_average_of_the_last_ones() {
+        let costs = Costs::default();
+        assert_eq!((costs.of(7), costs.writes(7)), (0, false));
+        costs.note(7, Seen { wrote: true, ..seen(16 * MS, None, SECOND) });
+        assert_eq!((costs.of(7), costs.writes(7)), (16 * MS, true));
+        (0..40).for_each(|_| costs.note(7, seen(MS, None, SECOND)));
+        assert!(costs.of(7) < 11 * MS / 10 && !costs.writes(7));
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
+    }
+}
