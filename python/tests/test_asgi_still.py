@@ -156,3 +156,33 @@ traceback.format_stack = late
     finally:
         os.close(answer)
     server.wait_for("answered")
+
+
+def test_a_loop_that_is_idle_again_does_not_stand_still(serve_asgi: Serve) -> None:
+    """What comes while it computes is served in its place; after that nothing calls it."""
+    source = """
+import asyncio
+
+async def later():
+    # Three times what it takes until a loop is said to stand still.
+    await asyncio.sleep(0.3)
+    print("later", flush=True)
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"answered"})
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    client = f":{scope['client'][1]:04X} "
+    # Until the server has closed the connection, too: only its driver can do that.
+    while any(client in line and line.split()[3] != "06" for line in open("/proc/net/tcp")):
+        pass
+    app.task = asyncio.create_task(later())
+"""
+    server = serve_asgi(source=source)
+    assert server.fetch("/").body == b"answered"
+    server.wait_for("later")
+    assert "no request" not in server.said
+    assert server.stop() == 0, server.said

@@ -72,6 +72,8 @@ fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
 fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
+    // What is served here would have called it: without a turn an idle loop would seem to stand still until the next request.
+    looped.ring();
     sit(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });
