@@ -111,6 +111,11 @@ impl Sender {
         matches!(self.state, State::Suppressed { .. })
     }
 
+    /// Whether the head has said all, because the request was HEAD: a body that is given is not sent, and no mistake.
+    pub fn drops_body(&self) -> bool {
+        matches!(self.state, State::Suppressed { permitted: true })
+    }
+
     /// Whether all of a declared length has been given.
     pub fn is_complete(&self) -> bool {
         self.state == State::Fixed { left: 0 }

@@ -26,6 +26,7 @@ mod standard_streams;
 mod stuck;
 mod threads;
 mod values;
+mod unwanted;
 mod wsgi;
 
 use std::ffi::OsString;

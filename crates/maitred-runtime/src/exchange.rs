@@ -74,7 +74,7 @@ pub trait Respond: Send {
     /// Queues a part of the body and tries to send it at once.
     ///
     /// # Errors
-    /// The peer is gone, or the body is longer than declared (the surplus is not sent).
+    /// The peer is gone, the body is longer than declared (the surplus is not sent), or nothing of it is wanted.
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError>;
 
     /// Ends the response. The request comes back so that its memory can be used again.
@@ -241,6 +241,9 @@ pub enum SendError {
     Closed,
     /// A field cannot be sent, for the reason given (CR, LF or NUL in it, or not a token).
     InvalidField(String),
+    /// No part of the body is sent, because the request is HEAD or a file takes the place of the body: the response is to be
+    /// finished, and is complete then.
+    Unwanted,
     /// The body is longer than the declared length; the surplus was dropped.
     TooLong {
         /// The declared length in bytes.
@@ -253,6 +256,7 @@ impl fmt::Display for SendError {
         match self {
             Self::Closed => f.write_str("the peer closed the connection"),
             Self::InvalidField(why) => write!(f, "invalid response field: {why}"),
+            Self::Unwanted => f.write_str("no part of the response body is sent"),
             Self::TooLong { declared } => {
                 write!(f, "the response body is longer than its declared length of {declared} bytes")
             }
@@ -442,7 +446,7 @@ impl Exchange {
         let mut responder = self.responder.take().expect("present until answered");
         let request = self.request.take().expect("present until answered");
         match responder.send_head(&request, head.borrow(), length) {
-            Ok(()) => Ok(Stream { responder: Some(responder), request: Some(request) }),
+            Ok(()) => Ok(Stream { responder: Some(responder), request: Some(request), unwanted: false }),
             Err(error) => {
                 fail(responder, request);
                 Err(error)
@@ -476,6 +480,8 @@ pub struct Stream {
     // Both are Some until the end.
     responder: Option<Box<dyn Respond>>,
     request: Option<Box<Request>>,
+    /// Nothing of the body is: where it ends is of no matter.
+    unwanted: bool,
 }
 
 impl Stream {
@@ -488,10 +494,14 @@ impl Stream {
     /// delivered by the engine. Never waits.
     ///
     /// # Errors
-    /// The peer is gone, or the body is longer than declared.
+    /// The peer is gone, or the body is longer than declared. [`SendError::Unwanted`]: no part of the body is sent; the head
+    /// leaves when the response is finished or dropped.
     pub fn send(&mut self, content: impl Into<Content>) -> Result<Flow, SendError> {
         let request = self.request.as_ref().expect("present until finished");
-        self.responder.as_mut().expect("present until finished").send_data(request, content.into())
+        let sent =
+            self.responder.as_mut().expect("present until finished").send_data(request, content.into());
+        self.unwanted |= sent == Err(SendError::Unwanted);
+        sent
     }
 
     /// See [`Respond::is_tight`].
@@ -587,6 +597,9 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) {
+            if self.unwanted {
+                return responder.finish(request);
+            }
             responder.abort(request, "the response was dropped before its end");
         }
     }

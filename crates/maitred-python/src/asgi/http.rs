@@ -31,6 +31,7 @@ use super::channel::Title;
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
+use crate::unwanted::Unwanted;
 use crate::values::Declared;
 
 /// A body that is in a file is received in parts of this size: large enough that the messages cost nothing
@@ -78,6 +79,8 @@ struct State {
     asked: bool,
     /// The application has ended while the exchange was busy.
     left: bool,
+    /// The response is complete, and the application has not said so.
+    unwanted: Option<Unwanted>,
 }
 
 enum Phase {
@@ -161,6 +164,7 @@ impl Http {
                 refused: None,
                 asked: false,
                 left: false,
+                unwanted: None,
             }),
         }
     }
@@ -213,6 +217,9 @@ impl Http {
         };
         let (sent, phase) = match phase {
             phase if self.is_tight(&phase, body.len(), more) => to_disk(py, phase, body, next),
+            Phase::Waiting { exchange, declared: Some(declared) } if more && self.has_no_body(&declared) => {
+                head_alone(exchange, declared, body)
+            }
             Phase::Waiting { exchange, declared: Some(declared) } if next == After::End => {
                 whole(exchange, declared, body, self.is_head)
             }
@@ -220,8 +227,19 @@ impl Http {
             Phase::Streaming { stream, .. } => go_on(stream, body, next),
             unchanged => (Ok(Flow::Ready), unchanged),
         };
+        if more && matches!(phase, Phase::Over { peer_gone: false }) {
+            self.state().unwanted = Some(Unwanted::now());
+        }
         self.put(py, if sent == Err(SendError::Closed) { Phase::Over { peer_gone: true } } else { phase });
-        sent.map_err(|error| self.raised(py, error))
+        match sent {
+            Err(SendError::Unwanted) => Ok(Flow::Ready),
+            sent => sent.map_err(|error| self.raised(py, error)),
+        }
+    }
+
+    /// Whether the response is complete with its head.
+    fn has_no_body(&self, declared: &Declared) -> bool {
+        self.is_head || declared.head.status.forbids_body()
     }
 
     /// What `send` raises.
@@ -231,7 +249,9 @@ impl Http {
             SendError::TooLong { declared } => PyRuntimeError::new_err(format!(
                 "the response body is longer than the {declared} bytes it may have; the surplus was dropped"
             )),
-            error @ SendError::InvalidField(_) => PyValueError::new_err(error.to_string()),
+            error @ (SendError::InvalidField(_) | SendError::Unwanted) => {
+                PyValueError::new_err(error.to_string())
+            }
         }
     }
 
@@ -248,6 +268,10 @@ impl Http {
                 "a body was sent after the last http.response.body; now comes http.response.trailers, which \
                  http.response.start has announced",
             )),
+            Phase::Over { peer_gone: false } if state.unwanted.is_some_and(Unwanted::is_over) => {
+                state.phase = Phase::Over { peer_gone: true };
+                Err(self.adapter().disconnected(py))
+            }
             Phase::Over { peer_gone: false } => Ok(None),
             Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
             Phase::Busy => {
@@ -681,6 +705,20 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, next: After) -> Sent {
         Ok(()) | Err(_) => stream.finish(),
     }
     (sent.map(|()| Flow::Ready), OVER)
+}
+
+/// A response that has no body, whatever the application makes of it: its head leaves, and it is complete.
+fn head_alone(exchange: Exchange, declared: Declared, body: Last<'_>) -> Sent {
+    let started = exchange.start(&declared.head, declared.length);
+    Declared::recycle(declared.head);
+    match started {
+        Ok(stream) if body.is_empty() => {
+            stream.finish();
+            (Ok(Flow::Ready), OVER)
+        }
+        Ok(stream) => go_on(stream, body, After::Body),
+        Err(error) => (Err(error), OVER),
+    }
 }
 
 fn start(exchange: Exchange, declared: Declared, body: Last<'_>, next: After) -> Sent {

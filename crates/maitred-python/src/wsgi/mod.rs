@@ -100,7 +100,7 @@ impl WsgiHandler {
         let delivered = deliver(py, result, start, environ);
         child::end_if_child(py, delivered.as_ref().err().and_then(Trouble::raised));
         match delivered {
-            Ok(()) => {}
+            Ok(()) | Err(Trouble::Unwanted) => {}
             Err(trouble) => self.fail(py, start, environ, trouble),
         }
         if result.is_exact_instance_of::<PyList>() || result.is_exact_instance_of::<PyTuple>() {
@@ -121,6 +121,7 @@ impl WsgiHandler {
         match trouble {
             // The application cannot do anything about it and need not hear of it.
             Trouble::PeerGone => start.end_for_lost_peer(),
+            Trouble::Unwanted => {}
             // The surplus was dropped: what was declared has been sent, so the response is whole.
             Trouble::TooLong(error) => {
                 self.report(py, environ, "the response was cut", &error.to_string());
@@ -200,6 +201,8 @@ enum Trouble {
     TooLong(SendError),
     /// Nobody reads the response any more.
     PeerGone,
+    /// The response is complete without the rest of the body: no trouble.
+    Unwanted,
 }
 
 impl Trouble {
@@ -207,7 +210,7 @@ impl Trouble {
     fn raised(&self) -> Option<&PyErr> {
         match self {
             Self::Raised(error) => Some(error),
-            Self::Misuse(_) | Self::TooLong(_) | Self::PeerGone => None,
+            Self::Misuse(_) | Self::TooLong(_) | Self::PeerGone | Self::Unwanted => None,
         }
     }
 }
@@ -225,6 +228,7 @@ impl From<Unsent> for Trouble {
                 "start_response() must be called before the first block of the body is there".to_owned(),
             ),
             Unsent::NotOpen(text) => Self::Misuse(text.to_owned()),
+            Unsent::Unwanted => Self::Unwanted,
             Unsent::Refused(SendError::Closed) => Self::PeerGone,
             Unsent::Refused(error @ SendError::TooLong { .. }) => Self::TooLong(error),
             Unsent::Refused(error) => Self::Misuse(error.to_string()),

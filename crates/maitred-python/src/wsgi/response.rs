@@ -5,6 +5,7 @@
 //!        |                              ^  |  start_response(exc_info)
 //!        |                              `--'
 //!        `--failure--> Over (500)                    Streaming --failure--> Over (cut)
+//!                                                    Streaming --nothing of the body is sent--> Unwanted
 //! ```
 //! `Busy` stands in for what one thread has taken out for a call of the engine. While the phase is locked values are moved
 //! and questions are asked, and nothing else: no Python code runs and the interpreter is not released, because a thread that
@@ -30,6 +31,7 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::native::{Native, Object, answer, object_at};
 use crate::report::{found, type_name};
+use crate::unwanted::Unwanted;
 use crate::values::{Declared, Lent, latin1_of};
 use crate::{child, values};
 
@@ -44,10 +46,20 @@ pub(super) const LARGE: u64 = 128 * 1024;
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 enum Phase {
-    Waiting { exchange: Exchange, declared: Option<Declared> },
-    Streaming { stream: Stream, full: bool },
+    Waiting {
+        exchange: Exchange,
+        declared: Option<Declared>,
+    },
+    Streaming {
+        stream: Stream,
+        full: bool,
+    },
     Busy,
-    Over { peer_gone: bool },
+    /// The response is complete, whatever else the application makes of its body.
+    Unwanted(Unwanted),
+    Over {
+        peer_gone: bool,
+    },
 }
 
 /// Why a block was not sent.
@@ -58,6 +70,8 @@ pub(super) enum Unsent {
     NotOpen(&'static str),
     /// The engine refused it.
     Refused(SendError),
+    /// The response is complete without it.
+    Unwanted,
 }
 
 impl Unsent {
@@ -66,6 +80,7 @@ impl Unsent {
         match self {
             Self::NoHead => PyAssertionError::new_err("write() before start_response()"),
             Self::NotOpen(text) => PyRuntimeError::new_err(text),
+            Self::Unwanted => PyRuntimeError::new_err("no part of the response body is sent"),
             Self::Refused(SendError::Closed) => {
                 PyBrokenPipeError::new_err("the client closed the connection")
             }
@@ -122,7 +137,10 @@ impl Response {
         if data.as_bytes().is_empty() {
             return Ok(());
         }
-        self.send(py, values::content(data), None).map_err(Unsent::into_error)
+        match self.send(py, values::content(data), None) {
+            Err(Unsent::Unwanted) => Ok(()),
+            sent => sent.map_err(Unsent::into_error),
+        }
     }
 
     /// Sends one block at once; `whole` is the length of the whole body if that is known.
@@ -146,6 +164,10 @@ impl Response {
         if sent == Err(SendError::Closed) {
             *self.phase() = Phase::Over { peer_gone: true };
             stream.abort("the peer closed the connection");
+        } else if sent == Err(SendError::Unwanted) {
+            *self.phase() = Phase::Unwanted(Unwanted::now());
+            stream.finish();
+            return Err(Unsent::Unwanted);
         } else {
             *self.phase() = Phase::Streaming { stream, full: sent == Ok(Flow::Full) };
         }
@@ -165,6 +187,14 @@ impl Response {
                 return Err(Unsent::NoHead);
             }
             Phase::Busy => return Err(Unsent::NotOpen("two threads write to one response at the same time")),
+            Phase::Unwanted(since) if since.is_over() => {
+                *phase = Phase::Over { peer_gone: true };
+                return Err(Unsent::Refused(SendError::Closed));
+            }
+            unchanged @ Phase::Unwanted(_) => {
+                *phase = unchanged;
+                return Err(Unsent::Unwanted);
+            }
             Phase::Over { peer_gone } => {
                 *phase = Phase::Over { peer_gone };
                 return Err(match peer_gone {
@@ -187,7 +217,7 @@ impl Response {
         let Declared { head, .. } = parse_hints(headers)?;
         let sent = match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.send_interim(&head),
-            Phase::Streaming { .. } | Phase::Busy | Phase::Over { .. } => Ok(()),
+            Phase::Streaming { .. } | Phase::Busy | Phase::Unwanted(_) | Phase::Over { .. } => Ok(()),
         };
         Declared::recycle(head);
         match sent {
@@ -201,7 +231,7 @@ impl Response {
         match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
             Phase::Streaming { stream, .. } => stream.set_label(label),
-            Phase::Busy | Phase::Over { .. } => {}
+            Phase::Busy | Phase::Unwanted(_) | Phase::Over { .. } => {}
         }
     }
 
@@ -235,8 +265,11 @@ impl Response {
                 *phase = unchanged;
                 drop(phase);
                 let length = body.len();
-                self.send(py, body.keep(), Some(length))?;
-                self.finish()
+                match self.send(py, body.keep(), Some(length)) {
+                    Ok(()) => self.finish(),
+                    Err(Unsent::Unwanted) => Ok(()),
+                    Err(unsent) => Err(unsent),
+                }
             }
         }
     }
@@ -273,7 +306,7 @@ impl Response {
                 *phase = unchanged;
                 return Err(Unsent::NoHead);
             }
-            unchanged @ (Phase::Busy | Phase::Over { .. }) => *phase = unchanged,
+            unchanged @ (Phase::Busy | Phase::Unwanted(_) | Phase::Over { .. }) => *phase = unchanged,
         }
         Ok(())
     }
@@ -290,7 +323,7 @@ impl Response {
                 let _ = exchange.respond_error(head, FAILURE_TEXT);
             }
             Phase::Streaming { stream, .. } => stream.abort(&reason()),
-            Phase::Busy | Phase::Over { .. } => {}
+            Phase::Busy | Phase::Unwanted(_) | Phase::Over { .. } => {}
         }
     }
 

@@ -9,7 +9,7 @@ use crate::harness::{
     connect, exchange, get, get_last, read_all, read_response, serve, settings, start, text, wait_until,
 };
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::Exchange;
+use maitred_runtime::{Exchange, SendError};
 use maitred_server::Routes;
 
 fn echo(exchange: Exchange) {
@@ -231,4 +231,24 @@ fn head_has_the_length_and_no_body() {
     let requests = [b"HEAD /x HTTP/1.1\r\nHost: t\r\n\r\n".to_vec(), get_last("/y")].concat();
     let answer = exchange(running.address, &requests);
     assert!(answer.contains("Content-Length: 3\r\n\r\nHTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn a_handler_is_told_that_no_part_of_its_body_is_sent_and_the_response_is_complete() {
+    let running = serve(|exchange: Exchange| {
+        let mut stream = exchange.start(ResponseHead::new(Status::OK), None).unwrap();
+        let mut sent = 0;
+        while let Ok(_) = stream.send("x") {
+            sent += 1;
+            if sent == 3 {
+                return stream.finish();
+            }
+        }
+        assert_eq!(stream.send("x"), Err(SendError::Unwanted));
+    });
+    let requests = [b"HEAD /x HTTP/1.1\r\nHost: t\r\n\r\n".to_vec(), get_last("/y")].concat();
+    let answer = exchange(running.address, &requests);
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let (_, after) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(after.starts_with("HTTP/1.1 200 OK\r\n") && after.ends_with("0\r\n\r\n"), "{answer}");
 }

@@ -62,6 +62,14 @@ impl Encoder {
         }
     }
 
+    /// Whether the head says all, because the request is HEAD: a body that is given is not sent, and no mistake.
+    pub(super) fn drops_body(&self) -> bool {
+        match self {
+            Self::H1(sender) => sender.drops_body(),
+            Self::Values(sender) => matches!(sender.state, State::Suppressed { permitted: true }),
+        }
+    }
+
     /// As [`Sender::announce_trailers`].
     pub(super) fn announce_trailers(&mut self) {
         match self {

@@ -451,8 +451,8 @@ impl Respond for Responder {
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
-        if self.submitted.is_some() {
-            return Ok(Flow::Ready);
+        if self.submitted.is_some() || self.encoder.drops_body() {
+            return Err(SendError::Unwanted);
         }
         if self.reshaping.is_some() {
             return self.send_reshaped(request, content);
