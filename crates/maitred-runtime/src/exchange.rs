@@ -186,7 +186,7 @@ pub trait Respond: Send {
         false
     }
 
-    /// Whether the peer has left while the request waited to be run: nobody waits for a response. Asked once, before a handler
+    /// Whether the peer can be sent nothing any more while the request waits to be run: nobody waits for a response. Asked once, before a handler
     /// gets it.
     fn has_left_unrun(&self) -> bool {
         false

@@ -310,7 +310,6 @@ impl Connection {
     fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
-            self.each_stream().filter(|stream| stream.running).for_each(|stream| stream.flags().set_left());
             self.tell();
         }
         if signals.any(Signals::READ) {

@@ -700,9 +700,9 @@ mod tests {
         let second = stream.run();
         assert!(first.is_gone() && !second.is_gone());
         drop(first);
-        second.set_left();
+        second.set_gone();
         drop(second);
         let third = stream.run();
-        assert!(!third.has_left(), "used again, and empty");
+        assert!(!third.is_gone(), "used again, and empty");
     }
 }

@@ -233,10 +233,8 @@ const RUNNING: u32 = 1;
 const OUT: u32 = 2;
 /// The peer can be sent nothing any more.
 const GONE: u32 = 4;
-/// The peer has ended its side since the request was handed over.
-const LEFT: u32 = 8;
 /// The server, which stops, has asked the handler to end its stream of events.
-const ASKED: u32 = 16;
+const ASKED: u32 = 8;
 /// Above: the number of the group whose thread has it, which need not be the connection's.
 const GROUP: u32 = 8;
 
@@ -261,17 +259,8 @@ impl Flags {
         self.has(GONE)
     }
 
-    /// Whether its peer has ended its side since the request was handed over, or is gone.
-    pub(crate) fn has_left(&self) -> bool {
-        self.has(LEFT | GONE)
-    }
-
     pub(crate) fn set_gone(&self) {
         self.word.fetch_or(GONE, Ordering::AcqRel);
-    }
-
-    pub(crate) fn set_left(&self) {
-        self.word.fetch_or(LEFT, Ordering::AcqRel);
     }
 
     /// Whether the server, which stops, has asked the handler to end.

@@ -543,13 +543,14 @@ impl Respond for Responder {
     }
 
     fn has_left_unrun(&self) -> bool {
-        self.flags.has_left()
+        // One that has only ended its sending side reads the response (RFC 9112 §9.6).
+        self.flags.is_gone()
     }
 
     fn leave_unrun(mut self: Box<Self>, request: Box<Request>) {
         let log = &self.group.site.log;
         log.debug(format_args!(
-            "{}: the peer left while the request waited for a thread; it was not run",
+            "{}: the peer reset the connection while the request waited for a thread; it was not run",
             On(self.origin.peer, &request)
         ));
         self.status = Status::from_code(CLIENT_CLOSED_REQUEST).unwrap_or(self.status);
