@@ -52,6 +52,12 @@ impl RateWatch {
         self.moved = self.moved.max(now);
     }
 
+    /// For so long nothing has waited for the peer, until `now`: its time goes on.
+    pub fn skip(&mut self, pause: u64, now: u64) {
+        self.looked = self.looked.saturating_add(pause).min(now);
+        self.touch(now);
+    }
+
     /// As many bytes have moved so far: more than when it was last said?
     pub fn note(&mut self, now: u64, position: u64) {
         if position != self.noted {
@@ -156,6 +162,20 @@ mod tests {
         assert_eq!(patience.look(MINIMUM, TIMEOUT, SECOND, 100_000_000), Ok(()));
         assert_eq!(patience.due(MINIMUM, u64::MAX), 31 * SECOND);
         assert_eq!(patience.look(MINIMUM, u64::MAX, 31 * SECOND, 100_000_000), Err(Late::Slow));
+    }
+
+    #[test]
+    fn time_in_which_nothing_waits_for_the_peer_does_not_count() {
+        let mut patience = RateWatch::begin(MINIMUM, 0, 0);
+        // A byte each 10 s, and a minute of rest after each.
+        for turn in 0..3 {
+            let waited = turn * 70 * SECOND;
+            patience.note(waited + 10 * SECOND, turn + 1);
+            patience.skip(60 * SECOND, waited + 70 * SECOND);
+        }
+        assert_eq!(patience.due(MINIMUM, TIMEOUT), 210 * SECOND);
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 209 * SECOND, 3), Ok(()));
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 211 * SECOND, 3), Err(Late::Slow));
     }
 
     #[test]

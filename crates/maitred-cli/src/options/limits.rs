@@ -13,8 +13,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["240"],
         reach: Reach::Everywhere,
         summary: "Bytes a second that a peer must send of a request body while the server waits for it, on an \
-                  average over min-rate-grace; then 408 and close. 0: any rate within body-timeout. The default is \
-                  that of Kestrel.",
+                  average over min-rate-grace; then 408 and close. Of a body that the application reads as it comes \
+                  the time counts in which it waits for more, until its response begins. 0: any rate within \
+                  body-timeout. The default is that of Kestrel.",
         cost: "a look at each body that takes longer than min-rate-grace",
         worst: "high: peers on bad networks are cut off, and those that send a body as things happen",
     },

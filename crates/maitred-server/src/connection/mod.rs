@@ -524,8 +524,7 @@ impl Connection {
             }
             Phase::Lingering => Some(Turn::Close),
             Phase::Running if self.writer.is_none() => {
-                self.end_late_body();
-                self.set_deadline(context, NEVER);
+                self.end_late_body(context);
                 None
             }
             Phase::Running | Phase::Sending => self.check_reader(context),

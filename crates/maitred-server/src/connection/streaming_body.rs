@@ -9,7 +9,9 @@
 //! ```
 //! Promises: nothing is received for which the handler has not asked, so that a body takes one buffer of memory and
 //! TCP slows its sender down. `100 Continue` is sent when the handler reads first. What it leaves unread is dropped
-//! up to [`MAX_DROPPED`]; beyond it the connection ends. Leaves out: which requests come here (`receive.rs`).
+//! up to [`MAX_DROPPED`]; beyond it the connection ends. While the handler waits the peer has body-timeout for the next byte, and
+//! min-rate-in on an average until the response begins: after that both may talk as they like. Leaves out: which requests come here
+//! (`receive.rs`).
 
 use std::cell::Cell;
 use std::io;
@@ -21,6 +23,8 @@ use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
 use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::Moved;
+use maitred_limits::Rule;
+use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
@@ -28,7 +32,7 @@ use super::body::{Keeping, fits_memory};
 use super::framed::Values;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
-use super::{Connection, Context, Flags, Group, Key, Turn, nanos};
+use super::{Connection, Context, Flags, Group, Key, NEVER, Turn, nanos};
 use crate::group::slots::Token;
 use crate::site::Site;
 
@@ -48,9 +52,14 @@ pub(crate) struct Live {
     /// `100 Continue`, until it has been sent.
     interim: Option<Vec<u8>>,
     end: Option<End>,
-    /// What a turn has received for it, where exchanges are interleaved, and when that was last, or its handler began to wait.
+    /// What a turn has received for it, where exchanges are interleaved.
     taken: Vec<u8>,
-    moved: u64,
+    /// The time that the peer has left, from the first moment in which the handler waits for it.
+    patience: Option<RateWatch>,
+    /// Since when it does not wait, in monotonic nanoseconds; 0 while it does.
+    rested: u64,
+    /// A minimum holds of the rate: the response has not begun.
+    rated: bool,
     /// Who is told when there may be bytes.
     waiting: Option<Arc<dyn Observe>>,
 }
@@ -71,6 +80,7 @@ const TOO_LATE: End = End::Failed(
     ErrorKind::TimedOut,
     "nothing of the request body came within the time limit (--body-timeout)",
 );
+const TOO_SLOW: End = End::Failed(ErrorKind::TimedOut, "the request body came too slowly (--min-rate-in)");
 const OVER: End = End::Failed(ErrorKind::NotConnected, "the request has been answered; its body was dropped");
 
 impl End {
@@ -101,6 +111,47 @@ impl Live {
             Some(End::Failed(..)) => true,
             None => self.interim.is_some() || left > MAX_DROPPED,
         }
+    }
+
+    /// The handler has read, and does not wait.
+    fn rest(&mut self) {
+        self.rested = clock::monotonic();
+    }
+
+    /// The handler waits for the peer since `now`, or still.
+    fn wait(&mut self, site: &Site, now: u64) {
+        let (minimum, received) = (self.minimum(site), self.received);
+        let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
+        let rested = std::mem::take(&mut self.rested);
+        if rested > 0 {
+            patience.skip(now.saturating_sub(rested), now);
+        }
+        patience.note(now, received);
+    }
+
+    fn minimum(&self, site: &Site) -> Minimum {
+        let minimum = site.guard.inward();
+        if self.rated { minimum } else { Minimum { rate: 0, ..minimum } }
+    }
+
+    /// When to look at a peer for which the handler waits.
+    fn due(&self, site: &Site) -> u64 {
+        let timeout = nanos(site.timeouts.body);
+        self.patience.as_ref().map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
+    }
+
+    /// Looks at it. How it is late, if it is: the rest of the body does not come any more.
+    fn look(&mut self, site: &Site, now: u64) -> Option<Rule> {
+        let (minimum, received) = (self.minimum(site), self.received);
+        let patience = self.patience.as_mut()?;
+        let late = patience.look(minimum, nanos(site.timeouts.body), now, received).err()?;
+        let (end, rule) = match late {
+            Late::Silent => (TOO_LATE, Rule::BodyTimeout),
+            Late::Slow => (TOO_SLOW, Rule::MinRateIn),
+        };
+        self.end.get_or_insert(end);
+        self.tell();
+        Some(rule)
     }
 
     /// A turn has received this for the reader.
@@ -183,17 +234,14 @@ impl Stream {
         }
     }
 
-    /// When the body is late, of which so much time may pass without a byte. What was asked for first counts from then.
-    pub(super) fn live_due(&mut self, timeout: u64) -> u64 {
-        self.live().map_or(u64::MAX, |live| live.moved.saturating_add(timeout))
+    /// When to look at the peer of a body that its handler waits for.
+    pub(super) fn live_due(&mut self, site: &Site) -> u64 {
+        self.live().map_or(u64::MAX, |live| live.due(site))
     }
 
-    /// The rest of the body does not come any more.
-    pub(super) fn end_late_live(&mut self) {
-        if let Some(live) = self.live() {
-            live.end.get_or_insert(TOO_LATE);
-            live.tell();
-        }
+    /// Ends the body if the peer is late; which rule says so.
+    pub(super) fn end_late_live(&mut self, site: &Site, now: u64) -> Option<Rule> {
+        self.live().and_then(|live| live.look(site, now))
     }
 
     /// Whether the handler waits for its peer.
@@ -234,7 +282,9 @@ impl Connection {
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
             taken: Vec::new(),
-            moved: 0,
+            patience: None,
+            rested: 0,
+            rated: !stream.tunnel,
             waiting: None,
         });
         match self.answer(context, stream) {
@@ -266,6 +316,7 @@ impl Connection {
         self.stream_of(key).and_then(Stream::live).is_some_and(|live| {
             let last = live.is_last();
             live.interim = None;
+            live.rated = false;
             last
         })
     }
@@ -281,30 +332,44 @@ impl Connection {
     }
 
     /// A handler waits for the body, and nothing of its response waits for the peer. One that waits in a loop has no time of its own.
-    fn await_body(&mut self, group: &Group, token: Token) {
-        self.deadline = clock::monotonic() + nanos(group.site.timeouts.body);
+    fn await_body(&mut self, group: &Group, token: Token, due: u64) {
+        self.deadline = due;
         self.arm(group, token);
     }
 
     /// What waited for the peer has left: if the handler waits for the body, the peer has its time for that from now on.
     pub(super) fn go_on_with_body(&mut self, group: &Group, token: Token) {
-        if self.stream.as_deref_mut().is_some_and(Stream::waits_for_body) {
-            self.await_body(group, token);
+        let Some(stream) = self.stream.as_deref_mut().filter(|_| self.writer.is_none()) else { return };
+        if stream.waits_for_body()
+            && let Some(live) = stream.live()
+        {
+            if let Some(patience) = &mut live.patience {
+                patience.touch(clock::monotonic());
+            }
+            let due = live.due(&group.site);
+            self.await_body(group, token, due);
         }
     }
 
-    /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more.
-    pub(super) fn end_late_body(&mut self) {
+    /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more, or is
+    /// looked at again.
+    pub(super) fn end_late_body(&mut self, context: &Context<'_>) {
+        let (site, mut due) = (&context.group.site, NEVER);
         if let Some(stream) = self.stream.as_deref_mut()
             && stream.waits_for_body()
         {
-            stream.end_late_live();
+            match stream.end_late_live(site, context.now) {
+                Some(rule) => site.guard.applied.note(rule, self.peer, &site.log),
+                None => due = stream.live_due(site),
+            }
         }
+        self.set_deadline(context, due);
     }
 
     /// As [`read_live`](Self::read_live) where turns receive it.
     fn read_taken(
         &mut self,
+        site: &Site,
         stream: &mut Stream,
         buffer: &mut [u8],
         observer: &Arc<dyn Observe>,
@@ -317,6 +382,7 @@ impl Connection {
         let count = live.taken.len().min(buffer.len());
         if count > 0 {
             live.waiting = None;
+            live.rest();
             buffer[..count].copy_from_slice(&live.taken[..count]);
             live.taken.drain(..count);
             return Ok(Some(count));
@@ -327,9 +393,8 @@ impl Connection {
         if let Some(end) = live.end {
             return end.result().map(Some);
         }
-        if live.waiting.replace(Arc::clone(observer)).is_none() {
-            live.moved = clock::monotonic();
-        }
+        live.waiting = Some(Arc::clone(observer));
+        live.wait(site, clock::monotonic());
         Ok(None)
     }
 
@@ -343,7 +408,7 @@ impl Connection {
     ) -> io::Result<Option<usize>> {
         let Some(mut stream) = self.take_stream(reader.key) else { return OVER.result().map(Some) };
         if self.protocol.is_framed() {
-            let read = self.read_taken(&mut stream, buffer, observer);
+            let read = self.read_taken(&reader.group.site, &mut stream, buffer, observer);
             self.put(stream);
             if let Ok(Some(count)) = read {
                 if let Some(framed) = self.protocol.framed() {
@@ -408,6 +473,7 @@ impl Connection {
                 self.input = input;
             }
             if filled > 0 {
+                live.rest();
                 return Ok(Some(filled));
             }
             if live.end.is_some() {
@@ -423,9 +489,10 @@ impl Connection {
                     self.unread = false;
                     self.useless_wakes = 0;
                     live.waiting = Some(Arc::clone(observer));
+                    live.wait(&group.site, clock::monotonic());
                     self.listen_again(group, reader.key.token);
                     if self.writer.is_none() {
-                        self.await_body(group, reader.key.token);
+                        self.await_body(group, reader.key.token, live.due(&group.site));
                     }
                     return Ok(None);
                 }

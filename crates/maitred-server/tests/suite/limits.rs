@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::harness::Live;
 use crate::harness::{
     PATIENCE, Running, connect, get, get_last, read_all, read_response, start, text, wait_until,
 };
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::Exchange;
+use maitred_runtime::{Exchange, Last};
 use maitred_server::limits::MinimumRates;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings};
 use maitred_testkit::client::Client;
@@ -106,6 +107,43 @@ fn a_body_that_is_as_fast_as_it_has_to_be_is_received_however_long_it_takes() {
     }
     assert_eq!(read_response(&mut stream).1, b"200000");
     assert_eq!(applied(&running, "min-rate-in"), 0);
+}
+
+#[test]
+fn a_body_that_is_read_as_it_comes_has_a_minimum_rate_until_its_response_begins() {
+    let handler = |mut exchange: Exchange| {
+        if exchange.request().head.path() != b"/answers" {
+            let read = exchange.request().body.to_vec();
+            return text(
+                exchange,
+                read.map_or_else(|error| error.to_string(), |bytes| bytes.len().to_string()),
+            );
+        }
+        let body = std::mem::take(&mut exchange.request_mut().body);
+        let stream = exchange.start(ResponseHead::new(Status::OK), None).unwrap();
+        let read = body.to_vec().expect("all of it comes");
+        stream.finish_with(Last::Given(read.len().to_string().into_bytes().into())).unwrap();
+    };
+    let folder = TempDir::new().unwrap();
+    let running = serve(folder.path(), |settings| {
+        settings.routes = Routes::new().with_application(Arc::new(Live(handler)));
+        settings.listeners[0].read_ahead = Some(false);
+        settings.limits.rates = rates(1_000_000, 0, 200);
+        settings.timeouts.body = PATIENCE;
+    });
+    let mut stream = connect(running.address);
+    stream.write_all(&post(1_000_000)).unwrap();
+    assert!(drip(&mut stream).ends_with("the request body came too slowly (--min-rate-in)"));
+    assert_eq!(applied(&running, "min-rate-in"), 1);
+    let mut stream = connect(running.address);
+    stream.write_all(b"POST /answers HTTP/1.1\r\nHost: t\r\nContent-Length: 50\r\n\r\n").unwrap();
+    for _ in 0..50 {
+        stream.write_all(b"x").unwrap();
+        // A slow sender, not a synchronisation: all of it takes longer than the grace.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(read_response(&mut stream).1, b"50");
+    assert_eq!(applied(&running, "min-rate-in"), 1);
 }
 
 #[test]

@@ -515,7 +515,6 @@ impl Connection {
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
         let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
-        let body = nanos(group.site.timeouts.body);
         let still = self.stands_still_since();
         let Some(framed) = self.protocol.framed() else { return };
         let (outward, partial, leaving) = (framed.outward, framed.partial, framed.leaving);
@@ -524,7 +523,7 @@ impl Connection {
             if let Some(due) = queue.and_then(|queue| queue.reader_due(outward, still, limits, now)) {
                 stream.due = due;
             } else if stream.running && stream.waits_for_body() {
-                stream.due = stream.live_due(body);
+                stream.due = stream.live_due(&group.site);
             } else if stream.running || stream.answered {
                 stream.due = NEVER;
             } else {
@@ -609,10 +608,10 @@ impl Connection {
             return self.cancel(context.group, number, End::TooSlow);
         }
         if stream.running && stream.waits_for_body() {
-            stream.due = stream.live_due(nanos(site.timeouts.body));
-            if stream.due <= now {
-                stream.due = NEVER;
-                stream.end_late_live();
+            if let Some(rule) = stream.end_late_live(site, now) {
+                site.guard.applied.note(rule, self.peer, &site.log);
+            } else {
+                stream.due = stream.live_due(site);
             }
             return self.put(stream);
         }
