@@ -87,8 +87,8 @@ pub struct Said {
 /// Reads what trusted proxies say in the fields of a request. To be called only if the peer of its connection is trusted itself.
 ///
 /// All fields of one name are one list, in their order (RFC 7239 §7.1). In the list of clients the walk goes from the right to the left:
-/// the first address that is not trusted is the client; if all are trusted it is the left-most. An entry that is no address (`unknown`, `_hidden`,
-/// empty, malformed) ends the walk, and so does the entry beyond [`MAX_HOPS`]: the client is the last address before it. Of `X-Forwarded-Proto`,
+/// the first address that is not trusted is the client; if all are trusted it is the left-most. Empty entries are none (RFC 9110
+/// §5.6.1.2). An entry that is no address (`unknown`, `_hidden`, malformed) ends the walk, and so does the entry beyond [`MAX_HOPS`]: the client is the last address before it. Of `X-Forwarded-Proto`,
 /// `-Host` and `-Port` the right-most entry counts. `Forwarded` says scheme and host in the element in which the client was found, or, if the
 /// right-most element has no address, in that one.
 pub fn read(fields: &FieldSet, trusted: &Trusted, believed: Believed) -> Said {
@@ -121,7 +121,8 @@ fn client(fields: &FieldSet, trusted: &Trusted) -> Option<node::Node> {
 fn read_standard(fields: &FieldSet, trusted: &Trusted) -> Said {
     let mut client = None;
     let mut speaks = Element::default();
-    for text in from_the_right(fields, "forwarded").flat_map(standard::from_the_right).take(MAX_HOPS) {
+    let elements = from_the_right(fields, "forwarded").flat_map(standard::from_the_right);
+    for text in elements.filter(|element| !element.trim_ascii().is_empty()).take(MAX_HOPS) {
         let Some((element, _)) = Element::read(text) else { break };
         let found = element.client();
         if found.is_some() || client.is_none() {
@@ -143,7 +144,8 @@ fn from_the_right<'a>(fields: &'a FieldSet, name: &'static str) -> impl Iterator
 }
 
 fn entries_from_the_right<'a>(fields: &'a FieldSet, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
-    from_the_right(fields, name).flat_map(|value| value.rsplit(|byte| *byte == b','))
+    let entries = from_the_right(fields, name).flat_map(|value| value.rsplit(|byte| *byte == b','));
+    entries.filter(|entry| !entry.trim_ascii().is_empty())
 }
 
 fn last_entry<'a>(fields: &'a FieldSet, name: &'static str) -> Option<&'a [u8]> {
