@@ -19,9 +19,17 @@ pub fn is_authority(text: &[u8]) -> bool {
     is_host(host, false)
         && match port.split_first() {
             None => true,
-            Some((b':', digits)) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+            Some((b':', digits)) => is_port(digits),
             Some(_) => false,
         }
+}
+
+/// Whether these are the digits of a port, which has 16 bits, or none (RFC 3986 §3.2.3).
+fn is_port(digits: &[u8]) -> bool {
+    let number = |number: u32, digit: &u8| number * 10 + u32::from(digit.wrapping_sub(b'0'));
+    digits.len() <= 5
+        && digits.iter().all(u8::is_ascii_digit)
+        && digits.iter().fold(0, number) <= u32::from(u16::MAX)
 }
 
 /// The same with a host that is not empty.
@@ -77,6 +85,8 @@ mod tests {
     #[test]
     fn authorities() {
         for good in [
+            "a:65535",
+            "a:00080",
             "a",
             "example.com",
             "a:80",
@@ -96,9 +106,9 @@ mod tests {
             assert!(is_authority(empty.as_bytes()) && !is_authority_with_host(empty.as_bytes()), "{empty}");
         }
         for bad in [
-            "a b", "a/b", "u@a", "a:b", "a:1:2", "a:123456", "[::1", "[]", "[]:80", "[::1]x", "a?", "a#",
-            "ä", "a\0", "a\\b", "<a>", "[a]b]:1", "a\"b", "::1", "a:+8", "%", "%zz", "a%4", "a%4:80", "%4g",
-            "[::1%]", "[%zz]",
+            "a b", "a/b", "u@a", "a:b", "a:1:2", "a:123456", "a:65536", "a:98777", "[::1", "[]", "[]:80",
+            "[::1]x", "a?", "a#", "ä", "a\0", "a\\b", "<a>", "[a]b]:1", "a\"b", "::1", "a:+8", "%", "%zz",
+            "a%4", "a%4:80", "%4g", "[::1%]", "[%zz]",
         ] {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }
