@@ -40,7 +40,7 @@ async def app(scope, receive, send):
     if scope["path"] == "/answers":
         await send({"type": "websocket.http.response.start", "status": 401, "headers": [(b"x-own", b"1")]})
         return await send({"type": "websocket.http.response.body", "body": b"who are you?"})
-    await send({"type": "websocket.accept", "subprotocol": "chat" if "chat" in scope["subprotocols"] else None, "headers": [(b"x-own", b"1")]})
+    await send({"type": "websocket.accept", "subprotocol": "chat" if "chat" in scope["subprotocols"] else None, "headers": [(b"x-own", b"1"), (b"content-length", b"5")]})
     await globals().get(scope["path"][1:], echo)(scope, receive, send)
 
 async def echo(scope, receive, send):
@@ -113,6 +113,7 @@ def test_without_websockets_it_does_not_say_so(serve_asgi: Serve) -> None:
 def test_a_websocket_is_a_stream(connection: Connection) -> None:
     peer = connect_h2(connection, "/caf%C3%A9?a=b", ("x-own", "1"), subprotocols=["other", "chat"])
     assert (peer.head.status, peer.subprotocol, peer.head.field("x-own")) == (200, "chat", "1")
+    assert peer.head.field("content-length") is None, "a 2xx to CONNECT has none (RFC 9110 §8.6)"
     for message in ("text", b"bytes", "", "x" * 70_000, bytes(200_000)):
         assert peer.echo(message) == message
     assert peer.close(4000) == (4000, "")

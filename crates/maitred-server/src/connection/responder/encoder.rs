@@ -51,7 +51,7 @@ impl Encoder {
     ) -> Result<(), HeadError> {
         match self {
             Self::H1(sender) => sender.send_switching(head, "websocket", out),
-            Self::Values(sender) => sender.send_head(head, None, date).map(drop),
+            Self::Values(sender) => sender.accept(head, date),
         }
     }
 
@@ -190,6 +190,16 @@ impl ValueSender {
         let (head, _) = settled(head, false)?;
         self.heads.push(head);
         Ok(())
+    }
+
+    /// A 2xx to CONNECT, behind which bytes go in both directions: it has no length (RFC 9110 §8.6).
+    fn accept(&mut self, head: &ResponseHead, date: &[u8; 29]) -> Result<(), HeadError> {
+        if !head.fields.contains("content-length") {
+            return self.send_head(head, None, date).map(drop);
+        }
+        let mut plain = head.clone();
+        plain.fields.remove("content-length");
+        self.send_head(&plain, None, date).map(drop)
     }
 
     fn send_head(
