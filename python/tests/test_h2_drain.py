@@ -77,3 +77,32 @@ def test_a_peer_that_leaves_gets_what_it_has_asked_for(serve: Serve, tmp_path: P
         (tmp_path / "go").touch()
         assert peer.answer(staying).body == b"answered"
         assert peer.ended() in (None, Code.NO_ERROR)
+
+
+CLOSES = """
+import os, time
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/stay":
+        print("stays", flush=True)
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+    closes = [("Connection", "close")] if environ["PATH_INFO"] == "/closes" else []
+    start_response("200 OK", [("Content-Type", "text/plain"), *closes])
+    return [b"answered"]
+"""
+
+
+def test_a_response_that_closes_its_connection_ends_it_behind_what_has_begun(serve: Serve, tmp_path: Path) -> None:
+    """``Connection: close`` of an application, as with HTTP/1."""
+    server = serve(source=CLOSES, checked=False)  # The validator knows that the field is not the application's.
+    with Connection.to(server.port) as peer:
+        staying = peer.ask("/stay")
+        server.wait_for("stays")
+        answer = peer.fetch("/closes")
+        assert answer.body == b"answered" and "connection" not in answer.fields
+        assert [code for _, code in peer.goaways] == [Code.NO_ERROR]
+        (tmp_path / "go").touch()
+        assert peer.answer(staying).body == b"answered"
+        assert peer.ended() == Code.NO_ERROR
+    assert server.stop() == 0, server.said

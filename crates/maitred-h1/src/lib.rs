@@ -26,4 +26,5 @@ pub use limits::Limits;
 pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm};
 pub use sender::{
     DataPlan, Finish, HeadReport, Sender, TRAILER, error_response, hop_by_hop, is_forbidden_trailer,
+    names_close,
 };

@@ -457,7 +457,8 @@ impl Found {
     }
 }
 
-fn names_close(value: &[u8]) -> bool {
+/// Whether a value of `Connection` has the option `close` (RFC 9112 §9.6).
+pub fn names_close(value: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 

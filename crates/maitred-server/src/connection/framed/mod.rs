@@ -58,7 +58,7 @@ pub(crate) struct Framed {
     wire: Vec<u8>,
     /// When the first byte came of a frame or head that is not complete, in monotonic nanoseconds; 0 if there is none.
     partial: u64,
-    /// The peer makes no further requests.
+    /// The peer makes no further requests, or none is wanted.
     leaving: bool,
     /// It was told that no further request is wanted.
     draining: bool,

@@ -199,6 +199,16 @@ impl Connection {
         self.flush_framed(context)
     }
 
+    /// A response says that no further request is wanted on this connection: the peer is told so before it, and the connection ends
+    /// when the requests that are under way have been answered.
+    pub(in crate::connection) fn leave(&mut self) {
+        let Some(framed) = self.protocol.framed() else { return };
+        framed.leaving = true;
+        if !std::mem::replace(&mut framed.draining, true) {
+            framed.codec.put_drain(&mut framed.control);
+        }
+    }
+
     /// Whether no exchange is under way.
     pub(in crate::connection) fn is_between_streams(&self) -> bool {
         self.streams().next().is_none()

@@ -3,7 +3,7 @@
 //! Both settle a response's length, and take out the fields that belong to a connection. Head and framing of HTTP/1 are written
 //! here, on the handler's thread. A head for frames stays a value: a compression with a state needs the order of the wire.
 
-use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, TRAILER, hop_by_hop};
+use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, TRAILER, hop_by_hop, names_close};
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status};
 
@@ -214,7 +214,7 @@ impl ValueSender {
         if head.status.code() < 200 {
             return Err(HeadError::InterimStatus(head.status));
         }
-        let (mut settled, Found { removed, length: declared }) = settled(head, self.trailers)?;
+        let (mut settled, Found { removed, length: declared, close }) = settled(head, self.trailers)?;
         settled.fields.push_missing("Date", date);
         settled.fields.push_missing("Server", "maitred");
         let known = length.or(declared);
@@ -240,7 +240,7 @@ impl ValueSender {
             },
             removed,
             wrong_length: declared.filter(|_| wrong),
-            close: false,
+            close,
         })
     }
 
@@ -275,6 +275,8 @@ impl ValueSender {
 struct Found {
     removed: Vec<&'static str>,
     length: Option<u64>,
+    /// The connection is to end.
+    close: bool,
 }
 
 /// Splits a head: first the fields that are sent, then the hop-by-hop fields and the declared length. `Trailer` is sent where it
@@ -296,7 +298,8 @@ fn settled(head: &ResponseHead, trailers: bool) -> Result<(ResponseHead, Found),
                 return Err(HeadError::ContentLength);
             }
         } else if let Some(hop) = hop_by_hop(name).filter(|hop| !(trailers && *hop == TRAILER)) {
-            // "close" is about a connection with one exchange at a time.
+            // Said in the connection's own way.
+            found.close |= hop == "Connection" && names_close(value);
             if !value.eq_ignore_ascii_case(b"close") {
                 found.removed.push(hop);
             }
@@ -334,6 +337,7 @@ mod tests {
         assert!(!head.fields.contains("connection") && !head.fields.contains("keep-alive"));
         assert_eq!(head.fields.first("x-a"), Some(&b"b"[..]));
         assert_eq!((report.wrong_length, report.removed), (Some(7), vec!["Keep-Alive"]));
+        assert!(report.close);
     }
 
     #[test]

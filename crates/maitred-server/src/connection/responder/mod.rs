@@ -372,8 +372,15 @@ impl Respond for Responder {
         match sent {
             Ok(report) => {
                 self.status = head.status;
-                if length.is_none() && is_events(head) {
-                    self.with_connection(|connection| connection.begin_events(&self.group, self.key));
+                if report.close && self.encoder.is_framed() {
+                    self.with_connection(Connection::leave);
+                }
+                if length.is_none()
+                    && let Some(endless) = Endless::of(head)
+                {
+                    self.with_connection(|connection| {
+                        connection.begin_endless(&self.group, self.key, endless);
+                    });
                 }
                 for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
                     let text = format!(
