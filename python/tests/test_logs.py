@@ -55,6 +55,25 @@ def test_sigusr1_opens_the_log_anew(serve: Serve, tmp_path: Path) -> None:
     assert (tmp_path / "a.log").read_text() == "/?2\n"
 
 
+def test_what_was_refused_is_in_the_access_log(serve: Serve, tmp_path: Path) -> None:
+    asked = {
+        b"GET /no-host HTTP/1.1\r\n\r\n": '"GET /no-host HTTP/1.1" 400',
+        b"GET /version HTTP/9.9\r\nHost: a\r\n\r\n": '"GET /version HTTP/1.1" 505',
+        b"POST /caf\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n": '"POST /caf\\xc3\\xa9 HTTP/1.1" 400',
+        b"GET /field HTTP/1.1\r\nHost: a\r\nBad Name: x\r\n\r\n": '"GET /field HTTP/1.1" 400',
+        b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n": '"GET /' + "a" * 1023 + ' HTTP/1.1" 414',
+        b"G\x00T /method HTTP/1.1\r\n\r\n": '"- /method HTTP/1.1" 400',
+        b"GET /port HTTP/1.1\r\nHost: a:98777\r\n\r\n": '"GET /port HTTP/1.1" 400',
+        b"GET /late HTTP/1.1\r\nHost: a\r\n": '"GET /late HTTP/1.1" 408',
+    }
+    server = serve("--access-log", "a.log", "--head-timeout", "0.2", source=HELLO)
+    for request in asked:
+        server.raw(request)
+    assert server.stop() == 0, server.said
+    lines = (tmp_path / "a.log").read_text().splitlines()
+    assert [line.partition("] ")[2].split(" ", 4)[:4] for line in lines] == [expected.split() for expected in asked.values()]
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for 64 KiB."""

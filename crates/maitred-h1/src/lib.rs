@@ -23,7 +23,7 @@ mod trailers;
 
 pub use error::{HeadError, RequestError};
 pub use limits::Limits;
-pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm};
+pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm, note_request_line};
 pub use sender::{
     DataPlan, Finish, HeadReport, Sender, TRAILER, error_response, hop_by_hop, is_forbidden_trailer,
     names_close,

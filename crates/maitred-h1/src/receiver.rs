@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::lines::{line_end, section_end};
 use crate::trailers;
 
-pub use head::{HeadFacts, TargetForm};
+pub use head::{HeadFacts, TargetForm, note_request_line};
 
 /// The receiving half of a connection. It owns no buffer: the caller drops what was consumed, keeps
 /// the rest and offers it again with more behind it.
@@ -126,7 +126,13 @@ impl Receiver {
         limits: &Limits,
     ) -> Result<Step<'a>, RequestError> {
         let polled = match self.state {
-            State::Head(scan) => self.poll_head(scan, input, head, limits),
+            State::Head(scan) => {
+                let polled = self.poll_head(scan, input, head, limits);
+                if polled.is_err() {
+                    note_request_line(input, head);
+                }
+                polled
+            }
             State::Fixed { left } => Ok(self.poll_fixed(left, input)),
             State::Chunked(chunked) => self.poll_chunked(chunked, input, limits),
             State::Trailers { scanned } => self.poll_trailers(scanned, input, limits),

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use httparse::{Error, Header, Status as Parsed};
 use maitred_http::authority::{is_authority, is_authority_with_host};
 use maitred_http::body::content_length;
-use maitred_http::fields::Span;
+use maitred_http::fields::{Span, is_token};
 use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 
 use crate::error::RequestError;
@@ -58,6 +58,28 @@ pub(super) fn read(
     };
     let facts = take(window.get(..length).unwrap_or_default(), &request, head, limits)?;
     Ok(Some((length, facts)))
+}
+
+/// The longest part of a request line that is kept of a request that is refused.
+const MAX_NOTED: usize = 1024;
+
+/// Puts into `head`, which has no target, what can be read of the request line in `input`, so that logs can say what was refused; a
+/// dash for what cannot. Nothing of it has been checked.
+pub fn note_request_line(input: &[u8], head: &mut RequestHead) {
+    if !head.target().is_empty() {
+        return;
+    }
+    let start = input.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(input.len());
+    let line = input.get(start..).unwrap_or_default().split(|byte| matches!(byte, b'\r' | b'\n')).next();
+    let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
+    let mut word = || words.next().filter(|word| !word.is_empty()).unwrap_or(b"-");
+    let (method, target) = (word(), word());
+    let is_method = method.len() <= 32 && is_token(method);
+    head.method = Method::from_token(std::str::from_utf8(method).ok().filter(|_| is_method).unwrap_or("-"));
+    let target = target.get(..MAX_NOTED).unwrap_or(target);
+    head.target =
+        head.fields.adopt(target).map_or_else(Span::default, |adopted| adopted.part(0, target.len()));
+    head.path_and_query = head.target;
 }
 
 /// Judges a request line that has arrived completely, before the fields have.
@@ -450,6 +472,31 @@ fn parse_absolute(target: &[u8]) -> Result<Parts, RequestError> {
 #[cfg(test)]
 mod framing_tests {
     use super::*;
+
+    #[test]
+    fn of_a_refused_request_the_line_is_known_as_far_as_it_can_be_read() {
+        let long = [b"GET /".as_slice(), &[b'a'; 5000]].concat();
+        let cases: [(&[u8], &str, usize, &[u8]); 7] = [
+            (b"GET /a?b HTTP/9.9\r\n\r\n", "GET", 4, b"/a?b"),
+            (b"\r\nPOST /a\x01 HTTP/1.1\r\n", "POST", 3, b"/a\x01"),
+            (b"GET /a b HTTP/1.1\r\n", "GET", 2, b"/a"),
+            (b"G\x00T /a", "-", 2, b"/a"),
+            (b"GET", "GET", 1, b"-"),
+            (b"", "-", 1, b"-"),
+            (&long, "GET", MAX_NOTED, b"/aaa"),
+        ];
+        for (input, method, length, target) in cases {
+            let mut head = RequestHead::default();
+            note_request_line(input, &mut head);
+            assert_eq!(
+                (head.method.as_str(), head.target().len()),
+                (method, length),
+                "{}",
+                input.escape_ascii()
+            );
+            assert!(head.target().starts_with(target), "{}", head.target().escape_ascii());
+        }
+    }
 
     fn length(version: Version, lengths: &[&str], codings: &[&str]) -> Result<BodyLength, u16> {
         let mut framing = Framing::default();

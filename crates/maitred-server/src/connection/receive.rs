@@ -4,7 +4,7 @@
 
 use std::io;
 
-use maitred_h1::{Event, Step};
+use maitred_h1::{Event, Step, note_request_line};
 use maitred_h2::Preface;
 use maitred_http::Status;
 use maitred_io::sync::atomic::Ordering;
@@ -297,7 +297,10 @@ impl Connection {
         }
         let Some(mut stream) = self.stream.take() else { return Turn::Close };
         let rule = match (stream.facts, late) {
-            (None, _) => Rule::HeadTimeout,
+            (None, _) => {
+                note_request_line(&self.input, &mut stream.request.head);
+                Rule::HeadTimeout
+            }
             (_, Late::Silent) => Rule::BodyTimeout,
             (_, Late::Slow) => Rule::MinRateIn,
         };
