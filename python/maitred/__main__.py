@@ -2,12 +2,19 @@
 
 import sys
 
+from maitred._engine import bound_end as _bound_end
 from maitred._engine import main as _engine_main
 
 
 def main() -> int:
     """Runs the command with the arguments of the process and returns its exit code."""
-    return _engine_main(sys.argv, _command())
+    code = 1
+    try:
+        code = _engine_main(sys.argv, _command())
+    finally:
+        # Python's own end follows, which waits for threads and children of the application.
+        _bound_end(code)
+    return code
 
 
 def _command() -> list[str]:

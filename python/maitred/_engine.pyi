@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from os import PathLike
 from typing import final
 
-__all__ = ["DatabaseCounts", "RequestTimeout", "__version__", "count_databases", "deprecated", "main"]
+__all__ = ["DatabaseCounts", "RequestTimeout", "__version__", "bound_end", "count_databases", "deprecated", "main"]
 
 __version__: str
 """The version of the package."""
@@ -35,6 +35,9 @@ def main(argv: Sequence[str | PathLike[str]], command: Sequence[str | PathLike[s
     main thread, which alone can take signals: elsewhere serving ends with code 1. Raises ``OSError``
     when the process has no descriptor left.
     """
+
+def bound_end(code: int) -> None:
+    """After :func:`main`, whose code it is: the process ends in some seconds beyond what the drain has left, whatever Python waits for."""
 
 @final
 class DatabaseCounts:

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::asgi::{self, AsgiSettings, LoopThread, RunningLoop, StartError, StillThread};
+use crate::bounded_end;
 use crate::child;
 use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
@@ -364,6 +365,7 @@ impl Host for PythonHost {
     }
 
     fn end_application(&self, limit: Duration) {
+        bounded_end::application_ends_within(limit);
         Python::attach(|py| {
             if let Some(event_loop) = self.event_loop.get() {
                 event_loop.finish(py, limit);

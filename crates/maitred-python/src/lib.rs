@@ -6,6 +6,7 @@
 //! the command (`maitred-cli`).
 
 mod asgi;
+mod bounded_end;
 mod child;
 mod codings;
 mod database;
@@ -25,8 +26,8 @@ mod signals;
 mod standard_streams;
 mod stuck;
 mod threads;
-mod values;
 mod unwanted;
+mod values;
 mod wsgi;
 
 use std::ffi::OsString;
@@ -57,6 +58,9 @@ mod _engine {
 
     #[pymodule_export]
     use super::deprecated::deprecated;
+
+    #[pymodule_export]
+    use super::bounded_end::bound_end;
 
     #[pymodule_export]
     use super::database::{DatabaseCounts, count_databases};

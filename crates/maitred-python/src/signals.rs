@@ -16,6 +16,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::bounded_end;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
 
@@ -115,6 +116,10 @@ impl Drop for PythonSignals {
             if let Err(error) = self.restore(py) {
                 let text = report::summary(py, &error);
                 report::write(py, &self.log, &format!("cannot restore the signal handlers: {text}"));
+            }
+            self.attend(py);
+            if matches!(self.next(), Some(Signal::Stop(_))) {
+                bounded_end::hurry();
             }
         });
     }

@@ -60,7 +60,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "Time for running requests to end after SIGTERM or SIGINT, or in a worker that is replaced; then \
                   they are cut off.",
-        cost: "the process stays this much longer at most; for the end of an ASGI application some seconds more",
+        cost: "the process stays this much longer at most, and up to 5 s more while an ASGI application ends or Python \
+               waits for threads, children and functions of atexit: then a line names them, and the code is 1",
         worst: "longer than the service manager allows: it kills the process first (Kubernetes: 30 s unless set). \
                 systemd with Type=notify is asked for more time",
     },
