@@ -63,6 +63,8 @@ pub struct Config {
     pub event_loop: String,
     /// Whether ASGI applications are told of the start and the end.
     pub lifespan: Lifespan,
+    /// From 0, which is any number, to 1,000,000.
+    pub loop_requests: usize,
     /// Becomes the current directory.
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
@@ -387,6 +389,7 @@ impl Config {
             sendfile: Vec::new(),
             event_loop: String::new(),
             lifespan: Lifespan::Auto,
+            loop_requests: 0,
             chdir: None,
             env_file: None,
             hooks: None,

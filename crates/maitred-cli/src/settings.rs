@@ -72,6 +72,7 @@ pub(crate) fn make(
     settings.insight = insight(config);
     settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
+    settings.loop_requests = config.loop_requests;
     settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.site.max_body;
     settings.body_memory = config.body_memory;

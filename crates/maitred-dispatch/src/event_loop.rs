@@ -61,7 +61,7 @@ pub(super) struct Looped {
     bell: Waker,
     /// The bell has been rung and not been heard.
     rung: AtomicBool,
-    /// What waits in the queue waits for a disk.
+    /// What waits in the queue waits for a disk, or for the end of a request.
     held: AtomicBool,
     /// Connections whose complete response has not been sent.
     pub(super) unsent: Ready,
@@ -193,6 +193,11 @@ impl<S: Serve> LoopTurns<S> {
                 scheduler.submit(job, &server);
                 continue;
             }
+            if server.is_loop_full() {
+                // It has just been read, and what waits is before it.
+                scheduler.queue(job, &server);
+                continue;
+            }
             let route = scheduler.pool.charged_route(&job);
             // What came from the poller has just been read.
             let entered = now.max(self.context.clock().turn_began());
@@ -289,6 +294,13 @@ impl<S: Serve> LoopTurns<S> {
         let scheduler = self.server.scheduler();
         if scheduler.pool.queued() == 0 {
             return None;
+        }
+        if self.server.is_loop_full() {
+            self.looped().held.store(true, Ordering::SeqCst);
+            // Asked again: the end of one may not have seen that.
+            if self.server.is_loop_full() {
+                return None;
+            }
         }
         if self.server.is_disk_behind() {
             if let Some(job) = scheduler.pool.pop_light(|_, _| true) {

@@ -362,6 +362,7 @@ impl<J: Send> Scheduler<J> {
     fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let Some(job) = self.assign(job, server) else { return };
         let class = server.target(&job).class;
+        self.allow_bursts(server);
         match self.pool.submit(job, class, clock::monotonic()) {
             Err(job) => server.refuse(job),
             Ok(call) => {
@@ -378,11 +379,19 @@ impl<J: Send> Scheduler<J> {
     /// Queues a request for this thread, which looks at the queue next.
     fn queue<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let (class, now) = (server.target(&job).class, clock::monotonic());
+        self.allow_bursts(server);
         let queued = self.pool.push(&mut self.pool.lock(), job, class, now);
         queued.unwrap_or_else(|job| server.refuse(job));
         if self.gated && class == RouteClass::Blocking {
             // It may enter at once, and this thread may find another one first.
             self.pool.limiter.fire_now(now);
+        }
+    }
+
+    /// An event loop reads all there is before it begins requests: a queue that it has made itself is not full before it has had time.
+    fn allow_bursts<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+        if self.looped.is_some() {
+            self.pool.bursts.store(!server.is_loop_full(), Ordering::Relaxed);
         }
     }
 

@@ -32,6 +32,10 @@ use crate::trace;
 use crate::work_conservation::WorkConservation;
 use crate::writing::has_written;
 
+/// How long the first request waits until a queue counts as full that an event loop fills faster than it begins requests, in
+/// nanoseconds: much longer than a loop takes that is idle, and what people hardly notice.
+const BURST: u64 = 100_000_000;
+
 /// What has to be done so that a waiting request is run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -61,6 +65,8 @@ pub(crate) struct Pool<J> {
     sorted: AtomicBool,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
+    /// A full queue takes more while the first in it has not waited for [`BURST`].
+    pub(super) bursts: AtomicBool,
     /// Threads in requests of routes that are known to wait, likewise.
     pub(super) blocked: AtomicUsize,
     /// Threads that write to a disk what their request has made, likewise.
@@ -145,6 +151,7 @@ impl<J> Pool<J> {
             sorting: OnceLock::new(),
             sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
+            bursts: AtomicBool::new(false),
             blocked: AtomicUsize::new(0),
             writing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -197,7 +204,7 @@ impl<J> Pool<J> {
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
-        if queue.is_full(|| self.held_back()) {
+        if !self.is_burst(queue, now) && queue.is_full(|| self.held_back()) {
             return Err(job);
         }
         // It is only handed over, if a thread is idle and may enter.
@@ -207,6 +214,11 @@ impl<J> Pool<J> {
         queue.jobs.push(Waiting { job, since: now, class, connection }, |job| self.route(job));
         self.note_length(queue);
         Ok(())
+    }
+
+    fn is_burst(&self, queue: &Queue<J>, now: u64) -> bool {
+        self.bursts.load(Ordering::Relaxed)
+            && queue.oldest().is_none_or(|since| now.saturating_sub(since) < BURST)
     }
 
     fn note_length(&self, queue: &Queue<J>) {

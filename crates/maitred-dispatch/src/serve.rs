@@ -41,6 +41,11 @@ pub trait Serve: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Whether the event loop runs as many requests as it may. Who says so calls [`go_on_held`](Scheduler::go_on_held) when one has ended.
+    fn is_loop_full(&self) -> bool {
+        false
+    }
+
     /// A thread has nothing else to do: takes some of the work that was turned away, see [`Scheduler::set_deferred`]. Whether there
     /// was some.
     fn take_deferred(self: &Arc<Self>) -> bool {

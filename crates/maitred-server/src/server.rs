@@ -237,6 +237,7 @@ impl Server {
         let site = Arc::new(Site {
             hosts,
             beside_loop,
+            loop_requests: settings.loop_requests,
             filters,
             health_path: settings.health_path,
             metrics_path: settings.metrics_path,

@@ -52,6 +52,9 @@ pub struct Settings {
     pub pools: Vec<PoolSettings>,
     /// Which requests are run by which pool. What takes precedence says [`PoolMap`](crate::pool_map::PoolMap).
     pub rules: Vec<PoolRule>,
+    /// Requests that an event loop runs at the same time, at most; further ones wait in the queue of the default pool. 0 for any
+    /// number. WebSockets do not count.
+    pub loop_requests: usize,
     /// Poll groups: each has an epoll descriptor, connections, and a part of the threads of `pool`. 0: one for each
     /// eight processors. There are never more than threads, and there is one where a language runs one thread at a
     /// time or brings an event loop, and with another strategy than the adaptive one.
@@ -121,6 +124,7 @@ impl Settings {
             pool: PoolSettings::default(),
             pools: Vec::new(),
             rules: Vec::new(),
+            loop_requests: 0,
             poll_groups: 0,
             routes,
             pages: ErrorPages::default(),

@@ -64,6 +64,8 @@ pub(crate) struct Site {
     pub(crate) hosts: Hosts,
     /// The pool of handlers that do not run on the event loop, where there is one.
     pub(crate) beside_loop: Option<usize>,
+    /// Requests that the event loop runs at the same time, at most; 0 for any number.
+    pub(crate) loop_requests: usize,
     /// What requests meet before that.
     pub(crate) filters: Filters,
     /// Answered by the engine, before any route.

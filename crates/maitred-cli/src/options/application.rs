@@ -1,6 +1,6 @@
 //! Loading the application, and what it is told.
 
-use super::{Definition, Kind, Reach};
+use super::{Definition, Kind, MAX_QUEUE, Reach};
 
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
@@ -23,6 +23,19 @@ pub(super) const OPTIONS: &[Definition] = &[
                   factory is called without arguments.",
         cost: "none",
         worst: "asyncio's own loop takes more CPU than uvloop, mostly for what the application does itself",
+    },
+    Definition {
+        name: "loop-requests",
+        placeholder: "N",
+        kind: Kind::Count(0, MAX_QUEUE, |config| &mut config.loop_requests),
+        default: &["0"],
+        reach: Reach::Everywhere,
+        summary: "The most requests that the event loop of ASGI applications runs at the same time, as max-threads is \
+                  for WSGI. Further ones wait in the queue (queue, overflow, request-timeout). Each counts until its \
+                  response has ended; WebSockets do not count. 0: any number.",
+        cost: "none",
+        worst: "low: requests that wait for others, such as long polls and event streams, keep all places. 0: a burst \
+                begins more than its database connections and memory suffice for",
     },
     Definition {
         name: "lifespan",

@@ -23,7 +23,7 @@ pub(super) const POOL: &[Definition] = &[
         default: &["10"],
         reach: Reach::Everywhere,
         summary: "The most application threads: so many requests the application handles at the same time. An ASGI \
-                  application has none, and no such limit.",
+                  application has none: see loop-requests.",
         cost: "a stack and what the application keeps per thread, only while they are needed",
         worst: "too few: requests queue behind slow ones. Too many: they queue in the database instead",
     },
@@ -124,7 +124,8 @@ pub(super) const POOL: &[Definition] = &[
         default: &["wait"],
         reach: Reach::Everywhere,
         summary: "What happens to a request that finds a full queue. wait: it waits too, so that the queue grows up \
-                  to one request for each connection. refuse: it gets 503 with Retry-After.",
+                  to one request for each connection. refuse: it gets 503 with Retry-After. A queue of an event loop counts as full when as many run as \
+                  may (loop-requests), or when the first has waited for 0.1 s.",
         cost: "wait: for each request what queue says",
         worst: "wait: a client cannot tell a full queue from a slow answer. refuse: requests are lost that could \
                 have been served a moment later",

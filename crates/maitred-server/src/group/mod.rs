@@ -23,7 +23,7 @@ use maitred_dispatch::{Jobs, Scheduler, Serve, Signals, Target, TurnContext, pan
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
-use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
 use maitred_io::{clock, memory};
 use maitred_match::Shape;
@@ -61,6 +61,19 @@ pub(crate) struct Group<R: Resident> {
     /// Which pool runs what. Exchanged at run time, and not looked at while it says nothing.
     pool_map: ArcSwap<PoolMap>,
     is_mapped: AtomicBool,
+    /// Requests that its event loop runs.
+    on_loop: AtomicUsize,
+}
+
+/// A request that the event loop runs, as long as this lives.
+pub(crate) struct OnLoop<R: Resident>(Arc<Group<R>>);
+
+impl<R: Resident> Drop for OnLoop<R> {
+    fn drop(&mut self) {
+        if self.0.on_loop.fetch_sub(1, Ordering::SeqCst) >= self.0.site.loop_requests {
+            self.0.scheduler.go_on_held();
+        }
+    }
 }
 
 impl<R: Resident> Group<R> {
@@ -81,6 +94,7 @@ impl<R: Resident> Group<R> {
             alarm: Alarm::new()?,
             site,
             is_mapped: AtomicBool::new(!pool_map.is_trivial()),
+            on_loop: AtomicUsize::new(0),
             pool_map: ArcSwap::new(pool_map),
         };
         group.scheduler.poller.add(&group.alarm, ALARM, Interest::Read)?;
@@ -296,6 +310,14 @@ impl<R: Resident> Group<R> {
         pool == 0 && self.scheduler.is_looped()
     }
 
+    /// Counts a request that the event loop runs, where there is a limit for that.
+    pub(crate) fn enter_loop(self: &Arc<Self>, pool: usize) -> Option<OnLoop<R>> {
+        (self.site.loop_requests > 0 && self.is_on_loop(pool)).then(|| {
+            self.on_loop.fetch_add(1, Ordering::SeqCst);
+            OnLoop(Arc::clone(self))
+        })
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.groups.is_draining()
     }
@@ -480,6 +502,11 @@ impl<R: Resident> Serve for Group<R> {
 
     fn is_disk_behind(&self) -> bool {
         self.site.spilling.is_behind()
+    }
+
+    fn is_loop_full(&self) -> bool {
+        let most = self.site.loop_requests;
+        most > 0 && self.on_loop.load(Ordering::SeqCst) >= most
     }
 
     fn take_deferred(self: &Arc<Self>) -> bool {

@@ -85,8 +85,8 @@ pub(super) const POINTERS: &[Familiar] = &[
     row(
         &["--limit-concurrency"],
         &[Uvicorn],
-        "requests that find no thread wait: --queue N with --overflow refuse answers 503 beyond that (WSGI); connections are \
-         limited by --max-connections N, and further ones wait",
+        "further requests wait: --loop-requests N, with --queue 1 --overflow refuse for 503 (ASGI), --max-threads N (WSGI); \
+         connections are limited by --max-connections N, and further ones wait",
     ),
     row(
         &["--backpressure"],

@@ -69,8 +69,12 @@ pub(crate) struct Responder {
     /// The request asks for a WebSocket, or has become one.
     websocket: Option<websocket::Side>,
 }
+    /// Its place among the requests that an event loop runs, where there is a limit for them.
+    on_loop: Option<OnLoop>,
 
 /// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
+type OnLoop = crate::group::OnLoop<Connection>;
+
 const LOOK: Duration = Duration::from_secs(10);
 
 /// What the logs and figures have for a request that was not run because its peer had left; never sent. nginx's number.
@@ -117,6 +121,7 @@ impl Responder {
             trailers: None,
             websocket: None,
         }
+            on_loop: None,
     }
 
     /// The thread of the handler waits until the kernel has taken everything.
@@ -448,6 +453,9 @@ impl Respond for Responder {
     fn begin(&mut self, now: u64) {
         self.origin.times.begun = now;
         if self.group.site.log.traces() {
+        if self.websocket.is_none() {
+            self.on_loop = self.group.enter_loop(self.origin.pool.into());
+        }
             let Origin { pool, times, .. } = &self.origin;
             self.trace = Some(Box::new(self.group.scheduler.trace((*pool).into(), times.complete)));
         }
