@@ -103,3 +103,101 @@ def test_a_stop_does_not_wait_for_handlers_whose_clients_are_gone(serve_asgi: Se
     assert server.stop() == 0
     assert "requests without a client cancelled at the end: GET /quiet" in server.said
     assert ended(tmp_path) == ["/quiet peer-gone"]
+
+
+WAITS = """
+import asyncio
+
+async def begin(send, kind=b"text/plain"):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        raise RuntimeError("no lifespan")
+    await receive()
+    print("begins", scope["path"], flush=True)
+    await globals()[scope["path"][1:]](receive, send)
+
+async def polls(receive, send):
+    # A long poll that answers what it has.
+    assert (await receive())["type"] == "http.disconnect"
+    await begin(send)
+    await send({"type": "http.response.body", "body": b"nothing new"})
+
+async def gives_up(receive, send):
+    assert (await receive())["type"] == "http.disconnect"
+
+async def asks(receive, send):
+    # As Request.is_disconnected() of Starlette does.
+    while True:
+        message = receive().__await__()
+        try:
+            message.send(None)
+        except StopIteration as told:
+            assert told.value["type"] == "http.disconnect"
+            break
+        message.close()
+        await asyncio.sleep(0.01)
+    await begin(send)
+    await send({"type": "http.response.body", "body": b"asked"})
+
+async def records(receive, send):
+    await begin(send, b"application/x-ndjson")
+    await send({"type": "http.response.body", "body": b"{}\\n", "more_body": True})
+    listening = asyncio.ensure_future(listen(receive))
+    await asyncio.wait([listening, asyncio.ensure_future(asyncio.Event().wait())], return_when=asyncio.FIRST_COMPLETED)
+    await send({"type": "http.response.body", "body": b"{\\"farewell\\": 1}\\n"})
+
+async def listen(receive):
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+async def works(receive, send):
+    # As Django and Quart do: who leaves is noticed while the view runs, which is given up then.
+    view = asyncio.ensure_future(answer(send))
+    listening = asyncio.ensure_future(listen(receive))
+    await asyncio.wait([view, listening], return_when=asyncio.FIRST_COMPLETED)
+    view.cancel()
+
+async def answer(send):
+    import os
+    while not os.path.exists("go"):
+        await asyncio.sleep(0.01)
+    await begin(send)
+    await send({"type": "http.response.body", "body": b"worked", "more_body": False})
+"""
+
+
+def test_who_only_waits_for_its_client_is_told_at_once_and_who_works_is_not(serve_asgi: Serve, tmp_path: Path) -> None:
+    server = serve_asgi("--drain-timeout", "1000", source=WAITS)
+    connections = {}
+    for name in ("polls", "gives_up", "asks", "records", "works"):
+        connections[name] = server.connect()
+        connections[name].request("GET", f"/{name}")
+        server.wait_for(f"begins /{name}")
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as late:
+        late.sendall(b"POST /works HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nlat")
+        server.process.terminate()
+        server.wait_for("draining")
+        late.sendall(b"e")
+        server.wait_for("(?s)begins /works.*begins /works")
+        check_what_is_told(connections)
+        (tmp_path / "go").touch()
+        assert connections["works"].getresponse().read() == b"worked"
+        assert late.recv(65536).endswith(b"\r\n\r\nworked")
+    assert server.process.wait(PATIENCE) == 0
+    server.read_all()
+    assert "error" not in server.said
+
+
+def check_what_is_told(connections: dict[str, http.client.HTTPConnection]) -> None:
+    replies = {}
+    for name in ("polls", "gives_up", "asks", "records"):
+        response = connections[name].getresponse()
+        replies[name] = (response.status, response.read())
+    assert replies == {
+        "polls": (200, b"nothing new"),
+        "gives_up": (503, b"503 Service Unavailable\n"),
+        "asks": (200, b"asked"),
+        "records": (200, b'{}\n{"farewell": 1}\n'),
+    }

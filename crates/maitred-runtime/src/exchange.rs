@@ -206,6 +206,11 @@ pub trait Respond: Send {
     /// may still read the response (RFC 9112 §9.6), but most have left.
     fn has_peer_ended(&self) -> bool;
 
+    /// Whether the server stops; who asks ends because of it, and that is no fault of its response.
+    fn heeds_stop(&self) -> bool {
+        false
+    }
+
     /// Whether as much is queued as one response may hold.
     fn is_full(&self) -> bool;
 }
@@ -381,6 +386,11 @@ impl Exchange {
     /// Whether the peer has ended its sending side, or is gone; see [`Respond::has_peer_ended`].
     pub fn has_peer_ended(&self) -> bool {
         self.responder.as_ref().is_none_or(|responder| responder.has_peer_ended())
+    }
+
+    /// Whether the server stops, which observers are told of. A handler that asks waits for nothing but its peer, and ends if it is so.
+    pub fn heeds_stop(&self) -> bool {
+        self.responder.as_ref().is_some_and(|responder| responder.heeds_stop())
     }
 
     /// Answers completely: head and body leave in one write where the socket takes them.

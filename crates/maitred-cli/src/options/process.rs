@@ -73,7 +73,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, or in a worker that is \
                   replaced, at most drain-timeout. Their applications are told at once (ASGI: http.disconnect). Then the \
-                  server ends them; clients connect again by themselves. 0 ends them at once.",
+                  server ends them; clients connect again by themselves. 0 ends them at once. Applications of other \
+                  streams of records (NDJSON, multipart/x-mixed-replace) and long polls, whose own task waits in \
+                  receive() before it has answered, are told as well, and not ended.",
         cost: "the process stays this much longer while such a stream is open",
         worst: "short: an application cannot say goodbye to its clients",
     },

@@ -36,6 +36,11 @@ pub(super) fn enter(title: &Title) -> Inside<'_> {
     Inside { before, title: PhantomData }
 }
 
+/// Whether the calling thread takes a step of this request's own coroutine, and of no other task.
+pub(super) fn is_in(title: &Title) -> bool {
+    here() != Here::Elsewhere && ptr::eq(CURRENT.load(Ordering::Relaxed), title)
+}
+
 /// A step of a request is running.
 pub(super) struct Inside<'a> {
     /// The one around it, on the loop's thread.

@@ -28,6 +28,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::adapter::Adapter;
 use super::channel::Title;
+use super::current;
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
@@ -458,7 +459,15 @@ impl Http {
 
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
-        let State { phase, reading, told, asked, .. } = &mut *state;
+        let State { phase, reading, told, refused, asked, .. } = &mut *state;
+        // A long poll waits for nothing else. What another task of the request waits for may be an answer, which a
+        // framework would give up.
+        let stops = match (&*phase, &*reading) {
+            (Phase::Waiting { exchange, declared: None }, Reading::Ended) => {
+                current::is_in(&self.title) && exchange.heeds_stop()
+            }
+            _ => false,
+        };
         let has_ended = match phase {
             Phase::Waiting { exchange, .. } => exchange.has_peer_ended(),
             Phase::Streaming { stream, .. } => stream.has_peer_ended(),
@@ -477,6 +486,10 @@ impl Http {
             }
             Reading::File { body, position } => Next::Part(body.take(), *position),
             Reading::Live { body, position } => Next::Live(body.take(), *position),
+            Reading::Ended if stops => {
+                (*told, *refused) = (true, Some(Status::SERVICE_UNAVAILABLE));
+                Next::Disconnect
+            }
             Reading::Ended if has_ended => {
                 *told = true;
                 Next::Disconnect

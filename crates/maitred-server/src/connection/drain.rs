@@ -1,38 +1,75 @@
-//! The end of the server, for one connection: what is asked of streams of events, and for whom nobody waits.
+//! The end of the server, for one connection: what is asked of handlers, and for whom nobody waits.
 //!
 //! ```text
-//! running, a stream of events --drain begins--> asked to end --the grace is over--> ended: its handler cannot send any more
-//! running, its peer is gone   --drain begins--> abandoned: the drain does not wait for its handler
+//! running, a stream of events  --drain begins--> asked to end --the grace is over--> ended: its handler cannot send any more
+//! running, a stream of records --drain begins--> asked to end
+//! running, its peer is gone    --drain begins--> abandoned: the drain does not wait for its handler
+//! running                      --drain begins--> its observer is told: a handler that only waits for its peer can ask, and end
 //! ```
 //! A stream of events (`text/event-stream`) has no end of its own, and its client comes again when it ends. Every other
 //! response has the whole time of the drain.
 
 use maitred_dispatch::Signals;
+use maitred_http::ResponseHead;
 use maitred_log::End;
 
 use super::stream::Stream;
 use super::{Connection, Context, Group, Key, Turn};
 
+/// A response without a length that goes on until its handler or its client ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endless {
+    /// Server-sent events (HTML Standard): their client comes again.
+    Events,
+    /// Records or pictures one after the other; some have an end.
+    Records,
+}
+
+impl Endless {
+    /// What the types begin with.
+    const TYPES: [(&[u8], Self); 7] = [
+        (b"text/event-stream", Self::Events),
+        (b"application/x-ndjson", Self::Records),
+        (b"application/ndjson", Self::Records),
+        (b"application/jsonl", Self::Records),
+        (b"application/json-seq", Self::Records),
+        (b"application/stream+json", Self::Records),
+        (b"multipart/x-mixed-replace", Self::Records),
+    ];
+
+    pub(crate) fn of(head: &ResponseHead) -> Option<Self> {
+        let kind = head.fields.first("content-type")?;
+        let begins =
+            |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        Self::TYPES.into_iter().find(|(name, _)| begins(name)).map(|(_, endless)| endless)
+    }
+}
+
 impl Connection {
-    /// The response to this request is a stream of events.
-    pub(crate) fn begin_events(&mut self, group: &Group, key: Key) {
+    /// The response to this request need not have an end of its own.
+    pub(crate) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
         let Some(stream) = self.stream_of(key) else { return };
-        stream.events = true;
+        stream.endless = Some(endless);
         if group.is_draining() {
             stream.ask_to_end();
         }
     }
 
-    /// Asks the handlers of streams of events to end, or ends them where their time is over.
+    /// Asks the handlers of such streams to end, or ends them where their time is over.
     pub(super) fn end_events(&mut self, context: &mut Context<'_>, signals: Signals) -> Option<Turn> {
         if !signals.any(Signals::DRAIN) {
             return None;
         }
         self.close_websockets(context);
         let mut events = Vec::new();
-        for stream in self.each_stream().filter(|stream| stream.running && stream.events) {
-            stream.ask_to_end();
-            events.push(stream.number);
+        for stream in self.each_stream().filter(|stream| stream.running) {
+            match stream.endless {
+                None => stream.tell(),
+                Some(endless) => {
+                    stream.ask_to_end();
+                    events.extend((endless == Endless::Events).then_some(stream.number));
+                }
+            }
         }
         if events.is_empty() || !context.group.groups.ends_events() {
             return None;

@@ -28,6 +28,7 @@ use maitred_stats::Times;
 use super::answer::{is_of_engine, leads_to_application};
 use super::body::{Keeping, keep};
 use super::client::Client;
+use super::drain::Endless;
 use super::filter::Filtered;
 use super::framed::{Queue, Values};
 use super::request_timeout::Awaited;
@@ -52,8 +53,8 @@ pub(crate) struct Stream {
     pub(super) dead: bool,
     /// How its response ends, if it was cancelled.
     pub(super) ended_as: Option<End>,
-    /// The response is a stream of events: it has no end of its own.
-    pub(super) events: bool,
+    /// The response need not have an end of its own.
+    pub(super) endless: Option<Endless>,
     /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
     pub(super) tunnel: bool,
     /// It asks for a WebSocket, or has become one.
@@ -199,7 +200,7 @@ impl Stream {
 
     /// The handler has ended its response: it has nothing of a handler any more.
     pub(super) fn stop(&mut self) {
-        (self.running, self.events, self.observer, self.awaited) = (false, false, None, None);
+        (self.running, self.endless, self.observer, self.awaited) = (false, None, None, None);
         (self.offer, self.socket) = (None, None);
     }
 

@@ -26,6 +26,7 @@ use maitred_runtime::{
 };
 use maitred_stats::{Span, Spans, Times};
 
+use super::drain::Endless;
 use super::spilling::spill;
 use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
@@ -68,13 +69,13 @@ pub(crate) struct Responder {
     trailers: Option<Box<FieldSet>>,
     /// The request asks for a WebSocket, or has become one.
     websocket: Option<websocket::Side>,
-}
     /// Its place among the requests that an event loop runs, where there is a limit for them.
     on_loop: Option<OnLoop>,
+}
 
-/// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
 type OnLoop = crate::group::OnLoop<Connection>;
 
+/// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// What the logs and figures have for a request that was not run because its peer had left; never sent. nginx's number.
@@ -120,8 +121,8 @@ impl Responder {
             announced: false,
             trailers: None,
             websocket: None,
-        }
             on_loop: None,
+        }
     }
 
     /// The thread of the handler waits until the kernel has taken everything.
@@ -452,10 +453,10 @@ impl Respond for Responder {
 
     fn begin(&mut self, now: u64) {
         self.origin.times.begun = now;
-        if self.group.site.log.traces() {
         if self.websocket.is_none() {
             self.on_loop = self.group.enter_loop(self.origin.pool.into());
         }
+        if self.group.site.log.traces() {
             let Origin { pool, times, .. } = &self.origin;
             self.trace = Some(Box::new(self.group.scheduler.trace((*pool).into(), times.complete)));
         }
@@ -628,6 +629,14 @@ impl Respond for Responder {
             || self.with_connection(|connection| connection.has_peer_ended()).unwrap_or(true)
     }
 
+    fn heeds_stop(&self) -> bool {
+        let stops = self.group.is_draining();
+        if stops {
+            self.flags.ask_to_end();
+        }
+        stops
+    }
+
     fn is_full(&self) -> bool {
         self.with_connection(|connection| connection.is_full(&self.group, self.key)).unwrap_or(false)
     }
@@ -644,15 +653,6 @@ impl Respond for Responder {
         self.flags.is_gone()
     }
 }
-
-/// Whether this response is a stream of events (HTML Standard, server-sent events).
-fn is_events(head: &ResponseHead) -> bool {
-    let kind = head.fields.first("content-type").unwrap_or_default();
-    kind.len() >= EVENTS.len() && kind[..EVENTS.len()].eq_ignore_ascii_case(EVENTS)
-}
-
-/// What the type of a stream of events begins with.
-const EVENTS: &[u8] = b"text/event-stream";
 
 /// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
 /// `outer` is the time before all of them, if it is known.

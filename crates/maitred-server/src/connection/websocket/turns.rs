@@ -7,6 +7,7 @@ use maitred_log::End;
 use maitred_runtime::{Closed, Content, Flow, Last, Messages, SendError};
 
 use super::{RESTART, SILENT, Socket, put_ping};
+use crate::connection::drain::Endless;
 use crate::connection::framed::{Heads, Values};
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
 use crate::connection::stream::Stream;
@@ -192,7 +193,7 @@ impl Connection {
             queue.both_ways = true;
         }
         // It has no end of its own.
-        stream.events = true;
+        stream.endless = Some(Endless::Events);
         if drains && let Some(socket) = &mut stream.socket {
             socket.end(RESTART, "the server restarts");
         }
