@@ -79,8 +79,8 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals, serve: Serve) -
     server = serve("--drain-timeout", "1000", source=source + APP)
     server.process.send_signal(number)
     server.wait_for("drained: every accepted request was answered")
-    # It may come while the signals are given back: then it ends a second later.
-    assert server.stop(number) in (-number, 1), server.said
+    # It may come before the signals are given back, or meanwhile: then it ends a second later.
+    assert server.stop(number) in (-number, 128 + number, 1), server.said
 
 
 def test_what_ends_in_the_time_of_the_drain_is_waited_for(serve: Serve, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
         end_process(py, code)?;
     }
     host.stop_watch(py);
+    signals::give_back_interrupt(py)?;
     Ok(code)
 }
 

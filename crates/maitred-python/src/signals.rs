@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -79,14 +80,35 @@ impl PythonSignals {
 
     fn restore(&mut self, py: Python<'_>) -> PyResult<()> {
         let module = py.import("signal")?;
+        let raises = module.getattr("default_int_handler")?;
         for (signal, handler) in self.earlier.drain(..) {
             // None stands for a handler that Python did not install and cannot put back.
-            if !handler.is_none(py) {
+            if handler.is_none(py) {
+                continue;
+            }
+            if handler.is(&raises) {
+                // An exception would end whatever call of ours it meets, and be lost there.
+                RAISES_LATER.store(true, Ordering::Relaxed);
+                module.call_method1("signal", (signal.number(), module.getattr("SIG_DFL")?))?;
+            } else {
                 module.call_method1("signal", (signal.number(), handler))?;
             }
         }
         module.call_method1("set_wakeup_fd", (self.earlier_descriptor,)).map(drop)
     }
+}
+
+/// SIGINT ends the process until the command has ended, and is an exception again then.
+static RAISES_LATER: AtomicBool = AtomicBool::new(false);
+
+/// The command has ended: Ctrl-C is what it was before.
+pub(crate) fn give_back_interrupt(py: Python<'_>) -> PyResult<()> {
+    if !RAISES_LATER.swap(false, Ordering::Relaxed) {
+        return Ok(());
+    }
+    let module = py.import("signal")?;
+    let raises = module.getattr("default_int_handler")?;
+    module.call_method1("signal", (module.getattr("SIGINT")?, raises)).map(drop)
 }
 
 impl Signals for PythonSignals {
