@@ -6,6 +6,7 @@ says what to do. Leaves out: how an application is called (that is the engine's)
 
 from __future__ import annotations
 
+import _thread
 import difflib
 import functools
 import glob
@@ -119,10 +120,22 @@ def _given(name: str, factory: bool) -> tuple[Callable[..., Any], str]:
 
 
 def _loaded(application: Callable[..., Any], name: str, interface: str, factory: bool, root_path: str) -> Loaded:
+    _check_threads()
     kind = _interface(application, name, interface, factory)
     if kind == "wsgi" and root_path != "/":
         application = _Below(application, root_path)
     return Loaded(application, f"{kind.upper()} {name}", kind)
+
+
+def _check_threads() -> None:
+    """The threads that serve would be greenlets of one thread, which the engine then uses at the same time."""
+    library = _thread.start_new_thread.__module__.partition(".")[0]
+    if library in ("gevent", "eventlet"):
+        patch = "gevent.monkey.patch_all(thread=False)" if library == "gevent" else "eventlet.monkey_patch(thread=False)"
+        raise LoadFailure(
+            f"{library} has replaced Python's threads, and maitred serves requests in real ones",
+            f"write {patch}, or leave the patch out: a thread that waits holds up no other",
+        )
 
 
 def look(target: str, app_dir: str | None = None) -> None:
@@ -202,7 +215,7 @@ def import_target(place: str, folder: str) -> ModuleType:
 class _Below:
     """A WSGI application below a URL path (RFC 3875 sections 4.1.5 and 4.1.13).
 
-    A path that is not below it is passed on unchanged.
+    A path that is not below it comes from a proxy that has taken the URL path off.
     """
 
     def __init__(self, application: Callable[..., Any], root: str) -> None:
@@ -214,8 +227,9 @@ class _Below:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         path: str = environ["PATH_INFO"]
         if path.startswith(self._below) or path == self._root:
-            environ["SCRIPT_NAME"] = self._root
             environ["PATH_INFO"] = path[len(self._root) :]
+        if path.startswith("/"):
+            environ["SCRIPT_NAME"] = self._root
         return self._application(environ, start_response)
 
 

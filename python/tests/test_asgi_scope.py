@@ -39,7 +39,6 @@ def test_the_scope_has_exactly_what_the_specification_says(asgi: Server) -> None
         "query_string": b"a=%20b",
         "headers": [(b"host", b"Site.example:8"), (b"x_under", b"1")],
         "extensions": {
-            "http.response.pathsend": {},
             "http.response.early_hint": {},
             "maitred.label": {},
             "maitred.accepts_encoding": ("identity",),
@@ -108,3 +107,24 @@ async def app(scope, receive, send):
 """
     server = serve_asgi("--root-path", "/site", source=source)
     assert server.fetch("/site/page").body == b"/site /site/page", server.said
+    assert server.fetch("/page").body == b"/site /site/page", "a proxy has taken it off"
+    assert server.fetch("/sites").body == b"/site /site/sites"
+
+
+def test_files_by_their_path_are_offered_if_asked_for_and_a_loss_is_explained(serve_asgi: Serve) -> None:
+    source = """
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    if "http.response.pathsend" not in scope["extensions"]:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"not offered"})
+    elif scope["path"] == "/begun":
+        await send({"type": "http.response.start", "status": 200})
+"""
+    server = serve_asgi(source=source)
+    assert server.fetch("/").body == b"not offered"
+    server = serve_asgi("--pathsend", source=source)
+    assert server.fetch("/").status == 500
+    server.wait_for(r"GET /: the application returned without a response\n +--pathsend offers http.response.pathsend: a middleware")
+    assert server.fetch("/begun").status == 500
+    server.wait_for(r"GET /begun: (?:.*\n){2} +--pathsend offers http.response.pathsend")

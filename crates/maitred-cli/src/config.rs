@@ -65,6 +65,8 @@ pub struct Config {
     pub lifespan: Lifespan,
     /// From 0, which is any number, to 1,000,000.
     pub loop_requests: usize,
+    /// Whether ASGI applications may have files sent by their paths.
+    pub pathsend: bool,
     /// Becomes the current directory.
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
@@ -390,6 +392,7 @@ impl Config {
             event_loop: String::new(),
             lifespan: Lifespan::Auto,
             loop_requests: 0,
+            pathsend: false,
             chdir: None,
             env_file: None,
             hooks: None,

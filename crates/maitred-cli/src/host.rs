@@ -301,6 +301,8 @@ pub struct ApplicationSpec {
     pub event_loop: String,
     /// Whether ASGI applications are told of the start and the end.
     pub lifespan: Lifespan,
+    /// Whether ASGI applications are offered that the server sends files by their paths.
+    pub pathsend: bool,
     /// How long a request may be in the application before it is reported; `None` for ever.
     pub stuck_after: Option<Duration>,
     /// Somebody works on the application: what its host can say of errors it shows in the browser, to whoever shows this token. An application that

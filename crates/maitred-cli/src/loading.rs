@@ -46,6 +46,7 @@ pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_oth
         root_path: program.root_path.clone(),
         event_loop: config.event_loop.clone(),
         lifespan: config.lifespan,
+        pathsend: config.pathsend,
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
         development: None,
     }

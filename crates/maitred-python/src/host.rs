@@ -156,7 +156,8 @@ impl PythonHost {
     ) -> Result<Application, StartError> {
         let application = (application, spec.root_path.as_str());
         if let (Some(running), Some(thread)) = (self.running.get(), self.event_loop.get()) {
-            let handler = asgi::add(py, application, running, Arc::clone(&self.leveled), thread)?;
+            let handler =
+                asgi::add(py, application, spec.pathsend, running, Arc::clone(&self.leveled), thread)?;
             return Ok(self.on_loop(handler, description, running));
         }
         let (application, root_path) = application;
@@ -165,6 +166,7 @@ impl PythonHost {
             root_path,
             event_loop: &spec.event_loop,
             lifespan: spec.lifespan,
+            pathsend: spec.pathsend,
             watch: spec.stuck_after.is_some(),
             threads: NamedThreads(self.threads.clone()),
             log: Arc::clone(&self.leveled),
@@ -258,6 +260,10 @@ impl PythonHost {
 
 /// The log, once there is one.
 fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
+    if child::is_child() {
+        // The thread that writes is the parent's.
+        return None;
+    }
     log.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 

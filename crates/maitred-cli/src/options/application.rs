@@ -50,6 +50,18 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "off: what the application opens at its start is missing",
     },
     Definition {
+        name: "pathsend",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.pathsend),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Offer `http.response.pathsend` to ASGI applications: the engine sends a file whose path the \
+                  application names, such as each FileResponse and StaticFiles of Starlette.",
+        cost: "none; without it such files pass through the event loop, in parts",
+        worst: "a middleware that does not know this message drops it, and the response is 500; brotli-asgi and \
+                Gradio are such",
+    },
+    Definition {
         name: "factory",
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.site.factory),
@@ -113,10 +125,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["/"],
         reach: Reach::Everywhere,
         summary: "The URL below which the application stands. WSGI gets it as SCRIPT_NAME, and PATH_INFO without it; \
-                  ASGI gets it as root_path, and the whole path. Other requests reach the application unchanged. \
-                  Static folders keep their full URL.",
+                  ASGI gets it as root_path, and the whole path. A path that is not below it comes from a proxy that \
+                  has taken it off: it is put back. Static folders keep their full URL.",
         cost: "a fraction of a microsecond for each request",
-        worst: "behind a proxy that takes the prefix off it has no effect: let the proxy leave it",
+        worst: "behind a proxy that takes it off, a page of the application whose own path begins with it again is \
+                not found: let the proxy leave it",
     },
     Definition {
         name: "health-path",

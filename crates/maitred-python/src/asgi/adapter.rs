@@ -6,7 +6,7 @@ use maitred_runtime::Exchange;
 use pyo3::exceptions::{PyBrokenPipeError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyType};
 
 use super::channel::Channel;
 use super::coroutine::Coroutine;
@@ -43,11 +43,18 @@ pub(crate) struct Adapter {
 pub(super) struct Served {
     pub(super) application: Py<PyAny>,
     scope: ScopeBuilder,
+    /// The server offers it to send files by their paths.
+    pub(super) pathsend: bool,
 }
 
 impl Served {
-    pub(super) fn new(py: Python<'_>, application: Py<PyAny>, root_path: &str) -> PyResult<Self> {
-        Ok(Self { application, scope: ScopeBuilder::new(py, root_path)? })
+    pub(super) fn new(
+        py: Python<'_>,
+        application: Py<PyAny>,
+        root_path: &str,
+        pathsend: bool,
+    ) -> PyResult<Self> {
+        Ok(Self { application, scope: ScopeBuilder::new(py, root_path, pathsend)?, pathsend })
     }
 
     /// Has every scope bring a copy of `state`.
@@ -72,6 +79,9 @@ struct Tasks {
     /// `loop`, and `eager_start` where Python has it (3.12).
     eager: Py<PyDict>,
     create_future: Py<PyAny>,
+    event_loop: Py<PyAny>,
+    /// Of a loop that can have a task factory.
+    factory: Option<Py<PyAny>>,
 }
 
 impl Adapter {
@@ -112,11 +122,14 @@ impl Adapter {
         if (version.major, version.minor) >= (3, 12) {
             eager.set_item("eager_start", true)?;
         }
+        let factory = event_loop.getattr("get_task_factory").and_then(|get| get.call0().map(|_| get));
         let tasks = Tasks {
             task: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
             eager: eager.unbind(),
             create_future: event_loop.getattr("create_future")?.unbind(),
+            event_loop: event_loop.clone().unbind(),
+            factory: factory.ok().map(Bound::unbind),
         };
         // Called once; a second loop would be ignored.
         let _ = self.tasks.set(tasks);
@@ -187,14 +200,28 @@ impl Adapter {
         let receive = this.classes.receive.make(py, Receive(channel.clone_ref(py)))?;
         let coroutine = Coroutine::new(channel, Arc::clone(served), scope.dict.unbind(), receive, counts);
         let coroutine = this.classes.coroutine.make(py, coroutine)?;
-        let arguments = PyTuple::new(py, [coroutine.clone_ref(py).into_object()])?;
-        let begins = this.waiting.is_none();
-        let options = if begins { &tasks.eager } else { &tasks.options };
-        let task = tasks.task.bind(py).call(arguments, Some(options.bind(py)))?;
-        coroutine.hold(task.unbind());
+        let object = coroutine.clone_ref(py).into_object();
+        let (task, begins) = match tasks.own_factory(py)? {
+            None => {
+                let begins = this.waiting.is_none();
+                let options = if begins { &tasks.eager } else { &tasks.options };
+                (tasks.task.call(py, (object,), Some(options.bind(py)))?, begins)
+            }
+            Some(factory) => (factory.call1(py, (&tasks.event_loop, object))?, coroutine.has_begun()),
+        };
+        coroutine.hold(task);
         if !begins {
             this.polling.note_later();
         }
         Ok(())
+    }
+}
+
+impl Tasks {
+    /// What the application has set with `loop.set_task_factory()`; it says what a Task is, and when it begins.
+    fn own_factory(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Some(get) = &self.factory else { return Ok(None) };
+        let factory = get.call0(py)?;
+        Ok((!factory.is_none(py)).then_some(factory))
     }
 }

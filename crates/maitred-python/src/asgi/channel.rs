@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::adapter::Adapter;
+use super::departure::Departure;
 use super::http::{Ended, Http};
 use super::watch::Watch;
 use super::websocket::WebSocket;
@@ -88,6 +89,13 @@ impl Channel {
         match self {
             Self::Http(http) => http.is_within_body(),
             Self::WebSocket(socket) => socket.has_received_much(),
+        }
+    }
+
+    pub(super) fn departure(&self) -> &Departure {
+        match self {
+            Self::Http(http) => http.departure(),
+            Self::WebSocket(socket) => socket.departure(),
         }
     }
 

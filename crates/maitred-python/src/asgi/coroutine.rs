@@ -69,6 +69,11 @@ impl Coroutine {
         &self.channel
     }
 
+    /// Whether its first step has been taken.
+    pub(super) fn has_begun(&self) -> bool {
+        !matches!(self.state().life, Life::Fresh { .. })
+    }
+
     /// Holds its Task until it is over.
     pub(super) fn hold(&self, task: Py<PyAny>) {
         let mut state = self.state();
@@ -147,12 +152,14 @@ impl Coroutine {
             Finish::Returned => {
                 match ended {
                     Ended::Complete | Ended::PeerGone => {}
-                    Ended::Unanswered => self.report(py, "the application returned without a response", ""),
-                    Ended::Unfinished => self.report(
-                        py,
-                        "the application returned before the end of its response",
-                        "the last http.response.body is the one without more_body",
-                    ),
+                    Ended::Unanswered => {
+                        self.report(py, "the application returned without a response", self.dropped());
+                    }
+                    Ended::Unfinished => {
+                        let details =
+                            format!("the last http.response.body is the one without more_body\n{}", self.dropped());
+                        self.report(py, "the application returned before the end of its response", &details);
+                    }
                     Ended::Untrailed => self.report(
                         py,
                         "the application returned without the trailers that it had announced",
@@ -190,6 +197,16 @@ impl Coroutine {
             return ended == Ended::PeerGone || adapter.polling.has_ended();
         }
         ended == Ended::PeerGone && adapter.is_disconnect(py, error)
+    }
+
+    /// What a response may be missing for.
+    fn dropped(&self) -> &'static str {
+        if self.served.pathsend {
+            "--pathsend offers http.response.pathsend: a middleware that does not know this message drops it; then leave \
+             --pathsend out"
+        } else {
+            ""
+        }
     }
 
     /// One entry: `GET /path: what` and the details below.

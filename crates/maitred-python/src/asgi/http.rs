@@ -29,6 +29,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::adapter::Adapter;
 use super::channel::Title;
 use super::current;
+use super::departure::{Departure, Onward};
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
@@ -63,6 +64,7 @@ pub(super) struct Http {
     is_head: bool,
     takes_trailers: bool,
     parts: AtomicU32,
+    departure: Departure,
     state: Mutex<State>,
 }
 
@@ -98,6 +100,14 @@ enum Phase {
     Over {
         peer_gone: bool,
     },
+}
+
+/// What a part of the body goes to.
+enum Taken {
+    /// This, for one thread alone; and whether trailers are announced.
+    Out(Phase, bool),
+    /// Nothing: the response is over.
+    Nothing(Onward),
 }
 
 /// How much of the request body the application has had.
@@ -156,6 +166,7 @@ impl Http {
             is_head,
             takes_trailers: scope.takes_trailers,
             parts: AtomicU32::new(0),
+            departure: Departure::default(),
             state: Mutex::new(State {
                 phase,
                 announced: false,
@@ -176,6 +187,10 @@ impl Http {
 
     pub(super) fn title(&self) -> &Title {
         &self.title
+    }
+
+    pub(super) fn departure(&self) -> &Departure {
+        &self.departure
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
@@ -206,8 +221,11 @@ impl Http {
     }
 
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
-    pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
-        let Some((mut phase, announced)) = self.take(py)? else { return Ok(Flow::Ready) };
+    pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
+        let (mut phase, announced) = match self.take(py)? {
+            Taken::Out(phase, announced) => (phase, announced),
+            Taken::Nothing(onward) => return Ok(onward),
+        };
         if announced && let Phase::Waiting { exchange, .. } = &mut phase {
             exchange.announce_trailers();
         }
@@ -233,8 +251,8 @@ impl Http {
         }
         self.put(py, if sent == Err(SendError::Closed) { Phase::Over { peer_gone: true } } else { phase });
         match sent {
-            Err(SendError::Unwanted) => Ok(Flow::Ready),
-            sent => sent.map_err(|error| self.raised(py, error)),
+            Err(SendError::Unwanted) => Ok(Onward::Ready),
+            sent => self.onward(py, sent),
         }
     }
 
@@ -243,27 +261,32 @@ impl Http {
         self.is_head || declared.head.status.forbids_body()
     }
 
-    /// What `send` raises.
-    fn raised(&self, py: Python<'_>, error: SendError) -> PyErr {
-        match error {
-            SendError::Closed => self.adapter().disconnected(py),
-            SendError::TooLong { declared } => PyRuntimeError::new_err(format!(
+    /// How `send` goes on, or what it raises.
+    fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>) -> PyResult<Onward> {
+        match sent {
+            Ok(flow) => Ok(flow.into()),
+            Err(SendError::Closed) => self.left(py),
+            Err(SendError::TooLong { declared }) => Err(PyRuntimeError::new_err(format!(
                 "the response body is longer than the {declared} bytes it may have; the surplus was dropped"
-            )),
-            error @ (SendError::InvalidField(_) | SendError::Unwanted) => {
-                PyValueError::new_err(error.to_string())
+            ))),
+            Err(error @ (SendError::InvalidField(_) | SendError::Unwanted)) => {
+                Err(PyValueError::new_err(error.to_string()))
             }
         }
     }
 
-    /// Takes out what a part of the body goes to, for this thread alone, with whether trailers are announced; `None` after the
-    /// end of the response.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<(Phase, bool)>> {
+    /// A `send` has found the peer gone.
+    fn left(&self, py: Python<'_>) -> PyResult<Onward> {
+        if self.departure.spares() { Ok(Onward::Left) } else { Err(self.adapter().disconnected(py)) }
+    }
+
+    /// Takes out what a part of the body goes to, for this thread alone.
+    fn take(&self, py: Python<'_>) -> PyResult<Taken> {
         let mut state = self.state();
         match &state.phase {
             Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
                 let announced = state.announced;
-                Ok(Some((mem::replace(&mut state.phase, Phase::Busy), announced)))
+                Ok(Taken::Out(mem::replace(&mut state.phase, Phase::Busy), announced))
             }
             Phase::Streaming { due: Some(_), .. } => Err(PyRuntimeError::new_err(
                 "a body was sent after the last http.response.body; now comes http.response.trailers, which \
@@ -271,10 +294,10 @@ impl Http {
             )),
             Phase::Over { peer_gone: false } if state.unwanted.is_some_and(Unwanted::is_over) => {
                 state.phase = Phase::Over { peer_gone: true };
-                Err(self.adapter().disconnected(py))
+                self.left(py).map(Taken::Nothing)
             }
-            Phase::Over { peer_gone: false } => Ok(None),
-            Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
+            Phase::Over { peer_gone: false } => Ok(Taken::Nothing(Onward::Ready)),
+            Phase::Over { peer_gone: true } => self.left(py).map(Taken::Nothing),
             Phase::Busy => {
                 Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))
             }
@@ -285,12 +308,12 @@ impl Http {
     }
 
     /// Keeps fields that stand behind the body, and ends the response with them unless there are `more`.
-    pub(super) fn send_trailers(&self, py: Python<'_>, mut fields: FieldSet, more: bool) -> PyResult<()> {
+    pub(super) fn send_trailers(&self, py: Python<'_>, mut fields: FieldSet, more: bool) -> PyResult<Onward> {
         let (stream, fields) = {
             let mut state = self.state();
             let announced = state.announced;
             match &mut state.phase {
-                Phase::Over { peer_gone: true } => return Err(self.adapter().disconnected(py)),
+                Phase::Over { peer_gone: true } => return self.left(py),
                 Phase::Waiting { declared: None, .. } => {
                     return Err(PyRuntimeError::new_err(
                         "http.response.trailers was sent before http.response.start; start comes first, with the status",
@@ -308,7 +331,7 @@ impl Http {
                     ));
                 }
                 // The client does not take them, or the end has been there.
-                Phase::Over { peer_gone: false } => return Ok(()),
+                Phase::Over { peer_gone: false } => return Ok(Onward::Ready),
                 Phase::Waiting { .. } | Phase::Streaming { due: None, .. } => {
                     return Err(PyRuntimeError::new_err(
                         "http.response.trailers was sent before the last http.response.body, the one without more_body",
@@ -319,7 +342,7 @@ impl Http {
                     fields = joined(before, fields);
                     if more {
                         *due = fields;
-                        return Ok(());
+                        return Ok(Onward::Ready);
                     }
                 }
             }
@@ -327,13 +350,13 @@ impl Http {
                 Phase::Streaming { stream, .. } => (stream, fields),
                 other => {
                     state.phase = other;
-                    return Ok(());
+                    return Ok(Onward::Ready);
                 }
             }
         };
         let sent = stream.finish_with_trailers(fields);
         self.put(py, Phase::Over { peer_gone: sent == Err(SendError::Closed) });
-        sent.map_err(|error| self.raised(py, error))
+        self.onward(py, sent.map(|()| Flow::Ready))
     }
 
     /// Puts back what was taken out, as it is now.
@@ -372,13 +395,13 @@ impl Http {
     }
 
     /// Sends an interim response at once.
-    pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<()> {
+    pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<Onward> {
         let taken = {
             let mut state = self.state();
             match &state.phase {
                 Phase::Waiting { .. } => Some(mem::replace(&mut state.phase, Phase::Busy)),
                 Phase::Over { peer_gone: false } => None,
-                Phase::Over { peer_gone: true } => return Err(self.adapter().disconnected(py)),
+                Phase::Over { peer_gone: true } => return self.left(py),
                 Phase::Streaming { .. } | Phase::Busy => {
                     return Err(PyRuntimeError::new_err(
                         "http.response.early_hint was sent after the head of the response",
@@ -394,10 +417,11 @@ impl Http {
             self.put(py, phase);
         }
         Declared::recycle(hint.head);
-        sent.map_err(|error| match error {
-            SendError::Closed => self.adapter().disconnected(py),
-            error => PyValueError::new_err(error.to_string()),
-        })
+        match sent {
+            Ok(()) => Ok(Onward::Ready),
+            Err(SendError::Closed) => self.left(py),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
     }
 
     /// Says what the application calls this response.
@@ -432,7 +456,10 @@ impl Http {
         let next = self.next(py);
         match next {
             Next::Nothing => Ok(None),
-            Next::Disconnect => disconnect(py).map(Some),
+            Next::Disconnect => {
+                self.departure.tell();
+                disconnect(py).map(Some)
+            }
             Next::Whole(body) => request_part(py, &body, false).map(Some),
             Next::Part(body, position) => self.read_part(py, body, position).map(Some),
             Next::Live(body, position) => self.read_live(py, body, position),
@@ -557,7 +584,10 @@ impl Http {
                 let part = PyBytes::new(py, buffer.get(..count).unwrap_or_default());
                 request_part(py, &part, !is_end).map(Some)
             }
-            Err(_) => disconnect(py).map(Some),
+            Err(_) => {
+                self.departure.tell();
+                disconnect(py).map(Some)
+            }
         };
         LIVE.set(buffer);
         message
@@ -581,7 +611,7 @@ impl Http {
             stream.abort("the peer closed the connection");
         }
         self.settle(py);
-        Err(self.adapter().disconnected(py))
+        self.left(py).map(|_| true)
     }
 
     /// Where futures are told of changes. What happened before the first call is not told.

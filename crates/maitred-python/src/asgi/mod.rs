@@ -10,6 +10,7 @@
 //! http.rs       the state of one exchange      websocket.rs  the state of one WebSocket, websocket_send.rs its callable
 //! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
 //! receive.rs    the callable      pending.rs  what both return
+//! departure.rs  who hears first that the peer has left
 //! steps.rs      what can be awaited
 //! still.rs      a loop that stands still
 //! ```
@@ -18,6 +19,7 @@ mod adapter;
 mod channel;
 mod coroutine;
 mod current;
+mod departure;
 mod event_loop;
 mod head;
 mod http;
@@ -62,6 +64,8 @@ pub(crate) struct AsgiSettings<'a> {
     /// `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub(crate) event_loop: &'a str,
     pub(crate) lifespan: Lifespan,
+    /// Whether the server offers to send files by their paths.
+    pub(crate) pathsend: bool,
     /// Whether a loop that stands still is told of.
     pub(crate) watch: bool,
     /// For applications that do not run on the loop.
@@ -112,11 +116,12 @@ impl From<PyErr> for StartError {
 
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
-    let AsgiSettings { application, root_path, event_loop, lifespan, watch, threads, log, thread } = settings;
+    let AsgiSettings { application, root_path, event_loop, lifespan, pathsend, watch, threads, log, thread } =
+        settings;
     let leveled = Arc::clone(&log);
     let errors: ErrorSink = Arc::new(move |entry: &str| leveled(LogLevel::Error, entry));
     let adapter = Py::new(py, Adapter::new(py, errors)?)?;
-    let served = Arc::new(Served::new(py, application, root_path)?);
+    let served = Arc::new(Served::new(py, application, root_path, pathsend)?);
     let (kind, whereabouts) =
         runner::start(py, &adapter, &served, (event_loop, lifespan), Arc::clone(&log), thread)?;
     let (mut still, mut still_thread) = (StillWatch::off(), None);
@@ -144,11 +149,12 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
 pub(crate) fn add(
     py: Python<'_>,
     (application, root_path): (Py<PyAny>, &str),
+    pathsend: bool,
     running: &RunningLoop,
     log: LeveledSink,
     thread: &LoopThread,
 ) -> Result<Arc<dyn Handler>, StartError> {
-    let served = Arc::new(Served::new(py, application, root_path)?);
+    let served = Arc::new(Served::new(py, application, root_path, pathsend)?);
     runner::add(py, &running.adapter, &served, log, thread)?;
     Ok(Arc::new(AsgiHandler { adapter: running.adapter.clone_ref(py), served }))
 }

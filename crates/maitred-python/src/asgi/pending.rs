@@ -74,6 +74,9 @@ impl Pending {
         self.channel.watch().add(Held::new(future.clone_ref(py)));
         let before = mem::replace(&mut *self.life(), Life::Waiting(Held::new(future.clone_ref(py))));
         drop(before);
+        if let What::Message = self.what {
+            self.channel.departure().listen();
+        }
         if let Some(value) = self.poll(py)? {
             self.leave();
             return Ok(Step::Return(value));
@@ -92,6 +95,9 @@ impl Pending {
     }
 
     fn forget(&self, future: &Py<PyAny>) {
+        if let What::Message = self.what {
+            self.channel.departure().unlisten();
+        }
         if let Some(watch) = self.channel.present_watch() {
             watch.remove(future);
         }

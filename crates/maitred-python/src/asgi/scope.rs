@@ -41,6 +41,8 @@ pub(super) const LABEL: &str = "maitred.label";
 
 /// Makes scopes.
 pub(super) struct ScopeBuilder {
+    /// The URL path of the application, without a slash at its end.
+    root: String,
     base: Py<PyDict>,
     /// The extensions that the server has: for requests, and for WebSockets.
     extensions: Py<PyDict>,
@@ -69,7 +71,7 @@ pub(super) struct Scope<'py> {
 }
 
 impl ScopeBuilder {
-    pub(super) fn new(py: Python<'_>, root_path: &str) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, root_path: &str, pathsend: bool) -> PyResult<Self> {
         let asgi = PyDict::new(py);
         asgi.set_item(intern!(py, "version"), "3.0")?;
         asgi.set_item(intern!(py, "spec_version"), "2.4")?;
@@ -81,7 +83,8 @@ impl ScopeBuilder {
         base.set_item(intern!(py, "server"), py.None())?;
         base.set_item(intern!(py, "client"), py.None())?;
         base.set_item(intern!(py, "scheme"), intern!(py, "http"))?;
-        base.set_item(intern!(py, "root_path"), root_path.trim_end_matches('/'))?;
+        let root = root_path.trim_end_matches('/');
+        base.set_item(intern!(py, "root_path"), root)?;
         base.set_item(intern!(py, "method"), intern!(py, "GET"))?;
         base.set_item(intern!(py, "path"), intern!(py, "/"))?;
         base.set_item(intern!(py, "raw_path"), PyBytes::new(py, b"/"))?;
@@ -89,12 +92,13 @@ impl ScopeBuilder {
         base.set_item(intern!(py, "headers"), py.None())?;
         base.set_item(intern!(py, "extensions"), py.None())?;
         let extensions = PyDict::new(py);
-        for name in [PATHSEND, EARLY_HINT, LABEL] {
+        for name in pathsend.then_some(PATHSEND).into_iter().chain([EARLY_HINT, LABEL]) {
             extensions.set_item(name, PyDict::new(py))?;
         }
         let websocket_extensions = PyDict::new(py);
         websocket_extensions.set_item(DENIAL, PyDict::new(py))?;
         Ok(Self {
+            root: root.to_owned(),
             base: base.unbind(),
             extensions: extensions.unbind(),
             websocket_extensions: websocket_extensions.unbind(),
@@ -123,8 +127,14 @@ impl ScopeBuilder {
         }
         let (path, query) = split(head.path_and_query());
         let raw_path = PyBytes::new(py, path);
-        dict.set_item(intern!(py, "path"), decoded(py, path)?)?;
-        dict.set_item(intern!(py, "raw_path"), &raw_path)?;
+        let plain = decoded(py, path)?;
+        if self.lacks_root(path, &plain) {
+            dict.set_item(intern!(py, "path"), PyString::new(py, &self.root).add(&plain)?)?;
+            dict.set_item(intern!(py, "raw_path"), PyBytes::new(py, &[self.root.as_bytes(), path].concat()))?;
+        } else {
+            dict.set_item(intern!(py, "path"), plain)?;
+            dict.set_item(intern!(py, "raw_path"), &raw_path)?;
+        }
         if !query.is_empty() {
             dict.set_item(intern!(py, "query_string"), PyBytes::new(py, query))?;
         }
@@ -156,6 +166,15 @@ impl ScopeBuilder {
             dict.set_item(intern!(py, "state"), state.bind(py).copy()?)?;
         }
         Ok(Scope { dict, method, raw_path, takes_trailers })
+    }
+
+    /// Whether a proxy has taken off the application's own prefix.
+    fn lacks_root(&self, path: &[u8], plain: &Bound<'_, PyString>) -> bool {
+        if self.root.is_empty() || !path.starts_with(b"/") {
+            return false;
+        }
+        let plain = plain.to_string_lossy();
+        !plain.strip_prefix(self.root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// A dictionary with what is the same for all requests of this origin.

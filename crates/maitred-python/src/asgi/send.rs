@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use maitred_runtime::{Content, Flow, Last};
+use maitred_runtime::{Content, Last};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
 use super::channel::Channel;
+use super::departure::Onward;
 use super::http::Http;
 use super::message::Message;
 use super::pending::{Pending, What};
@@ -69,11 +70,13 @@ pub(super) unsafe fn argument<'py>(
 fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
     let adapter = http.adapter();
-    match kind(&message)? {
+    let mut turns = false;
+    let onward = match kind(&message)? {
         Kind::Start => {
             http.check_start(py)?;
             let (head, trailers) = head::parse(&message)?;
             http.declare(head, trailers);
+            Onward::Ready
         }
         Kind::Body => {
             let more = head::is_true(&message, intern!(py, "more_body"))?;
@@ -84,31 +87,34 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
                 (None, Some(body)) => Last::Given(copied(body)?),
                 (None, None) => Last::NOTHING,
             };
-            let what = match http.send(py, last, more)? {
-                Flow::Full => Some(What::Room),
-                Flow::Ready => (more && http.has_sent_much()).then_some(What::Turn),
-            };
-            if let Some(what) = what {
-                let pending = Pending::new(Channel::Http(http.clone_ref(py)), what);
-                return Ok(adapter.classes.pending.make(py, pending)?.into_object());
-            }
+            let onward = http.send(py, last, more)?;
+            turns = onward == Onward::Ready && more && http.has_sent_much();
+            onward
         }
         Kind::Path => {
             let range = path_send::open(py, &message)?;
-            http.send(py, Last::Given(Content::File(range)), false)?;
+            http.send(py, Last::Given(Content::File(range)), false)?
         }
         Kind::Trailers => {
             let (fields, more) = head::parse_trailers(&message)?;
-            http.send_trailers(py, fields, more)?;
+            http.send_trailers(py, fields, more)?
         }
         Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
         Kind::Label => {
             if let Some(label) = message.get(intern!(py, "label"))? {
                 http.set_label(&label.str()?.to_string_lossy());
             }
+            Onward::Ready
         }
-    }
-    Ok(adapter.done.clone_ref(py).into_object())
+    };
+    let what = match onward {
+        Onward::Left => What::Turn,
+        Onward::Ready if turns => What::Turn,
+        Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
+        Onward::Full => What::Room,
+    };
+    let pending = Pending::new(Channel::Http(http.clone_ref(py)), what);
+    Ok(adapter.classes.pending.make(py, pending)?.into_object())
 }
 
 enum Kind {

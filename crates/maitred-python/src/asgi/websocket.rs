@@ -21,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::adapter::Adapter;
 use super::channel::Title;
+use super::departure::{Departure, Onward};
 use super::http::Ended;
 use super::scope::{Scope, utf8};
 use super::watch::Watch;
@@ -47,6 +48,7 @@ pub(super) struct WebSocket {
     adapter: Held<Adapter>,
     title: Title,
     messages: AtomicU32,
+    departure: Departure,
     state: Mutex<State>,
 }
 
@@ -97,6 +99,7 @@ impl WebSocket {
             adapter: Held::new(adapter),
             title: Title { method: scope.method.clone().into(), raw_path: scope.raw_path.clone().into() },
             messages: AtomicU32::new(0),
+            departure: Departure::default(),
             state: Mutex::new(State {
                 phase: Phase::Asked(exchange),
                 connected: false,
@@ -114,6 +117,10 @@ impl WebSocket {
 
     pub(super) fn title(&self) -> &Title {
         &self.title
+    }
+
+    pub(super) fn departure(&self) -> &Departure {
+        &self.departure
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
@@ -154,15 +161,15 @@ impl WebSocket {
     }
 
     /// Sends the answer that makes it one.
-    pub(super) fn accept(&self, py: Python<'_>, head: ResponseHead) -> PyResult<()> {
+    pub(super) fn accept(&self, py: Python<'_>, head: ResponseHead) -> PyResult<Onward> {
         let exchange = {
             let mut state = self.state();
             match mem::replace(&mut state.phase, Phase::Busy) {
                 Phase::Asked(exchange) => exchange,
                 other => {
-                    let error = self.unexpected(py, &other, "websocket.accept");
+                    let unexpected = self.unexpected(py, &other, "websocket.accept");
                     state.phase = other;
-                    return Err(error);
+                    return unexpected;
                 }
             }
         };
@@ -175,10 +182,10 @@ impl WebSocket {
             return Err(PyValueError::new_err(text));
         }
         let (phase, result) = match exchange.accept(&head) {
-            Ok(socket) => (Phase::Open(socket), Ok(())),
+            Ok(socket) => (Phase::Open(socket), Ok(Onward::Ready)),
             Err((exchange, SendError::Closed)) => {
                 drop(exchange);
-                (over(Closed::abnormal()), Err(self.adapter().disconnected(py)))
+                (over(Closed::abnormal()), self.left(py))
             }
             Err((exchange, error)) => (Phase::Asked(exchange), Err(PyValueError::new_err(error.to_string()))),
         };
@@ -195,15 +202,15 @@ impl WebSocket {
     }
 
     /// Sends a message.
-    pub(super) fn send(&self, py: Python<'_>, kind: MessageKind, message: Last<'_>) -> PyResult<Flow> {
+    pub(super) fn send(&self, py: Python<'_>, kind: MessageKind, message: Last<'_>) -> PyResult<Onward> {
         let mut socket = {
             let mut state = self.state();
             match mem::replace(&mut state.phase, Phase::Busy) {
                 Phase::Open(socket) => socket,
                 other => {
-                    let error = self.unexpected(py, &other, "websocket.send");
+                    let unexpected = self.unexpected(py, &other, "websocket.send");
                     state.phase = other;
-                    return Err(error);
+                    return unexpected;
                 }
             }
         };
@@ -217,7 +224,12 @@ impl WebSocket {
             self.state().lost = true;
         }
         self.put(py, Phase::Open(socket));
-        sent.map_err(|_| self.adapter().disconnected(py))
+        sent.map_or_else(|_| self.left(py), |flow| Ok(flow.into()))
+    }
+
+    /// A `send` has found the peer gone.
+    fn left(&self, py: Python<'_>) -> PyResult<Onward> {
+        if self.departure.spares() { Ok(Onward::Left) } else { Err(self.adapter().disconnected(py)) }
     }
 
     /// Closes it; before it was accepted: refuses it with 403.
@@ -228,7 +240,7 @@ impl WebSocket {
                 Phase::Asked(_) | Phase::Open(_) => mem::replace(&mut state.phase, Phase::Busy),
                 // Both sides close it at the same time.
                 Phase::Over { by: By::Peer, .. } => return Ok(()),
-                other => return Err(self.unexpected(py, other, "websocket.close")),
+                other => return self.unexpected(py, other, "websocket.close").map(drop),
             }
         };
         let closed = match before {
@@ -251,28 +263,28 @@ impl WebSocket {
     }
 
     /// Keeps the head of an answer that is no WebSocket until its body begins.
-    pub(super) fn deny(&self, py: Python<'_>, declared: Declared) -> PyResult<()> {
+    pub(super) fn deny(&self, py: Python<'_>, declared: Declared) -> PyResult<Onward> {
         let mut state = self.state();
         match mem::replace(&mut state.phase, Phase::Busy) {
             Phase::Asked(exchange) => {
                 state.phase = Phase::Denied(exchange, declared);
-                Ok(())
+                Ok(Onward::Ready)
             }
             other => {
-                let error = self.unexpected(py, &other, "websocket.http.response.start");
+                let unexpected = self.unexpected(py, &other, "websocket.http.response.start");
                 state.phase = other;
-                Err(error)
+                unexpected
             }
         }
     }
 
     /// Sends a part of its body, the last one unless there is `more`.
-    pub(super) fn send_denial(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Flow> {
+    pub(super) fn send_denial(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
         let before = {
             let mut state = self.state();
             match &state.phase {
                 Phase::Denied(..) | Phase::Denying(_) => mem::replace(&mut state.phase, Phase::Busy),
-                other => return Err(self.unexpected(py, other, "websocket.http.response.body")),
+                other => return self.unexpected(py, other, "websocket.http.response.body"),
             }
         };
         let started = match before {
@@ -295,23 +307,24 @@ impl WebSocket {
             }
         };
         self.put(py, phase);
-        sent.map_err(|error| match error {
-            SendError::Closed => self.adapter().disconnected(py),
-            error => PyValueError::new_err(error.to_string()),
-        })
+        match sent {
+            Ok(flow) => Ok(flow.into()),
+            Err(SendError::Closed) => self.left(py),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
+        }
     }
 
-    /// What `send` raises for a message that cannot come now.
-    fn unexpected(&self, py: Python<'_>, phase: &Phase, kind: &str) -> PyErr {
+    /// What `send` comes to with a message that cannot come now.
+    fn unexpected(&self, py: Python<'_>, phase: &Phase, kind: &str) -> PyResult<Onward> {
         let why = match phase {
-            Phase::Over { by: By::Peer, .. } => return self.adapter().disconnected(py),
+            Phase::Over { by: By::Peer, .. } => return self.left(py),
             Phase::Busy => "while another thread sends",
             Phase::Asked(_) => "before websocket.accept",
             Phase::Denied(..) | Phase::Denying(_) => "after websocket.http.response.start",
             Phase::Open(_) => "after websocket.accept",
             Phase::Over { by: By::Application, .. } => "after websocket.close, or the end of the response",
         };
-        PyRuntimeError::new_err(format!("{kind} was sent {why}"))
+        Err(PyRuntimeError::new_err(format!("{kind} was sent {why}")))
     }
 
     /// The next message of `receive`; `None` while there is none.
@@ -337,6 +350,7 @@ impl WebSocket {
             };
             if let Some(closed) = closed {
                 drop(state);
+                self.departure.tell();
                 return disconnect(py, &closed).map(Some);
             }
             match mem::replace(&mut state.phase, Phase::Busy) {
@@ -370,7 +384,10 @@ impl WebSocket {
         let Some(received) = received.transpose()? else { return Ok(None) };
         self.messages.fetch_add(1, Ordering::Relaxed);
         let message = match received {
-            Received::Closed(closed) => return disconnect(py, &closed).map(Some),
+            Received::Closed(closed) => {
+                self.departure.tell();
+                return disconnect(py, &closed).map(Some);
+            }
             Received::Text(text) => {
                 let event = event(py, "websocket.receive")?;
                 event.set_item(intern!(py, "text"), text)?;
@@ -395,7 +412,10 @@ impl WebSocket {
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {
-            Phase::Open(socket) if socket.is_gone() => Err(self.adapter().disconnected(py)),
+            Phase::Open(socket) if socket.is_gone() => {
+                drop(state);
+                self.left(py).map(|_| true)
+            }
             Phase::Open(socket) => Ok(!socket.is_full()),
             Phase::Denying(stream) => Ok(!stream.is_full()),
             Phase::Busy => {

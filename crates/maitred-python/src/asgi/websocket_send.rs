@@ -3,13 +3,14 @@
 use std::ffi::CStr;
 
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::{Content, Flow, Last, MessageKind};
+use maitred_runtime::{Content, Last, MessageKind};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use pyo3::{ffi, intern};
 
 use super::channel::Channel;
+use super::departure::Onward;
 use super::head;
 use super::message::Message;
 use super::pending::{Pending, What};
@@ -48,7 +49,7 @@ unsafe extern "C" fn vectorcall(
 /// What is to be awaited.
 fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
-    let flow = match kind(&message)? {
+    let onward = match kind(&message)? {
         Kind::Send => {
             let text = present(&message, intern!(py, "text"))?;
             let bytes = present(&message, intern!(py, "bytes"))?;
@@ -65,10 +66,7 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
                 }
             }
         }
-        Kind::Accept => {
-            socket.accept(py, accepted(py, &message)?)?;
-            Flow::Ready
-        }
+        Kind::Accept => socket.accept(py, accepted(py, &message)?)?,
         Kind::Close => {
             let code = match present(&message, intern!(py, "code"))? {
                 None => 1000,
@@ -80,12 +78,11 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
                 Some(reason) => reason.str()?.to_string_lossy().into_owned(),
             };
             socket.close(py, code, &reason)?;
-            Flow::Ready
+            Onward::Ready
         }
         Kind::DenialStart => {
             let (declared, _) = head::parse(&message)?;
-            socket.deny(py, declared)?;
-            Flow::Ready
+            socket.deny(py, declared)?
         }
         Kind::DenialBody => {
             let more = head::is_true(&message, intern!(py, "more_body"))?;
@@ -98,11 +95,13 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
         }
     };
     let adapter = socket.adapter();
-    if flow == Flow::Full {
-        let pending = Pending::new(Channel::WebSocket(socket.clone_ref(py)), What::Room);
-        return Ok(adapter.classes.pending.make(py, pending)?.into_object());
-    }
-    Ok(adapter.done.clone_ref(py).into_object())
+    let what = match onward {
+        Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
+        Onward::Full => What::Room,
+        Onward::Left => What::Turn,
+    };
+    let pending = Pending::new(Channel::WebSocket(socket.clone_ref(py)), what);
+    Ok(adapter.classes.pending.make(py, pending)?.into_object())
 }
 
 enum Kind {
@@ -146,7 +145,7 @@ fn text_of<'a, 'py>(value: &'a Bound<'py, PyAny>, what: &str) -> PyResult<&'a Bo
         .map_err(|_| PyTypeError::new_err(format!("{what} must be a str, not {}", type_name(value))))
 }
 
-fn send_text(py: Python<'_>, socket: &Object<WebSocket>, text: &Bound<'_, PyAny>) -> PyResult<Flow> {
+fn send_text(py: Python<'_>, socket: &Object<WebSocket>, text: &Bound<'_, PyAny>) -> PyResult<Onward> {
     let text = text_of(text, "the 'text' of websocket.send")?;
     if let Some(ascii) = latin1_of(text)?.filter(|bytes| bytes.is_ascii()) {
         let lent = LentText(ascii);
@@ -171,7 +170,7 @@ impl maitred_runtime::Lend for LentText<'_> {
     }
 }
 
-fn send_bytes(py: Python<'_>, socket: &Object<WebSocket>, bytes: &Bound<'_, PyAny>) -> PyResult<Flow> {
+fn send_bytes(py: Python<'_>, socket: &Object<WebSocket>, bytes: &Bound<'_, PyAny>) -> PyResult<Onward> {
     if let Ok(bytes) = bytes.cast::<PyBytes>() {
         let lent = Lent(bytes);
         return socket.send(py, MessageKind::Binary, Last::Lent(&lent));
