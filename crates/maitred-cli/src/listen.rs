@@ -148,6 +148,17 @@ impl ListenAddress {
         }
     }
 
+    /// Of `[::]:8000`, the same for all IPv4 interfaces: other servers take both families for it, and an IPv6 socket of ours takes one.
+    pub(crate) fn for_ipv4(&self) -> Option<Self> {
+        match self.place {
+            // Of two sockets the system would choose two ports.
+            Place::Tcp(Host::Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), port) if port != 0 => {
+                Some(Self { place: Place::Tcp(Host::All, port), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+
     /// The file of a Unix socket.
     pub(crate) fn socket_file(&self) -> Option<&Path> {
         match &self.place {

@@ -298,6 +298,13 @@ fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, Wrong> {
         }
         listeners.push(next);
     }
+    for wanted in listen.iter().filter_map(ListenAddress::for_ipv4) {
+        let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
+        let next = CheckedListener { listen: wanted, address, passed: None };
+        if !listeners.iter().any(|other| overlap(other, &next)) {
+            listeners.push(next);
+        }
+    }
     Ok(listeners)
 }
 

@@ -20,7 +20,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Seconds(|config| &mut config.body_timeout),
         default: &["30"],
         reach: Reach::Everywhere,
-        summary: "Time without a byte of a request body; then 408 and close. Also the time in which a peer takes no \
+        summary: "Time without a byte of a request body; then 408 and close. An ASGI application whose response has \
+                  begun waits for the rest as long as it likes. Also the time in which a peer takes no \
                   byte of a response; then close.",
         cost: "slow peers hold what is buffered for them this long",
         worst: "short: peers on bad networks are cut off. One byte in time keeps a body alive",

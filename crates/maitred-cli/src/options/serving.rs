@@ -20,15 +20,17 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Addresses(|config| &mut config.listen),
         default: &["127.0.0.1:8000"],
         reach: Reach::Everywhere,
-        summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or [ipv6]:port. Port 0 \
-                  takes a free one. A name stands for its first IPv4 address, else its first IPv6 address. \
+        summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or [ipv6]:port. \
+                  [::]:port is all interfaces of both families, unless an IPv4 address has that port too. Port 0 \
+                  takes a free one, of one family. A name stands for its first IPv4 address, else its first IPv6 address. \
                   unix:/PATH or unix:@NAME is a Unix socket; systemd and systemd:NAME take sockets of a service \
                   manager, which are also taken if this option is not set (deploy.md). https:// in front speaks TLS, \
                   http:// does not; without either an address speaks TLS if there is a certificate, a Unix socket \
                   does not. Parameters follow behind commas. `redirect=https` or `redirect=https:8443`: answer every \
                   request with 308 to https. `read-ahead=off`: run the application after the head of a request; it \
                   reads the body as it comes. `read-ahead=on`: run it when the body is complete. Without either, \
-                  only ASGI requests with a Content-Length beyond body-memory run before that. `writer=off`: \
+                  ASGI requests run before that whose body is longer than body-memory, of unknown length, or announced \
+                  with Expect: 100-continue. `writer=off`: \
                   application threads wait for slow readers, for comparison. `proxy-protocol=on`; `mode=660`, \
                   `owner=UID` and `group=GID` of a Unix socket; `backlog=N`, `defer-accept=SECONDS`, `fast-open=N`, \
                   `no-delay=off`, `cork=off` and `keep-alive=IDLE:INTERVAL:COUNT`: see proxies.md.",

@@ -100,11 +100,12 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     true
 }
 
-/// Whether memory keeps all of this body in any case. Of one whose length is not known it may.
+/// Whether memory keeps all of this body in any case.
 pub(super) fn fits_memory(context: &Context<'_>, stream: &Stream) -> bool {
     match stream.request.head.body {
         BodyLength::Fixed(length) => length <= context.group.site.body_memory,
-        _ => true,
+        BodyLength::Empty => true,
+        BodyLength::Chunked | BodyLength::UntilClose => false,
     }
 }
 

@@ -382,7 +382,7 @@ impl Connection {
         if facts.complete {
             return self.request_received(context, stream);
         }
-        if self.is_read_live(context, &stream) {
+        if self.is_read_live(context, &stream, facts) {
             return self.answer_live(context, stream, facts);
         }
         self.prepare_body(context, &mut stream, facts);

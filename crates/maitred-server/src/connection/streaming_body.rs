@@ -52,13 +52,15 @@ pub(crate) struct Live {
     /// `100 Continue`, until it has been sent.
     interim: Option<Vec<u8>>,
     end: Option<End>,
+    /// The answer has begun: what the peer sends besides is a stream of its own, which may be silent as long as it likes.
+    answering: bool,
     /// What a turn has received for it, where exchanges are interleaved.
     taken: Vec<u8>,
     /// The time that the peer has left, from the first moment in which the handler waits for it.
     patience: Option<RateWatch>,
     /// Since when it does not wait, in monotonic nanoseconds; 0 while it does.
     rested: u64,
-    /// A minimum holds of the rate: the response has not begun.
+    /// A minimum holds of the rate: it is no tunnel.
     rated: bool,
     /// Who is told when there may be bytes.
     waiting: Option<Arc<dyn Observe>>,
@@ -137,13 +139,14 @@ impl Live {
     /// When to look at a peer for which the handler waits.
     fn due(&self, site: &Site) -> u64 {
         let timeout = nanos(site.timeouts.body);
-        self.patience.as_ref().map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
+        let timed = self.patience.as_ref().filter(|_| !self.answering);
+        timed.map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
     }
 
     /// Looks at it. How it is late, if it is: the rest of the body does not come any more.
     fn look(&mut self, site: &Site, now: u64) -> Option<Rule> {
         let (minimum, received) = (self.minimum(site), self.received);
-        let patience = self.patience.as_mut()?;
+        let patience = self.patience.as_mut().filter(|_| !self.answering)?;
         let late = patience.look(minimum, nanos(site.timeouts.body), now, received).err()?;
         let (end, rule) = match late {
             Late::Silent => (TOO_LATE, Rule::BodyTimeout),
@@ -244,6 +247,11 @@ impl Stream {
         self.live().and_then(|live| live.look(site, now))
     }
 
+    /// Whether the handler waits for its peer, which has `body-timeout` for the next byte.
+    fn has_time_for_body(&mut self) -> bool {
+        self.live().is_some_and(|live| live.waiting.is_some() && !live.answering)
+    }
+
     /// Whether the handler waits for its peer.
     pub(super) fn waits_for_body(&mut self) -> bool {
         self.live().is_some_and(|live| live.waiting.is_some())
@@ -252,14 +260,16 @@ impl Stream {
 
 impl Connection {
     /// Whether a handler takes the body of this request while it comes.
-    pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream) -> bool {
+    pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream, facts: HeadFacts) -> bool {
         let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
         if said == Some(true) && !stream.tunnel {
             return false;
         }
         application_of(context, stream).is_some_and(|handler| {
-            let waits_cheaply = || handler.runs_on_event_loop() && !fits_memory(context, stream);
+            // Who asks whether to continue waits for the handler's word; of a length that nobody says there may be no end before the answer.
+            let is_early = || facts.expect_continue || !fits_memory(context, stream);
+            let waits_cheaply = || handler.runs_on_event_loop() && is_early();
             handler.takes_live_bodies() && (stream.tunnel || said.map_or_else(waits_cheaply, |on| !on))
         })
     }
@@ -281,6 +291,7 @@ impl Connection {
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
+            answering: false,
             taken: Vec::new(),
             patience: None,
             rested: 0,
@@ -316,7 +327,7 @@ impl Connection {
         self.stream_of(key).and_then(Stream::live).is_some_and(|live| {
             let last = live.is_last();
             live.interim = None;
-            live.rated = false;
+            live.answering = true;
             last
         })
     }
@@ -340,7 +351,7 @@ impl Connection {
     /// What waited for the peer has left: if the handler waits for the body, the peer has its time for that from now on.
     pub(super) fn go_on_with_body(&mut self, group: &Group, token: Token) {
         let Some(stream) = self.stream.as_deref_mut().filter(|_| self.writer.is_none()) else { return };
-        if stream.waits_for_body()
+        if stream.has_time_for_body()
             && let Some(live) = stream.live()
         {
             if let Some(patience) = &mut live.patience {
@@ -356,7 +367,7 @@ impl Connection {
     pub(super) fn end_late_body(&mut self, context: &Context<'_>) {
         let (site, mut due) = (&context.group.site, NEVER);
         if let Some(stream) = self.stream.as_deref_mut()
-            && stream.waits_for_body()
+            && stream.has_time_for_body()
         {
             match stream.end_late_live(site, context.now) {
                 Some(rule) => site.guard.applied.note(rule, self.peer, &site.log),
@@ -491,7 +502,7 @@ impl Connection {
                     live.waiting = Some(Arc::clone(observer));
                     live.wait(&group.site, clock::monotonic());
                     self.listen_again(group, reader.key.token);
-                    if self.writer.is_none() {
+                    if self.writer.is_none() && !live.answering {
                         self.await_body(group, reader.key.token, live.due(&group.site));
                     }
                     return Ok(None);
