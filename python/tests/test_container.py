@@ -153,6 +153,32 @@ def test_a_supervisor_as_the_first_process_has_workers_and_takes_in_orphans(cont
     assert server.said.count("drained: every accepted request was answered") == 2
 
 
+#: Also has a child that ends long before anybody asks for its end.
+OWN_CHILD = ORPHANS.replace("def app(environ, start_response):\n", """own_child = None
+
+def app(environ, start_response):
+    global own_child
+    if environ["PATH_INFO"] == "/start":
+        own_child = subprocess.Popen(["sh", "-c", "exit 7"])
+    if environ["PATH_INFO"] == "/end":
+        start_response("200 OK", [])
+        return [b"%d" % own_child.wait()]
+""", 1)
+
+
+def test_one_process_as_the_first_takes_in_orphans_and_leaves_its_own_children(contain: Contain) -> None:
+    server = contain(source=OWN_CHILD)
+    first = first_process(server.process.pid)
+    server.fetch("/start")
+    assert int(server.fetch("/orphan").body) > 1
+    until("it sleeps", lambda: [name for name, _ in inside(first).values()].count("sleep") == 1)
+    os.kill(next(pid for pid, (name, _) in inside(first).items() if name == "sleep"), signal.SIGKILL)
+    until("nobody is left of it, not even as a zombie", lambda: "sleep" not in dict(inside(first).values()))
+    assert [state for _, state in inside(first).values()] == ["Z"], "its end is the application's to ask for"
+    assert server.fetch("/end").body == b"7"
+    assert server.stop() == 0
+
+
 def test_it_can_be_stopped_while_the_application_is_imported(folder: Path) -> None:
     (folder / "app.py").write_text("import threading\nprint('importing', flush=True)\nthreading.Event().wait()\n")
     command = contained(folder, "app.py", "--listen", "127.0.0.1:8000")

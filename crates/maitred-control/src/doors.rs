@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use maitred_io::forked::Unshared;
 use maitred_io::local::{LocalListener, NotBound};
 
 /// Where a server is to be controlled.
@@ -50,6 +51,8 @@ impl std::error::Error for NotOpened {}
 #[derive(Debug, Default)]
 pub struct Doors {
     pub(super) local: Option<LocalListener>,
+    /// Before the socket.
+    unshared: Option<Unshared>,
     pub(super) admin: Option<(TcpListener, SocketAddr)>,
     pub(super) token: Option<String>,
 }
@@ -76,6 +79,7 @@ impl Doors {
             Some(address) => Some(listen(*address).map_err(|error| NotOpened::Admin(*address, error))?),
             None => None,
         };
+        doors.unshared = doors.admin.as_ref().map(|(listener, _)| Unshared::new(listener));
         Ok(doors)
     }
 

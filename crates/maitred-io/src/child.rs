@@ -25,6 +25,8 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// Variables of this process that it does not get.
     pub without: Vec<OsString>,
+    /// Whether it stays in the process group of this one, and so at the terminal.
+    pub at_terminal: bool,
 }
 
 /// How a process ended.
@@ -44,8 +46,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it with `input` as its standard input, in a process group of its own: what a terminal sends to this one's group does not
-    /// reach it. Output and error are those of this process.
+    /// Starts it with `input` as its standard input, in a process group of its own unless it stays at the terminal: what that sends to this
+    /// one's group does not reach it. Output and error are those of this process.
     ///
     /// # Errors
     /// There is no such program or folder, or no process can be made.
@@ -56,7 +58,10 @@ impl Child {
         let mut command = Command::new(name);
         command.args(arguments).current_dir(&program.folder).envs(program.environment.iter().cloned());
         program.without.iter().for_each(|name| _ = command.env_remove(name));
-        command.stdin(Stdio::from(input)).process_group(0);
+        command.stdin(Stdio::from(input));
+        if !program.at_terminal {
+            command.process_group(0);
+        }
         let mut child = command.spawn()?;
         match Self::adopt(child.id()) {
             Ok(child) => Ok(child),
@@ -181,6 +186,7 @@ mod tests {
             folder: "/".into(),
             environment: vec![("GREETING".into(), "hello".into())],
             without: vec!["PATH".into()],
+            at_terminal: false,
         }
     }
 

@@ -19,6 +19,7 @@
 //! | [`channel`] | messages between two processes of one server, with descriptors |
 //! | [`child`] | processes that this one has started |
 //! | [`clock`] | monotonic time and dates |
+//! | [`forked`] | listening sockets that processes forked by an application do not keep |
 //! | [`local`] | a Unix socket for its owner alone, and who is on the other side |
 //! | [`machine`] | processors and descriptors this process may use |
 //! | [`memory`] | hints to the processor's caches; memory that the allocator gives back |
@@ -39,6 +40,7 @@ pub mod background;
 pub mod channel;
 pub mod child;
 pub mod clock;
+pub mod forked;
 pub mod line_writer;
 #[cfg(not(shuttle))]
 pub mod listener;

@@ -30,6 +30,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use crate::forked::Unshared;
 use crate::local;
 use crate::transport::{Socket, note_receipts};
 
@@ -40,6 +41,8 @@ pub use options::{ActiveOptions, BACKLOG, FastOpen, KeepAlive, SocketOptions};
 
 /// A listening socket.
 pub struct Listener {
+    // Before the socket.
+    unshared: Unshared,
     socket: OwnedFd,
     address: Address,
     /// Of a Unix socket that has one.
@@ -74,13 +77,22 @@ impl Listener {
         match address {
             Address::Tcp(asked) => {
                 let (socket, address) = bind_tcp(*asked, options, false)?;
-                Ok(Self { socket, address: Address::Tcp(address), file: None, queue, corks })
+                Ok(Self::new(socket, Address::Tcp(address), None, (queue, corks)))
             }
             Address::Unix(asked) => {
                 let (socket, file) = unix::bind(asked, options)?;
-                Ok(Self { socket, address: address.clone(), file, queue, corks })
+                Ok(Self::new(socket, address.clone(), file, (queue, corks)))
             }
         }
+    }
+
+    fn new(
+        socket: OwnedFd,
+        address: Address,
+        file: Option<unix::OwnFile>,
+        (queue, corks): (i32, bool),
+    ) -> Self {
+        Self { unshared: Unshared::new(&socket), socket, address, file, queue, corks }
     }
 
     /// Says whether the kernel notes when it receives something for the sockets accepted from now on; see
@@ -195,6 +207,7 @@ fn not_bound(address: SocketAddr, error: &io::Error) -> BindError {
 
 impl From<Listener> for OwnedFd {
     fn from(listener: Listener) -> Self {
+        drop(listener.unshared);
         listener.socket
     }
 }

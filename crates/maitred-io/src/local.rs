@@ -19,12 +19,16 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
+use crate::forked::Unshared;
+
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 
 /// A listening Unix socket with a file of mode 0600, which is removed with it.
 #[derive(Debug)]
 pub struct LocalListener {
+    // Before the socket.
+    _unshared: Unshared,
     listener: UnixListener,
     path: PathBuf,
     /// Device and number of the file: another one at the same path is not ours to remove.
@@ -73,7 +77,7 @@ impl LocalListener {
         }
         let listener = listen(&address).map_err(|error| NotBound::System(error.into()))?;
         let file = fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()));
-        Ok(Self { listener, path: path.to_owned(), file })
+        Ok(Self { _unshared: Unshared::new(&listener), listener, path: path.to_owned(), file })
     }
 
     /// The next connection; none if there is none.

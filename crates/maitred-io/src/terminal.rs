@@ -49,6 +49,16 @@ impl Terminal {
     }
 }
 
+/// Makes the controlling terminal the standard input, for a debugger, if this process is in its foreground: others are stopped when they
+/// read from it (SIGTTIN). Whether it is.
+pub fn become_standard_input() -> bool {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Ok(terminal) = rustix::fs::openat(CWD, "/dev/tty", flags, Mode::empty()) else { return false };
+    let is_ours =
+        rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp());
+    is_ours && rustix::stdio::dup2_stdin(&terminal).is_ok()
+}
+
 /// Whether the process has a controlling terminal (tty(4)).
 fn opens() -> bool {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -4,7 +4,8 @@
 //! its parent answers, too, and the port stays taken as long as it lives. So it ends here, as the interpreter would end
 //! it, but for what is registered for the end of the process: that is the parent's (fork(2), `os._exit`).
 //!
-//! Leaves out: children that do not come back. `multiprocessing` ends its own, and `subprocess` runs other programs.
+//! A child that does not come back, such as those of `multiprocessing`, keeps no listening socket of ours, has the signals that the
+//! application would have without us (`signals.rs`), and writes for itself what the parent's log would (`host.rs`).
 
 use std::ffi::c_int;
 use std::io;
@@ -28,7 +29,7 @@ pub(crate) const REFUSED: &str = "this is a child process of the server, which o
 pub(crate) fn this_is_the_server() -> io::Result<()> {
     static REGISTERED: Once = Once::new();
     let mut failed = 0;
-    // SAFETY: a function without arguments that may be called in a child at any time: it stores a value.
+    // SAFETY: a function without arguments that may be called in a child at any time: it makes system calls and stores values.
     REGISTERED.call_once(|| failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
     // The application may have forked while it was imported, to go on in the background.
     FORKED.store(false, Ordering::Relaxed);
@@ -36,6 +37,7 @@ pub(crate) fn this_is_the_server() -> io::Result<()> {
 }
 
 unsafe extern "C" fn in_child() {
+    maitred_io::forked::close_in_child();
     FORKED.store(true, Ordering::Relaxed);
 }
 

@@ -18,6 +18,7 @@ mod interpreter_lock;
 mod interrupt;
 mod logging;
 mod native;
+mod orphans;
 mod own_memory;
 mod preload;
 mod releaser;

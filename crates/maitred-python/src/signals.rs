@@ -7,9 +7,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_cli::{Signal, Signals, StopSignal};
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::bounded_end;
+use crate::orphans::Orphans;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
 
@@ -28,9 +30,14 @@ pub(crate) struct PythonSignals {
     received: Received,
     threads: PythonThreads,
     log: ErrorSink,
-    earlier: Vec<(Signal, Py<PyAny>)>,
+    earlier: Earlier,
     earlier_descriptor: RawFd,
+    /// Of process 1.
+    orphans: Option<Orphans>,
 }
+
+/// The handlers that were there before, by the numbers of their signals.
+type Earlier = Arc<Mutex<Vec<(u8, Py<PyAny>)>>>;
 
 impl PythonSignals {
     /// Takes over what [`Signal::answered`] says. Only the main thread of Python may do that.
@@ -41,8 +48,14 @@ impl PythonSignals {
         let descriptor = threads.bell().descriptor();
         let earlier_descriptor =
             module.call_method("set_wakeup_fd", (descriptor,), Some(&no_warning))?.extract()?;
-        let mut this =
-            Self { received: Arc::default(), threads, log, earlier: Vec::new(), earlier_descriptor };
+        let this = Self {
+            received: Arc::default(),
+            threads,
+            log,
+            earlier: Arc::default(),
+            earlier_descriptor,
+            orphans: Orphans::of_first_process(),
+        };
         for signal in Signal::answered() {
             let previous = module.call_method1("getsignal", (signal.number(),))?;
             if matches!(signal, Signal::ForSupervisor(_)) && !previous.is(&module.getattr("SIG_DFL")?) {
@@ -53,8 +66,11 @@ impl PythonSignals {
             let handler =
                 SignalHandler { signal, previous: previous.clone_ref(py), received: this.received.clone() };
             module.call_method1("signal", (signal.number(), Py::new(py, handler)?))?;
-            this.earlier.push((signal, previous));
+            lock(&this.earlier).push((signal.number(), previous));
         }
+        let restored = PyDict::new(py);
+        restored.set_item("after_in_child", Py::new(py, InChild { earlier: Arc::clone(&this.earlier) })?)?;
+        py.import("os")?.call_method("register_at_fork", (), Some(&restored))?;
         Ok(this)
     }
 
@@ -79,22 +95,8 @@ impl PythonSignals {
     }
 
     fn restore(&mut self, py: Python<'_>) -> PyResult<()> {
-        let module = py.import("signal")?;
-        let raises = module.getattr("default_int_handler")?;
-        for (signal, handler) in self.earlier.drain(..) {
-            // None stands for a handler that Python did not install and cannot put back.
-            if handler.is_none(py) {
-                continue;
-            }
-            if handler.is(&raises) {
-                // An exception would end whatever call of ours it meets, and be lost there.
-                RAISES_LATER.store(true, Ordering::Relaxed);
-                module.call_method1("signal", (signal.number(), module.getattr("SIG_DFL")?))?;
-            } else {
-                module.call_method1("signal", (signal.number(), handler))?;
-            }
-        }
-        module.call_method1("set_wakeup_fd", (self.earlier_descriptor,)).map(drop)
+        put_back(py, &self.earlier, true)?;
+        py.import("signal")?.call_method1("set_wakeup_fd", (self.earlier_descriptor,)).map(drop)
     }
 }
 
@@ -123,7 +125,11 @@ impl Signals for PythonSignals {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            if let Err(error) = self.threads.bell().wait([left, pause].into_iter().flatten().min()) {
+            let look = self.orphans.as_mut().map(|orphans| {
+                orphans.look();
+                orphans.pause()
+            });
+            if let Err(error) = self.threads.bell().wait([left, pause, look].into_iter().flatten().min()) {
                 // Without the bell no signal would ever be seen: better to stop in order.
                 (self.log)(&format!("cannot wait for signals ({error}); stopping"));
                 return Some(Signal::Stop(StopSignal::Terminate));
@@ -145,6 +151,49 @@ impl Drop for PythonSignals {
             }
         });
     }
+}
+
+/// What Python calls in a child process that it has forked: nobody reads there what our handlers note.
+#[pyclass(frozen, module = "maitred._engine")]
+struct InChild {
+    earlier: Earlier,
+}
+
+#[pymethods]
+impl InChild {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        if lock(&self.earlier).is_empty() {
+            return Ok(());
+        }
+        put_back(py, &self.earlier, false)?;
+        py.import("signal")?.call_method1("set_wakeup_fd", (-1,)).map(drop)
+    }
+}
+
+/// Installs the handlers that were there before, once. `ends`: the command ends, and SIGINT ends the process until it has.
+fn put_back(py: Python<'_>, earlier: &Earlier, ends: bool) -> PyResult<()> {
+    let module = py.import("signal")?;
+    let raises = module.getattr("default_int_handler")?;
+    let earlier = mem::take(&mut *lock(earlier));
+    for (number, handler) in earlier {
+        // None stands for a handler that Python did not install and cannot put back.
+        if handler.is_none(py) {
+            continue;
+        }
+        if ends && handler.is(&raises) {
+            // An exception would end whatever call of ours it meets, and be lost there.
+            RAISES_LATER.store(true, Ordering::Relaxed);
+            module.call_method1("signal", (number, module.getattr("SIG_DFL")?))?;
+        } else {
+            module.call_method1("signal", (number, handler))?;
+        }
+    }
+    Ok(())
+}
+
+/// A panic elsewhere cannot leave these lists half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The handler of one signal: notes it and calls what was there before.

@@ -238,6 +238,8 @@ pub(crate) fn run(
             environment: Vec::new(),
             // Workers have them by themselves, as they are then.
             without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
+            // So that a debugger can be used.
+            at_terminal: config.development.on,
         },
         inputs,
         crew: Crew::new(settings(config), Instant::now()),

@@ -12,6 +12,7 @@ use maitred_control::{Answered, Caller, Control, Counted, Looked, Question, pict
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
+use maitred_io::terminal;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 use maitred_server::figures::SharedMemory;
 use maitred_server::service_manager::Passing;
@@ -114,6 +115,9 @@ impl Worker {
         let setup = Setup::read(&received.text)
             .filter(|setup| received.descriptors.len() > setup.listeners)
             .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
+        if setup.development.is_some() {
+            terminal::become_standard_input();
+        }
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
         let mut others = listeners.split_off(setup.listeners).into_iter();

@@ -55,7 +55,7 @@ impl Listener {
         rustix::fs::fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(system)?;
         rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC).map_err(system)?;
         let (queue, corks) = (options.queue(), options.cork.unwrap_or(true));
-        Ok(Self { socket, address: own, file: None, queue, corks })
+        Ok(Self::new(socket, own, None, (queue, corks)))
     }
 
     /// The file of a Unix socket is this listener's from now on, as if it had bound it: whoever did so ends without it. Nothing

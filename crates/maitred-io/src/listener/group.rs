@@ -114,7 +114,7 @@ impl Listener {
             let at: SocketAddr = sockets.first().and_then(|first| first.address.tcp()).unwrap_or(asked);
             let (socket, own) = bind_tcp(at, options, true)?;
             let (queue, corks) = (options.queue(), options.cork.unwrap_or(true));
-            sockets.push(Self { socket, address: Address::Tcp(own), file: None, queue, corks });
+            sockets.push(Self::new(socket, Address::Tcp(own), None, (queue, corks)));
         }
         Ok(sockets)
     }
