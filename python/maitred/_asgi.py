@@ -40,7 +40,16 @@ class Engine(Protocol):
 class Runner:
     """Runs the loop on the thread that calls :meth:`run`, from startup to the end."""
 
-    def __init__(self, application: Callable[..., Any], choice: str, lifespan: str, engine: Engine) -> None:
+    def __init__(
+        self,
+        application: Callable[..., Any],
+        choice: str,
+        lifespan: str,
+        engine: Engine,
+        made: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        #: A loop that is there already, on this thread.
+        self._made = made
         self._application = application
         self._choice = choice
         self._lifespan = lifespan
@@ -56,7 +65,7 @@ class Runner:
     def run(self) -> None:
         """Returns when everything has ended."""
         try:
-            loop = make_loop(self._choice)
+            loop = self._made or make_loop(self._choice)
         except LoadFailure as failure:
             self._engine.failed(failure.what, failure.remedy, failure.traceback)
             return

@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable
@@ -136,6 +137,26 @@ def _check_threads() -> None:
             f"{library} has replaced Python's threads, and maitred serves requests in real ones",
             f"write {patch}, or leave the patch out: a thread that waits holds up no other",
         )
+
+
+#: What stands in a module with an application of ASGI, and hardly in one of WSGI.
+_ASGI_SIGNS = re.compile(
+    r"^\s*(?:from|import)\s+(?:fastapi|starlette|litestar|quart|channels)\b|\bget_asgi_application\b|\basync def \w+\((?:self,\s*)?scope\b", re.MULTILINE
+)
+
+
+def looks_like_asgi(target: str, app_dir: str | None = None) -> bool:
+    """Whether the text of the module says so; nothing is imported. A module that has the application from another one does not tell."""
+    place = target.partition(":")[0]
+    folder = os.getcwd() if app_dir is None else app_dir
+    stem = os.path.join(folder, *place.split("."))
+    for file in [place] if _is_path(place) else [f"{stem}.py", os.path.join(stem, "__init__.py")]:
+        try:
+            with open(file, encoding="utf-8", errors="replace") as opened:
+                return _ASGI_SIGNS.search(opened.read()) is not None
+        except OSError:
+            continue
+    return False
 
 
 def look(target: str, app_dir: str | None = None) -> None:

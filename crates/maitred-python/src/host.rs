@@ -12,7 +12,7 @@ use maitred_cli::{
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::asgi::{self, AsgiSettings, LoopThread, RunningLoop, StartError, StillThread};
 use crate::bounded_end;
@@ -45,6 +45,8 @@ pub(crate) struct PythonHost {
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
     /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,
+    /// What it was before the loop ran, if its applications were imported there.
+    stage: OnceLock<Py<PyAny>>,
     running: OnceLock<RunningLoop>,
     /// What an interpreter has once is there.
     prepared: OnceLock<()>,
@@ -80,6 +82,7 @@ impl PythonHost {
             watch: Mutex::default(),
             interrupters: Mutex::default(),
             event_loop: OnceLock::new(),
+            stage: OnceLock::new(),
             running: OnceLock::new(),
             prepared: OnceLock::new(),
             still: Mutex::default(),
@@ -89,8 +92,8 @@ impl PythonHost {
         })
     }
 
-    /// Imports the application, and nothing else.
-    fn find(py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Found> {
+    /// Imports the application, and nothing else; on the thread of the loop if that is there.
+    fn find(py: Python<'_>, spec: &ApplicationSpec, stage: Option<&Py<PyAny>>) -> PyResult<Found> {
         let interface = match spec.interface {
             Interface::Auto => "auto",
             Interface::Wsgi => "wsgi",
@@ -102,15 +105,17 @@ impl PythonHost {
         options.set_item("environment", &spec.environment)?;
         options.set_item("identity", &spec.identity)?;
         options.set_item("root_path", &spec.root_path)?;
-        let loaded = match &spec.development {
-            None => {
-                py.import("maitred._load")?.call_method("load", (&spec.target, interface), Some(&options))?
+        let (module, arguments) = match &spec.development {
+            None => ("maitred._load", (&spec.target, interface).into_pyobject(py)?.into_any()),
+            Some(token) => ("maitred._dev", (token, &spec.target, interface).into_pyobject(py)?.into_any()),
+        };
+        let (load, arguments) = (py.import(module)?.getattr("load")?, arguments.cast_into::<PyTuple>()?);
+        let loaded = match stage {
+            None => load.call(arguments, Some(&options))?,
+            Some(stage) => {
+                let arguments = PyTuple::new(py, [load])?.add(arguments)?.cast_into::<PyTuple>()?;
+                stage.bind(py).call_method("do", arguments, Some(&options))?
             }
-            Some(token) => py.import("maitred._dev")?.call_method(
-                "load",
-                (token, &spec.target, interface),
-                Some(&options),
-            )?,
         };
         let (application, description, interface) = loaded.extract()?;
         Ok(Found { application, description, interface })
@@ -118,8 +123,15 @@ impl PythonHost {
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
         let preloaded = lock(&self.preloaded).take(py, &spec.target)?;
-        let found = preloaded.map_or_else(|| Self::find(py, spec), Ok)?;
+        let stage = if preloaded.is_none() { self.stage(py, spec)? } else { None };
+        let found = preloaded.map_or_else(|| Self::find(py, spec, stage.as_ref()), Ok)?;
         let Found { application, description, interface } = found;
+        if let Some(stage) = &stage
+            && self.running.get().is_none()
+            && interface != "asgi"
+        {
+            stage.call_method0(py, "end")?;
+        }
         shorten_switch_interval(py)?;
         if let Err(error) = child::this_is_the_server() {
             report::write(py, &self.log, &format!("forked children cannot be told from the server: {error}"));
@@ -132,7 +144,7 @@ impl PythonHost {
             self.start_releaser(py);
         }
         if interface == "asgi" {
-            return self.start_asgi(py, application, description, spec);
+            return self.start_asgi(py, (application, description), spec, stage);
         }
         let handler =
             WsgiHandler::new(py, application, spec.max_threads, self.log.clone(), self.lines.clone())?;
@@ -146,13 +158,32 @@ impl PythonHost {
         Ok(Application { handler: Arc::new(handler), threads, description, runs_on: None })
     }
 
+    /// The thread of the loop for an application that looks like one of ASGI, before the loop runs and afterwards.
+    fn stage(&self, py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Option<Py<PyAny>>> {
+        if spec.interface == Interface::Wsgi || self.running.get().is_some() && self.stage.get().is_none() {
+            return Ok(None);
+        }
+        let looks = spec.interface == Interface::Asgi
+            || py
+                .import("maitred._load")?
+                .call_method1("looks_like_asgi", (&spec.target, &spec.app_dir))?
+                .extract()?;
+        match self.stage.get() {
+            _ if !looks => Ok(None),
+            Some(stage) => Ok(Some(stage.clone_ref(py))),
+            None => {
+                Ok(Some(py.import("maitred._stage")?.getattr("Stage")?.call1((&spec.event_loop,))?.unbind()))
+            }
+        }
+    }
+
     /// Runs the application's startup to its end.
     fn start_asgi(
         &self,
         py: Python<'_>,
-        application: Py<PyAny>,
-        description: String,
+        (application, description): (Py<PyAny>, String),
         spec: &ApplicationSpec,
+        stage: Option<Py<PyAny>>,
     ) -> Result<Application, StartError> {
         let application = (application, spec.root_path.as_str());
         if let (Some(running), Some(thread)) = (self.running.get(), self.event_loop.get()) {
@@ -170,10 +201,14 @@ impl PythonHost {
             watch: spec.stuck_after.is_some(),
             threads: NamedThreads(self.threads.clone()),
             log: Arc::clone(&self.leveled),
+            stage: stage.as_ref(),
             thread: &self.event_loop,
         };
         let started = asgi::start(py, settings)?;
         *lock(&self.still) = started.still;
+        if let Some(stage) = stage {
+            let _ = self.stage.set(stage);
+        }
         let running = self.running.get_or_init(|| started.running);
         Ok(self.on_loop(started.handler, description, running))
     }
@@ -318,7 +353,7 @@ impl Host for PythonHost {
     fn preload(&self, spec: &ApplicationSpec) -> Result<(), LoadError> {
         Python::attach(|py| {
             let begun = py.import("maitred._preload").and_then(|module| module.call_method0("begin"));
-            let found = begun.and_then(|_| Self::find(py, spec));
+            let found = begun.and_then(|_| Self::find(py, spec, None));
             let found = found.map_err(|error| self.explain(py, &spec.target, &error))?;
             lock(&self.preloaded).add(&spec.target, found);
             Ok(())

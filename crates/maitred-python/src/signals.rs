@@ -56,6 +56,9 @@ impl PythonSignals {
             earlier_descriptor,
             orphans: Orphans::of_first_process(),
         };
+        if let Some(stage) = stage(py)? {
+            stage.setattr("bell", descriptor)?;
+        }
         for signal in Signal::answered() {
             let previous = module.call_method1("getsignal", (signal.number(),))?;
             if matches!(signal, Signal::ForSupervisor(_)) && !previous.is(&module.getattr("SIG_DFL")?) {
@@ -86,6 +89,9 @@ impl PythonSignals {
                 let text = report::traceback(py, &error);
                 report::write(py, &self.log, &format!("a signal handler raised an exception\n{text}"));
             }
+        }
+        if let Err(error) = attend_loop(py) {
+            report::write(py, &self.log, &report::traceback(py, &error));
         }
         self.threads.start_wanted(py)
     }
@@ -168,6 +174,17 @@ impl InChild {
         put_back(py, &self.earlier, false)?;
         py.import("signal")?.call_method1("set_wakeup_fd", (-1,)).map(drop)
     }
+}
+
+/// Sets the handlers of signals that the loop's thread has asked the main thread for, if that is this one.
+pub(crate) fn attend_loop(py: Python<'_>) -> PyResult<()> {
+    stage(py)?.map_or(Ok(()), |stage| stage.call_method0("attend").map(drop))
+}
+
+/// What knows of a loop whose application was imported on its thread, if there is one.
+fn stage(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let stage = py.import("sys")?.getattr("modules")?.call_method1("get", ("maitred._stage",))?;
+    Ok((!stage.is_none()).then_some(stage))
 }
 
 /// Installs the handlers that were there before, once. `ends`: the command ends, and SIGINT ends the process until it has.

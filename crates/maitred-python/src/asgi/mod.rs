@@ -71,6 +71,8 @@ pub(crate) struct AsgiSettings<'a> {
     /// For applications that do not run on the loop.
     pub(crate) threads: NamedThreads,
     pub(crate) log: LeveledSink,
+    /// The loop's thread, if the application was imported there.
+    pub(crate) stage: Option<&'a Py<PyAny>>,
     /// Where the loop's thread goes, also if the application cannot be served.
     pub(crate) thread: &'a OnceLock<LoopThread>,
 }
@@ -116,14 +118,24 @@ impl From<PyErr> for StartError {
 
 /// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
-    let AsgiSettings { application, root_path, event_loop, lifespan, pathsend, watch, threads, log, thread } =
-        settings;
+    let AsgiSettings {
+        application,
+        root_path,
+        event_loop,
+        lifespan,
+        pathsend,
+        watch,
+        threads,
+        log,
+        stage,
+        thread,
+    } = settings;
     let leveled = Arc::clone(&log);
     let errors: ErrorSink = Arc::new(move |entry: &str| leveled(LogLevel::Error, entry));
     let adapter = Py::new(py, Adapter::new(py, errors)?)?;
     let served = Arc::new(Served::new(py, application, root_path, pathsend)?);
     let (kind, whereabouts) =
-        runner::start(py, &adapter, &served, (event_loop, lifespan), Arc::clone(&log), thread)?;
+        runner::start(py, &adapter, &served, (event_loop, lifespan), Arc::clone(&log), (stage, thread))?;
     let (mut still, mut still_thread) = (StillWatch::off(), None);
     if watch {
         match StillWatch::start(py, &adapter, whereabouts, Arc::clone(&log)) {

@@ -18,6 +18,7 @@ use super::coroutine::Coroutine;
 use super::current;
 use crate::native::value_of;
 use crate::report::{self, LeveledSink};
+use crate::signals;
 use crate::stuck;
 
 /// The name of the loop's thread.
@@ -74,7 +75,7 @@ pub(super) fn start(
     served: &Arc<Served>,
     (choice, lifespan): (&str, Lifespan),
     log: LeveledSink,
-    keep: &OnceLock<LoopThread>,
+    (stage, keep): (Option<&Py<PyAny>>, &OnceLock<LoopThread>),
 ) -> Result<(String, Whereabouts), NotStarted> {
     let (engine, wait) = Engine::new(py, adapter, served, log);
     let module = py.import("maitred._asgi")?;
@@ -84,18 +85,17 @@ pub(super) fn start(
         Lifespan::On => "on",
         Lifespan::Off => "off",
     };
-    let runner = module.getattr("Runner")?.call1((application, choice, lifespan, engine))?;
-    let options = PyDict::new(py);
-    options.set_item("target", LoopTarget { runner: runner.clone().unbind() })?;
-    options.set_item("name", THREAD)?;
-    // The interpreter must not wait for one that is stuck in the application.
-    options.set_item("daemon", true)?;
-    let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&options))?;
-    thread.call_method0("start").map_err(|error| {
-        let what = format!("no thread can be made for the event loop: {}", report::summary(py, &error));
-        let remedy = "see what limits threads and memory (ulimit -u, TasksMax, control group)";
-        NotStarted::Failed(LoadError::new(what, remedy))
-    })?;
+    let made = stage.map(|stage| stage.getattr(py, "loop")).transpose()?;
+    let runner = module.getattr("Runner")?.call1((application, choice, lifespan, engine, made))?;
+    let target = LoopTarget { runner: runner.clone().unbind() };
+    let thread = match stage {
+        Some(stage) => {
+            let stage = stage.bind(py);
+            stage.call_method1("serve", (target,))?;
+            stage.getattr("thread")?
+        }
+        None => own_thread(py, target)?,
+    };
     let running = keep.get_or_init(|| LoopThread { runner: runner.unbind(), thread: thread.unbind() });
     match wait_started(py, wait) {
         Ok(Started::Ready(kind, thread)) => Ok((kind, thread)),
@@ -110,6 +110,22 @@ pub(super) fn start(
             Err(error.into())
         }
     }
+}
+
+/// A thread for a loop whose application was imported elsewhere.
+fn own_thread(py: Python<'_>, target: LoopTarget) -> Result<Bound<'_, PyAny>, NotStarted> {
+    let options = PyDict::new(py);
+    options.set_item("target", Py::new(py, target)?)?;
+    options.set_item("name", THREAD)?;
+    // The interpreter must not wait for one that is stuck in the application.
+    options.set_item("daemon", true)?;
+    let thread = py.import("threading")?.getattr("Thread")?.call((), Some(&options))?;
+    thread.call_method0("start").map_err(|error| {
+        let what = format!("no thread can be made for the event loop: {}", report::summary(py, &error));
+        let remedy = "see what limits threads and memory (ulimit -u, TasksMax, control group)";
+        NotStarted::Failed(LoadError::new(what, remedy))
+    })?;
+    Ok(thread)
 }
 
 /// Runs the startup of a further application on the loop that runs already.
@@ -146,7 +162,10 @@ fn wait_started(py: Python<'_>, wait: Receiver<Started>) -> PyResult<Started> {
             py.detach(|| wait.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_FOR_SIGNAL));
         match next {
             Ok(started) => return Ok(started),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals()?;
+                signals::attend_loop(py)?;
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let error = LoadError::new("the event loop ended before it served", "see above");
                 return Ok(Started::Failed { error, text: String::new() });
