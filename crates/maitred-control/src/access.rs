@@ -67,21 +67,24 @@ pub(super) fn admit_place(head: &RequestHead, has_token: bool) -> Result<(), Den
     if is_foreign && !is_link { Err((403, "a page of another site asks")) } else { Ok(()) }
 }
 
-/// Whether a request that may come shows who it is from; what changes of its session have to show.
+/// Whether a request that may come shows who it is from; what changes of its session have to show. `judge` says whether what was shown is
+/// the token.
 pub(super) fn admit_who(
     head: &RequestHead,
     token: Option<&str>,
     sessions: &Sessions,
+    judge: impl FnOnce(&[u8], &str) -> Result<(), Denied>,
 ) -> Result<String, Denied> {
     let Some(token) = token else { return Ok(sessions.open_csrf().to_owned()) };
     if let Some(shown) = head.fields.first("authorization").and_then(bearer) {
         // A browser does not add this field by itself, so that no other page can have it sent.
-        return if is_same(shown, token.as_bytes()) { Ok(String::new()) } else { Err(NO_TOKEN) };
+        return judge(shown, token).map(|()| String::new());
     }
     sessions.csrf(head.fields.all("cookie"), Instant::now()).ok_or(NO_TOKEN)
 }
 
-const NO_TOKEN: Denied = (401, "show the token: Authorization: Bearer TOKEN, or sign in at /dashboard/");
+pub(super) const NO_TOKEN: Denied =
+    (401, "show the token: Authorization: Bearer TOKEN, or sign in at /dashboard/");
 
 /// Whether a change is meant by who sends it: one from a browser shows what only our own page knows.
 pub(super) fn admit_change(head: &RequestHead, csrf: &str) -> Result<(), Denied> {
@@ -98,10 +101,8 @@ pub(super) fn admit_change(head: &RequestHead, csrf: &str) -> Result<(), Denied>
     }
 }
 
-/// Whether this is the token.
-pub(super) fn is_token(shown: &str, token: &str) -> bool {
-    is_same(shown.as_bytes(), token.as_bytes())
-}
+/// Too many wrong ones have come from there.
+pub(super) const TOO_MANY: Denied = (429, "too many wrong tokens from this address; try again in a moment");
 
 /// Whether `host`, with or without a port, means this machine itself.
 fn is_loopback(host: &[u8]) -> bool {
@@ -142,7 +143,11 @@ mod tests {
         Receiver::new().poll_event(text.as_bytes(), &mut head, &Limits::default()).expect("a head");
         let sessions = Sessions::new(1).expect("random numbers");
         let admitted = admit_place(&head, token.is_some())
-            .and_then(|()| admit_who(&head, token, &sessions))
+            .and_then(|()| {
+                admit_who(&head, token, &sessions, |shown, token| {
+                    if is_same(shown, token.as_bytes()) { Ok(()) } else { Err(NO_TOKEN) }
+                })
+            })
             .and_then(|csrf| admit_change(&head, &csrf));
         admitted.map_err(|(status, _)| status)
     }

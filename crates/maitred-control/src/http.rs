@@ -1,14 +1,14 @@
 //! One knock: a request is read, answered and the connection closed. Blocking, with a time for all of it.
 //!
-//! Each connection has a thread of its own for at most [`LIMIT`], and each door at most [`MAX_GUESTS`] of them: who is
-//! slow keeps nobody else waiting, and who knocks when all are taken waits in the kernel's queue.
+//! Each connection has a thread of its own for at most [`LIMIT`], and each door at most [`MAX_GUESTS`] of them: who is slow keeps nobody
+//! else waiting. For who knocks when all are taken, the one goes that has been silent for longest; where all are being answered, he waits in
+//! the kernel's queue (`guests.rs`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_h1::{Event, Limits, Receiver, Sender};
@@ -19,13 +19,11 @@ use maitred_io::local::wait_readable;
 use super::Inner;
 use super::access::{self, Caller, Denied, admit_local};
 use super::dashboard::{self, Feed, Item, Wanted};
+use super::guests::{Guest, Guests};
 use super::question::{Answered, Question, in_query};
 use super::snapshot::SNAPSHOT;
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
-
-/// Connections at a time, of each door.
-const MAX_GUESTS: usize = 32;
 
 /// For one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -39,25 +37,24 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How long nothing is accepted when the process is out of descriptors or threads.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections that are being answered, of each door.
+/// Connections of each door.
 #[derive(Default)]
-struct Guests {
-    local: AtomicUsize,
-    admin: AtomicUsize,
+struct OfDoors {
+    local: Guests,
+    admin: Guests,
 }
 
 /// Waits for knocks until the server is gone, and looks at its threads now and then.
 pub(super) fn serve(inner: &Arc<Inner>) {
-    let guests = Arc::new(Guests::default());
+    let guests = Arc::new(OfDoors::default());
     let mut watch = SpinWatch::default();
     loop {
         let Some(next) = inner.look(&mut watch) else {
             return wait_for(&guests, inner);
         };
         let doors = &inner.doors;
-        let has_room = |count: &AtomicUsize| count.load(Ordering::Acquire) < MAX_GUESTS;
-        let local = doors.local.as_ref().filter(|_| has_room(&guests.local));
-        let admin = doors.admin.as_ref().filter(|_| has_room(&guests.admin));
+        let local = doors.local.as_ref().filter(|_| guests.local.may_have_room());
+        let admin = doors.admin.as_ref().filter(|_| guests.admin.may_have_room());
         let mut descriptors = vec![inner.bell.descriptor()];
         descriptors.extend(local.map(AsFd::as_fd));
         descriptors.extend(admin.map(|(listener, _)| listener.as_fd()));
@@ -65,6 +62,12 @@ pub(super) fn serve(inner: &Arc<Inner>) {
             std::thread::sleep(PAUSE);
         }
         inner.bell.hear();
+        // Where somebody has to go first, his end rings.
+        let is_there = |descriptor: BorrowedFd<'_>| {
+            wait_readable(&[descriptor], Duration::ZERO).is_ok_and(|found| found.contains(&true))
+        };
+        let local = local.filter(|listener| guests.local.make_room(|| is_there(listener.as_fd())));
+        let admin = admin.filter(|(listener, _)| guests.admin.make_room(|| is_there(listener.as_fd())));
         let accepted = [
             local.map(|listener| listener.accept().map(|stream| stream.map(Session::Local))),
             admin.map(|(listener, _)| match listener.accept() {
@@ -84,9 +87,9 @@ pub(super) fn serve(inner: &Arc<Inner>) {
 }
 
 /// Who has asked before the end gets the answer, if it is taken soon: who asked for the end, for one.
-fn wait_for(guests: &Guests, inner: &Inner) {
+fn wait_for(guests: &OfDoors, inner: &Inner) {
     let deadline = Instant::now() + LINGER;
-    let is_answering = || guests.local.load(Ordering::Acquire) + guests.admin.load(Ordering::Acquire) > 0;
+    let is_answering = || guests.local.count() + guests.admin.count() > 0;
     while is_answering() && Instant::now() < deadline {
         // Each of them rings when it is done. An error is the end of waiting, too.
         if wait_readable(&[inner.bell.descriptor()], PAUSE).is_err() {
@@ -102,24 +105,22 @@ enum Session {
 }
 
 /// Answers on a thread of its own.
-fn receive(inner: &Arc<Inner>, guests: &Arc<Guests>, guest: Session) -> io::Result<()> {
-    let count = |guests: &Guests, local: bool, one: isize| {
-        let count = if local { &guests.local } else { &guests.admin };
-        count.fetch_add(one as usize, Ordering::AcqRel);
+fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::Result<()> {
+    let guest = match &session {
+        Session::Local(stream) => guests.local.enter(stream.as_fd())?,
+        Session::Admin(stream) => guests.admin.enter(stream.as_fd())?,
     };
-    let local = matches!(guest, Session::Local(_));
-    count(guests, local, 1);
-    let (inner, own) = (Arc::clone(inner), Arc::clone(guests));
+    let inner = Arc::clone(inner);
     let spawned = std::thread::Builder::new().name(CONTROL.to_owned()).spawn(move || {
         // Whoever goes away before the answer does not want it.
-        let _ = match guest {
-            Session::Local(mut stream) => answer_local(&inner, &mut stream),
-            Session::Admin(stream) => answer_admin(&inner, stream),
+        let _ = match session {
+            Session::Local(mut stream) => answer_local(&inner, &mut stream, &guest),
+            Session::Admin(stream) => answer_admin(&inner, stream, &guest),
         };
-        count(&own, local, -1);
+        drop(guest);
         inner.bell.ring();
     });
-    spawned.map(drop).inspect_err(|_| count(guests, local, -1))
+    spawned.map(drop)
 }
 
 /// What is done with a request that came by the listener for HTTP.
@@ -152,15 +153,17 @@ fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) 
         Some(Wanted::File(path)) => return Ok(Reply::Answer(dashboard::file(path, &head))),
         Some(Wanted::Login) => {
             let shown = dashboard::shown_token(&body).unwrap_or_default();
-            if !token.is_some_and(|token| access::is_token(&shown, token)) {
-                return Err((401, "that is not the token"));
-            }
+            let wrong = (401, "that is not the token");
+            let token = token.ok_or(wrong)?;
+            judge(inner, peer, shown.as_bytes(), token, wrong)?;
             let cookie = sessions.begin(Instant::now()).map_err(|_| (503, "no random numbers"))?;
             return Ok(Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &cookie)));
         }
         _ => {}
     }
-    let csrf = access::admit_who(&head, token, sessions)?;
+    let csrf = access::admit_who(&head, token, sessions, |shown, token| {
+        judge(inner, peer, shown, token, access::NO_TOKEN)
+    })?;
     if !matches!(head.method, Method::Get | Method::Head) {
         access::admit_change(&head, &csrf)?;
     }
@@ -188,9 +191,22 @@ fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) 
     })
 }
 
-fn answer_local(inner: &Inner, stream: &mut UnixStream) -> io::Result<()> {
+/// Whether that is the token. An address that shows many wrong ones is not listened to for a while.
+fn judge(inner: &Inner, peer: SocketAddr, shown: &[u8], token: &str, wrong: Denied) -> Result<(), Denied> {
+    if !inner.strangers.may_show(peer.ip(), Instant::now()) {
+        return Err(access::TOO_MANY);
+    }
+    if access::is_same(shown, token.as_bytes()) {
+        return Ok(());
+    }
+    inner.note_wrong_token(peer);
+    Err(wrong)
+}
+
+fn answer_local(inner: &Inner, stream: &mut UnixStream, guest: &Guest) -> io::Result<()> {
     let peer = maitred_io::local::peer(stream)?;
     let asked = ask(stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+    guest.has_asked();
     let answer = match admit_local(peer) {
         Ok(()) => answer(inner, asked, Caller::Local(peer)),
         Err((status, text)) => Answer::error(status, text),
@@ -202,9 +218,10 @@ fn answer_local(inner: &Inner, stream: &mut UnixStream) -> io::Result<()> {
     read_rest(stream)
 }
 
-fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream) -> io::Result<()> {
+fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream, guest: &Guest) -> io::Result<()> {
     let peer = stream.peer_addr()?;
     let asked = ask(&mut stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+    guest.has_asked();
     let answer = match admin_reply(inner, asked, peer) {
         Reply::Answer(answer) => answer,
         Reply::Feed(items, csrf) => return Feed::join(inner, stream, items, csrf, Caller::Remote(peer)),
@@ -324,8 +341,10 @@ impl Answer {
         for (name, value) in &fields {
             head = head.with(name, value);
         }
-        if code == 401 {
-            head = head.with("WWW-Authenticate", "Bearer");
+        match code {
+            401 => head = head.with("WWW-Authenticate", "Bearer"),
+            429 => head = head.with("Retry-After", "1"),
+            _ => {}
         }
         let length = (!matches!(code, 204 | 304)).then_some(body.len() as u64);
         let mut sender = Sender::new(Version::Http11, to_head, false);

@@ -6,7 +6,8 @@
 //! counted.rs   what stats shows beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
-//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    question.rs  what is asked, and a server's answer
+//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    strangers.rs  who has shown wrong tokens
+//! guests.rs    who is inside, and who goes    question.rs  what is asked, and a server's answer
 //! dashboard/   what browsers get: the page, sessions, answers as they change
 //! history/     the figures over time: who looks each second, the answer, the file
 //! finding/     what stands in the way now    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   what processes take
@@ -28,6 +29,7 @@ mod deliveries;
 mod doors;
 mod explain;
 mod finding;
+mod guests;
 mod history;
 mod http;
 mod http2;
@@ -44,6 +46,7 @@ mod snapshot;
 mod sockets;
 mod stats;
 mod status;
+mod strangers;
 mod table;
 mod threads;
 mod tls;
@@ -51,6 +54,7 @@ mod watch;
 mod websockets;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -58,6 +62,7 @@ use std::time::{Duration, Instant};
 use dashboard::{Feed, Sessions};
 use doors::Bell;
 use maitred_server::Server;
+use strangers::Strangers;
 use watch::SpinWatch;
 
 pub use access::Caller;
@@ -89,6 +94,7 @@ pub(crate) struct Inner {
     bell: Bell,
     /// Of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
+    strangers: Strangers,
     feed: Feed,
     finder: Finder,
 }
@@ -108,8 +114,12 @@ enum Answers {
     Relay {
         /// None after the end.
         relay: RwLock<Option<Relay>>,
+        wrong_token: WrongToken,
     },
 }
+
+/// Hears of those who have shown a wrong token.
+pub type WrongToken = Box<dyn Fn(SocketAddr) + Send + Sync>;
 
 /// Answers questions by asking others.
 pub type Relay = Arc<dyn Fn(&Question, &Caller) -> Answered + Send + Sync>;
@@ -143,18 +153,19 @@ impl Control {
         Self::start_with(Answers::Server { server, owner, began: Instant::now(), history }, doors)
     }
 
-    /// Begins to answer with what `relay` says.
+    /// Begins to answer with what `relay` says; `wrong_token` hears of those who have shown one.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn relay(doors: Doors, relay: Relay) -> io::Result<Self> {
-        Self::start_with(Answers::Relay { relay: RwLock::new(Some(relay)) }, doors)
+    pub fn relay(doors: Doors, relay: Relay, wrong_token: WrongToken) -> io::Result<Self> {
+        Self::start_with(Answers::Relay { relay: RwLock::new(Some(relay)), wrong_token }, doors)
     }
 
     fn start_with(answers: Answers, doors: Doors) -> io::Result<Self> {
         let sessions = doors.admin().map(|address| Sessions::new(address.port())).transpose()?;
         let (feed, finder) = (Feed::default(), Finder::new());
-        let inner = Arc::new(Inner { answers, doors, bell: Bell::new()?, sessions, feed, finder });
+        let (bell, strangers) = (Bell::new()?, Strangers::default());
+        let inner = Arc::new(Inner { answers, doors, bell, sessions, strangers, feed, finder });
         let own = Arc::clone(&inner);
         let thread = std::thread::Builder::new().name(maitred_server::CONTROL.to_owned());
         let thread = thread.spawn(move || http::serve(&own))?;
@@ -186,7 +197,7 @@ impl Control {
         });
         let server = match &self.inner.answers {
             Answers::Server { server, .. } => server.write().unwrap_or_else(PoisonError::into_inner).take(),
-            Answers::Relay { relay } => {
+            Answers::Relay { relay, .. } => {
                 relay.write().unwrap_or_else(PoisonError::into_inner).take();
                 None
             }
@@ -238,9 +249,18 @@ impl Inner {
                 // Both at the same time: the thread wakes once a second.
                 asking.history.map_or(next, |history| history.look(asking.server))
             }),
-            Answers::Relay { relay } => {
+            Answers::Relay { relay, .. } => {
                 relay.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|_| RELAY_LOOKS)
             }
+        }
+    }
+
+    /// Somebody has shown a wrong token.
+    pub(crate) fn note_wrong_token(&self, peer: SocketAddr) {
+        self.strangers.note(peer.ip(), Instant::now());
+        match &self.answers {
+            Answers::Server { .. } => _ = self.with_server(|asking| asking.server.note_wrong_token(peer)),
+            Answers::Relay { wrong_token, .. } => wrong_token(peer),
         }
     }
 
@@ -248,7 +268,7 @@ impl Inner {
     pub(crate) fn has_ended(&self) -> bool {
         match &self.answers {
             Answers::Server { server, .. } => server.read().unwrap_or_else(PoisonError::into_inner).is_none(),
-            Answers::Relay { relay } => relay.read().unwrap_or_else(PoisonError::into_inner).is_none(),
+            Answers::Relay { relay, .. } => relay.read().unwrap_or_else(PoisonError::into_inner).is_none(),
         }
     }
 
@@ -265,7 +285,7 @@ impl Inner {
                 }
                 self.with_server(|asking| question::answer(asking, question, &caller)).unwrap_or_else(ended)
             }
-            Answers::Relay { relay } => {
+            Answers::Relay { relay, .. } => {
                 // Not held while others are asked: the end would wait for them.
                 let relay = relay.read().unwrap_or_else(PoisonError::into_inner).clone();
                 relay.map_or_else(ended, |relay| relay(question, &caller))

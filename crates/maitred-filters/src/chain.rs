@@ -15,7 +15,7 @@ use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_match::{Ambiguity, decide};
 use maitred_stats::Counters;
 
-use crate::basic::hasher::{Hasher, Ticket};
+use crate::basic::hasher::{Full, Hasher, Ticket};
 use crate::basic::{Asked, Authentication};
 use crate::native::{Filter, FilterRequest, Place, Step};
 use crate::rule::{Asker, Condition, FilterRule};
@@ -232,6 +232,19 @@ pub struct Answer {
     pub head: ResponseHead,
     /// Of the response.
     pub body: Cow<'static, [u8]>,
+    /// What its operator should hear of who asks.
+    pub suspicion: Option<Suspicion>,
+}
+
+/// What makes somebody who asks for a password suspicious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspicion {
+    /// The name or the password is wrong.
+    WrongPassword,
+    /// Too many passwords of this client wait to be checked.
+    TooMany,
+    /// Too many of all clients do.
+    TooManyOfAll,
 }
 
 impl Answer {
@@ -239,7 +252,11 @@ impl Answer {
     fn plain(head: ResponseHead) -> Self {
         let text = format!("{} {}\n", head.status.code(), head.status.reason());
         let head = head.with("Content-Type", "text/plain; charset=utf-8");
-        Self { head, body: Cow::Owned(text.into_bytes()) }
+        Self { head, body: Cow::Owned(text.into_bytes()), suspicion: None }
+    }
+
+    fn of(self, suspicion: Suspicion) -> Self {
+        Self { suspicion: Some(suspicion), ..self }
     }
 }
 
@@ -249,6 +266,8 @@ pub struct At<'a> {
     pub path: &'a [u8],
     /// Who asks.
     pub peer: Peer,
+    /// The same as a number that all addresses of a client share; none for one without limits.
+    pub client: Option<u128>,
     /// In monotonic nanoseconds.
     pub now: u64,
     /// Who checks passwords, if anybody does.
@@ -312,11 +331,12 @@ impl Passed {
                         continue;
                     }
                     Some(Asked::Known(found)) => found,
+                    Some(Asked::Nothing) => return Decision::Answer(self.challenge()),
                     Some(Asked::Checking(ticket)) => {
                         self.stage = Stage::Checking(ticket);
                         return Decision::Wait;
                     }
-                    Some(Asked::Busy) => return Decision::Answer(busy()),
+                    Some(Asked::Busy(full)) => return Decision::Answer(busy(full)),
                 },
                 Stage::Checking(ticket) => match ticket.result() {
                     Some(found) => found,
@@ -328,7 +348,9 @@ impl Passed {
                 Stage::After => return self.after(head, at).map_or(Decision::Pass, Decision::Answer),
                 Stage::Done => return Decision::Pass,
             };
-            let Some(user) = found else { return Decision::Answer(self.challenge()) };
+            let Some(user) = found else {
+                return Decision::Answer(self.challenge().of(Suspicion::WrongPassword));
+            };
             if let Some(entry) = self.chain.first(&self.met, Kind::Authentication) {
                 entry.count(Kind::Authentication, false);
             }
@@ -362,7 +384,9 @@ impl Passed {
     fn ask(&self, head: &RequestHead, at: &At<'_>) -> Option<Asked> {
         let entry = self.chain.first(&self.met, Kind::Authentication)?;
         match &entry.rule.authentication {
-            Some(Authentication::Basic(basic)) => Some(basic.ask(head, at.now, at.hasher, at.wake)),
+            Some(Authentication::Basic(basic)) => {
+                Some(basic.ask(head, (at.client, at.now), at.hasher, at.wake))
+            }
             _ => {
                 entry.count(Kind::Authentication, false);
                 None
@@ -435,11 +459,15 @@ impl Passed {
 fn call(filters: &[Arc<dyn Filter>], mut ask: impl FnMut(&dyn Filter) -> Step) -> Option<Answer> {
     filters.iter().find_map(|filter| match ask(&**filter) {
         Step::Pass => None,
-        Step::Answer(head, body) => Some(Answer { head, body: Cow::Owned(body) }),
+        Step::Answer(head, body) => Some(Answer { head, body: Cow::Owned(body), suspicion: None }),
     })
 }
 
 /// Too many passwords wait to be checked.
-fn busy() -> Answer {
-    Answer::plain(ResponseHead::new(Status::SERVICE_UNAVAILABLE).with("Retry-After", "1"))
+fn busy(full: Full) -> Answer {
+    let (status, suspicion) = match full {
+        Full::Share => (Status::TOO_MANY_REQUESTS, Suspicion::TooMany),
+        Full::Queue => (Status::SERVICE_UNAVAILABLE, Suspicion::TooManyOfAll),
+    };
+    Answer::plain(ResponseHead::new(status).with("Retry-After", "1")).of(suspicion)
 }

@@ -38,7 +38,7 @@ use maitred_match::Ambiguity;
 
 pub use access::Access;
 pub use basic::{Authentication, BadUsers, BasicAuth, MAX_NAME, Users, check_name, user_line};
-pub use chain::{Answer, At, Decision, Passed};
+pub use chain::{Answer, At, Decision, Passed, Suspicion};
 pub use fields::{FieldChanges, Side};
 pub use native::{Filter, FilterRequest, Place, Step, Traced};
 pub use rule::{Asker, Condition, FilterRule};

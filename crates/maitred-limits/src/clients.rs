@@ -87,6 +87,13 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Never 0.
+    pub(crate) fn number(self) -> u128 {
+        self.0
+    }
+}
+
 /// What is known of a client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {

@@ -35,8 +35,7 @@ use heads::Heads;
 use maitred_log::Log;
 use minimum::Minimum;
 use resources::{Budget, Resources};
-use rule::Applied;
-pub use rule::{RULES_TOTAL, Rule};
+pub use rule::{Applied, RULES_TOTAL, Rule};
 
 /// The limits of a server beside its timeouts and sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,6 +261,14 @@ impl Guard {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }
         may
+    }
+
+    /// The number that all addresses of a client share; 0 for those without an address, none for one without limits.
+    pub fn number(&self, peer: Peer) -> Option<u128> {
+        match self.client(&self.client_limits.load(), peer) {
+            Some(client) => Some(client.number()),
+            None => peer.ip().is_none().then_some(0),
+        }
     }
 
     /// Who is counted; none who is exempt, and none who has no address.

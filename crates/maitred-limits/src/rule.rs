@@ -33,11 +33,19 @@ pub enum Rule {
     HandshakeRate,
     /// Heads of requests hold more memory than they may.
     HeadBudget,
+    /// A client has sent a wrong name or password.
+    WrongPassword,
+    /// Too many passwords of a client wait to be checked.
+    PasswordShare,
+    /// Too many passwords of all clients do.
+    PasswordQueue,
+    /// A client has shown the admin listener a wrong token.
+    WrongToken,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -50,13 +58,21 @@ impl Rule {
         Self::HandshakeTimeout,
         Self::HandshakeRate,
         Self::HeadBudget,
+        Self::WrongPassword,
+        Self::PasswordShare,
+        Self::PasswordQueue,
+        Self::WrongToken,
     ];
 
-    /// As in figures. That of the option, but for the two directions of one.
+    /// As in figures. That of the option, unless several rules have one.
     pub fn name(self) -> &'static str {
         match self {
             Self::SendTimeout => "body-timeout-out",
             Self::OwnSendTimeout => "own-send-timeout",
+            Self::WrongPassword => "wrong-password",
+            Self::PasswordShare => "password-share",
+            Self::PasswordQueue => "password-queue",
+            Self::WrongToken => "wrong-token",
             other => other.option().trim_start_matches('-'),
         }
     }
@@ -75,6 +91,8 @@ impl Rule {
             Self::HandshakeTimeout => "--tls-handshake-timeout",
             Self::HandshakeRate => "--tls-handshake-rate",
             Self::HeadBudget => "--head-budget",
+            Self::WrongPassword | Self::PasswordShare | Self::PasswordQueue => "basic-auth",
+            Self::WrongToken => "--admin-token-file",
         }
     }
 
@@ -92,6 +110,10 @@ impl Rule {
             Self::HandshakeRate => "too many TLS handshakes; closed",
             Self::BufferBudget => "a request while connections hold more than they may; 503 and closed",
             Self::HeadBudget => "requests while heads hold more than they may; refused",
+            Self::WrongPassword => "a wrong name or password; 401",
+            Self::PasswordShare => "too many of its passwords wait to be checked; 429",
+            Self::PasswordQueue => "too many passwords of all clients wait to be checked; 503",
+            Self::WrongToken => "a wrong token at the admin listener; 401",
         }
     }
 }
@@ -114,6 +136,11 @@ impl Applied {
         self.0.add(rule as usize, 1);
         let peer = peer.without_port();
         log.warn(format_args!("{peer}: {} ({})", rule.sentence(), rule.option()));
+    }
+
+    /// How often one was applied.
+    pub fn total(&self, rule: Rule) -> u64 {
+        self.0.total(rule as usize)
     }
 
     /// Names and counts.

@@ -60,7 +60,7 @@ pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
 pub use maitred_io::listener as listening;
 pub use maitred_io::{accounts, machine, pid_file, process, rights, service_manager, terminal};
 pub use maitred_limits as limits;
-pub use maitred_limits::Limits;
+pub use maitred_limits::{Applied, Limits, Rule};
 pub use maitred_log::{AccessLogSettings, Level, Log, Progress, printable};
 pub use maitred_tls as tls;
 pub use pages::{ErrorPage, ErrorPages, PageFor};

@@ -1,6 +1,7 @@
 //! A running server: start, drain, stop.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
 use maitred_io::listener::{Address, BindError, Listener};
 use maitred_io::machine;
-use maitred_limits::Guard;
+use maitred_limits::{Guard, Rule};
 use maitred_log::Log;
 use maitred_runtime::ThreadHost;
 use maitred_spool as spool;
@@ -399,6 +400,12 @@ impl Server {
     /// The logs.
     pub fn log(&self) -> &Arc<Log> {
         &self.first().site.log
+    }
+
+    /// A client of the admin listener has shown a wrong token: it is in the log and in the figures.
+    pub fn note_wrong_token(&self, peer: SocketAddr) {
+        let site = &self.first().site;
+        site.guard.applied.note(Rule::WrongToken, peer.into(), &site.log);
     }
 
     /// Has the [health path](Settings::health_path) say that this server will end: 503, on a connection that closes. All else goes on as

@@ -4,6 +4,7 @@
 //! each worker's rows, with its number. Changes are made in all, and in workers that are started later.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -14,8 +15,8 @@ use maitred_control::{
     process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
-use maitred_server::Log;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
+use maitred_server::{Applied, Log, Rule};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
 use serde_json::{Map, Value, json};
 
@@ -48,6 +49,8 @@ pub(super) struct Workers {
     state: Mutex<State>,
     seen: Mutex<Seen>,
     history: Keeper,
+    /// Rules that the supervisor itself has applied.
+    applied: Applied,
 }
 
 #[derive(Default)]
@@ -80,7 +83,11 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
     let own = Arc::clone(workers);
     let places = doors.places();
     let relay = Arc::new(move |question: &Question, caller: &Caller| own.answer(question, caller, &places));
-    Control::relay(doors, relay)
+    let told = Arc::clone(workers);
+    let wrong_token = Box::new(move |peer: SocketAddr| {
+        told.applied.note(Rule::WrongToken, peer.into(), &told.log);
+    });
+    Control::relay(doors, relay, wrong_token)
         .inspect_err(|error| log.error(format_args!("the control cannot be started: {error}")))
         .ok()
 }
@@ -197,6 +204,7 @@ impl Workers {
             state: Mutex::default(),
             seen: Mutex::default(),
             history,
+            applied: Applied::default(),
         }
     }
 
@@ -498,7 +506,7 @@ impl Workers {
         let format = question.format();
         let own = {
             let State { ready, wanted, restarts, .. } = &*self.state();
-            page_of_workers(*ready, *wanted, restarts, format)
+            page_of_workers(*ready, *wanted, restarts, self.applied.total(Rule::WrongToken), format)
         };
         let pages = [WorkerPage { worker: "", text: &own }].into_iter().chain(pages);
         let body = merge_pages(&pages.collect::<Vec<_>>(), &retired.counters, &statistics, format);

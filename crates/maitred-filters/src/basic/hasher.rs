@@ -7,12 +7,14 @@
 //!      ◄─────────────────── wake ──────────────────┘
 //!   401, or the request goes on
 //! ```
-//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded; what finds it full is refused. A
-//! check whose connection is gone is not made.
+//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, and no client has more than a share of
+//! it: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one check. A check
+//! that nobody waits for any more is not made.
 
+use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_io::machine;
@@ -29,11 +31,17 @@ const MAX_THREADS: usize = 2;
 /// Checks that may wait: with the hashes of `maitred passwd` the last one waits for some seconds.
 const MAX_WAITING: usize = 128;
 
+/// Checks of one client that wait or are being made: people log in one by one, and those of an office behind one address seldom in
+/// the same second.
+const MAX_OF_CLIENT: usize = 8;
+
 /// The threads and their queue.
 pub struct Hasher(Arc<Own>);
 
 struct Own {
     checks: WorkQueue<Arc<Check>>,
+    /// What waits or is being made of each client.
+    shares: Mutex<HashMap<u128, Vec<Arc<Check>>>>,
     log: Arc<Log>,
     threads: usize,
     made: AtomicU64,
@@ -44,10 +52,30 @@ struct Check {
     users: Arc<Users>,
     credentials: Credentials,
     tag: Tag,
-    result: Mutex<Option<Found>>,
-    abandoned: AtomicBool,
-    /// Tells the connection that there is a result.
-    wake: Box<dyn Fn() + Send + Sync>,
+    /// In whose share it is.
+    client: Option<u128>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    result: Option<Found>,
+    /// Requests that wait for it.
+    waiting: usize,
+    /// Tell their connections that there is a result.
+    wakes: Vec<Wake>,
+}
+
+/// Tells a connection that there is a result.
+pub(super) type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Why nothing is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// Too many of all clients wait.
+    Queue,
+    /// Too many of this client do.
+    Share,
 }
 
 /// What the threads have done.
@@ -65,7 +93,8 @@ impl Hasher {
         let threads = (machine::processors() / 2).clamp(1, MAX_THREADS);
         let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         // Those that run end with it if a later one cannot be made.
-        let hasher = Self(Arc::new(Own { checks: WorkQueue::new(MAX_WAITING), log, threads, made, refused }));
+        let (checks, shares) = (WorkQueue::new(MAX_WAITING), Mutex::default());
+        let hasher = Self(Arc::new(Own { checks, shares, log, threads, made, refused }));
         for number in 1..=threads {
             let own = Arc::clone(&hasher.0);
             std::thread::Builder::new()
@@ -75,32 +104,28 @@ impl Hasher {
         Ok(hasher)
     }
 
-    /// Has credentials checked; `wake` is called, on a thread of ours, when [`Ticket::result`] has something. An `urgent` one
-    /// is known, and only has the file looked at. None when too many wait.
+    /// Has credentials checked; `wake` is called, on a thread of ours, when [`Ticket::result`] has something. `client` is in whose share
+    /// that is; none for one without limits, and for credentials that are known: then only the file is looked at, before all that waits.
+    ///
+    /// # Errors
+    /// Too many wait.
     pub(super) fn begin(
         &self,
         users: &Arc<Users>,
         credentials: Credentials,
         tag: Tag,
-        urgent: bool,
-        wake: Box<dyn Fn() + Send + Sync>,
-    ) -> Option<Ticket> {
-        let check = Arc::new(Check {
-            users: Arc::clone(users),
-            credentials,
-            tag,
-            result: Mutex::default(),
-            abandoned: AtomicBool::new(false),
-            wake,
-        });
-        let checks = &self.0.checks;
-        let own = Arc::clone(&check);
-        let is_in = if urgent { checks.push_first(own) } else { checks.push(own) };
-        if is_in {
-            return Some(Ticket(check));
+        (client, is_known): (Option<u128>, bool),
+        wake: Wake,
+    ) -> Result<Ticket, Full> {
+        let own = &self.0;
+        let client = client.filter(|_| !is_known);
+        let state = Mutex::new(State { result: None, waiting: 1, wakes: vec![wake] });
+        let check = Check { users: Arc::clone(users), credentials, tag, client, state };
+        let begun = own.begin(check, is_known);
+        if begun.is_err() {
+            own.refused.fetch_add(1, Ordering::Relaxed);
         }
-        self.0.refused.fetch_add(1, Ordering::Relaxed);
-        None
+        begun.map(Ticket)
     }
 
     pub fn figures(&self) -> Figures {
@@ -122,13 +147,51 @@ impl Drop for Hasher {
 }
 
 impl Own {
-    fn take(&self, check: &Check) {
-        if !check.abandoned.load(Ordering::Relaxed) {
+    /// What a request waits for: this check, or the same one that waits already.
+    fn begin(&self, check: Check, is_known: bool) -> Result<Arc<Check>, Full> {
+        let mut shares = self.shares();
+        let mut of_client = check.client.map(|client| shares.entry(client).or_default());
+        if let Some(of_client) = &mut of_client {
+            if let Some(same) = of_client.iter().find(|other| other.is_same(&check)) {
+                let mut state = same.lock();
+                state.waiting += 1;
+                state.wakes.append(&mut check.lock().wakes);
+                return Ok(Arc::clone(same));
+            }
+            if of_client.len() >= MAX_OF_CLIENT {
+                return Err(Full::Share);
+            }
+        }
+        let check = Arc::new(check);
+        let own = Arc::clone(&check);
+        let is_in = if is_known { self.checks.push_first(own) } else { self.checks.push(own) };
+        if is_in {
+            of_client.into_iter().for_each(|of_client| of_client.push(Arc::clone(&check)));
+            Ok(check)
+        } else {
+            if of_client.is_some_and(|of_client| of_client.is_empty()) {
+                check.client.map(|client| shares.remove(&client));
+            }
+            Err(Full::Queue)
+        }
+    }
+
+    fn take(&self, check: &Arc<Check>) {
+        let is_wanted = {
+            // Nobody joins a check that is not going to be made.
+            let mut shares = self.shares();
+            let is_wanted = check.lock().waiting > 0;
+            if !is_wanted {
+                release(&mut shares, check);
+            }
+            is_wanted
+        };
+        if is_wanted {
             self.make(check);
         }
     }
 
-    fn make(&self, check: &Check) {
+    fn make(&self, check: &Arc<Check>) {
         if check.users.is_due() {
             self.look(&check.users);
         }
@@ -136,8 +199,17 @@ impl Own {
         let found = catch_unwind(AssertUnwindSafe(|| check.users.check(&check.credentials, check.tag)));
         let found = found.unwrap_or_default();
         self.made.fetch_add(1, Ordering::Relaxed);
-        *check.lock() = Some(found);
-        (check.wake)();
+        release(&mut self.shares(), check);
+        let wakes = {
+            let mut state = check.lock();
+            state.result = Some(found);
+            std::mem::take(&mut state.wakes)
+        };
+        wakes.iter().for_each(|wake| wake());
+    }
+
+    fn shares(&self) -> MutexGuard<'_, HashMap<u128, Vec<Arc<Check>>>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look(&self, users: &Users) {
@@ -155,29 +227,48 @@ pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers
     }
 }
 
-impl Check {
-    fn lock(&self) -> MutexGuard<'_, Option<Found>> {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner)
+/// Takes a check out of the share of its client.
+fn release(shares: &mut HashMap<u128, Vec<Arc<Check>>>, check: &Arc<Check>) {
+    let Some(client) = check.client else { return };
+    let Some(of_client) = shares.get_mut(&client) else { return };
+    of_client.retain(|other| !Arc::ptr_eq(other, check));
+    if of_client.is_empty() {
+        shares.remove(&client);
     }
 }
 
-/// The connection's side of a check. Dropped, it is not made, unless it is being made.
+impl Check {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.tag.is(&other.tag) && Arc::ptr_eq(&self.users, &other.users)
+    }
+}
+
+/// A request's side of a check. When all are dropped it is not made, unless it is being made.
 pub(crate) struct Ticket(Arc<Check>);
 
 impl Ticket {
-    /// What came of it, once.
+    /// What came of it.
     pub(crate) fn result(&self) -> Option<Found> {
-        self.0.lock().take()
+        self.0.lock().result.clone()
     }
 
     /// Whether there is something.
     pub(crate) fn is_ready(&self) -> bool {
-        self.0.lock().is_some()
+        self.0.lock().result.is_some()
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.abandoned.store(true, Ordering::Relaxed);
+        let mut state = self.0.lock();
+        state.waiting = state.waiting.saturating_sub(1);
+        // What wakes holds on to its connection's group.
+        let wakes = if state.waiting == 0 { std::mem::take(&mut state.wakes) } else { Vec::new() };
+        drop(state);
+        drop(wakes);
     }
 }

@@ -17,7 +17,7 @@ use base64ct::{Base64, Encoding};
 use maitred_http::{RequestHead, ResponseHead, Status};
 
 use cache::Found;
-use hasher::{Hasher, Ticket};
+use hasher::{Full, Hasher, Ticket, Wake};
 use maitred_match::BadPattern;
 
 pub use users::{BadUsers, MAX_NAME, Users, check_name};
@@ -77,41 +77,44 @@ impl BasicAuth {
         ResponseHead::new(Status::UNAUTHORIZED).with("WWW-Authenticate", value)
     }
 
-    /// Looks at the credentials of a request; `wake` is called when a check that takes time is done.
+    /// Looks at the credentials of a request of a client with this number; `wake` is called when a check that takes time is done.
     pub(super) fn ask(
         &self,
         head: &RequestHead,
-        now: u64,
+        (client, now): (Option<u128>, u64),
         hasher: Option<&Hasher>,
-        wake: impl FnOnce() -> Box<dyn Fn() + Send + Sync>,
+        wake: impl FnOnce() -> Wake,
     ) -> Asked {
-        let Some(credentials) = Credentials::of(head) else { return Asked::Known(None) };
+        let Some(credentials) = Credentials::of(head) else { return Asked::Nothing };
         let known = self.users.know(&credentials, now);
         if let Some(found) = &known.found
             && !known.stale
         {
             return Asked::Known(found.clone());
         }
-        let urgent = known.found.is_some();
-        let begun =
-            hasher.and_then(|hasher| hasher.begin(&self.users, credentials, known.tag, urgent, wake()));
+        let is_known = known.found.is_some();
+        let begun = hasher.map_or(Err(Full::Queue), |hasher| {
+            hasher.begin(&self.users, credentials, known.tag, (client, is_known), wake())
+        });
         match (begun, known.found) {
-            (Some(ticket), _) => Asked::Checking(ticket),
+            (Ok(ticket), _) => Asked::Checking(ticket),
             // Better what was right a moment ago than nothing.
-            (None, Some(found)) => Asked::Known(found),
-            (None, None) => Asked::Busy,
+            (Err(_), Some(found)) => Asked::Known(found),
+            (Err(full), None) => Asked::Busy(full),
         }
     }
 }
 
 /// What is known of who asks.
 pub(super) enum Asked {
-    /// Who it is, if it is somebody.
+    /// Who it is; none where name or password are wrong.
     Known(Found),
+    /// No name and password came.
+    Nothing,
     /// That will be known later.
     Checking(Ticket),
     /// Too many are being checked.
-    Busy,
+    Busy(Full),
 }
 
 /// A name and a password as a client has sent them.

@@ -11,9 +11,10 @@
 use std::sync::Arc;
 
 use maitred_files::Body;
-use maitred_filters::{Answer, Asker, At, Decision, Passed};
+use maitred_filters::{Answer, Asker, At, Decision, Passed, Suspicion};
 use maitred_h1::Sender;
 use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version, target};
+use maitred_limits::Rule;
 use maitred_runtime::Content;
 
 use super::body::Keeping;
@@ -74,7 +75,8 @@ impl Connection {
             Box::new(move || group.resume(token))
         };
         let (now, hasher) = (context.now, site.filters.hasher());
-        let decision = passed.decide(head, &At { path: &path, peer, now, hasher, wake: &wake });
+        let client = hasher.and_then(|_| site.guard.number(peer));
+        let decision = passed.decide(head, &At { path: &path, peer, client, now, hasher, wake: &wake });
         context.scratch.path = path;
         stream.passed = Some(passed);
         match decision {
@@ -85,6 +87,9 @@ impl Connection {
             }
             Decision::Answer(answer) => {
                 stream.times.filtered = site.later(context.now);
+                if let Some(suspicion) = answer.suspicion {
+                    site.guard.applied.note(rule_of(suspicion), peer, &site.log);
+                }
                 Filtered::Answered(self.answer_filtered(context, stream, answer))
             }
         }
@@ -101,7 +106,7 @@ impl Connection {
         &mut self,
         context: &mut Context<'_>,
         stream: Box<Stream>,
-        Answer { head, body }: Answer,
+        Answer { head, body, .. }: Answer,
     ) -> Received {
         let facts = stream.facts.unwrap_or_default();
         let request = &stream.request.head;
@@ -122,6 +127,14 @@ impl Connection {
             self.stream = Some(rest);
         }
         received
+    }
+}
+
+fn rule_of(suspicion: Suspicion) -> Rule {
+    match suspicion {
+        Suspicion::WrongPassword => Rule::WrongPassword,
+        Suspicion::TooMany => Rule::PasswordShare,
+        Suspicion::TooManyOfAll => Rule::PasswordQueue,
     }
 }
 

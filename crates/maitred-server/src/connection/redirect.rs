@@ -19,7 +19,7 @@ impl Connection {
         if self.client_of(stream).secure || asks_for(context.group.site.health_path.as_deref(), head) {
             return None;
         }
-        let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()) };
+        let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()), suspicion: None };
         Some(match https_address(head, port) {
             Some(location) => {
                 answer(ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location))

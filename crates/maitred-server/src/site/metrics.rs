@@ -2,6 +2,7 @@
 
 use maitred_files::CacheStatistics;
 use maitred_io::process;
+use maitred_limits::{RULES_TOTAL, Rule};
 use maitred_stats::exposition::{Format, Metric, Value};
 use maitred_stats::{Distribution, Leaf, Span, exposition};
 
@@ -173,12 +174,13 @@ pub(crate) fn write_build(language: &str, format: Format, out: &mut String) {
 }
 
 /// The page of a supervisor's own figures: how many workers serve, how many are wanted, and how often one was started in the place of
-/// another, by reason.
+/// another, by reason. The admin listener is the supervisor's: `wrong_tokens` were shown to it.
 #[must_use]
 pub fn page_of_workers(
     ready: usize,
     wanted: usize,
     restarts: &[(&'static str, u64)],
+    wrong_tokens: u64,
     format: Format,
 ) -> String {
     let level =
@@ -194,8 +196,15 @@ pub fn page_of_workers(
         level("maitred_workers_ready", "Workers that serve.", ready),
         level("maitred_workers_wanted", "Workers that should.", wanted),
     ];
+    let refused = Metric {
+        name: RULES_TOTAL,
+        help: "Connections ended and requests refused because of a limit on peers.",
+        labels: &[("rule", Rule::WrongToken.name())],
+        value: Value::Counter(wrong_tokens),
+    };
     let mut out = String::new();
-    exposition::write(&levels.into_iter().chain(restarts).collect::<Vec<_>>(), format, &mut out);
+    let all: Vec<_> = levels.into_iter().chain(restarts).chain([refused]).collect();
+    exposition::write(&all, format, &mut out);
     out
 }
 

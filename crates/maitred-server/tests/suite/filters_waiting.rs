@@ -14,7 +14,7 @@ use maitred_stats::Span;
 use serde_json::Value;
 
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
-use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings};
+use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, Trusted};
 use maitred_testkit::client::Client;
 
 /// Longer than anything here takes; reached only when something hangs.
@@ -367,7 +367,7 @@ fn a_check_whose_peer_has_left_is_not_made() {
 
 #[test]
 fn what_finds_the_queue_full_gets_503_and_cached_users_are_let_in() {
-    let running = serve();
+    let running = serve_with(tell, behind_a_proxy);
     let mut known = connect(running.address);
     send(&mut known, get("/in", &basic("ann", "right")));
     running.gate.wait_for_one();
@@ -375,16 +375,18 @@ fn what_finds_the_queue_full_gets_503_and_cached_users_are_let_in() {
     assert_eq!(body(&mut known), "[/in ann 0]");
     let checks = || checks(&running.server);
     let threads = checks()["threads"].as_u64().expect("a number");
+    // Each is another client.
     let ask = |number: u64| {
         let mut stream = connect(running.address);
-        send(&mut stream, get("/in", &basic("ann", &number.to_string())));
+        let client = format!("X-Forwarded-For: 192.0.2.{number}\r\n");
+        send(&mut stream, get("/in", &(client + &basic("ann", &number.to_string()))));
         stream
     };
     let mut waiting: Vec<Client> = (0..threads).map(ask).collect();
     (0..threads).for_each(|_| running.gate.wait_for_one());
     waiting.extend((threads..threads + 128).map(ask));
     until("all wait", || checks()["waiting"] == 128);
-    let mut one_more = ask(1_000_000);
+    let mut one_more = ask(250);
     let (head, text) = answer(&mut one_more);
     assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After: 1\r\n"), "{head}");
     assert_eq!(text, "503 Service Unavailable\n");
@@ -395,6 +397,71 @@ fn what_finds_the_queue_full_gets_503_and_cached_users_are_let_in() {
     for stream in &mut waiting {
         assert!(answer(stream).0.starts_with("HTTP/1.1 401 "));
     }
+}
+
+/// Clients are as a proxy on this machine says.
+fn behind_a_proxy(settings: &mut Settings) {
+    settings.forwarding.trusted = Trusted::new(vec!["127.0.0.1".parse().expect("an address")], false);
+}
+
+/// Checks of one client that may wait or be made.
+const SHARE: u64 = 8;
+
+#[test]
+fn who_sends_wrong_passwords_keeps_nobody_else_out() {
+    let running = serve_with(tell, behind_a_proxy);
+    let of = |client: &str, password: &str| {
+        let mut stream = connect(running.address);
+        let fields = format!("X-Forwarded-For: {client}\r\n{}", basic("ann", password));
+        send(&mut stream, get("/in", &fields));
+        stream
+    };
+    let checks = || checks(&running.server);
+    let threads = checks()["threads"].as_u64().expect("a number");
+    let mut waiting: Vec<Client> = (0..SHARE).map(|number| of("192.0.2.1", &number.to_string())).collect();
+    until("the share is taken", || checks()["waiting"] == SHARE - threads);
+    for number in 0..200 {
+        let (head, text) = answer(&mut of("192.0.2.1", &format!("more {number}")));
+        assert!(head.starts_with("HTTP/1.1 429 ") && head.contains("Retry-After: 1\r\n"), "{head}");
+        assert_eq!(text, "429 Too Many Requests\n");
+    }
+    // Another address of the same IPv6 network is the same client, and an IPv6 client another one than the first.
+    let mut right = of("2001:db8::1", "right");
+    until("it waits", || checks()["waiting"] == SHARE - threads + 1);
+    (0..=SHARE).for_each(|_| running.gate.open_once());
+    assert_eq!(body(&mut right), "[/in ann 0]");
+    for stream in &mut waiting {
+        assert!(answer(stream).0.starts_with("HTTP/1.1 401 "));
+    }
+    assert_eq!(checks()["refused"], 200);
+    let applied = |rule: &str| {
+        let page = running.server.metrics();
+        let series = format!("maitred_rules_applied_total{{rule=\"{rule}\"}} ");
+        let count = page.lines().find_map(|line| line.strip_prefix(&series)?.parse().ok());
+        count.unwrap_or_else(|| panic!("{series} is not in\n{page}"))
+    };
+    assert_eq!((applied("password-share"), applied("wrong-password")), (200, SHARE));
+}
+
+#[test]
+fn requests_of_a_client_with_the_same_password_wait_for_one_check() {
+    let running = serve();
+    let mut streams: Vec<Client> = (0..4 * SHARE)
+        .map(|_| {
+            let mut stream = connect(running.address);
+            send(&mut stream, get("/in", &basic("ann", "right")));
+            stream
+        })
+        .collect();
+    running.gate.wait_for_one();
+    until("all are there", || running.server.snapshot().open == 4 * SHARE);
+    // Who leaves takes it from nobody else.
+    drop(streams.pop());
+    running.gate.open_once();
+    for stream in &mut streams {
+        assert_eq!(body(stream), "[/in ann 0]");
+    }
+    assert!(running.gate.entered.try_recv().is_err(), "one hash more");
 }
 
 #[test]

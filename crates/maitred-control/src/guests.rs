@@ -1,0 +1,126 @@
+//! Who is inside a door: so many at most. Who has not asked for anything yet goes when somebody else knocks and all places are taken.
+//!
+//! Promises: those who say nothing, however many, delay nobody who does; who is being answered never goes.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::net::{Shutdown, shutdown};
+
+/// Connections at a time, of each door.
+const MAX_GUESTS: usize = 32;
+
+/// See the module text.
+#[derive(Clone, Default)]
+pub(super) struct Guests(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Those inside.
+    count: usize,
+    /// Those of them that have not asked yet, the one first that has been there for longest.
+    silent: Vec<(u64, OwnedFd)>,
+    /// Those that were told to go, and are still inside.
+    leaving: Vec<u64>,
+    next: u64,
+}
+
+/// One of them; he leaves when this is dropped.
+pub(super) struct Guest {
+    guests: Guests,
+    id: u64,
+}
+
+impl Guests {
+    pub(super) fn count(&self) -> usize {
+        self.lock().count
+    }
+
+    /// Whether somebody else may come in now, or soon: nobody has to look at the door otherwise.
+    pub(super) fn may_have_room(&self) -> bool {
+        let state = self.lock();
+        state.count < MAX_GUESTS || (state.leaving.is_empty() && !state.silent.is_empty())
+    }
+
+    /// Whether somebody may come in now. If not, and somebody `knocks`, the one goes that has been silent for longest.
+    pub(super) fn make_room(&self, knocks: impl FnOnce() -> bool) -> bool {
+        let mut state = self.lock();
+        if state.count < MAX_GUESTS {
+            return true;
+        }
+        if state.leaving.is_empty() && !state.silent.is_empty() && knocks() {
+            let (id, socket) = state.silent.remove(0);
+            state.leaving.push(id);
+            // It may be gone by itself.
+            let _ = shutdown(&socket, Shutdown::Both);
+        }
+        false
+    }
+
+    /// Somebody comes in.
+    ///
+    /// # Errors
+    /// Out of descriptors; he is not inside.
+    pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
+        let socket = socket.try_clone_to_owned()?;
+        let mut state = self.lock();
+        let id = state.next;
+        state.next += 1;
+        state.count += 1;
+        state.silent.push((id, socket));
+        Ok(Guest { guests: self.clone(), id })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Guest {
+    /// What he wants is known.
+    pub(super) fn has_asked(&self) {
+        self.guests.lock().silent.retain(|(id, _)| *id != self.id);
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut state = self.guests.lock();
+        state.count -= 1;
+        state.silent.retain(|(id, _)| *id != self.id);
+        state.leaving.retain(|id| *id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn who_has_been_silent_for_longest_goes_for_who_knocks() {
+        let guests = Guests::default();
+        let pairs: Vec<_> = (0..MAX_GUESTS).map(|_| UnixStream::pair().expect("descriptors")).collect();
+        let mut inside: Vec<_> =
+            pairs.iter().map(|(own, _)| guests.enter(own.as_fd()).expect("room")).collect();
+        // The first one is being answered.
+        inside[0].has_asked();
+        assert!(guests.may_have_room() && !guests.make_room(|| false), "nobody knocks");
+        assert!(!guests.make_room(|| true));
+        assert_eq!((&pairs[1].1).read(&mut [0]).expect("the end"), 0);
+        assert!(!guests.may_have_room(), "one is enough");
+        assert!(!guests.make_room(|| true));
+        inside.remove(1);
+        assert!(guests.make_room(|| panic!("there is room")));
+        let (own, _other) = UnixStream::pair().expect("descriptors");
+        inside.push(guests.enter(own.as_fd()).expect("room"));
+        inside.iter().for_each(Guest::has_asked);
+        assert!(!guests.may_have_room(), "all are being answered");
+        inside.clear();
+        assert_eq!((guests.count(), guests.may_have_room()), (0, true));
+    }
+}
