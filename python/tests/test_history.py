@@ -158,3 +158,26 @@ def test_without_statistics_there_is_no_history(serve: Serve) -> None:
     server.fetch("/")
     has_counted("requests", 1)
     assert total("requests") == 1 and total("connections") == 1
+
+
+def test_a_worker_that_does_not_answer_leaves_no_hole(serve: Serve) -> None:
+    server = serve("--workers", "2", "--control", "ctl.sock", source=APP)
+    server.wait_for("info all workers are ready")
+    server.fetch("/")
+    has_counted("requests", 1)
+    stopped = json.loads(run("--json", "status").stdout)["workers"][0]["pid"]
+    found = history()
+    begin = found["start"] + found["intervals"]
+
+    def rows() -> Any:
+        found = history("--last", "50m", "--figure", "resident_bytes")
+        values = found["figures"]["resident_bytes"]
+        return [value for at, value in enumerate(values) if found["start"] + at >= begin and value]
+
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        until("four seconds have rows", lambda: len(rows()) >= 4)
+        # What it has said last counts.
+        assert min(rows()) > 0.6 * max(rows()), rows()
+    finally:
+        os.kill(stopped, signal.SIGCONT)

@@ -156,6 +156,13 @@ pub fn processor_ns() -> [u64; 2] {
     crate::usage::of_process().into()
 }
 
+/// Processor time of this thread so far, in nanoseconds. Costs a system call.
+pub fn thread_processor_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or_default()
+}
+
 /// What follows `name` in the line that begins with it.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))

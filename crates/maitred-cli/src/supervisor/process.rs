@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
@@ -224,6 +224,15 @@ impl Pending {
     /// Waits for it; none where the worker has ended, or takes too long.
     pub(crate) fn wait(self) -> Option<Answered> {
         self.answer.recv_timeout(ANSWER_LIMIT).ok()
+    }
+
+    /// Waits until then. Err where it may still come.
+    pub(crate) fn wait_until(self, deadline: Instant) -> Result<Option<Answered>, Self> {
+        match self.answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => Err(self),
+        }
     }
 }
 

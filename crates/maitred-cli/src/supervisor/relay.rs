@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use maitred_control::{
-    Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Looked, MEMORY,
-    Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent, picture_from_json,
-    process_row, snapshot_of, stats_of,
+    Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, Looked,
+    MEMORY, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent,
+    picture_from_json, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
@@ -113,24 +113,51 @@ fn watch(workers: &Weak<Workers>) {
     }
 }
 
+/// How long a look waits for workers: a row is of a second.
+const LOOK_LIMIT: Duration = Duration::from_millis(300);
+
 /// What is counted outside of the memory of the workers: of each what it has said last, and the sum of all ever.
 #[derive(Default)]
 struct Seen {
     last: BTreeMap<WorkerId, Looked>,
+    /// Answers that have not come yet.
+    late: BTreeMap<WorkerId, Pending>,
     sum: Looked,
 }
 
 impl Seen {
-    /// What there is now, with the counts of all workers ever.
-    fn add(&mut self, answers: Vec<(WorkerId, Looked)>) -> Looked {
-        let mut now = Looked::default();
-        for (id, looked) in &answers {
-            let last = self.last.remove(id).unwrap_or_default();
-            self.sum.add_counts(looked, &last);
-            now.merge(looked);
+    /// Asks those that serve, but for those that have not answered yet, and waits for a moment.
+    fn ask(&mut self, serving: &[Arc<Process>]) {
+        let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
+        let (deadline, mut late) = (Instant::now() + LOOK_LIMIT, std::mem::take(&mut self.late));
+        let pending = serving.iter().map(|process| {
+            let pending = late.remove(&process.id);
+            (process.id, pending.unwrap_or_else(|| process.ask(&asked, "the supervisor")))
+        });
+        for (id, pending) in pending.collect::<Vec<_>>() {
+            match pending.wait_until(deadline) {
+                Ok(answer) => {
+                    let answer = answer.filter(|answer| answer.status == 200);
+                    let looked = answer.and_then(|answer| Some(Looked::from_json(&answer.value()?)));
+                    looked.into_iter().for_each(|looked| self.note(id, looked));
+                }
+                Err(pending) => _ = self.late.insert(id, pending),
+            }
         }
-        // One that has not answered this time is known the next time.
-        self.last.extend(answers);
+    }
+
+    fn note(&mut self, id: WorkerId, looked: Looked) {
+        let last = self.last.remove(&id).unwrap_or_default();
+        self.sum.add_counts(&looked, &last);
+        self.last.insert(id, looked);
+    }
+
+    /// What there is now in those that serve, with the counts of all workers ever. Of one that has not answered that is what it has said
+    /// last.
+    fn all(&mut self, serving: &[Arc<Process>]) -> Looked {
+        let mut now = Looked::default();
+        self.last.retain(|id, _| serving.iter().any(|process| process.id == *id));
+        self.last.values().for_each(|looked| now.merge(looked));
         Looked { gauges: now.gauges, ..self.sum.clone() }
     }
 }
@@ -140,18 +167,14 @@ impl Workers {
     fn look(&self) {
         // Looks come one after the other, also the last one, which is another thread's.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let began = Instant::now();
-        let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
-        let answers = self.ask_each(&asked, None, "the supervisor").into_iter();
-        let answers = answers.filter(|(_, answer)| answer.status == 200);
-        let looked: Vec<_> = answers
-            .filter_map(|(process, answer)| Some((process.id, Looked::from_json(&answer.value()?))))
-            .collect();
+        let look = Look::begin();
+        let serving: Vec<_> = self.state().serving.values().cloned().collect();
+        seen.ask(&serving);
         let (totals, counters) = self.totals();
-        let looked = seen.add(looked);
+        let looked = seen.all(&serving);
         let is_on = totals.on;
         let counts = counts_of(totals, &counters, &looked);
-        self.history.note(&counts, &looked.gauges, is_on, began);
+        self.history.note(&counts, &looked.gauges, is_on, look);
     }
 
     /// The last look: the workers have ended.

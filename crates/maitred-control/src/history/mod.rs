@@ -3,8 +3,9 @@
 //! ```text
 //! mod.rs   when there is a look    looked.rs   what is looked at    answer.rs   questions    file.rs   over a restart
 //! ```
-//! Promises: one look takes at most a hundredth of a processor, however many routes there are: then it is done less often, and the seconds
-//! between have no row. While statistics are off nothing is kept. Leaves out: rows and steps, which maitred-history knows.
+//! Promises: looks take at most a hundredth of a processor, however many routes there are: then they are done less often, and the seconds
+//! between have no row, at most [`LONGEST_PAUSE`]. A machine without a free processor makes no look rarer: then it is wanted most. While
+//! statistics are off nothing is kept. Leaves out: rows and steps, which maitred-history knows.
 
 mod answer;
 mod file;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use maitred_history::{Counts, Gauges, History, Sample};
+use maitred_io::process;
 use maitred_server::{Log, Server};
 
 pub(super) use answer::{ARGUMENTS, NAME, history};
@@ -24,11 +26,38 @@ pub use looked::{CounterSums, Looked, counts_of};
 /// The part of a processor that looks may take.
 const SHARE: u32 = 100;
 
+/// There is a look after this time, whatever the last one took.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// Looks come a little after a second has ended, so that each is of one second.
 const AFTER: Duration = Duration::from_millis(2);
 
 /// How often the file is written.
 const WRITE_EVERY: Duration = Duration::from_secs(600);
+
+/// A look at the figures that has begun on this thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    at: Instant,
+    /// Of the thread, in nanoseconds.
+    processor_ns: u64,
+}
+
+impl Look {
+    /// Begins now.
+    pub fn begin() -> Self {
+        Self { at: Instant::now(), processor_ns: process::thread_processor_ns() }
+    }
+
+    /// How long there is no other one, from its begin on. How long it has waited for a processor or a worker does not matter.
+    fn pause(&self) -> Duration {
+        pause_after(process::thread_processor_ns().saturating_sub(self.processor_ns))
+    }
+}
+
+fn pause_after(processor_ns: u64) -> Duration {
+    (Duration::from_nanos(processor_ns) * SHARE).min(LONGEST_PAUSE)
+}
 
 /// Keeps the history of a server.
 pub struct Keeper {
@@ -79,9 +108,10 @@ impl Keeper {
         self.state().due.saturating_duration_since(Instant::now())
     }
 
-    /// Notes what was seen in a look that began at `began`; `is_on` if the figures are counted.
-    pub fn note(&self, counts: &Counts, gauges: &Gauges, is_on: bool, began: Instant) {
+    /// Notes what was seen in a look; `is_on` if the figures are counted.
+    pub fn note(&self, counts: &Counts, gauges: &Gauges, is_on: bool, look: Look) {
         let state = &mut *self.state();
+        let began = look.at;
         let covered = began.saturating_duration_since(state.last);
         if is_on && state.is_on {
             let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -91,9 +121,9 @@ impl Keeper {
             state.history.skip(counts);
         }
         (state.last, state.is_on) = (began, is_on);
-        let pause = began.elapsed() * SHARE;
+        let earliest = began + look.pause();
         state.due = Instant::now() + until_next();
-        while state.due < began + pause {
+        while state.due < earliest {
             state.due += Duration::from_secs(1);
         }
         if let Some(file) = &self.file
@@ -119,11 +149,11 @@ impl Keeper {
     }
 
     pub(super) fn look_now(&self, server: &Server) {
-        let (began, totals, looked) = (Instant::now(), server.totals(), Looked::at(server));
+        let (look, totals, looked) = (Look::begin(), server.totals(), Looked::at(server));
         let mut counters = CounterSums::default();
         server.each_counter(|series, count| counters.add(series, count));
         let is_on = totals.on;
-        self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, began);
+        self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, look);
     }
 
     /// Writes the file, if there is one.
@@ -146,4 +176,24 @@ impl Keeper {
 fn until_next() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Duration::from_secs(1) - Duration::from_nanos(now.subsec_nanos().into()) + AFTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_waits_for_a_processor_makes_the_next_one_no_later() {
+        let keeper = Keeper::default();
+        let look = Look { at: Instant::now() - Duration::from_secs(4), ..Look::begin() };
+        keeper.note(&Counts::default(), &Gauges::default(), true, look);
+        assert!(keeper.ahead() <= Duration::from_secs(1) + AFTER);
+    }
+
+    #[test]
+    fn a_dear_look_is_followed_by_a_pause_that_is_bounded() {
+        let pause = |milliseconds: u64| pause_after(milliseconds * 1_000_000);
+        assert_eq!((pause(1), pause(20)), (Duration::from_millis(100), Duration::from_secs(2)));
+        assert_eq!((pause(50), pause(5_000)), (LONGEST_PAUSE, LONGEST_PAUSE));
+    }
 }
