@@ -99,7 +99,7 @@ def test_nothing_is_found_while_all_is_well(serve: Serve, tmp_path: Path) -> Non
     server = begun(serve)
     quiet = asked(tmp_path, "finding")
     assert (quiet["cause"], quiet["route"], quiet["requests"]) == ("none", None, 0)
-    assert quiet["sentence"].startswith("Nothing stands in the way: 0 requests have ended in ")
+    assert quiet["sentence"].startswith("Nothing stands in the way: no request has ended in ")
     with load(server, "/", "/quick", clients=2, pause=0.02), load(server, "/a", pause=0.1):
         busy = [asked(tmp_path, "finding") for _ in range(3)]
     assert [finding["cause"] for finding in busy] == ["none"] * 3, busy
@@ -115,6 +115,9 @@ def test_a_slow_route_is_named(serve: Serve, tmp_path: Path) -> None:
         assert (finding["cause"], finding["route"], finding["pool"]) == ("slow-route", "GET /slow", "default"), finding
         shown = ctl(tmp_path, "finding")
     assert shown.returncode == 0 and "GET /slow takes 5" in shown.stdout and "waits for something" in shown.stdout
+    # `sleep` is none of Python's functions, so that the line that calls it is the innermost.
+    line = next(number for number, text in enumerate((tmp_path / "app.py").read_text().splitlines(), 1) if "sleep(0.5)" in text)
+    assert re.search(rf"\d of \d busy threads stand at app.py:{line} in app\.$", finding["sentence"]), finding
 
 
 def test_threads_that_are_all_taken_are_named(serve: Serve, tmp_path: Path) -> None:

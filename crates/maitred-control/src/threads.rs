@@ -22,10 +22,13 @@ pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, Str
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
+/// What a thread does that runs no request.
+pub(super) const IDLE: &str = "waits or serves";
+
 /// In words what a thread that serves is doing.
 pub(super) fn doing(server: &Server, member: &Member) -> String {
     match member.inside() {
-        None => "waits or serves".to_owned(),
+        None => IDLE.to_owned(),
         Some(inside) => match request_of(server, inside) {
             Some((method, path, peer)) => format!("{method} {path} of {peer}"),
             None => "a request whose peer has its answer or is gone".to_owned(),

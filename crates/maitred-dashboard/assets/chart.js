@@ -165,7 +165,7 @@ export class Chart {
                     width: isStacked ? 1 : 1.5,
                     ...(line.dash ? { dash: line.dash } : {}),
                     ...(isStacked ? { fill: () => colour(line.colour) } : {}),
-                    points: { size: 3 },
+                    points: { size: 3, filter: (plot, number, show) => (show ? null : lonely(plot.data[number])) },
                 })),
             ],
             axes: [
@@ -271,6 +271,12 @@ export class Chart {
         this.plot?.destroy();
         this.plot = null;
     }
+}
+
+/** The places of values without a neighbour: no line leads to them. @param {ArrayLike<number | null | undefined>} values @returns {number[]} */
+function lonely(values) {
+    const places = Array.from(values, (_, at) => at);
+    return places.filter((at) => isNumber(values[at]) && !isNumber(values[at - 1]) && !isNumber(values[at + 1]));
 }
 
 /** Whole powers of ten around what there is. @param {number | null} low @param {number | null} high @returns {[number, number]} */

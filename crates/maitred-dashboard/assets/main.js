@@ -32,6 +32,9 @@ const PAGES = [
     { key: "configuration", title: "Configuration", show: configurationPage },
 ];
 
+/** What somebody may type for a page. @type {Record<string, string>} */
+const OTHER_NAMES = { pools: "threads", stacks: "threads", active: "requests", recent: "requests", history: "overview", stats: "routes", websockets: "connections" };
+
 /** Where the choice of the theme is kept. */
 const THEME = "maitred-theme";
 
@@ -104,7 +107,9 @@ function openMenu(isOpen) {
 /** Shows the page of the address. */
 function go() {
     const { page: key, parameters } = place();
-    const page = PAGES.find((one) => one.key === key) ?? PAGES[0];
+    const found = PAGES.find((one) => one.key === (OTHER_NAMES[key] ?? key));
+    if (!found) tell(`There is no page '${key}'. This is the overview.`, true);
+    const page = found ?? PAGES[0];
     shown.end?.();
     shown = {};
     openMenu(false);

@@ -112,7 +112,7 @@ fn spool(interval: &Interval) -> Option<Finding> {
             spool.waiting,
             time(interval.seconds)
         ),
-        next: "look at the disk of the folder 'spool'; body-memory and body-budget keep more bodies in memory".to_owned(),
+        next: "look at the disk of the folder of --spool; --body-memory and --body-budget keep more bodies in memory".to_owned(),
         route: None,
         pool: None,
     })
@@ -143,7 +143,7 @@ fn memory(interval: &Interval) -> Option<Finding> {
             size(memory.limit.unwrap_or_default()),
             time(left)
         ),
-        next: "look at what this route keeps; 'memory' shows each process, and worker-max-memory replaces a worker in time".to_owned(),
+        next: "look at what this route keeps; 'memory' shows each process, and --worker-memory replaces a worker in time".to_owned(),
         ..busiest.map_or_else(none, of_route)
     })
 }
@@ -161,7 +161,7 @@ fn slow_readers(interval: &Interval) -> Option<Finding> {
             size(standing.bytes),
             standing.route
         ),
-        next: "'deliveries' lists them; send-timeout and min-data-rate end them earlier".to_owned(),
+        next: "'deliveries' lists them; --body-timeout and --min-rate-out end them earlier".to_owned(),
         route: Some(standing.route.clone()).filter(|route| !route.is_empty()),
         pool: None,
     })
@@ -176,15 +176,17 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
         return None;
     }
     let most = interval.routes.iter().max_by(|one, other| one.held.total_cmp(&other.held))?;
-    let wanted = format!(
-        "its threads want {:.2} processors where {} can run at once",
-        interval.computing, interval.parallel
-    );
-    // Threads that mostly sleep want a processor all the time, too, if each waits for one for long after it wakes.
-    let is_starved = interval.ran < STARVED * interval.computing;
+    let possible = match interval.parallel {
+        1 => "one worker uses one processor".to_owned(),
+        several => format!("{several} can run at once"),
+    };
+    let wanted = format!("its threads want {:.2} processors, and {possible}", interval.computing);
+    // Threads that mostly sleep want a processor all the time, too, if each waits for one for long after it wakes. More than can run at once
+    // does not run on a machine without other programs either.
+    let is_starved = interval.ran < STARVED * interval.computing.min(parallel);
     let what = if is_starved {
         format!(
-            "Other programs use the processors that the application needs: {wanted}, but get {:.2}",
+            "Other programs use the processors that the application needs: {wanted}; they get {:.2}",
             interval.ran
         )
     } else {
@@ -194,7 +196,7 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
         "look at what else runs on this machine; 'stacks' shows what the application computes".to_owned()
     } else if interval.processors > interval.parallel {
         format!(
-            "'stacks' shows what computes; {} processors are there, and each further worker (workers) uses one of them",
+            "'stacks' shows what computes; {} processors are there, and --workers {0} uses all of them",
             interval.processors
         )
     } else {

@@ -228,7 +228,20 @@ fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
     };
     let found = with(0.97, 4).found().expect("it computes");
     assert_eq!((found.cause, found.route.as_deref()), (Cause::Interpreter, Some("GET /loop")));
-    assert!(found.next.contains("4 processors are there"), "{}", found.next);
+    assert_eq!(
+        found.sentence,
+        "The application computes all the time: its threads want 0.97 processors, and one worker uses one processor, \
+         and 3.0 requests are delayed at each moment; most of the time is that of GET /loop."
+    );
+    assert!(
+        found.next.ends_with("4 processors are there, and --workers 4 uses all of them"),
+        "{}",
+        found.next
+    );
+    // One interpreter runs one thread at once, however many want to.
+    let many =
+        with(1.61, 4).with(|_, after| after.ran = 2 * SECOND * 102 / 100).found().expect("it computes");
+    assert!(many.sentence.starts_with("The application computes all the time"), "{}", many.sentence);
     assert_eq!(with(rules::COMPUTING, 4).cause(), Some(Cause::Interpreter));
     assert_ne!(with(rules::COMPUTING - 0.01, 4).cause(), Some(Cause::Interpreter), "it has time left");
     assert_eq!(with(0.97, 1).cause(), None, "nobody is delayed");
@@ -239,7 +252,7 @@ fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
     let found = starved.found().expect("it computes");
     assert!(found.sentence.starts_with("Other programs use the processors"), "{}", found.sentence);
     assert!(
-        found.sentence.contains("want 0.97 processors where 1 can run at once, but get 0.48"),
+        found.sentence.contains("want 0.97 processors, and one worker uses one processor; they get 0.48"),
         "{}",
         found.sentence
     );

@@ -24,7 +24,7 @@ pub(super) struct Report {
 
 // Writing to a String does not fail.
 impl Report {
-    /// As tables.
+    /// As tables; times in milliseconds, as everywhere for people.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         let requests = &self.log.requests;
@@ -55,11 +55,11 @@ impl Report {
         let requests = &self.log.requests;
         let end = requests.iter().map(|request| request.start + request.total()).max();
         let (Some(first), Some(end)) = (requests.first(), end) else { return String::new() };
-        format!(" in {} s", seconds(end - first.start))
+        format!(" in {:.1} s", (end - first.start) as f64 / 1e6)
     }
 
     fn write_spans(&self, out: &mut String) {
-        out.push_str("\nTimes in seconds\n");
+        out.push_str("\nTimes in milliseconds\n");
         let _ = writeln!(
             out,
             "{:<8}{:>10}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
@@ -70,19 +70,19 @@ impl Report {
             let _ = writeln!(
                 out,
                 "{name:<8}{count:>10}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
-                seconds(min),
-                mean_seconds(mean),
-                mean_seconds(deviation),
-                seconds(median),
-                seconds(p90),
-                seconds(p99),
-                seconds(max)
+                ms(min),
+                mean_ms(mean),
+                mean_ms(deviation),
+                ms(median),
+                ms(p90),
+                ms(p99),
+                ms(max)
             );
         }
     }
 
     fn write_routes(&self, out: &mut String) {
-        out.push_str("\nRoutes, by their part of the whole time\n");
+        out.push_str("\nRoutes, by their part of the whole time; milliseconds\n");
         let _ = writeln!(
             out,
             "{:>6}{:>9}{:>11}{:>11}{:>11}{:>11} |{:>10}{:>10}{:>11}  route",
@@ -90,15 +90,15 @@ impl Report {
         );
         for route in self.routes.iter().take(self.top) {
             let Figures { count, mean, median, p99, max, .. } = route.figures;
-            let [_, queue, gate, _, run, _] = route.spans.map(mean_seconds);
+            let [_, queue, gate, _, run, _] = route.spans.map(mean_ms);
             let _ = writeln!(
                 out,
                 "{:>5.1}%{count:>9}{:>11}{:>11}{:>11}{:>11} |{queue:>10}{gate:>10}{run:>11}  {}",
                 route.share * 100.0,
-                mean_seconds(mean),
-                seconds(median),
-                seconds(p99),
-                seconds(max),
+                mean_ms(mean),
+                ms(median),
+                ms(p99),
+                ms(max),
                 self.log.routes.name(route.route)
             );
         }
@@ -114,10 +114,10 @@ impl Report {
             let _ = writeln!(
                 out,
                 "\n{} probably holds something that others wait for: a lock, or a connection of a pool.\n  \
-                 {moments} times one of its requests ended, and at the same moment others: {waited} in all, which had run for {} s together meanwhile\n  \
+                 {moments} times one of its requests ended, and at the same moment others: {waited} in all, which had run for {} ms together meanwhile\n  \
                  ({}{more}).\n  Where they stand: maitred ctl stacks at such a moment, or the error log with --stuck-after 0.5.",
                 self.log.routes.name(*route),
-                seconds(*together),
+                ms(*together),
                 routes.join(", "),
             );
         }
@@ -127,8 +127,8 @@ impl Report {
         let Found { waits, held, cascades, most, .. } = &self.cascades;
         let _ = writeln!(
             out,
-            "\n{waits} requests waited longer than {} s for a thread, {held} of them while as many ran as ever did at once",
-            seconds(self.wait)
+            "\n{waits} requests waited longer than {} ms for a thread, {held} of them while as many ran as ever did at once",
+            ms(self.wait)
         );
         for (pool, most) in (0..).zip(most) {
             let _ = writeln!(out, "pool {}: at most {most} at once", self.log.pools.name(pool));
@@ -136,7 +136,7 @@ impl Report {
         if cascades.is_empty() {
             return;
         }
-        out.push_str("\nCascades: requests that had the thread for which others waited\n");
+        out.push_str("\nCascades: requests that had the thread for which others waited; milliseconds\n");
         let _ = writeln!(out, "{:>8}{:>12}{:>12}{:>12}  request", "waits", "together", "longest", "ran");
         for cascade in cascades.iter().take(self.top) {
             let request = &self.log.requests[cascade.request];
@@ -144,9 +144,9 @@ impl Report {
                 out,
                 "{:>8}{:>12}{:>12}{:>12}  {}",
                 cascade.waits,
-                seconds(cascade.waited),
-                seconds(cascade.longest),
-                seconds(request.done() - request.begun()),
+                ms(cascade.waited),
+                ms(cascade.longest),
+                ms(request.done() - request.begun()),
                 self.what(request)
             );
         }
@@ -160,7 +160,7 @@ impl Report {
     }
 
     fn write_requests(&self, out: &mut String) {
-        out.push_str("\nRequests in the order of arrival\n");
+        out.push_str("\nRequests in the order of arrival; milliseconds\n");
         let _ = write!(out, "{:>6}{:>12}", "", "arrived");
         for span in SPANS {
             let _ = write!(out, "{span:>11}");
@@ -168,11 +168,11 @@ impl Report {
         let _ = writeln!(out, "{:>11}{:>7}  request", "total", "status");
         let first = self.log.requests.first().map_or(0, |request| request.start);
         for (index, request) in self.log.requests.iter().enumerate() {
-            let _ = write!(out, "{:>6}{:>12}", index + 1, seconds(request.start - first));
+            let _ = write!(out, "{:>6}{:>12}", index + 1, ms(request.start - first));
             for span in request.spans {
-                let _ = write!(out, "{:>11}", seconds(span));
+                let _ = write!(out, "{:>11}", ms(span));
             }
-            let total = seconds(request.total());
+            let total = ms(request.total());
             let _ = write!(out, "{total:>11}{:>7}  {}", request.status, self.what(request));
             match self.cascades.cause[index] {
                 Some(cause) => {
@@ -313,4 +313,12 @@ fn seconds(micros: u64) -> String {
 
 fn mean_seconds(micros: f64) -> String {
     format!("{:.6}", micros / 1e6)
+}
+
+fn ms(micros: u64) -> String {
+    format!("{}.{:03}", micros / 1000, micros % 1000)
+}
+
+fn mean_ms(micros: f64) -> String {
+    format!("{:.3}", micros / 1e3)
 }

@@ -49,25 +49,25 @@ fn with_three_threads_the_last_three_of_six_wait_as_long_as_the_first_three_run(
     for json in [false, true] {
         let report = reported(&example(3, 6, json), &["--requests"]);
         // From the arrival of the first to the end of the last.
-        assert!(report.starts_with("6 requests in 2.000100 s\n"), "{report}");
+        assert!(report.starts_with("6 requests in 2.0 s\n"), "{report}");
         assert!(
-            report.contains("\n3 requests waited longer than 0.001000 s for a thread, 3 of them while"),
+            report.contains("\n3 requests waited longer than 1.000 ms for a thread, 3 of them while"),
             "{report}"
         );
         assert!(report.contains("\npool default: at most 3 at once\n"), "{report}");
         assert_eq!(
             line(&report, "queue")[1..],
-            ["6", "0.000000", "0.500000", "0.500000", "0.000000", "1.000000", "1.000000", "1.000000"]
+            ["6", "0.000", "500.000", "500.000", "0.000", "1000.000", "1000.000", "1000.000"]
         );
-        assert_eq!(line(&report, "run")[1..4], ["6", "1.000000", "1.000000"]);
+        assert_eq!(line(&report, "run")[1..4], ["6", "1000.000", "1000.000"]);
         // The queue time of the last is the run time of the first.
         let (first, last) = (request(&report, 1), request(&report, 6));
-        assert_eq!((first[6], first[3]), ("1.000000", "0.000000"));
+        assert_eq!((first[6], first[3]), ("1000.000", "0.000"));
         assert_eq!(last[3], first[6]);
         assert!(last.join(" ").ends_with("GET /slow, id r5, a.log:6, waited for 3"), "{last:?}");
         assert!(report.contains("100.0%        6"), "{report}");
         let cascade = line(&report, "1    1.000000");
-        assert_eq!(cascade[..4], ["1", "1.000000", "1.000000", "1.000000"]);
+        assert_eq!(cascade[..4], ["1", "1000.000", "1000.000", "1000.000"]);
     }
 }
 
@@ -75,12 +75,12 @@ fn with_three_threads_the_last_three_of_six_wait_as_long_as_the_first_three_run(
 fn with_two_threads_the_wait_grows_in_steps() {
     let report = reported(&example(2, 6, false), &["--requests"]);
     assert!(
-        report.contains("\n4 requests waited longer than 0.001000 s for a thread, 4 of them while"),
+        report.contains("\n4 requests waited longer than 1.000 ms for a thread, 4 of them while"),
         "{report}"
     );
     assert!(report.contains("\npool default: at most 2 at once\n"), "{report}");
     let queue: Vec<&str> = (1..=6).map(|number| request(&report, number)[3]).collect();
-    assert_eq!(queue, ["0.000000", "0.000000", "1.000000", "1.000000", "2.000000", "2.000000"]);
+    assert_eq!(queue, ["0.000", "0.000", "1000.000", "1000.000", "2000.000", "2000.000"]);
 }
 
 #[test]

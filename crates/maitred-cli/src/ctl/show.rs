@@ -161,10 +161,10 @@ fn cell(name: &str, value: &Value) -> String {
     }
 }
 
+/// Times of requests are all in milliseconds, so that those of a column can be compared.
 fn time(seconds: f64) -> String {
     match seconds {
-        _ if seconds > 0.0 && seconds < 0.1 => format!("{:.3} ms", seconds * 1e3),
-        _ if seconds < 10.0 => format!("{seconds:.3} s"),
+        _ if seconds < 10.0 => format!("{:.3} ms", seconds * 1e3),
         _ if seconds < 600.0 => format!("{seconds:.1} s"),
         _ if seconds < 36_000.0 => format!("{:.1} min", seconds / 60.0),
         _ => format!("{:.1} h", seconds / 3600.0),
@@ -203,8 +203,8 @@ mod tests {
         });
         assert_eq!(
             show(&value),
-            "total  2\n\nactive:\n  path           for     sent\n  /a          61.2 s    512 B\n  \
-             /long/one  0.500 s  3.0 MiB\n\nqueued: none\n"
+            "total  2\n\nactive:\n  path              for     sent\n  /a             61.2 s    512 B\n  \
+             /long/one  500.000 ms  3.0 MiB\n\nqueued: none\n"
         );
     }
 

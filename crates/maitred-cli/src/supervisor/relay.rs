@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use maitred_control::{
     Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, Looked,
-    MEMORY, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent,
+    MEMORY, Question, RECENT, SNAPSHOT, WORKER, add_place, counts_of, find, help, merge_logs, merge_recent,
     picture_from_json, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
@@ -500,7 +500,17 @@ impl Workers {
                 if let Some(pool) = pool.filter(|pool| !picture.pools.contains_key(pool)) {
                     return Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them"));
                 }
-                Answered::json(200, &finder.answer(picture))
+                let mut answer = finder.answer(picture);
+                let path = "/stacks".to_owned();
+                let asked = Question { method: "POST".to_owned(), path, ..Question::default() };
+                add_place(&mut answer, finder, || {
+                    let answers = self.ask(&asked, one, "the supervisor").into_iter();
+                    let values = answers.filter(|(_, answer)| answer.status == 200);
+                    Some(merge(
+                        values.filter_map(|(number, answer)| Some((number, answer.value()?))).collect(),
+                    ))
+                });
+                Answered::json(200, &answer)
             }
             None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
         }

@@ -3,15 +3,17 @@
 //! ```text
 //! mod.rs       pictures that are kept while somebody asks, and the answer
 //! picture.rs   a picture of this process    wire.rs   a picture on its way to the supervisor
+//! place.rs     where most busy threads stand
 //! ```
 //! Nothing is done while nobody asks. The first who asks waits for a second; who asks again and again, as the dashboard does, is answered at once.
 
 mod picture;
+mod place;
 mod wire;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maitred_finding::{Finding, Interval, MIN_INTERVAL, Picture};
 use maitred_io::clock;
@@ -20,7 +22,9 @@ use serde_json::{Value, json};
 use super::QueryContext;
 use super::owner::Refusal;
 use super::table::Given;
+use super::threads;
 pub use picture::of as picture_of;
+pub use place::add_place;
 pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 
 /// The query.
@@ -35,10 +39,15 @@ const APART: u64 = MIN_INTERVAL / 2;
 /// How long the first who asks waits.
 const FIRST: Duration = Duration::from_nanos(MIN_INTERVAL + MIN_INTERVAL / 8);
 
+/// How long it is not asked again where threads stand: each question takes the interpreter.
+const PLACE_FOR: Duration = Duration::from_secs(3);
+
 /// The pictures of the last seconds, of one process or of all of them.
 #[derive(Debug, Default)]
 pub struct Finder {
     kept: Mutex<VecDeque<Picture>>,
+    /// Where most threads stood, and when that was asked.
+    place: Mutex<Option<(Instant, Option<String>)>>,
 }
 
 impl Finder {
@@ -56,6 +65,20 @@ impl Finder {
     pub fn is_first(&self) -> bool {
         let now = clock::monotonic();
         !self.kept().iter().any(|picture| is_right(picture, now))
+    }
+
+    /// Where most threads stand: what was found some seconds ago, or what `ask` finds.
+    fn place(&self, ask: impl FnOnce() -> Option<String>) -> Option<String> {
+        let last = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, place)) = &*last()
+            && at.elapsed() < PLACE_FOR
+        {
+            return place.clone();
+        }
+        // Not under the lock: threads that keep the interpreter make it take seconds.
+        let place = ask();
+        *last() = Some((Instant::now(), place.clone()));
+        place
     }
 
     /// Waits until something follows from a picture that was taken just now.
@@ -99,18 +122,7 @@ fn is_right(picture: &Picture, now: u64) -> bool {
 fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     let found = found.map(|finding| (finding.cause.name(), finding));
     let (cause, finding) = found.unwrap_or_else(|| {
-        let sentence = format!(
-            "Nothing stands in the way: {} requests have ended in {:.1} s, {:.1} have waited at each moment, and the application wants {:.2} of the {} \
-             that it can use.",
-            interval.requests,
-            interval.seconds,
-            interval.waiting,
-            interval.computing,
-            match interval.parallel {
-                1 => "processor".to_owned(),
-                several => format!("{several} processors"),
-            }
-        );
+        let sentence = at_rest(interval);
         let cause = maitred_finding::Cause::Upstream;
         ("none", Finding { cause, sentence, next: String::new(), route: None, pool: None })
     });
@@ -129,14 +141,56 @@ fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     })
 }
 
+/// What there is to say while nothing is wrong.
+fn at_rest(interval: &Interval) -> String {
+    let Interval { requests, seconds, waiting, computing, parallel, .. } = interval;
+    let ended = match requests {
+        0 => return format!("Nothing stands in the way: no request has ended in the last {seconds:.1} s."),
+        1 => "1 request has".to_owned(),
+        several => format!("{several} requests have"),
+    };
+    let waited = if *waiting < 0.05 {
+        "hardly any has waited".to_owned()
+    } else {
+        format!("{waiting:.1} have waited on average")
+    };
+    let part = 100.0 * computing / (*parallel).max(1) as f64;
+    let of = match parallel {
+        0 | 1 => "its processor".to_owned(),
+        several => format!("its {several} processors"),
+    };
+    format!(
+        "Nothing stands in the way: {ended} ended in {seconds:.1} s, {waited}, and the application needs {part:.0} % of {of}."
+    )
+}
+
 /// The answer of this process. Who asks first is made to wait before (`Inner::answer`), without what this holds.
 pub(super) fn finding(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
-    Ok(asking.finder.answer(picture_of(asking.server)))
+    let mut answer = asking.finder.answer(picture_of(asking.server));
+    add_place(&mut answer, asking.finder, || threads::stacks(asking, &Given::default()).ok()?.value);
+    Ok(answer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quiet_server_is_told_of_in_plain_words() {
+        let mut interval = Interval { seconds: 1.02, parallel: 1, ..Interval::default() };
+        let told = at_rest(&interval);
+        assert_eq!(told, "Nothing stands in the way: no request has ended in the last 1.0 s.");
+        (interval.requests, interval.computing) = (1, 0.12);
+        let told = at_rest(&interval);
+        assert_eq!(
+            told,
+            "Nothing stands in the way: 1 request has ended in 1.0 s, hardly any has waited, and the application needs 12 % of its processor."
+        );
+        (interval.requests, interval.waiting, interval.parallel) = (40, 0.5, 2);
+        let told = at_rest(&interval);
+        assert!(told.contains("40 requests have ended in 1.0 s, 0.5 have waited on average"), "{told}");
+        assert!(told.ends_with("needs 6 % of its 2 processors."), "{told}");
+    }
 
     const SECOND: u64 = 1_000_000_000;
 
