@@ -10,7 +10,7 @@ use maitred_server::{Log, Server};
 
 use crate::accounts::{shown_group, shown_user};
 use crate::config::Config;
-use crate::ctl::find;
+use crate::ctl::find::{self, NoSocket};
 use crate::host::Host;
 use crate::listen::BadListenAddress;
 use crate::operator::Operator;
@@ -62,7 +62,12 @@ pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
                 log.info(format_args!("{error}; name another path with --control"));
             }
         }
-        Err(why) => log.info(format_args!("no control socket: {why}; name one with --control")),
+        Err(NoSocket::Unsafe(why)) => {
+            log.warn(format_args!("no control socket: {why}; remove it, or name a path with --control"));
+        }
+        Err(NoSocket::NotMade(why)) => {
+            log.info(format_args!("no control socket: {why}; name one with --control"));
+        }
     }
 }
 

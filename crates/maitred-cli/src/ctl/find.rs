@@ -14,12 +14,21 @@ const SUFFIX: &str = ".sock";
 const SHARED: &str = "/tmp";
 const OWN: &str = "maitred-";
 
+/// Why there is no folder for a socket.
+#[derive(Debug)]
+pub(crate) enum NoSocket {
+    /// The system makes none: a container may have nothing to write to.
+    NotMade(String),
+    /// Others may write there, or it is somebody else's, who may be waiting for questions.
+    Unsafe(String),
+}
+
 /// The socket of this process, in a folder that is there and is this user's alone. Sockets that servers have left there
 /// are removed.
 ///
 /// # Errors
 /// There is no such folder: why.
-pub(crate) fn own_socket() -> Result<PathBuf, String> {
+pub(crate) fn own_socket() -> Result<PathBuf, NoSocket> {
     let folder = folder();
     make(&folder)?;
     for (path, pid) in sockets(&folder) {
@@ -80,16 +89,16 @@ fn folders_of_others() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Makes the folder if it is not there, and looks whose it is: in /tmp anybody could have made it.
-fn make(folder: &Path) -> Result<(), String> {
+fn make(folder: &Path) -> Result<(), NoSocket> {
     let shown = folder.display();
     // It may be there.
     let made = DirBuilder::new().mode(0o700).create(folder);
     let found = fs::symlink_metadata(folder).map_err(|error| {
         let error = made.err().unwrap_or(error);
-        format!("the folder {shown} cannot be made: {error}")
+        NoSocket::NotMade(format!("the folder {shown} cannot be made: {error}"))
     })?;
     if !found.is_dir() || found.uid() != local::user() || found.permissions().mode() & 0o077 != 0 {
-        return Err(format!("{shown} is no folder of this user alone (mode 0700)"));
+        return Err(NoSocket::Unsafe(format!("{shown} is no folder of this user alone (mode 0700)")));
     }
     Ok(())
 }
@@ -115,12 +124,13 @@ mod tests {
         make(&own).expect("found");
         assert_eq!(fs::metadata(&own).expect("a folder").permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&own, PermissionsExt::from_mode(0o755)).expect("changed");
-        assert!(make(&own).expect_err("open").contains("of this user alone"));
+        assert!(matches!(make(&own), Err(NoSocket::Unsafe(why)) if why.contains("of this user alone")));
         let link = folder.path().join("link");
         fs::set_permissions(&own, PermissionsExt::from_mode(0o700)).expect("changed");
         std::os::unix::fs::symlink(&own, &link).expect("a link");
         assert!(make(&link).is_err());
-        assert!(make(Path::new("/proc/none/such")).expect_err("none").contains("cannot be made"));
+        let made = make(Path::new("/proc/none/such"));
+        assert!(matches!(made, Err(NoSocket::NotMade(why)) if why.contains("cannot be made")));
     }
 
     #[test]
