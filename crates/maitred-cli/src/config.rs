@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
+use maitred_match::PathPattern;
 use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
 
 use crate::accounts::Account;
@@ -85,10 +86,16 @@ pub struct Config {
     pub server_timing: bool,
     /// Requests without an id get one.
     pub request_ids: bool,
+    /// Clients are told the id of their request.
+    pub response_ids: bool,
     /// From when on a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// From the first to the last byte of a request head; more than zero.
     pub head_timeout: Duration,
+    /// Bytes of a request head.
+    pub max_head: u64,
+    /// Bytes of one field of a head.
+    pub max_field: u64,
     /// Without progress in a body; more than zero.
     pub body_timeout: Duration,
     /// Idle between two requests; more than zero.
@@ -129,6 +136,8 @@ pub struct Config {
     pub events_timeout: Duration,
     /// How much of an address is kept there.
     pub access_log_mask: Option<Mask>,
+    /// Paths whose requests have no line.
+    pub access_log_except: Vec<PathPattern>,
     /// Whether its lines are written before anything else is done.
     pub access_log_sync: bool,
     /// Where the error log goes.
@@ -402,8 +411,11 @@ impl Config {
             statistics: true,
             server_timing: false,
             request_ids: false,
+            response_ids: false,
             stuck_after: Duration::ZERO,
             head_timeout: Duration::ZERO,
+            max_head: 0,
+            max_field: 0,
             body_timeout: Duration::ZERO,
             keep_alive: Duration::ZERO,
             body_memory: 0,
@@ -424,6 +436,7 @@ impl Config {
             drain_timeout: Duration::ZERO,
             events_timeout: Duration::ZERO,
             access_log_mask: None,
+            access_log_except: Vec::new(),
             access_log_sync: false,
             error_log: LogPlace::default(),
             dispatch_trace: false,

@@ -213,7 +213,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
     }
 }
 
-/// Arguments and `MAITRED_*` variables as text; both must be UTF-8.
+/// Arguments and variables that are read as text; both must be UTF-8.
 fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
     let text = |place: &str, value: OsString| {
         value.into_string().map_err(|value| {
@@ -223,7 +223,7 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
     let arguments = arguments.into_iter().skip(1).map(|argument| text("command line", argument));
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, _)| name.starts_with(sources::environment::PREFIX))
+        .filter(|(name, _)| sources::environment::is_read(name))
         .map(|(name, value)| Ok((name.clone(), text(&name, value)?)));
     let mut environment: Vec<(String, String)> = environment.collect::<Result<_, Problem>>()?;
     environment.sort();

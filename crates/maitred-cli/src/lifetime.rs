@@ -451,7 +451,8 @@ mod tests {
             ]
         );
         checked.sites[0].target = Some(Target::Folder("public/".into()));
-        config.site.mounts = vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into() }];
+        config.site.mounts =
+            vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into(), fallback: None }];
         assert_eq!(
             start_up_lines(&config, &checked, None, &[], &[], Some(SocketAddr::from(([127, 0, 0, 1], 9)))),
             [

@@ -36,6 +36,7 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> R
         target: target(config, &config.site.access_log),
         format: config.site.access_log_format.clone(),
         mask: config.access_log_mask,
+        except: config.access_log_except.clone(),
         synchronous: config.access_log_sync,
     });
     let errors = target(config, &config.error_log);
@@ -126,6 +127,7 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
             target: target(config, place),
             format: site.access_log_format.clone(),
             mask: config.access_log_mask,
+            except: config.access_log_except.clone(),
             synchronous: config.access_log_sync,
         });
         log.with_access_of_host(number, settings).map_err(|error| {

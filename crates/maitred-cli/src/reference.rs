@@ -102,7 +102,8 @@ maitred needs no configuration: `maitred app:app` serves on 127.0.0.1:8000 with 
 or an event loop. The value of an option comes from these places; a later one wins over an earlier one,
 and lists are replaced whole, never joined:
 
-1. the default;
+1. the default, or what a platform suggests to every server: `PORT`, which is `listen` on all interfaces (for `maitred dev` on this
+   machine only), and `WEB_CONCURRENCY`, which is `workers`;
 2. `maitred.toml` in the current directory, or the file named by `--config` or `MAITRED_CONFIG`;
 3. the files `maitred.toml.d/*.toml` beside it (`FILE.d/*.toml` for another file), sorted by name;
 4. the environment, `MAITRED_NAME`;

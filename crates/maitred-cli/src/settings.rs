@@ -75,6 +75,8 @@ pub(crate) fn make(
     settings.loop_requests = config.loop_requests;
     settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.site.max_body;
+    settings.max_head = usize::try_from(config.max_head).unwrap_or(usize::MAX);
+    settings.max_field = usize::try_from(config.max_field).unwrap_or(usize::MAX);
     settings.body_memory = config.body_memory;
     settings.body_budget = config.body_budget;
     settings.spool_threads = config.spool_threads;
@@ -106,11 +108,19 @@ fn routes(
     let compression = config.compress.then(|| Arc::new(config.compression.clone()));
     for mount in &checked.mounts {
         let (listing, compression) = (site.listing, compression.clone());
-        let settings = StaticSettings { listing, compression, ..StaticSettings::default() };
+        let fallback = mount.fallback.as_ref().map(|file| format!("/{file}").into_bytes());
+        let settings =
+            StaticSettings { listing, compression, fallback: fallback.clone(), ..StaticSettings::default() };
         let files = StaticFiles::open(&mount.folder, settings).map_err(|error| {
             let what = format!("the folder {} cannot be opened: {error}", mount.folder.display());
             Problem::new(place("static"), what, "allow it or leave it out")
         })?;
+        if let Some(file) = fallback.filter(|file| files.file_at(file, Now::default()).is_none()) {
+            let (file, folder) = (String::from_utf8_lossy(&file).into_owned(), mount.folder.display());
+            let what =
+                format!("there is no file {file} in the folder {folder}, which is sent where there is none");
+            return Err(Problem::new(place("static"), what, "build the files first, or name another one"));
+        }
         if !listing && checked.is_of_application(mount) && files.file_at(b"/", Now::default()).is_none() {
             log.info(format_args!(
                 "the folder {} has no index.html, so / is answered with 404; --listing shows what is in it",
@@ -152,5 +162,6 @@ pub(crate) fn insight(config: &Config) -> Insight {
         statistics: config.statistics,
         server_timing: config.server_timing,
         ids: config.request_ids,
+        response_ids: config.response_ids,
     }
 }

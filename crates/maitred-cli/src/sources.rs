@@ -1,4 +1,4 @@
-//! Where values come from, and how they are merged: default < file < drop-in files < environment
+//! Where values come from, and how they are merged: default < `PORT` and `WEB_CONCURRENCY` < file < drop-in files < environment
 //! < command line. A later value replaces an earlier one, key by key also in named pools and hosts; lists are replaced whole, and
 //! filters are collected.
 
@@ -37,7 +37,7 @@ pub(crate) struct Assignment {
 pub(crate) struct Inputs {
     /// Without the name of the program.
     pub(crate) arguments: Vec<String>,
-    /// The variables whose names start with `MAITRED_`.
+    /// The variables that [`environment::is_read`].
     pub(crate) environment: Vec<(String, String)>,
     /// The folder in which `maitred.toml` is looked for.
     pub(crate) folder: PathBuf,
@@ -104,7 +104,8 @@ pub(crate) fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
         part.merge(&mut loaded.config, &mut loaded.origins)?;
     }
     (loaded.config.filters, loaded.origins.filters) = files.filters.into_iter().unzip();
-    for assignment in files.assignments.into_iter().chain(variables.assignments).chain(line.assignments) {
+    let assignments = variables.suggested.into_iter().chain(files.assignments);
+    for assignment in assignments.chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
         let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
         if matches!(definition.kind, Kind::Pools) {

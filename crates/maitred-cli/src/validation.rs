@@ -1,6 +1,7 @@
 //! What no single option can know: whether the configuration fits together, and this machine.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,6 +130,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     development::check(config, origins)?;
     pools::check(config, origins)?;
     hosts::check(config, origins)?;
+    check_heads(config, origins)?;
     let environment = match &config.env_file {
         Some(path) => env_file::read(path, &at("env-file"))?,
         None => Vec::new(),
@@ -151,6 +153,10 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
         pools::refuse_with_event_loop(config, origins)?;
     }
     check_mounts(&config.sendfile).map_err(|(what, remedy)| Problem::new(at("sendfile"), what, remedy))?;
+    if let Some(file) = config.sendfile.iter().find_map(|mount| mount.fallback.as_ref()) {
+        let what = format!("fallback={file} has no meaning here: the application names each file");
+        return Err(Problem::new(at("sendfile"), what, "leave it out"));
+    }
     logs::check(config, origins)?;
     filters::rules(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
@@ -183,7 +189,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
             let what = format!("'/' is already served from the folder {}", folder.display());
             return Err(wrong("static", (what, "choose another URL or leave the folder out".to_owned())));
         }
-        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone() });
+        mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone(), fallback: None });
     }
     let mut programs = Vec::new();
     if let Some(Target::Program(name)) = &own {
@@ -233,6 +239,23 @@ fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Pr
 
 /// What is wrong, and the remedy.
 type Wrong = (String, String);
+
+/// Heads are parsed again when more of them comes: they have a size that this costs little with.
+const HEADS: RangeInclusive<u64> = 16 * 1024..=256 * 1024;
+const MIN_FIELD: u64 = 1024;
+
+fn check_heads(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let (head, field) = (config.max_head, config.max_field);
+    let wrong = |name, what: String, remedy: &str| Err(Problem::new(origins.describe(name), what, remedy));
+    if !HEADS.contains(&head) {
+        return wrong("max-head", format!("{head} bytes are no size of a head here"), "give 16k to 256k");
+    }
+    if field < MIN_FIELD || field > head {
+        let what = format!("{field} bytes are no size of a field in a head of {head}");
+        return wrong("max-field", what, "give 1k to the value of max-head");
+    }
+    Ok(())
+}
 
 fn check_mounts(mounts: &[Mount]) -> Result<(), Wrong> {
     for (position, mount) in mounts.iter().enumerate() {

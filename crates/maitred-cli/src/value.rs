@@ -42,13 +42,19 @@ pub struct Mount {
     pub prefix: String,
     /// The folder; relative to the current directory where it is not absolute.
     pub folder: PathBuf,
+    /// The file of the folder that is sent where there is none: `index.html`.
+    pub fallback: Option<String>,
 }
 
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.prefix, self.folder.display())
+        write!(f, "{}={}", self.prefix, self.folder.display())?;
+        self.fallback.iter().try_for_each(|file| write!(f, "{FALLBACK}{file}"))
     }
 }
+
+/// What stands before the file that is sent where there is none.
+const FALLBACK: &str = ",fallback=";
 
 pub(crate) fn mount(text: &str) -> Result<Mount, BadValue> {
     let remedy = "write /url=folder, for example /assets=./public";
@@ -61,7 +67,19 @@ pub(crate) fn mount(text: &str) -> Result<Mount, BadValue> {
         return Err(bad("names no folder"));
     }
     let prefix = plain_url(url).ok_or_else(|| bad(NOT_PLAIN))?;
-    Ok(Mount { prefix, folder: PathBuf::from(folder) })
+    let (folder, fallback) = match folder.split_once(FALLBACK) {
+        Some((folder, file)) => {
+            let file = file.trim_start_matches('/');
+            let is_plain = !file.is_empty() && plain_url(&format!("/{file}")).is_some();
+            if !is_plain || file.split('/').any(|part| part.starts_with('.')) {
+                let what = format!("'{file}' is no file of a folder that is served");
+                return Err(BadValue::new(what, "write fallback=index.html"));
+            }
+            (folder, Some(file.to_owned()))
+        }
+        None => (folder, None),
+    };
+    Ok(Mount { prefix, folder: PathBuf::from(folder), fallback })
 }
 
 /// The path of a URL, without a slash at its end: `/` or `/a/b`.

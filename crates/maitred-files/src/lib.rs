@@ -68,6 +68,9 @@ pub struct StaticSettings {
     pub index: Vec<String>,
     /// Whether a folder without an index file is listed. Default: no, it is then 404.
     pub listing: bool,
+    /// The path that answers, with 200, where there is no file: `/index.html` for a program that has paths of its own in
+    /// the browser. Default: none.
+    pub fallback: Option<Vec<u8>>,
     /// Whether siblings `.br`, `.zst` and `.gz` that are not older than the file are sent to peers
     /// that accept them. Costs three look-ups per load and check in a folder that has any such names.
     /// Default: yes.
@@ -97,6 +100,7 @@ impl Default for StaticSettings {
         Self {
             index: vec!["index.html".to_owned()],
             listing: false,
+            fallback: None,
             precompressed: true,
             cache_control: None,
             max_cached_file: 8 * 1024,
@@ -199,6 +203,16 @@ impl StaticFiles {
         if path.len() <= 1 && path::lacks_slash(request.path()) {
             return redirect(request);
         }
+        let answer = self.answer_at(request, path, now);
+        match &self.settings.fallback {
+            Some(fallback) if answer.head.status == Status::NOT_FOUND && is_page(request, path) => {
+                self.answer_at(request, fallback, now)
+            }
+            _ => answer,
+        }
+    }
+
+    fn answer_at(&self, request: &RequestHead, path: &[u8], now: Now) -> Answer {
         match self.cache.look_up(path, now) {
             LookUp::Fresh(resource) => self.reply(&resource, request, path),
             LookUp::Due(resource) => self.check(request, path, now, &resource),
@@ -333,6 +347,16 @@ impl StaticFiles {
             Found::File(_) | Found::Other => Err(Errno::NOENT),
         }
     }
+}
+
+/// Whether a path without a file may be one of a program in the browser: a script or picture that is missing is missing.
+fn is_page(request: &RequestHead, path: &[u8]) -> bool {
+    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let wants_page = || {
+        let mut accepted = request.fields.all("accept");
+        accepted.any(|value| value.windows(9).any(|part| part.eq_ignore_ascii_case(b"text/html")))
+    };
+    path::is_servable(path) && (!last.contains(&b'.') || wants_page())
 }
 
 /// What loading brought.

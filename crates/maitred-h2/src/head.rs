@@ -6,7 +6,7 @@
 use maitred_http::authority::{is_authority, is_authority_with_host};
 use maitred_http::body::content_length;
 use maitred_http::fields::{Span, is_token};
-use maitred_http::limits::{MAX_FIELD_LINE, MAX_METHOD};
+use maitred_http::limits::MAX_METHOD;
 use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 
 use crate::event::HeadFacts;
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
             self.object(TOO_LARGE, "too many fields");
             return Ok(());
         }
-        if name.len() + value.len() > MAX_FIELD_LINE {
+        if name.len() + value.len() > self.settings.max_field_line {
             self.object(TOO_LARGE, "field too large");
             return Ok(());
         }
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
             self.cookie.extend_from_slice(b"; ");
         }
         self.cookie.extend_from_slice(value);
-        if b"cookie".len() + self.cookie.len() > MAX_FIELD_LINE {
+        if b"cookie".len() + self.cookie.len() > self.settings.max_field_line {
             self.object(TOO_LARGE, "field too large");
         }
     }

@@ -1,6 +1,6 @@
 //! What this side announces, and what it knows of the peer's settings.
 
-use maitred_http::limits::{MAX_FIELDS, MAX_HEAD, MAX_TARGET};
+use maitred_http::limits::{MAX_FIELD_LINE, MAX_FIELDS, MAX_HEAD, MAX_TARGET};
 
 use crate::budgets::Budgets;
 use crate::error::{ConnectionError, ErrorCode};
@@ -28,6 +28,8 @@ pub struct Settings {
     pub max_head: usize,
     /// Fields in a head; pieces of a cookie do not count. Past it: 431.
     pub max_fields: usize,
+    /// Bytes of one field, name and value; of a cookie whose pieces are joined, too. Past it: 431.
+    pub max_field_line: usize,
     /// Bytes of a path with its query. Past it: 414.
     pub max_target: usize,
     /// Whether the extended CONNECT is offered (RFC 8441), which carries WebSocket.
@@ -45,6 +47,7 @@ impl Default for Settings {
             max_frame: 16_384,
             max_head: MAX_HEAD,
             max_fields: MAX_FIELDS,
+            max_field_line: MAX_FIELD_LINE,
             max_target: MAX_TARGET,
             connect: false,
             budgets: Budgets::default(),

@@ -36,7 +36,7 @@ const NAMED: &[(&str, &str)] = &[
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
          \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
-         \"write\":$write,\"total\":$total,\"outer\":$outer}",
+         \"write\":$write,\"total\":$total,\"outer\":$outer,\"db\":$db,\"db_statements\":$db_statements}",
     ),
 ];
 

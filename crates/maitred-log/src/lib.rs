@@ -41,7 +41,7 @@ pub use format::{BadFormat, Format};
 pub use kept_entries::KeptEntry;
 use lines::Lines;
 pub use lines::Names;
-use maitred_match::Shape;
+use maitred_match::{PathPattern, Shape};
 pub use mask::Mask;
 use once::Once;
 pub use outcome::{Database, End, Outcome};
@@ -101,6 +101,8 @@ pub struct AccessLogSettings {
     pub format: Format,
     /// How much of an address is kept; `None` for all.
     pub mask: Option<Mask>,
+    /// Paths whose requests have no line.
+    pub except: Vec<PathPattern>,
     /// Lines are written by the threads that answer, which wait for it: for comparison only.
     pub synchronous: bool,
 }
@@ -109,7 +111,7 @@ impl AccessLogSettings {
     /// The usual lines.
     #[must_use]
     pub fn new(target: Target) -> Self {
-        Self { target, format: Format::default(), mask: None, synchronous: false }
+        Self { target, format: Format::default(), mask: None, except: Vec::new(), synchronous: false }
     }
 }
 
@@ -224,6 +226,7 @@ impl Log {
         let lines = Lines {
             format: settings.format,
             mask: settings.mask,
+            except: settings.except,
             names: Arc::clone(&self.names),
             worker: Arc::clone(&self.worker),
         };

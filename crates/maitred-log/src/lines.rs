@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
+use maitred_http::target;
 use maitred_io::line_writer::Notice;
+use maitred_match::PathPattern;
 
 use crate::format::{Escape, Format};
 use crate::line::Line;
@@ -29,6 +31,8 @@ pub struct Names {
 pub(crate) struct Lines {
     pub(crate) format: Format,
     pub(crate) mask: Option<Mask>,
+    /// Paths whose requests have no line.
+    pub(crate) except: Vec<PathPattern>,
     pub(crate) names: Arc<OnceLock<Names>>,
     /// The number of this process among several, or 0.
     pub(crate) worker: Arc<AtomicU32>,
@@ -36,12 +40,24 @@ pub(crate) struct Lines {
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::default();
+    static PATH: RefCell<Vec<u8>> = RefCell::default();
 }
 
 impl Lines {
-    /// Calls `write` with the line of `outcome`.
+    /// Calls `write` with the line of `outcome`, if it has one.
     pub(crate) fn with_line(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
+        if !self.except.is_empty() && self.leaves_out(outcome.head.path()) {
+            return;
+        }
         LINE.with_borrow_mut(|line| write(line.make(self, outcome)));
+    }
+
+    /// By the path as rules of pools see it.
+    fn leaves_out(&self, path: &[u8]) -> bool {
+        PATH.with_borrow_mut(|decoded| {
+            target::normalise_decoded(path, decoded);
+            self.except.iter().any(|pattern| pattern.matches(decoded))
+        })
     }
 
     /// What the writer says about missing lines, in the form of the others.
@@ -92,13 +108,28 @@ mod tests {
 
     fn lines(format: &str, mask: Option<Mask>) -> Lines {
         let format = Format::parse(format).unwrap();
-        Lines { format, mask, names: Arc::default(), worker: Arc::new(AtomicU32::new(2)) }
+        Lines { format, mask, except: Vec::new(), names: Arc::default(), worker: Arc::new(AtomicU32::new(2)) }
     }
 
     fn written(lines: Lines, outcome: &Outcome<'_>) -> String {
         let mut out = Vec::new();
         lines.with_line(outcome, |line| out.extend_from_slice(line));
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn requests_of_some_paths_have_no_line() {
+        let of = |path: &str| {
+            let mut head = RequestHead::default();
+            head.path_and_query = head.fields.adopt(path.as_bytes()).unwrap();
+            let except = ["/healthz", "/assets/*", "*.css"].map(|pattern| pattern.parse().unwrap()).into();
+            written(Lines { except, ..lines("$path", None) }, &outcome(&head))
+        };
+        for path in ["/healthz", "/healthz?full=1", "/./healthz", "/%68ealthz", "/assets/a/b.js", "/a/b.css"]
+        {
+            assert_eq!(of(path), "", "{path}");
+        }
+        assert_eq!((of("/health"), of("/a/assets/b")), ("/health\n".to_owned(), "/a/assets/b\n".to_owned()));
     }
 
     #[test]
@@ -134,6 +165,7 @@ mod tests {
         let line = line("json", None, "192.0.2.1:99", b"q\"\\\n\x7f\xff \xe2\x82\xac \xf0\x9f\x98\x80");
         assert!(line.contains(r#""agent":"q\"\\\u000a\u007f\ufffd \u20ac \ud83d\ude00""#), "{line}");
         assert!(line.contains("\"status\":200,"), "{line}");
+        assert!(line.ends_with(",\"db\":0.000000,\"db_statements\":0}\n"), "{line}");
         assert!(line.is_ascii() && line.lines().count() == 1);
     }
 

@@ -244,7 +244,11 @@ impl Server {
             metrics_path: settings.metrics_path,
             metrics_handler: settings.metrics_handler,
             language: settings.language,
-            limits: Limits::default(),
+            limits: Limits {
+                max_head: settings.max_head,
+                max_field_line: settings.max_field,
+                ..Limits::default()
+            },
             proxies: Proxies::new(settings.forwarding),
             guard,
             timeouts: settings.timeouts,

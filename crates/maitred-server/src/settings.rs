@@ -77,6 +77,10 @@ pub struct Settings {
     pub limits: Limits,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
+    /// Bytes of a request head; a larger one gets 431.
+    pub max_head: usize,
+    /// Bytes of one field of a head, name and value; a larger one gets 431.
+    pub max_field: usize,
     /// Bytes of a request body that are kept in memory in any case; a longer one is while there is room in the budget, and goes to
     /// a file without a name else.
     pub body_memory: u64,
@@ -135,6 +139,8 @@ impl Settings {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             max_body: 1024 * 1024 * 1024,
+            max_head: maitred_http::limits::MAX_HEAD,
+            max_field: maitred_http::limits::MAX_FIELD_LINE,
             body_memory: 256 * 1024,
             body_budget: 64 * 1024 * 1024,
             spool_threads: 1,

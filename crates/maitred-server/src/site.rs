@@ -164,12 +164,21 @@ pub struct Insight {
     /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
     /// know it by, as `X-Request-ID`.
     pub ids: bool,
+    /// Responses of the application tell the client the id that the logs know its request by, as `X-Request-ID`.
+    pub response_ids: bool,
 }
 
 impl Default for Insight {
     /// What is only told to logs and figures.
     fn default() -> Self {
-        Self { times: true, receipt: true, statistics: true, server_timing: false, ids: false }
+        Self {
+            times: true,
+            receipt: true,
+            statistics: true,
+            server_timing: false,
+            ids: false,
+            response_ids: false,
+        }
     }
 }
 
@@ -179,16 +188,18 @@ pub(crate) struct Measures {
     pub(crate) receipt: AtomicBool,
     pub(crate) server_timing: AtomicBool,
     pub(crate) ids: AtomicBool,
+    pub(crate) response_ids: AtomicBool,
 }
 
 impl Measures {
     pub(crate) fn new(insight: Insight) -> Self {
-        let Insight { times, receipt, server_timing, ids, .. } = insight;
+        let Insight { times, receipt, server_timing, ids, response_ids, .. } = insight;
         Self {
             times: times.into(),
             receipt: receipt.into(),
             server_timing: server_timing.into(),
             ids: ids.into(),
+            response_ids: response_ids.into(),
         }
     }
 
@@ -197,13 +208,15 @@ impl Measures {
         self.receipt.store(insight.receipt, Ordering::Relaxed);
         self.server_timing.store(insight.server_timing, Ordering::Relaxed);
         self.ids.store(insight.ids, Ordering::Relaxed);
+        self.response_ids.store(insight.response_ids, Ordering::Relaxed);
     }
 
     /// `statistics` is known to [`Figures`].
     pub(crate) fn get(&self, statistics: bool) -> Insight {
-        let [times, receipt, server_timing, ids] =
-            [&self.times, &self.receipt, &self.server_timing, &self.ids].map(|on| on.load(Ordering::Relaxed));
-        Insight { times, receipt, server_timing, ids, statistics }
+        let [times, receipt, server_timing, ids, response_ids] =
+            [&self.times, &self.receipt, &self.server_timing, &self.ids, &self.response_ids]
+                .map(|on| on.load(Ordering::Relaxed));
+        Insight { times, receipt, server_timing, ids, response_ids, statistics }
     }
 }
 

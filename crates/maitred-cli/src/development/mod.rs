@@ -15,8 +15,10 @@ use maitred_log::Format;
 
 use crate::config::Config;
 use crate::log_values::LogPlace;
+use crate::options;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, correct};
+use crate::sources::environment::PORT;
 
 pub(crate) use watch::Watch;
 
@@ -34,6 +36,12 @@ const TOKEN_BYTES: usize = 16;
 pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if !config.development.on {
         return;
+    }
+    // Whoever is beside a developer is not the platform's proxy.
+    if *origins.of("listen") == Source::Environment(PORT.to_owned()) {
+        let local = config.listen.iter().map(|address| format!("127.0.0.1{address}")).collect::<Vec<_>>();
+        let set = options::find("listen").map(|option| option.set(config, &local));
+        debug_assert!(matches!(set, Some(Ok(()))), "a port of all addresses is one of each");
     }
     // A file is that of production, too.
     let is_of_production =

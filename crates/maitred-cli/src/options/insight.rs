@@ -49,4 +49,15 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "a field for each such request",
         worst: "an application that trusts the field as its proxy's believes that there is a proxy",
     },
+    Definition {
+        name: "response-ids",
+        placeholder: "",
+        kind: Kind::Switch(|config| &mut config.response_ids),
+        default: &["false"],
+        reach: Reach::Everywhere,
+        summary: "Tell clients in X-Request-ID which id the logs have for their request: the one it brought, or else one of \
+                  the server's. An application that sets the field itself keeps it.",
+        cost: "some 40 bytes and a copy of the head for each response of an application",
+        worst: "an id of the server's shows how many requests it has had",
+    },
 ];

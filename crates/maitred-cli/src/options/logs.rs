@@ -39,6 +39,17 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "who attacks is not seen in the log; the error log has whole addresses all the same",
     },
     Definition {
+        name: "access-log-except",
+        placeholder: "/PATH",
+        kind: Kind::Paths(|config| &mut config.access_log_except),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A path whose requests have no line in the access log, as in the rules of pools: /healthz, /assets/*, *.css. \
+                  They are counted all the same.",
+        cost: "some ten nanoseconds each for a request",
+        worst: "errors of these paths are not in the access log either",
+    },
+    Definition {
         name: "access-log-sync",
         placeholder: "",
         kind: Kind::Switch(|config| &mut config.access_log_sync),

@@ -37,6 +37,27 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "shorter than the proxy's in front: the proxy meets closed connections (502)",
     },
     Definition {
+        name: "max-head",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.max_head),
+        default: &["64k"],
+        reach: Reach::Everywhere,
+        summary: "The largest head of a request: its line and fields together; a larger one gets 431. 16k to 256k.",
+        cost: "this much memory for each request, within head-budget",
+        worst: "much: peers that send large heads use up head-budget sooner",
+    },
+    Definition {
+        name: "max-field",
+        placeholder: "BYTES",
+        kind: Kind::Bytes(|config| &mut config.max_field),
+        default: &["16k"],
+        reach: Reach::Everywhere,
+        summary: "The largest field of a request's head, its name included, such as Cookie or Authorization; a larger one \
+                  gets 431. 1k to max-head.",
+        cost: "none",
+        worst: "little: users with many cookies or a long ticket are refused",
+    },
+    Definition {
         name: "max-body",
         placeholder: "BYTES",
         kind: Kind::Bytes(|config| &mut config.site.max_body),

@@ -40,12 +40,14 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "static",
-        placeholder: "/URL=FOLDER",
+        placeholder: "/URL=FOLDER[,fallback=FILE]",
         kind: Kind::Mounts(|config| &mut config.site.mounts),
         default: &[],
         reach: Reach::Everywhere,
         summary: "Serve the files of FOLDER below /URL, without the application. The longest matching \
-                  URL wins.",
+                  URL wins. With `,fallback=index.html` a path without a file gets this one and 200: for a program in the \
+                  browser that has paths of its own. A path with a dot in its last part, such as /app.js, gets it only \
+                  where a page is asked for (Accept: text/html).",
         cost: "none for requests elsewhere",
         worst: "everything in the folder that is not a dot-file is public",
     },

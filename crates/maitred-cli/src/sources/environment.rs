@@ -1,4 +1,4 @@
-//! The environment: `MAITRED_NAME` for each option. Lists are separated by commas, and so are the
+//! The environment: `MAITRED_NAME` for each option, and what platforms set for every server: `PORT`, `WEB_CONCURRENCY`. Lists are separated by commas, and so are the
 //! parameters of a listener and the keys of a pool, which are told by their form; an empty variable counts as not set.
 //!
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
@@ -11,7 +11,17 @@ use super::{Assignment, suggest};
 use crate::origins::Source;
 
 /// What the names of our variables start with.
-pub(crate) const PREFIX: &str = "MAITRED_";
+const PREFIX: &str = "MAITRED_";
+
+/// Where a platform says that the server listens.
+pub(crate) const PORT: &str = "PORT";
+/// How many processes it suggests.
+const WEB_CONCURRENCY: &str = "WEB_CONCURRENCY";
+
+/// Whether a variable means something here.
+pub(crate) fn is_read(name: &str) -> bool {
+    name.starts_with(PREFIX) || name == PORT || name == WEB_CONCURRENCY
+}
 
 /// What the benches tell themselves (bench/README.md); nothing an operator sets.
 const BENCH_PREFIX: &str = "MAITRED_BENCH_";
@@ -20,6 +30,8 @@ const BENCH_PREFIX: &str = "MAITRED_BENCH_";
 pub(crate) struct Environment {
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
+    /// What a platform suggests: every other source counts more.
+    pub(crate) suggested: Vec<Assignment>,
     /// Earlier names of options among them.
     pub(crate) renamed: Used,
 }
@@ -30,9 +42,21 @@ pub(crate) fn parse(
     earlier: Names,
     warnings: &mut Vec<String>,
 ) -> Environment {
-    let mut environment =
-        Environment { config_file: None, assignments: Vec::new(), renamed: Used::default() };
+    let mut environment = Environment {
+        config_file: None,
+        assignments: Vec::new(),
+        suggested: Vec::new(),
+        renamed: Used::default(),
+    };
     for (name, value) in variables {
+        if let Some((option, text)) = suggestion(name, value) {
+            let source = Source::Environment(name.clone());
+            let definition = options::find(option);
+            let assignment =
+                definition.map(|definition| Assignment { definition, texts: vec![text], source });
+            environment.suggested.extend(assignment.filter(|_| !value.is_empty()));
+            continue;
+        }
         let renamed = earlier.of_variable(name);
         let is_meant = |definition: &&Definition| match renamed {
             Some(renamed) => definition.name == renamed.new,
@@ -60,6 +84,16 @@ pub(crate) fn parse(
         environment.assignments.push(Assignment { definition, texts, source });
     }
     environment
+}
+
+/// The option that a variable of a platform is for, and its value.
+fn suggestion(name: &str, value: &str) -> Option<(&'static str, String)> {
+    match name {
+        // As gunicorn has it: the platform's proxy is on another machine.
+        PORT => Some(("listen", format!(":{value}"))),
+        WEB_CONCURRENCY => Some(("workers", value.to_owned())),
+        _ => None,
+    }
 }
 
 /// The items of a list. `name=value` belongs to the item before it: `:80,read-ahead=off,:81` are two. A URL,

@@ -69,6 +69,31 @@ fn listeners(loaded: &Loaded) -> Vec<String> {
 }
 
 #[test]
+fn what_a_platform_suggests_counts_least() {
+    let case = Case::new(&[]).with("PORT", "8123").with("WEB_CONCURRENCY", "3");
+    let loaded = case.loaded(&[]);
+    assert_eq!((listeners(&loaded), loaded.config.workers.number()), (vec![":8123".to_owned()], 3));
+    assert_eq!(origin(&loaded, "listen"), "environment variable PORT");
+    assert_eq!(origin(&loaded, "workers"), "environment variable WEB_CONCURRENCY");
+    let loaded = case.loaded(&["--listen", "127.0.0.1:9", "--workers", "2"]);
+    assert_eq!((listeners(&loaded), loaded.config.workers.number()), (vec!["127.0.0.1:9".to_owned()], 2));
+    let case = Case::new(&[("maitred.toml", "listen = \":1\"\nworkers = 4\n")]);
+    let loaded = case.with("PORT", "8123").with("WEB_CONCURRENCY", "3").loaded(&[]);
+    assert_eq!((listeners(&loaded), loaded.config.workers.number()), (vec![":1".to_owned()], 4));
+    let loaded = Case::new(&[]).with("PORT", "").with("WEB_CONCURRENCY", "").loaded(&[]);
+    assert_eq!(
+        (listeners(&loaded), origin(&loaded, "workers")),
+        (vec!["127.0.0.1:8000".to_owned()], "default".to_owned())
+    );
+    let wrong = Case::new(&[]).with("PORT", "http").error(&[]);
+    assert!(wrong.starts_with("PORT: "), "{wrong}");
+    let wrong = Case::new(&[]).with("WEB_CONCURRENCY", "many").error(&[]);
+    assert!(wrong.starts_with("WEB_CONCURRENCY: "), "{wrong}");
+    let own = Case::new(&[]).with("PORT", "8123").loaded(&["--reload"]);
+    assert_eq!(listeners(&own), ["127.0.0.1:8123"], "not for everybody while somebody works on it");
+}
+
+#[test]
 fn every_switch_has_both_forms_and_the_last_one_counts() {
     for definition in options::all().filter(|definition| definition.can_be_off()) {
         let (on, off) = (format!("--{}", definition.name), format!("--no-{}", definition.name));
@@ -349,7 +374,10 @@ fn what_the_checks_let_through() {
     let loaded = case.loaded(&[&site.display().to_string(), "--listen=:0", "--listen=:0", "--listen=[::]:0"]);
     let checked = check(&loaded.config, &loaded.origins).expect("valid");
     assert_eq!(checked.sites[0].target, Some(crate::validation::Target::Folder(site.clone())));
-    assert_eq!(checked.sites[0].mounts, [crate::Mount { prefix: "/".to_owned(), folder: site }]);
+    assert_eq!(
+        checked.sites[0].mounts,
+        [crate::Mount { prefix: "/".to_owned(), folder: site, fallback: None }]
+    );
     assert_eq!(checked.listeners.len(), 3);
     for name in ["module", "module:app", &program, &format!("{program}:app")] {
         let loaded = case.loaded(&[name]);

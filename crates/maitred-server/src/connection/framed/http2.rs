@@ -44,6 +44,7 @@ fn settings(site: &Site) -> Settings {
         max_streams: site.http2.unwrap_or_default().streams,
         max_head: limits.max_head,
         max_fields: limits.max_fields,
+        max_field_line: limits.max_field_line,
         max_target: limits.max_target,
         connect: site.websockets.is_some(),
         ..Settings::default()

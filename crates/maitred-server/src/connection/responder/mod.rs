@@ -365,6 +365,13 @@ impl Respond for Responder {
             head.clone().with("Server-Timing", value)
         });
         let head = timed.as_ref().unwrap_or(head);
+        let named =
+            site.measures.response_ids.load(Ordering::Relaxed) && !head.fields.contains("x-request-id");
+        let named = named.then(|| {
+            let id = RequestId::of(&request.head.fields, request.number).to_string();
+            head.clone().with("X-Request-ID", id)
+        });
+        let head = named.as_ref().unwrap_or(head);
         // What stands behind the body is about all of it.
         let whole = self.announced && request.takes_trailers();
         // A file is sent as it is.
