@@ -61,3 +61,11 @@ def test_those_who_are_silent_delay_nobody(serve: Serve) -> None:
     finally:
         for peer in silent:
             peer.close()
+
+
+def test_a_folder_that_others_may_write_to_is_a_warning(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir(mode=0o777)
+    (tmp_path / "run").chmod(0o777)
+    server = serve(source=APP, XDG_RUNTIME_DIR=str(tmp_path / "run"))
+    server.wait_for(r"warn no control socket: \S+/run is no folder of this user alone \(mode 0700\); correct that")
+    assert server.fetch("/").status == 200

@@ -208,9 +208,9 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
     people = subprocess.run(
         [*command[:4], "a.log"], cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True, text=True
     )
-    period = re.match(r"(\d+) requests in (\d+\.\d{6}) s\n", people.stdout)
+    period = re.match(r"(\d+) requests in (\d+\.\d) s\n", people.stdout)
     assert period and int(period[1]) == len(lines)
-    assert float(period[2]) == pytest.approx(last - min(line["start"] for line in lines), abs=1e-5)
+    assert float(period[2]) == pytest.approx(last - min(line["start"] for line in lines), abs=0.06)
 
 
 UPLOAD = """

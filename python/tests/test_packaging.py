@@ -31,13 +31,13 @@ def test_the_image_is_as_its_guide_says(image: containerfile.Stage) -> None:
     assert image.command()[0] == "maitred"
     guide = (ROOT / "docs/guides/container.md").read_text()
     assert f"HEALTHCHECK {image.last('HEALTHCHECK')}" in guide and f"`USER {image.last('USER')}`" in guide
-    for name in ("MAITRED_LISTEN", "MAITRED_HEALTH_PATH"):
+    for name in ("PORT", "MAITRED_HEALTH_PATH"):
         assert f"`{name}={image.environment[name]}`" in guide
     assert f'"--socket", "{image.environment["MAITRED_CONTROL"]}"' in guide
 
 
 def test_the_command_takes_what_the_image_gives_it(image: containerfile.Stage) -> None:
-    ours = {name: value for name, value in image.environment.items() if name.startswith("MAITRED_")}
+    ours = {name: value for name, value in image.environment.items() if name.startswith("MAITRED_") or name == "PORT"}
     checked = [MAITRED, "check", *image.command()[1:]]
     ended = subprocess.run(checked, cwd=ROOT / "examples/demo", env=environment_for(ours), capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 0, ended.stderr

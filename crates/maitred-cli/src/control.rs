@@ -63,7 +63,7 @@ pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
             }
         }
         Err(NoSocket::Unsafe(why)) => {
-            log.warn(format_args!("no control socket: {why}; remove it, or name a path with --control"));
+            log.warn(format_args!("no control socket: {why}; correct that, or name a path with --control"));
         }
         Err(NoSocket::NotMade(why)) => {
             log.info(format_args!("no control socket: {why}; name one with --control"));

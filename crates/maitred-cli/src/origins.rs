@@ -7,6 +7,9 @@ use maitred_server::DEFAULT_POOL;
 
 use crate::options::{self, Definition};
 
+/// The variable in which a platform says where the server listens.
+pub(crate) const PORT: &str = "PORT";
+
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {

@@ -165,7 +165,7 @@ export class Chart {
                     width: isStacked ? 1 : 1.5,
                     ...(line.dash ? { dash: line.dash } : {}),
                     ...(isStacked ? { fill: () => colour(line.colour) } : {}),
-                    points: { size: 3, filter: (plot, number, show) => (show ? null : lonely(plot.data[number])) },
+                    points: { size: 3, filter: (/** @type {uPlot} */ plot, /** @type {number} */ number, /** @type {boolean} */ show) => (show ? null : lonely(plot.data[number])) },
                 })),
             ],
             axes: [

@@ -231,7 +231,7 @@ fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
     assert_eq!(
         found.sentence,
         "The application computes all the time: its threads want 0.97 processors, and one worker uses one processor, \
-         and 3.0 requests are delayed at each moment; most of the time is that of GET /loop."
+         and 3.1 requests are delayed at each moment; most of the time is that of GET /loop."
     );
     assert!(
         found.next.ends_with("4 processors are there, and --workers 4 uses all of them"),

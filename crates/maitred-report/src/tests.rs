@@ -66,7 +66,7 @@ fn with_three_threads_the_last_three_of_six_wait_as_long_as_the_first_three_run(
         assert_eq!(last[3], first[6]);
         assert!(last.join(" ").ends_with("GET /slow, id r5, a.log:6, waited for 3"), "{last:?}");
         assert!(report.contains("100.0%        6"), "{report}");
-        let cascade = line(&report, "1    1.000000");
+        let cascade = line(&report, "1    1000.000");
         assert_eq!(cascade[..4], ["1", "1000.000", "1000.000", "1000.000"]);
     }
 }

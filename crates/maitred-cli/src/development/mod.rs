@@ -16,9 +16,8 @@ use maitred_log::Format;
 use crate::config::Config;
 use crate::log_values::LogPlace;
 use crate::options;
-use crate::origins::{Origins, Source};
+use crate::origins::{Origins, PORT, Source};
 use crate::problem::{Problem, correct};
-use crate::sources::environment::PORT;
 
 pub(crate) use watch::Watch;
 

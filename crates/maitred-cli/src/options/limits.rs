@@ -93,7 +93,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Networks(|config| &mut config.limits.client_exempt),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Addresses without client-connections and client-rate: a proxy, monitoring, your own network.",
+        summary: "Addresses without client-connections, client-rate and the limit of passwords that wait to be checked: a proxy, \
+                  monitoring, your own network.",
         cost: "a comparison for each of them",
         worst: "whoever has such an address has no limit",
     },

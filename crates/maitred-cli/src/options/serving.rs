@@ -40,7 +40,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "static",
-        placeholder: "/URL=FOLDER[,fallback=FILE]",
+        placeholder: "/URL=FOLDER",
         kind: Kind::Mounts(|config| &mut config.site.mounts),
         default: &[],
         reach: Reach::Everywhere,

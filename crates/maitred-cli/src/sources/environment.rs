@@ -8,13 +8,11 @@ use crate::options::renamed::{Names, Used};
 use crate::options::{self, Definition, Kind};
 
 use super::{Assignment, suggest};
-use crate::origins::Source;
+use crate::origins::{PORT, Source};
 
 /// What the names of our variables start with.
 const PREFIX: &str = "MAITRED_";
 
-/// Where a platform says that the server listens.
-pub(crate) const PORT: &str = "PORT";
 /// How many processes it suggests.
 const WEB_CONCURRENCY: &str = "WEB_CONCURRENCY";
 

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_quiet_server_is_told_of_in_plain_words() {
-        let mut interval = Interval { seconds: 1.02, parallel: 1, ..Interval::default() };
+        let now = Picture { at: 1_020_000_000, parallel: 1, ..Picture::default() };
+        let mut interval = Interval::between(&Picture::default(), &now);
         let told = at_rest(&interval);
         assert_eq!(told, "Nothing stands in the way: no request has ended in the last 1.0 s.");
         (interval.requests, interval.computing) = (1, 0.12);

@@ -165,8 +165,9 @@ mod tests {
         let mut counts = Counts::default();
         counts.requests[2] = requests;
         (0..requests).for_each(|_| counts.total.record(20_000));
-        let began = keeper.state().last + Duration::from_secs(1);
-        keeper.note(&counts, &Gauges::default(), is_on, began);
+        let at = keeper.state().last + Duration::from_secs(1);
+        let look = super::super::Look { at, ..super::super::Look::begin() };
+        keeper.note(&counts, &Gauges::default(), is_on, look);
     }
 
     fn kept() -> Keeper {

@@ -7,11 +7,11 @@
 //!      ◄─────────────────── wake ──────────────────┘
 //!   401, or the request goes on
 //! ```
-//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, and no client has more than a share of
-//! it: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one check. A check
-//! that nobody waits for any more is not made.
+//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, no client has more than a share of it, and
+//! clients take turns: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one
+//! check. A check that nobody waits for any more is not made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,21 +31,41 @@ const MAX_THREADS: usize = 2;
 /// Checks that may wait: with the hashes of `maitred passwd` the last one waits for some seconds.
 const MAX_WAITING: usize = 128;
 
-/// Checks of one client that wait or are being made: people log in one by one, and those of an office behind one address seldom in
-/// the same second.
-const MAX_OF_CLIENT: usize = 8;
+/// Checks of one client that wait or are being made: an office behind one address may come back at once after a restart.
+const MAX_OF_CLIENT: usize = 32;
 
 /// The threads and their queue.
 pub struct Hasher(Arc<Own>);
 
 struct Own {
-    checks: WorkQueue<Arc<Check>>,
-    /// What waits or is being made of each client.
-    shares: Mutex<HashMap<u128, Vec<Arc<Check>>>>,
+    turns: WorkQueue<Turn>,
+    shares: Mutex<Shares>,
     log: Arc<Log>,
     threads: usize,
     made: AtomicU64,
     refused: AtomicU64,
+}
+
+/// What a thread takes.
+enum Turn {
+    /// A check that is in nobody's share.
+    Check(Arc<Check>),
+    /// The first check that waits of this client, who has one turn at a time.
+    Client(u128),
+}
+
+#[derive(Default)]
+struct Shares {
+    clients: HashMap<u128, Share>,
+    /// Checks of all that wait.
+    waiting: usize,
+}
+
+#[derive(Default)]
+struct Share {
+    /// Those that wait, and those that are being made.
+    all: Vec<Arc<Check>>,
+    waiting: VecDeque<Arc<Check>>,
 }
 
 struct Check {
@@ -92,14 +112,15 @@ impl Hasher {
     pub fn start(log: Arc<Log>) -> io::Result<Self> {
         let threads = (machine::processors() / 2).clamp(1, MAX_THREADS);
         let (made, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+        // Each check that waits has a turn at most, and so has each that is known already.
+        let (turns, shares) = (WorkQueue::new(2 * MAX_WAITING), Mutex::default());
         // Those that run end with it if a later one cannot be made.
-        let (checks, shares) = (WorkQueue::new(MAX_WAITING), Mutex::default());
-        let hasher = Self(Arc::new(Own { checks, shares, log, threads, made, refused }));
+        let hasher = Self(Arc::new(Own { turns, shares, log, threads, made, refused }));
         for number in 1..=threads {
             let own = Arc::clone(&hasher.0);
             std::thread::Builder::new()
                 .name(format!("maitred-hash-{number}"))
-                .spawn(move || own.checks.work(|check| own.take(&check)))?;
+                .spawn(move || own.turns.work(|turn| own.take(turn)))?;
         }
         Ok(hasher)
     }
@@ -131,12 +152,14 @@ impl Hasher {
     pub fn figures(&self) -> Figures {
         let Own { threads, made, refused, .. } = &*self.0;
         let [made, refused] = [made, refused].map(|count| count.load(Ordering::Relaxed));
-        Figures { threads: *threads, waiting: self.0.checks.waiting(), made, refused }
+        Figures { threads: *threads, waiting: self.0.shares().waiting, made, refused }
     }
 
     /// Ends the threads once they have made the hash they are making; what waits is dropped.
     pub fn end(&self) {
-        self.0.checks.end();
+        self.0.turns.end();
+        let waiting = std::mem::take(&mut *self.0.shares());
+        drop(waiting);
     }
 }
 
@@ -150,44 +173,65 @@ impl Own {
     /// What a request waits for: this check, or the same one that waits already.
     fn begin(&self, check: Check, is_known: bool) -> Result<Arc<Check>, Full> {
         let mut shares = self.shares();
-        let mut of_client = check.client.map(|client| shares.entry(client).or_default());
-        if let Some(of_client) = &mut of_client {
-            if let Some(same) = of_client.iter().find(|other| other.is_same(&check)) {
-                let mut state = same.lock();
-                state.waiting += 1;
-                state.wakes.append(&mut check.lock().wakes);
-                return Ok(Arc::clone(same));
-            }
-            if of_client.len() >= MAX_OF_CLIENT {
-                return Err(Full::Share);
-            }
+        if let Some(same) = shares.same(&check) {
+            let mut state = same.lock();
+            state.waiting += 1;
+            state.wakes.append(&mut check.lock().wakes);
+            drop(state);
+            return Ok(same);
+        }
+        if !is_known && shares.waiting >= MAX_WAITING {
+            return Err(Full::Queue);
         }
         let check = Arc::new(check);
-        let own = Arc::clone(&check);
-        let is_in = if is_known { self.checks.push_first(own) } else { self.checks.push(own) };
-        if is_in {
-            of_client.into_iter().for_each(|of_client| of_client.push(Arc::clone(&check)));
-            Ok(check)
-        } else {
-            if of_client.is_some_and(|of_client| of_client.is_empty()) {
-                check.client.map(|client| shares.remove(&client));
+        let (turn, is_first) = match check.client {
+            None => (Turn::Check(Arc::clone(&check)), true),
+            Some(client) => {
+                let share = shares.clients.entry(client).or_default();
+                if share.all.len() >= MAX_OF_CLIENT {
+                    return Err(Full::Share);
+                }
+                share.all.push(Arc::clone(&check));
+                share.waiting.push_back(Arc::clone(&check));
+                (Turn::Client(client), share.waiting.len() == 1)
             }
-            Err(Full::Queue)
+        };
+        let is_in = match turn {
+            _ if !is_first => true,
+            turn if is_known => self.turns.push_first(turn),
+            turn => self.turns.push(turn),
+        };
+        if !is_in {
+            shares.release(&check);
+            return Err(Full::Queue);
         }
+        shares.waiting += 1;
+        Ok(check)
     }
 
-    fn take(&self, check: &Arc<Check>) {
-        let is_wanted = {
-            // Nobody joins a check that is not going to be made.
-            let mut shares = self.shares();
-            let is_wanted = check.lock().waiting > 0;
-            if !is_wanted {
-                release(&mut shares, check);
+    fn take(&self, turn: Turn) {
+        let mut shares = self.shares();
+        let check = match turn {
+            Turn::Check(check) => check,
+            Turn::Client(client) => {
+                let Some(share) = shares.clients.get_mut(&client) else { return };
+                let Some(check) = share.waiting.pop_front() else { return };
+                // Behind those of others. At the end nothing is taken any more.
+                if !share.waiting.is_empty() {
+                    self.turns.push(Turn::Client(client));
+                }
+                check
             }
-            is_wanted
         };
+        shares.waiting = shares.waiting.saturating_sub(1);
+        // Under the lock: nobody joins a check that is not going to be made.
+        let is_wanted = check.lock().waiting > 0;
+        if !is_wanted {
+            shares.release(&check);
+        }
+        drop(shares);
         if is_wanted {
-            self.make(check);
+            self.make(&check);
         }
     }
 
@@ -199,7 +243,7 @@ impl Own {
         let found = catch_unwind(AssertUnwindSafe(|| check.users.check(&check.credentials, check.tag)));
         let found = found.unwrap_or_default();
         self.made.fetch_add(1, Ordering::Relaxed);
-        release(&mut self.shares(), check);
+        self.shares().release(check);
         let wakes = {
             let mut state = check.lock();
             state.result = Some(found);
@@ -208,7 +252,7 @@ impl Own {
         wakes.iter().for_each(|wake| wake());
     }
 
-    fn shares(&self) -> MutexGuard<'_, HashMap<u128, Vec<Arc<Check>>>> {
+    fn shares(&self) -> MutexGuard<'_, Shares> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,13 +271,22 @@ pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers
     }
 }
 
-/// Takes a check out of the share of its client.
-fn release(shares: &mut HashMap<u128, Vec<Arc<Check>>>, check: &Arc<Check>) {
-    let Some(client) = check.client else { return };
-    let Some(of_client) = shares.get_mut(&client) else { return };
-    of_client.retain(|other| !Arc::ptr_eq(other, check));
-    if of_client.is_empty() {
-        shares.remove(&client);
+impl Shares {
+    /// The same check of the same client.
+    fn same(&self, check: &Check) -> Option<Arc<Check>> {
+        let share = self.clients.get(&check.client?)?;
+        share.all.iter().find(|other| other.is_same(check)).cloned()
+    }
+
+    /// Takes a check out of the share of its client.
+    fn release(&mut self, check: &Arc<Check>) {
+        let Some(client) = check.client else { return };
+        let Some(share) = self.clients.get_mut(&client) else { return };
+        share.all.retain(|other| !Arc::ptr_eq(other, check));
+        share.waiting.retain(|other| !Arc::ptr_eq(other, check));
+        if share.all.is_empty() {
+            self.clients.remove(&client);
+        }
     }
 }
 
