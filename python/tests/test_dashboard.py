@@ -233,6 +233,16 @@ def test_pages_were_looked_at() -> None:
         pytest.skip("axe-core is not there: scripts/dashboard .build/tools gets it if npm is there; names and contrast were not looked at")
 
 
+def test_an_address_leads_where_its_words_say(site: Site, chromium: Browser) -> None:
+    with view(chromium, site.admin) as own:
+        page = own.open("pools")
+        expect(page.get_by_role("heading", name="Pools and threads", exact=True)).to_be_visible()
+        own.open("nonsense")
+        expect(page.get_by_text("There is no page 'nonsense'.")).to_be_visible()
+        expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+        assert own.complaints == []
+
+
 def test_the_page_counts_what_was_sent(site: Site, chromium: Browser) -> None:
     with view(chromium, site.admin) as own:
         page = own.open()
