@@ -53,6 +53,11 @@ def test_clients_hear_the_id_that_the_logs_have(serve: Serve, tmp_path: Path) ->
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [row["id"] for row in logged[:2]] == [made, given] and given == "brought-7"
     assert own == "mine"
+    server = serve("--access-log", "errors", "--access-log-format", "$status $request_id", "--response-ids", "--static", "/static=.", source=APP)
+    gone, large = server.fetch("/static/gone"), server.fetch("/", Cookie="x" * 20_000)
+    until("both are logged", lambda: (tmp_path / "errors").read_text().count("\n") == 2)
+    expected = [f"{reply.status} {reply.headers['X-Request-ID']}" for reply in (gone, large)]
+    assert (tmp_path / "errors").read_text().splitlines() == expected and expected[0].startswith("404"), expected
     assert all(row["db"] == 0 and row["db_statements"] == 0 for row in logged)
 
 
@@ -80,6 +85,9 @@ def test_a_program_in_the_browser_has_paths_of_its_own(serve: Serve, built: Path
     assert server.fetch("/.env", Accept="text/html").status == 404
     assert server.fetch("/users/7", method="POST").status == 405
     assert server.fetch("/api/x").body == b"0"
+    command = [str(MAITRED), "ctl", "--port", str(server.port), "--json", "explain", "/users/7"]
+    explained = json.loads(subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True).stdout)
+    assert explained["status"] == 200 and explained["file"].endswith("/dist/index.html"), explained
     (built / "users").mkdir()
     (built / "users/7").write_text("a file")
     until("the file is seen", lambda: server.fetch("/users/7").body == b"a file")

@@ -120,7 +120,13 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             say("mount", format!("{mount}/").into());
             say("route", asking.server.engine_route(head.path(), head.host).into());
             say("folder", files.folder().display().to_string().into());
-            say("file", files.file_at(below, now).map(|file| file.display().to_string()).into());
+            let own = files.file_at(below, now);
+            let fallback = own.is_none() && found.head.fields.contains("etag");
+            let file = own.or_else(|| files.fallback_file(now).filter(|_| fallback));
+            if fallback && file.is_some() {
+                why.push("there is no file: the fallback of the folder is sent".to_owned());
+            }
+            say("file", file.map(|file| file.display().to_string()).into());
             say("status", found.head.status.code().into());
             say("length_bytes", found.length.into());
             if let Some(note) = found.note {

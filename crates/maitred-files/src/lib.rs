@@ -234,6 +234,11 @@ impl StaticFiles {
         Some(std::fs::canonicalize(&named).unwrap_or(named))
     }
 
+    /// The file that is sent where there is none.
+    pub fn fallback_file(&self, now: Now) -> Option<PathBuf> {
+        self.file_at(self.settings.fallback.as_deref()?, now)
+    }
+
     /// What the cache holds and has done.
     pub fn statistics(&self) -> CacheStatistics {
         self.cache.statistics()

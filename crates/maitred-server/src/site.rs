@@ -164,7 +164,8 @@ pub struct Insight {
     /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
     /// know it by, as `X-Request-ID`.
     pub ids: bool,
-    /// Responses of the application tell the client the id that the logs know its request by, as `X-Request-ID`.
+    /// Responses of the application, and errors of the engine, tell the client the id that the logs know its request by, as
+    /// `X-Request-ID`.
     pub response_ids: bool,
 }
 

@@ -56,7 +56,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["false"],
         reach: Reach::Everywhere,
         summary: "Tell clients in X-Request-ID which id the logs have for their request: the one it brought, or else one of \
-                  the server's. An application that sets the field itself keeps it.",
+                  the server's. Responses of the application have it, which may set the field itself, and errors of the server.",
         cost: "some 40 bytes and a copy of the head for each response of an application",
         worst: "an id of the server's shows how many requests it has had",
     },

@@ -12,7 +12,7 @@ use maitred_runtime::{Content, Exchange, Handler};
 use maitred_stats::Times;
 use maitred_stats::exposition::Format;
 
-use super::filter::{Asking, error_head, put_error};
+use super::filter::{Asking, error_head, put_error, tells_id};
 use super::request_timeout::Awaited;
 use super::responder::{Encoder, Origin, Responder, ValueSender};
 use super::stream::{Kept, Received, Record, Stream, is_asterisk};
@@ -163,10 +163,12 @@ impl Connection {
         let site = &context.group.site;
         let asking = || {
             let secure = self.client_of(&stream).secure;
-            Asking { passed: stream.passed.as_deref(), head: asked, secure }
+            Asking { passed: stream.passed.as_deref(), head: asked, number: stream.request.number, secure }
         };
         // Limits on peers refuse before filters are met.
-        let is_changed = stream.passed.is_some() || head.status.code() >= 400 && site.filters.is_on();
+        let is_changed = stream.passed.is_some()
+            || head.status.code() >= 400 && site.filters.is_on()
+            || tells_id(site, head);
         let changed = is_changed.then(|| asking().changed(site, head)).flatten();
         let head = changed.as_ref().unwrap_or(head);
         if self.protocol.is_framed() {
@@ -378,7 +380,8 @@ impl Connection {
         let page = context.group.site.hosts.of(stream.request.head.host).pages().or_text(status, text);
         let length = page.body.len() as u64;
         let secure = self.client_of(&stream).secure;
-        let asking = Asking { passed: stream.passed.as_deref(), head: &stream.request.head, secure };
+        let (passed, head) = (stream.passed.as_deref(), &stream.request.head);
+        let asking = Asking { passed, head, number: stream.request.number, secure };
         if self.protocol.is_framed() {
             let heads = error_head(context, &asking, status, &page);
             return self.answer_stream(context, stream, heads, Body::One(Content::Shared(page.body)), true);

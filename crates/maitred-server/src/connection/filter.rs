@@ -14,7 +14,9 @@ use maitred_files::Body;
 use maitred_filters::{Answer, Asker, At, Decision, Passed, Suspicion};
 use maitred_h1::Sender;
 use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version, target};
+use maitred_io::sync::atomic::Ordering;
 use maitred_limits::Rule;
+use maitred_log::RequestId;
 use maitred_runtime::Content;
 
 use super::body::Keeping;
@@ -138,22 +140,38 @@ fn rule_of(suspicion: Suspicion) -> Rule {
     }
 }
 
-/// A request that the engine answers itself, for the fields that filters give the answer.
+/// A request that the engine answers itself, for the fields that the answer is given.
 pub(super) struct Asking<'a> {
     /// The filters that it has met; else those count that ask for nothing but host and scheme.
     pub(super) passed: Option<&'a Passed>,
     pub(super) head: &'a RequestHead,
+    /// Of the request.
+    pub(super) number: u64,
     pub(super) secure: bool,
 }
 
 impl Asking<'_> {
-    /// The head of an answer as filters change it, if they do.
+    /// The head of an answer as filters change it, and with the id of the request if clients are told that of an error; none if it
+    /// stays as it is.
     pub(super) fn changed(&self, site: &Site, head: &ResponseHead) -> Option<ResponseHead> {
-        match self.passed {
+        let changed = match self.passed {
             Some(passed) => passed.response_head(self.head, head),
             None => site.filters.change_refused(head, self.head.host, self.secure),
+        };
+        let now = changed.as_ref().unwrap_or(head);
+        if tells_id(site, now) {
+            let id = RequestId::of(&self.head.fields, self.number).to_string();
+            return Some(now.clone().with("X-Request-ID", id));
         }
+        changed
     }
+}
+
+/// Whether the client is told the id of its request with this answer of the engine's own.
+pub(super) fn tells_id(site: &Site, head: &ResponseHead) -> bool {
+    head.status.code() >= 400
+        && site.measures.response_ids.load(Ordering::Relaxed)
+        && !head.fields.contains("x-request-id")
 }
 
 /// The head of an answer of the engine's own, where exchanges are interleaved.
@@ -175,8 +193,8 @@ pub(super) fn put_error(context: &mut Context<'_>, asking: &Asking<'_>, status: 
     let date = *context.scratch.date();
     let out = &mut context.scratch.out;
     let site = &context.group.site;
-    if asking.passed.is_some() || site.filters.is_on() || !page.is_plain() {
-        let head = page.head(status);
+    let head = page.head(status);
+    if asking.passed.is_some() || site.filters.is_on() || !page.is_plain() || tells_id(site, &head) {
         let changed = asking.changed(site, &head);
         let mut sender = Sender::new(Version::Http11, false, false);
         let head = changed.unwrap_or(head);

@@ -70,7 +70,7 @@ impl Awaited {
     }
 
     fn asking(&self) -> Asking<'_> {
-        Asking { passed: self.passed.as_deref(), head: &self.head, secure: self.secure }
+        Asking { passed: self.passed.as_deref(), head: &self.head, number: self.number, secure: self.secure }
     }
 }
 
