@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -71,6 +72,26 @@ def test_advice_names_options_that_exist() -> None:
         if ELSEWHERE & {*source.parts, source.stem}:
             continue
         unknown = {name for text in texts_of(source) for name in FLAG.findall(text)} - names - OTHERS
+        if unknown:
+            wrong[str(source.relative_to(ROOT))] = sorted(unknown)
+    assert wrong == {}
+
+
+def test_the_package_and_the_dashboard_name_options_that_exist() -> None:
+    names = known_once()
+    wrong = {}
+    for source in [*sorted(ROOT.glob("python/maitred/**/*.py")), *sorted(ROOT.glob("crates/maitred-dashboard/assets/*.js"))]:
+        # What is translated has the names of other servers.
+        if "_migrate" in source.parts:
+            continue
+        if source.suffix == ".py":
+            constants = (node.value for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Constant))
+            texts = [value for value in constants if isinstance(value, str)]
+        else:
+            texts = re.findall(r'"[^"\n]*"|`[^`]*`', source.read_text())
+        # Variables of style sheets are written alike.
+        texts = [text for text in texts if "var(--" not in text and not text.startswith('"--')]
+        unknown = {name for text in texts for name in FLAG.findall(text)} - names - OTHERS
         if unknown:
             wrong[str(source.relative_to(ROOT))] = sorted(unknown)
     assert wrong == {}
