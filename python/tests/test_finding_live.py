@@ -135,6 +135,28 @@ def test_an_interpreter_that_is_busy_is_named(serve: Serve, tmp_path: Path) -> N
     assert (finding["cause"], finding["route"]) == ("interpreter", "GET /loop"), finding
 
 
+ASGI = """
+import time
+
+def crunch():
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    crunch()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
+    await send({"type": "http.response.body", "body": b"x"})
+"""
+
+
+def test_the_line_that_keeps_an_event_loop_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = serve("--control", "ctl.sock", source=ASGI, checked=False)
+    with load(server, "/", clients=4):
+        until("the line is named", lambda: "The event loop stands at app.py:" in asked(tmp_path, "finding")["sentence"])
+
+
 def test_a_slow_database_is_named(serve: Serve, tmp_path: Path) -> None:
     server = begun(serve)
     with load(server, "/database", clients=4), load(server, "/", pause=0.02):

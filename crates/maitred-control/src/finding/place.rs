@@ -1,18 +1,21 @@
 //! Where most busy threads stand: the line of the application that they are in, from their stacks.
-//!
-//! Leaves out: event loops, whose only thread stands where the last task is.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::super::threads::IDLE;
 use super::Finder;
 
 /// Causes for which it matters what threads do.
 const OF_THREADS: [&str; 4] = ["interpreter", "database", "slow-route", "threads"];
 
 /// Parts of paths that are not the application's.
-const OF_OTHERS: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python", "<frozen "];
+const OF_OTHERS: [&str; 5] =
+    ["/site-packages/", "/dist-packages/", "/lib/python", "/python/maitred/", "<frozen "];
+
+/// What the thread of an event loop is called.
+const LOOP: &str = "maitred-loop";
 
 /// Adds to what `finding` answers where most threads are, if it is about threads. `ask` gives what `stacks` answers; it is asked now and then.
 pub fn add_place(answer: &mut Value, finder: &Finder, ask: impl FnOnce() -> Option<Value>) {
@@ -26,22 +29,20 @@ pub fn add_place(answer: &mut Value, finder: &Finder, ask: impl FnOnce() -> Opti
     }
 }
 
-/// The line in which most of the threads with a request are.
+/// The line in which most of the server's busy threads are.
 fn most(stacks: &[Value]) -> Option<String> {
-    let is_busy =
-        |stack: &&Value| stack["doing"].as_str().is_some_and(|doing| doing != super::super::threads::IDLE);
-    let places: Vec<_> = stacks.iter().filter(is_busy).filter_map(place_of).collect();
+    let busy: Vec<_> = stacks.iter().filter_map(|stack| Some((stack, place_of(stack)?))).collect();
     let mut counts = BTreeMap::<&Place<'_>, usize>::new();
-    for place in &places {
+    for (_, place) in &busy {
         *counts.entry(place).or_default() += 1;
     }
     let (place, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    let busy = places.len();
-    let threads = match (count, busy) {
-        (1, 1) => "The busy thread stands".to_owned(),
+    let threads = match (count, &*busy) {
+        (1, [(stack, _)]) if stack["name"] == LOOP => "The event loop stands".to_owned(),
+        (1, [_]) => "The busy thread stands".to_owned(),
         (1, _) => return None,
-        _ if count * 2 < busy => return None,
-        _ => format!("{count} of {busy} busy threads stand"),
+        _ if count * 2 < busy.len() => return None,
+        _ => format!("{count} of {} busy threads stand", busy.len()),
     };
     let Place { file, line, function, inner } = place;
     let file = file.rsplit('/').next().unwrap_or(file);
@@ -58,13 +59,15 @@ struct Place<'a> {
     inner: &'a str,
 }
 
-/// The innermost frame of the application, or else of anything.
+/// The innermost frame of the application; of a thread with a request, else the innermost of anything. None of one that waits for
+/// requests, and of one that is not the server's.
 fn place_of(stack: &Value) -> Option<Place<'_>> {
+    let doing = stack["doing"].as_str()?;
     let frames = stack["stack"].as_array()?.iter().filter_map(|frame| frame_of(frame.as_str()?));
     let frames: Vec<_> = frames.collect();
     let (_, _, inner) = *frames.last()?;
     let own = frames.iter().rev().find(|(file, ..)| !OF_OTHERS.iter().any(|part| file.contains(part)));
-    let (file, line, function) = *own.or(frames.last())?;
+    let (file, line, function) = *own.or_else(|| frames.last().filter(|_| doing != IDLE))?;
     Some(Place { file, line, function, inner })
 }
 
@@ -94,10 +97,15 @@ mod tests {
         let read = "  File \"/usr/lib/python3.11/socket.py\", line 706, in readinto";
         let waiting = stack("GET /stock of 192.0.2.1:1", &[app, stock, urlopen, read]);
         let other = stack("GET / of 192.0.2.1:2", &[app]);
-        let idle = stack(super::super::super::threads::IDLE, &[app]);
+        let own = "  File \"/opt/python/maitred/_asgi.py\", line 121, in _run";
+        let idle = stack(IDLE, &[own]);
         let told = most(&[waiting.clone(), other.clone(), waiting.clone(), idle.clone()]);
         assert_eq!(told.as_deref(), Some("2 of 3 busy threads stand at shop.py:19 in stock (readinto)"));
         assert_eq!(most(&[waiting.clone(), other.clone()]), None, "each is somewhere else");
+        let mut looped = stack(IDLE, &[own, stock]);
+        looped["name"] = LOOP.into();
+        let told = most(&[looped, idle.clone(), json!({ "doing": null, "stack": [app] })]);
+        assert_eq!(told.as_deref(), Some("The event loop stands at shop.py:19 in stock"));
         assert_eq!(most(&[other, idle]).as_deref(), Some("The busy thread stands at app.py:7 in app"));
         assert_eq!(most(&[stack("GET /", &[]), stack("GET /", &["no frame"])]), None);
         let only = stack("GET /", &["File \"/x/site-packages/lib.py\", line 3 in run"]);
