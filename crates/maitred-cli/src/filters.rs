@@ -28,7 +28,7 @@ pub(crate) enum Takes {
 /// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
 pub(crate) const KEYS: [(&str, Takes); 22] = [
     ("host", Takes::Text),
-    ("path", Takes::Text),
+    ("path", Takes::Texts),
     ("method", Takes::Text),
     ("header", Takes::Text),
     ("client", Takes::Text),
@@ -72,7 +72,19 @@ impl Given {
         self.texts(key)?.first().map(String::as_str)
     }
 
-    /// The filter that they are.
+    /// The same for one path each. An empty list of paths is no path, which the filter refuses.
+    pub(crate) fn each_path(self) -> impl Iterator<Item = Self> {
+        let count = self.texts("path").map_or(1, |paths| paths.len().max(1));
+        (0..count).map(move |position| {
+            let of_one = |(key, texts): &(&'static str, Vec<String>)| match *key {
+                "path" => (*key, vec![texts.get(position).cloned().unwrap_or_default()]),
+                _ => (*key, texts.clone()),
+            };
+            Self(self.0.iter().map(of_one).collect())
+        })
+    }
+
+    /// The filter that they are, for the first of its paths.
     pub(crate) fn filter(&self) -> Result<FilterConfig, Wrong> {
         let mut rule = FilterRule { when: self.condition()?, ..FilterRule::default() };
         let path = rule.when.path.clone();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use maitred_http::{TlsClient, TlsSession};
 
-use crate::pattern::{BadPattern, matches_text};
+use crate::pattern::{BadPattern, Case, matches_text};
 
 /// A condition on the certificate by which a client has shown who it is. Each `*` stands for any characters, also none; `*` alone is
 /// every certificate that has been verified.
@@ -47,13 +47,16 @@ impl CertificatePattern {
     }
 
     fn is_of(&self, client: &TlsClient) -> bool {
-        let fits = |name: &str| matches_text(self.text.as_bytes(), name.as_bytes());
+        let fits = |name: &str| matches_text(self.text.as_bytes(), name.as_bytes(), Case::Matters);
         // A certificate may have no name at all.
         &*self.text == "*"
             || client.common_name.as_deref().is_some_and(fits)
             || fits(&client.subject)
             || client.names.iter().any(|name| fits(name))
-            || client.hosts.iter().any(|host| matches_text(self.lower.as_bytes(), host.as_bytes()))
+            || client
+                .hosts
+                .iter()
+                .any(|host| matches_text(self.lower.as_bytes(), host.as_bytes(), Case::Matters))
     }
 
     /// Whether it has no `*`.

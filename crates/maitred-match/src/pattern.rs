@@ -40,23 +40,58 @@ impl std::error::Error for BadPattern {}
 /// | `/report/*` | `/report`, `/report/` and everything below |
 /// | `/report*` | everything that starts so, also `/reports/1` |
 /// | `*.pdf` | everything that ends so, in all folders |
-/// | `/user/*/export` | a `*` that is neither first nor last stands for bytes of one segment |
+/// | `*/.git*`, `*/upload/*.php` | behind a `*` at the start each further one stands for any bytes, too |
+/// | `/user/*/export` | else a `*` that is not the last stands for bytes of one segment |
+/// | `~*.pdf`, `~/report/*` | with `~` in front the case of ASCII letters does not matter |
 ///
-/// Compared byte by byte with the decoded path, in which case matters.
+/// Compared byte by byte with the decoded path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
+    /// Without the `~`.
     text: Box<str>,
     form: Form,
+    case: Case,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// No `*`.
     Literal,
-    /// `*` first, and nowhere else.
-    Suffix,
+    /// `*` first.
+    Anywhere,
     /// A slash first, and `*` somewhere.
     Segments,
+}
+
+/// Whether upper and lower case of ASCII letters differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    Matters,
+    Ignored,
+}
+
+impl Case {
+    fn same(self, one: &[u8], other: &[u8]) -> bool {
+        match self {
+            Self::Matters => one == other,
+            Self::Ignored => one.eq_ignore_ascii_case(other),
+        }
+    }
+
+    fn strip_prefix<'a>(self, text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+        let (start, rest) = text.split_at_checked(prefix.len())?;
+        self.same(start, prefix).then_some(rest)
+    }
+
+    fn strip_suffix<'a>(self, text: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+        let (rest, end) = text.split_at_checked(text.len().checked_sub(suffix.len())?)?;
+        self.same(end, suffix).then_some(rest)
+    }
+
+    /// Where `part`, which is not empty, stands first.
+    fn position(self, text: &[u8], part: &[u8]) -> Option<usize> {
+        text.windows(part.len()).position(|window| self.same(window, part))
+    }
 }
 
 impl FromStr for PathPattern {
@@ -65,10 +100,18 @@ impl FromStr for PathPattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const FORMS: &str = "write a path such as /report, /report/*, /report*, /user/*/export or *.pdf";
         let bad = |why: &str, remedy: &str| Err(BadPattern::new(format!("the path '{text}' {why}"), remedy));
+        let (case, text) = match text.strip_prefix('~') {
+            Some(rest) => (Case::Ignored, rest),
+            None => (Case::Matters, text),
+        };
         if !text.starts_with(['/', '*']) {
             return match text {
                 "" => Err(BadPattern::new("the path is empty", FORMS)),
-                _ => bad("starts neither with '/' nor with '*'", &format!("did you mean '/{text}'?")),
+                _ => {
+                    let mark = if case == Case::Ignored { "~" } else { "" };
+                    let meant = format!("did you mean '{mark}/{text}'?");
+                    bad("starts neither with '/' nor with '*'", &meant)
+                }
             };
         }
         if text.contains(['?', '#']) {
@@ -87,10 +130,7 @@ impl FromStr for PathPattern {
             return bad("has two '*' in a row", "write one: at the end it stands for everything below");
         }
         let form = match text.strip_prefix('*') {
-            Some(rest) if rest.contains('*') => {
-                return bad("has a second '*' behind the one at its start", FORMS);
-            }
-            Some(_) => Form::Suffix,
+            Some(_) => Form::Anywhere,
             None if text.contains('*') => Form::Segments,
             None => Form::Literal,
         };
@@ -100,7 +140,7 @@ impl FromStr for PathPattern {
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             return bad("has a segment that is empty, '.' or '..'", "write the path as it is without them");
         }
-        Ok(Self { text: text.into(), form })
+        Ok(Self { text: text.into(), form, case })
     }
 }
 
@@ -109,9 +149,9 @@ impl PathPattern {
     pub fn matches(&self, path: &[u8]) -> bool {
         let text = self.text.as_bytes();
         match self.form {
-            Form::Literal => path == text,
-            Form::Suffix => text.get(1..).is_some_and(|end| path.ends_with(end)),
-            Form::Segments => matches_segments(text, path),
+            Form::Literal => self.case.same(path, text),
+            Form::Anywhere => matches_text(text, path, self.case),
+            Form::Segments => matches_segments(text, path, self.case),
         }
     }
 
@@ -119,18 +159,21 @@ impl PathPattern {
     pub fn specificity(&self) -> impl Ord + use<> {
         let before = self.text.find('*').unwrap_or(self.text.len());
         let stars = self.text.matches('*').count();
-        (self.form == Form::Literal, before, self.text.len() - stars)
+        (self.form == Form::Literal, before, self.text.len() - stars, self.case == Case::Matters)
     }
 }
 
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.case == Case::Ignored {
+            f.write_str("~")?;
+        }
         f.write_str(&self.text)
     }
 }
 
 /// Segment by segment; the last one of a pattern that ends with `*` stands for whatever follows, too.
-fn matches_segments(pattern: &[u8], path: &[u8]) -> bool {
+fn matches_segments(pattern: &[u8], path: &[u8], case: Case) -> bool {
     let is_slash = |byte: &u8| *byte == b'/';
     let is_open = pattern.ends_with(b"*");
     let mut wanted = pattern.split(is_slash).peekable();
@@ -138,7 +181,7 @@ fn matches_segments(pattern: &[u8], path: &[u8]) -> bool {
     while let Some(pattern) = wanted.next() {
         let is_last = wanted.peek().is_none();
         match segments.next() {
-            Some(segment) if !matches_text(pattern, segment) => return false,
+            Some(segment) if !matches_text(pattern, segment, case) => return false,
             Some(_) if is_last => return is_open || segments.next().is_none(),
             Some(_) => {}
             // `/report/*` is also `/report`.
@@ -179,7 +222,7 @@ impl FromStr for HeaderPattern {
 impl HeaderPattern {
     /// Whether one of the fields is of this name and has such a value.
     pub fn matches(&self, fields: &FieldSet) -> bool {
-        fields.all(&self.name).any(|value| matches_text(self.value.as_bytes(), value))
+        fields.all(&self.name).any(|value| matches_text(self.value.as_bytes(), value, Case::Matters))
     }
 
     /// Whether it has no `*`.
@@ -196,15 +239,15 @@ impl fmt::Display for HeaderPattern {
 
 /// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits
 /// is as good as any later one for what is between two of them, so that nothing is tried twice.
-pub(crate) fn matches_text(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches_text(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(mut rest) = parts.next().and_then(|first| case.strip_prefix(text, first)) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
     for part in parts.filter(|part| !part.is_empty()) {
-        let Some(at) = rest.windows(part.len()).position(|window| window == part) else { return false };
+        let Some(at) = case.position(rest, part) else { return false };
         rest = &rest[at + part.len()..];
     }
-    rest.ends_with(last)
+    case.strip_suffix(rest, last).is_some()
 }
 
 #[cfg(test)]
@@ -226,6 +269,12 @@ mod tests {
             ("*", &["/", "/a/b", "*", ""], &[]),
             ("*.pdf", &["/a.pdf", "/a/b.pdf", "/.pdf"], &["/a.pdf/", "/a.PDF", "/apdf"]),
             ("*/export", &["/export", "/a/b/export"], &["/exports", "/a/export/"]),
+            ("*/.git*", &["/.git", "/a/.git/config", "/.gitignore"], &["/a.git", "/git"]),
+            ("*/up/*.php", &["/up/a.php", "/a/up/b/c.php"], &["/up.php", "/up/a.php/"]),
+            ("~*.pdf", &["/a.PDF", "/a/b.Pdf", "/a.pdf"], &["/a.pdfs"]),
+            ("~*/.Git*", &["/a/.gIT/config"], &["/a/git"]),
+            ("~/a/*/b*", &["/A/x/B", "/a/x/bc/d"], &["/a/x/y/b"]),
+            ("~/a", &["/A", "/a"], &["/A/"]),
             (
                 "/user/*/export",
                 &["/user/7/export", "/user/a b/export"],
@@ -255,7 +304,10 @@ mod tests {
             ("/a%20b", "has an escape; write the character itself"),
             ("/a\nb", "has a character that no path has; "),
             ("/a/**", "has two '*' in a row; write one"),
-            ("*.pdf*", "has a second '*' behind the one at its start; "),
+            ("~", "the path is empty; write a path such as "),
+            ("~a", "starts neither with '/' nor with '*'; did you mean '~/a'?"),
+            ("~~/a", "starts neither with '/' nor with '*'"),
+            ("*a**", "has two '*' in a row; write one"),
             ("/a//b", "has a segment that is empty, '.' or '..'; "),
             ("/a/../b", "has a segment that is empty, '.' or '..'; "),
             ("//", "has a segment that is empty, '.' or '..'; "),
@@ -263,7 +315,7 @@ mod tests {
             let error = text.parse::<PathPattern>().expect_err(text).to_string();
             assert!(error.contains(part), "{error}");
         }
-        for text in ["/", "/a b", "/été/*", "/a..b", "/user/*/"] {
+        for text in ["/", "/a b", "/été/*", "/a..b", "/user/*/", "*a*b", "*a*", "~/~a"] {
             path(text);
         }
     }

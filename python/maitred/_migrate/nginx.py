@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maitred._migrate import nginx_fields, nginx_globals
+from maitred._migrate import nginx_fields, nginx_globals, nginx_policy
 from maitred._migrate.nginx_fields import bytes_of
+from maitred._migrate.nginx_policy import Gate
 from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse_file
 from maitred._migrate.nginx_site import Applications, Scope, Site
 from maitred._migrate.result import Host, Line, Result, Table
@@ -28,6 +29,9 @@ _MAIN_NEEDLESS = frozenset((
 ))  # fmt: skip
 #: Files that come with nginx or certbot and have nothing in them that is missed.
 _USUAL_FILES = frozenset(("mime.types", "proxy_params", "uwsgi_params", "fastcgi_params", "scgi_params", "fastcgi.conf", "options-ssl-nginx.conf"))
+_LOOPBACK = re.compile(r"127\.|\[::1\]|localhost:|unix:")
+#: Addresses that only a network within has (RFC 1918, RFC 4193).
+_WITHIN = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[f[cd]", re.IGNORECASE)
 #: How many words stand behind a directive at least.
 _WORDS = {
     "add_header": 2, "error_page": 2, "rewrite": 2, "limit_conn": 2, "try_files": 2, "proxy_set_header": 2, "log_format": 2,
@@ -140,14 +144,15 @@ class _Http:
         for server in self._servers:
             self._classify(server)
         sites = [server for server in self._servers if server.kind == "site"]
-        refuses = any(server.kind == "refuse" and any(address.is_default for address in server.addresses) for server in self._servers)
+        refuses = any(server.kind == "refuse" and self._is_default(server) for server in self._servers)
         self._listen(sites)
         http = [directive for directive in self._scope.directives if directive.name not in (*_MAIN_NEEDLESS, "stream", "mail")]
         nginx_fields.unknown(self._result, Scope(http))
         nginx_globals.put(self._result, self._scope, self._main, [server.scope for server in sites], self._has_tls)
         if any(server.kind == "refuse" and server.scope.own("ssl_reject_handshake") for server in self._servers):
             self._result.put("tls-unknown-name", "refuse", "ssl_reject_handshake")
-        alone = len(sites) == 1 and not refuses
+        fixed = [names for server in sites if (names := self._fixed_names(server))]
+        alone = len(sites) == 1 and not refuses and not fixed
         for server in sites:
             table: Host = self._result
             if not alone and server.names:
@@ -167,10 +172,70 @@ class _Http:
             self._result.tell(
                 sites[0].directive.place, "a name that no server has gets 421 and not the first server", "add the name to one: names = [...]"
             )
+        for host in self._result.hosts.values():
+            if self._result.find("listing") and not host.find("listing"):
+                host.put("listing", False, "of another server")
         is_empty = not any(self._result.find(key) for key in ("application", "static", "mount"))
         for server in self._servers:
             if server.kind == "name-redirect":
                 self._name_redirect(server, is_empty)
+
+    def _refused_names(self) -> list[Gate]:
+        """Names that servers refuse, for the one that answers for every name."""
+        gates = []
+        for server in self._servers:
+            if server.kind == "refuse" and server.names:
+                values = tuple(f"Host: {name}{port}" for name in server.names for port in ("", ":*"))
+                gates.append(Gate(server.directive.place, "never", "header", values))
+        return gates
+
+    def _is_default(self, server: Server) -> bool:
+        """Whether it has the names that no server has, at one of its addresses: nginx takes the first, unless one says so."""
+        for address in server.addresses:
+            users = [(other, of) for other in self._servers for of in other.addresses if of.place == address.place]
+            if next((other for other, of in users if of.is_default), users[0][0]) is server:
+                return True
+        return False
+
+    def _unreachable(self, server: Server) -> list[Gate]:
+        """A server without a name that is not the default one: it would have all names here."""
+        if server.names or self._is_default(server):
+            return []
+        self._result.decide(
+            server.directive.place, "no name leads there in nginx, and here every name without a host would; nobody is let in until that is decided",
+            "give it a name, or take it out",
+        )  # fmt: skip
+        return [Gate(server.directive.place, "nobody")]
+
+    def _local(self, server: Server) -> list[Gate]:
+        """A server that only this machine, or the network within, could ask is one at every address here."""
+        places = [address.place for address in server.addresses]
+        others = [address.place for other in self._servers if other.kind != "refuse" for address in other.addresses]
+        if all(_LOOPBACK.match(place) for place in others):
+            return []
+        if all(_LOOPBACK.match(place) for place in places):
+            self._result.decide(
+                server.directive.place, "nginx served it for this machine alone, and every host is served at every address here; so others are refused",
+                "start a maitred of its own for it",
+            )  # fmt: skip
+            local = any(not place.startswith("unix:") for place in places)
+            return [Gate(server.directive.place, "first", "", ("allow 127.0.0.0/8", "allow ::1", "deny all")) if local else Gate(server.directive.place, "nobody")]
+        if all(_LOOPBACK.match(place) or _WITHIN.match(place) for place in places) and not all(_WITHIN.match(place) or _LOOPBACK.match(place) for place in others):
+            self._result.decide(
+                server.directive.place, "nginx served it at an address within, and every host is served at every address here; nobody is let in until that is decided",
+                "start a maitred of its own for it, or write who may come in",
+            )  # fmt: skip
+            return [Gate(server.directive.place, "nobody")]
+        return []
+
+    def _fixed_names(self, server: Server) -> bool:
+        """A condition says that no other name is served: a host has no others."""
+        for condition in server.scope.own("if"):
+            names = nginx_policy.host_names(condition)
+            if names:
+                server.names = [name for name in names if not server.names or name in server.names] or names
+                return True
+        return False
 
     # Which servers there are.
 
@@ -259,6 +324,9 @@ class _Http:
                 places.setdefault(address.place, []).append((server, address))
         leads = any(server.kind == "https" for server in self._servers)
         for place, users in places.items():
+            if all(server.kind == "refuse" for server, _ in users) and sites:
+                self._result.tell(users[0][1].directive.origin, "everything was refused there, and nothing listens there", "nothing has to be done")
+                continue
             is_tls = any(address.is_tls for _, address in users)
             redirecting = [server for server, _ in users if server.kind == "https"]
             parameters = list(dict.fromkeys(part for _, address in users for part in address.parameters))
@@ -288,11 +356,12 @@ class _Http:
     # One server.
 
     def _host(self, server: Server) -> Host:
+        names_of = [*server.scope.own("server_name"), *server.scope.own("if")]
         plain = [name for name in server.names if not name.startswith("*")] or server.names
         host = self._result.host(plain[0])
         others = [name for name in server.names if name != plain[0]]
         if others:
-            host.put("names", others, ", ".join(directive.place for directive in server.scope.own("server_name")))
+            host.put("names", others, ", ".join(directive.place for directive in names_of[:1]))
         return host
 
     def _needs_filters(self, server: Server) -> bool:
@@ -301,14 +370,15 @@ class _Http:
     def _site(self, server: Server, table: Host) -> None:
         nginx_fields.unknown(self._result, server.scope)
         before = len(table.filters)
-        Site(self._result, table, server.scope, self._applications, any(address.is_tls for address in server.addresses)).translate()
+        site = Site(self._result, table, server.scope, self._applications, any(address.is_tls for address in server.addresses))
+        site.translate([*self._local(server), *self._unreachable(server), *(self._refused_names() if table is self._result else [])])
         others = [address for other in self._servers if other is not server for address in other.addresses]
         if all(address.is_tls for address in server.addresses) and any(not address.is_tls for address in others):
             # What comes without TLS is another server's.
             for made in table.filters[before:]:
-                if made.find("scheme") is None and made.find("redirect") is None:
+                if made.find("scheme") is None and made.find("redirect") is None and made.find("access") is None:
                     made.lines.insert(1 if made.find("path") else 0, Line("scheme", "https", server.directive.place))
-        size = server.scope.one("client_max_body_size")
+        size = site.body()
         # An application that is to be named yet has it, too.
         if size or table.find("application") or table.find("mount"):
             table.put("max-body", bytes_of(size.arg) if size else "1m", size.origin if size else "nginx's default of client_max_body_size")

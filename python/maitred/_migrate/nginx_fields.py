@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from maitred._migrate.nginx_policy import PROTECTING
 from maitred._migrate.nginx_parse import BadConfiguration, Directive
 from maitred._migrate.result import Host, Line, Result, Table
 
@@ -46,7 +47,8 @@ NEEDLESS = frozenset((
     "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path", "fastcgi_param", "fastcgi_index", "fastcgi_split_path_info", "uwsgi_modifier1", "limit_req_log_level", "limit_conn_log_level",
     "limit_req_status", "limit_conn_status", "proxy_bind", "proxy_socket_keepalive", "rewrite_log", "uninitialized_variable_warn",
     "log_format", "limit_req_zone", "limit_conn_zone", "upstream", "limit_req_dry_run", "ssl_reject_handshake",
-    # Translated in this file and in nginx.
+    # Translated in this file, in nginx, and in nginx_policy.
+    "limit_except", "valid_referers",
     "charset", "add_header", "expires", "allow", "deny", "auth_basic", "auth_basic_user_file", "client_max_body_size", "autoindex",
     "proxy_connect_timeout", "proxy_send_timeout", "uwsgi_read_timeout", "uwsgi_send_timeout", "uwsgi_connect_timeout",
     "proxy_set_header", "proxy_hide_header", "proxy_read_timeout", "limit_req", "limit_conn", "limit_rate", "keepalive_timeout",
@@ -61,7 +63,6 @@ NEEDLESS = frozenset((
 _SUCCEEDS = "200, 201, 204, 206, 301-304, 307, 308"
 
 _REASONS = {
-    "auth_request": ("no other server is asked who may come in", "let the application decide, or use basic-auth"),
     "proxy_cache": ("nothing is cached", "let the application say Cache-Control, and keep nginx where a cache is needed"),
     "sub_filter": ("bodies are not changed", "change them in the application"),
     "map": ("values are not computed", "write a filter for each case"),
@@ -69,7 +70,6 @@ _REASONS = {
     "geo": ("values are not computed", "a filter has the condition client, an address or a network"),
     "split_clients": ("clients are not split", "do it in the application"),
     "mirror": ("requests are not doubled", "keep nginx in front for it"),
-    "secure_link": ("signed links are not checked", "check them in the application, which sends the file by sendfile"),
     "stub_status": ("the figures have another form", 'metrics-path = "/metrics"'),
     "satisfy": ("a request has to meet all conditions", "write filters for the paths"),
 }
@@ -80,7 +80,7 @@ def unknown(result: Result, scope: Scope) -> None:
     for directive in scope.directives:
         if directive.name == "charset":
             _charset(result, directive)
-        if directive.name in NEEDLESS:
+        if directive.name in NEEDLESS or directive.name.startswith(PROTECTING):
             continue
         if directive.name == "map" and directive.arg == "$http_upgrade":
             # The usual one for WebSockets, which need nothing here.
@@ -122,27 +122,17 @@ def time_of(directive: Directive) -> int | float:
 
 def put(result: Result, table: Host, scope: Scope, base: Scope | None, location: Location | None, has_tls: bool) -> None:
     """Filters for a server, or for one of its locations; those of the block ``base`` are for the same requests."""
-    found = location.found if location else None
-    numbers = range(max(1, len(found.patterns))) if found else range(1)
-    for number in numbers:
-        made, good = Table(), Table()
-        fields(result, table, (made, good), scope, base, has_tls)
-        access(result, made, scope)
-        request_fields(result, made, scope)
-        _body(made, scope, location is not None and location.path != "/")
-        if location is not None:
-            _rate(result, scope, location)
-        for part in (made, good):
-            if part.lines and found and found.patterns:
-                origin = location.directive.origin if location else ""
-                part.lines.insert(0, Line("path", found.patterns[number], origin))
-            if part.lines:
-                table.filters.append(part)
-    listing = scope.own("autoindex") if location is not None else scope.all("autoindex")
-    if listing and listing[-1].arg == "on":
-        table.put("listing", True, listing[-1].origin)
-        if location is not None and location.path != "/":
-            result.tell(listing[-1].origin, "listing is for all folders of the site", "leave it out, or give such files a host of their own")
+    patterns = location.patterns if location else []
+    made, good = Table(), Table()
+    fields(result, table, (made, good), scope, base, has_tls)
+    request_fields(result, made, scope)
+    if location is not None:
+        _rate(result, scope, location)
+    for part in (made, good):
+        if part.lines and patterns and location:
+            part.lines.insert(0, Line("path", patterns[0] if len(patterns) == 1 else patterns, location.directive.origin))
+        if part.lines:
+            table.filters.append(part)
 
 
 def fields(result: Result, site: Host, parts: tuple[Table, Table], scope: Scope, base: Scope | None, has_tls: bool) -> None:
@@ -217,28 +207,6 @@ def _expires(result: Result, parts: tuple[Table, Table], directive: Directive, b
     result.tell("expires", "Cache-Control is sent, and no Expires beside it", "all clients of HTTP/1.1 go by Cache-Control")
 
 
-def access(result: Result, made: Table, scope: Scope) -> None:
-    for directive in scope.own("allow", "deny"):
-        if directive.arg == "unix:":
-            result.decide(directive.origin, "who comes by a Unix socket is in no network", "leave the line out")
-            continue
-        made.add("access", f"{directive.name} {directive.arg}", directive.origin)
-    realm = scope.own("auth_basic")
-    if not realm:
-        return
-    if realm[-1].arg == "off":
-        made.put("basic-auth", "off", realm[-1].origin)
-        return
-    file = scope.one("auth_basic_user_file")
-    result.decide(
-        (file or realm[-1]).origin, "the passwords of nginx have hashes that are not taken; nobody is let in until there are others",
-        "give each user a password: maitred passwd users.txt NAME; then take the lines basic-auth and realm in, and access out",
-    )  # fmt: skip
-    made.offer("basic-auth", "users.txt", (file or realm[-1]).origin)
-    made.offer("realm", realm[-1].arg, realm[-1].origin)
-    made.put("access", ["deny all"], f"{realm[-1].origin} (until there are passwords)")
-
-
 def request_fields(result: Result, made: Table, scope: Scope) -> None:
     for directive in scope.own("proxy_set_header"):
         name, value = (directive.args + [""])[:2]
@@ -256,12 +224,6 @@ def request_fields(result: Result, made: Table, scope: Scope) -> None:
             result.decide(directive.origin, "the value has a variable in it", "the WSGI environ and the ASGI scope have most of them")
         else:
             made.add("set-request", f"{name}: {value}", directive.origin)
-
-
-def _body(made: Table, scope: Scope, is_location: bool) -> None:
-    size = scope.own("client_max_body_size") if is_location else []
-    if size:
-        made.put("max-body", bytes_of(size[-1].arg), size[-1].origin)
 
 
 def bytes_of(text: str) -> str:

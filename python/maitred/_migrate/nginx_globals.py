@@ -18,7 +18,6 @@ def put(result: Result, scope: Scope, main: Scope, sites: list[Scope], has_tls: 
     """Translates what stands in ``http``, and what its servers say of such things."""
     level, good = Table(), Table()
     nginx_fields.fields(result, result, (level, good), scope, None, has_tls)
-    nginx_fields.access(result, level, scope)
     nginx_fields.request_fields(result, level, scope)
     result.filters.extend(part for part in (level, good) if part.lines)
     _Globals(result, scope, main, sites).put()
@@ -176,7 +175,12 @@ class _Globals:
         tickets = self._first("ssl_session_tickets")
         if tickets and tickets.arg == "off":
             self._result.put("tls-tickets", False, tickets.origin)
-        verify = self._first("ssl_verify_client")
+        asked = [directive for scope in [*self._sites, self._scope] for directive in scope.own("ssl_verify_client")]
+        self._first("ssl_verify_client")
+        # Of several the strictest.
+        verify = next((directive for kind in ("on", "optional") for directive in asked if directive.arg == kind), None)
+        if any(directive.arg == "optional_no_ca" for directive in asked):
+            self._result.decide(asked[0].origin, "a certificate of an unknown authority is no certificate here", "set tls-client-auth and tls-client-ca")
         if verify and verify.arg in ("on", "optional"):
             self._result.put("tls-client-auth", "required" if verify.arg == "on" else "optional", verify.origin)
             if authority := self._first("ssl_client_certificate"):

@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from maitred._migrate import nginx_fields, nginx_paths
+from maitred._migrate import nginx_cover, nginx_fields, nginx_paths
+from maitred._migrate.nginx_access import Access
 from maitred._migrate.nginx_parse import Directive
 from maitred._migrate.nginx_paths import Found
+from maitred._migrate.nginx_policy import Gate
 from maitred._migrate.result import Host, Result, Table
 
 _PASS = ("proxy_pass", "uwsgi_pass")
 _OTHER_PASS = {"fastcgi_pass": "FastCGI", "grpc_pass": "gRPC", "scgi_pass": "SCGI", "memcached_pass": "memcached"}
+#: A location with nothing else refuses, or changes nothing.
+_REFUSING = frozenset(("allow", "deny", "return", "internal", "access_log", "log_not_found", "error_log"))
 _HEALTH = re.compile(r"(?:^|[/_.-])(?:health(?:z|check|-check|_check)?|alive|livez?|readyz?|ready|ping|status|up)/?$")
 
 
@@ -74,10 +78,24 @@ class Location:
     path: str
     scope: Scope
     directive: Directive
+    #: The location that it stands in.
+    outer: Location | None = None
 
     @property
     def found(self) -> Found | None:
         return nginx_paths.of_location(self.modifier, self.path)
+
+    @property
+    def patterns(self) -> list[str]:
+        """Those of its paths; none is the whole site. In a location they are for what is below that."""
+        found = self.found
+        patterns = found.patterns if found else []
+        outer = self.outer
+        while outer and outer.modifier not in ("", "^~"):
+            outer = outer.outer
+        if outer and outer.path != "/" and self.modifier in ("~", "~*"):
+            return list(nginx_cover.within(outer.path, tuple(patterns), False))
+        return patterns
 
     @property
     def url(self) -> str:
@@ -98,8 +116,13 @@ class Site:
         self._root_app = ""
         self._rewrites: list[tuple[Location, str]] = []
         self._main: Location | None = None
+        #: Locations with files.
+        self._folders: list[Location] = []
+        #: What answers there is not taken over: the directives of locations, and of what.
+        self._untaken: dict[int, str] = {}
 
-    def translate(self) -> None:
+    def translate(self, gates: list[Gate]) -> None:
+        """Everything; ``gates`` are conditions that come from other servers."""
         locations = list(self._locations(self._scope))
         main = next((part for part in locations if part.path == "/" and part.modifier in ("", "^~")), None)
         self._main = main
@@ -109,8 +132,6 @@ class Site:
             nginx_fields.unknown(self._result, Scope(directive.block or []))
         for directive in self._scope.own("rewrite"):
             self._rewrite(directive, "")
-        for directive in self._scope.own("if"):
-            self._if(directive)
         if main is None and not self._scope.own("return"):
             self._serve(Location("", "/", self._scope, Directive("server", [], "", 0)), is_server=True)
         for directive in self._scope.own("return"):
@@ -119,8 +140,57 @@ class Site:
             self._location(location)
         for location, file in self._rewrites:
             self._single_file(location, file)
+        self._listings()
+        self._bodies(locations)
+        access = Access(self._result, self._table, self._scope, self._scope.outer or Scope([]), gates)
+        named = {name: Scope(directive.block or [], self._scope) for name, directive in self._named.items()}
+        access.put(main, locations, named, self._untaken)
 
-    def _locations(self, scope: Scope) -> Iterator[Location]:
+    def _listings(self) -> None:
+        """One switch is for all folders of the site: it is on only where it was on in all of them."""
+        wanted = [(location, location.scope.one("autoindex")) for location in self._folders]
+        on = [directive for _, directive in wanted if directive and directive.arg == "on"]
+        if on and len(on) == len(wanted):
+            self._table.put("listing", True, on[0].origin)
+        elif on:
+            others = ", ".join(dict.fromkeys(location.url for location, directive in wanted if not directive or directive.arg != "on"))
+            self._result.decide(
+                on[0].origin, f"listing is for all folders of the site, and {others} had none; so no folder has one",
+                "take the line listing in if they may all be listed, or give such files a host of their own",
+            )  # fmt: skip
+            self._table.offer("listing", True, on[0].origin)
+
+    def body(self) -> Directive | None:
+        """How long a body may be where nothing else is said."""
+        return (self._main.scope if self._main else self._scope).one("client_max_body_size")
+
+    def _bodies(self, locations: list[Location]) -> None:
+        outside = self.body()
+        usual = outside.arg.lower() if outside else "1m"
+        above: list[tuple[str, str]] = []
+        for location in locations:
+            if location is self._main:
+                continue
+            directive = location.scope.one("client_max_body_size")
+            size = directive.arg.lower() if directive else "1m"
+            around = next((of for path, of in sorted(above, reverse=True) if location.path.startswith(path)), usual)
+            if location.modifier in ("", "^~"):
+                above.append((location.path, size))
+            if size == around or location.scope.own("return"):
+                continue
+            patterns = location.patterns
+            if not patterns:
+                cover = nginx_cover.of_regex(location.path, location.modifier == "~*")
+                patterns = list(cover.patterns)
+                if cover == nginx_cover.EVERYTHING:
+                    self._result.decide((directive or location.directive).origin, f"no pattern says for which paths bodies have {size} at most", "write a filter with max-body for them")
+                    continue
+            table = Table()
+            table.put("path", patterns[0] if len(patterns) == 1 else patterns, location.directive.origin)
+            table.put("max-body", nginx_fields.bytes_of(size), directive.origin if directive else "nginx's default of client_max_body_size")
+            self._table.filters.append(table)
+
+    def _locations(self, scope: Scope, outer: Location | None = None) -> Iterator[Location]:
         for directive in scope.own("location"):
             if directive.arg.startswith("@"):
                 continue
@@ -129,21 +199,15 @@ class Site:
                 match = re.match(r"(=|~\*?|\^~)(.*)", directive.arg)
                 modifier, path = (match[1], match[2]) if match else ("", directive.arg)
             inner = Scope(directive.block or [], scope)
-            yield Location(modifier, path, inner, directive)
-            yield from self._locations(inner)
+            found = Location(modifier, path, inner, directive, outer)
+            yield found
+            yield from self._locations(inner, found)
 
     def _location(self, location: Location) -> None:
         found = location.found
         nginx_fields.unknown(self._result, location.scope)
-        if location.modifier in ("~", "~*") and re.fullmatch(r"(\^\.\*)?/?\\?/?\\\..*", location.path) and self._refuses(location):
-            self._result.tell(location.directive.origin, "files whose names begin with a dot are never served", "nothing has to be done")
-            return
         if found is None:
-            self._result.decide(
-                location.directive.origin,
-                "this expression is no pattern of paths that filters know",
-                "write filters or static folders for the paths that are meant: docs/operations/filters.md",
-            )
+            self._no_pattern(location)
             return
         if found.wider:
             patterns = ", ".join(found.patterns)
@@ -151,11 +215,8 @@ class Site:
         before = len(self._result.open)
         base = self._main.scope if self._main and self._main is not location else self._scope
         nginx_fields.put(self._result, self._table, location.scope, base, location, self._has_tls)
-        self._let_in(location, found)
         for directive in location.scope.own("rewrite"):
             self._rewrite(directive, location.path)
-        for directive in location.scope.own("if"):
-            self._if(directive)
         returns = location.scope.own("return")
         if returns:
             self._return(returns[0], location)
@@ -179,7 +240,7 @@ class Site:
             )  # fmt: skip
         elif self._stands_at(url, "static"):
             self._result.tell(origin, f"nginx's {path} was not for {url}; here that is a redirect to {path}", f"nothing has to be done, unless {url} is a page of its own")
-        elif self._stands_at(url, "mount") or location.scope.own("allow", "deny", "auth_basic", "return"):
+        elif self._stands_at(url, "mount") or location.scope.own("allow", "deny", "auth_basic", "return", "auth_request", "internal"):
             self._result.tell(origin, f"nginx's {path} was not for {url}; here it is for both", f"nothing has to be done, unless {url} is a page of its own")
 
     def _stands_at(self, url: str, *keys: str) -> bool:
@@ -187,26 +248,21 @@ class Site:
         pairs = [str(pair) for line in lines if line and isinstance(line.value, (list, tuple)) for pair in line.value]
         return any(pair.startswith(f"{url}=") for pair in pairs)
 
-    def _let_in(self, location: Location, found: Found) -> None:
-        """Who may see ``location /`` says nothing of other locations, while a filter without a path is for all."""
-        main = self._main
-        rules = ("allow", "deny", "auth_basic")
-        if main is None or main is location or location.scope.own(*rules) or not main.scope.own(*rules):
+    def _no_pattern(self, location: Location) -> None:
+        """Who may see it is said by patterns that are for more paths (nginx_access); the rest would be wrong for those."""
+        self._untake(location, location.scope.own(*_PASS, *_OTHER_PASS))
+        if all(directive.name in _REFUSING for directive in location.scope.directives):
             return
-        if any(self._scope.all(name) for name in rules):
-            self._result.decide(
-                location.directive.origin, f"{main.directive.place} and the server have access rules of their own", "write them for this path"
-            )
-            return
-        for number in range(len(found.patterns)):
-            table = self._filter(found, location.directive.origin, number)
-            table.put("access", ["allow all"], f"{main.directive.place}: its rules are not for this location")
-            if main.scope.own("auth_basic"):
-                table.put("basic-auth", "off", f"{main.directive.place}: its rules are not for this location")
+        self._result.decide(
+            location.directive.origin,
+            "this expression is no pattern of paths that filters know",
+            "write filters or static folders for the paths that are meant: docs/operations/filters.md",
+        )
 
-    def _refuses(self, location: Location) -> bool:
-        denies = [directive for directive in location.scope.own("deny") if directive.arg == "all"]
-        return bool(denies) or any(directive.arg in ("403", "404", "444") for directive in location.scope.own("return"))
+    def _untake(self, location: Location, passes: list[Directive]) -> None:
+        """Something else answered there: files of a folder around it, such as programs, were not sent."""
+        if passes and location is not self._main:
+            self._untaken[id(location.directive)] = f"{passes[-1].origin} (else files would be sent)"
 
     # What answers.
 
@@ -215,6 +271,7 @@ class Site:
         for directive in scope.own(*_OTHER_PASS):
             kind = _OTHER_PASS[directive.name]
             self._result.decide(directive.origin, f"{kind} is not spoken", "keep nginx for it, and let it pass the rest to maitred")
+            self._untake(location, [directive])
             return
         if passes := scope.own(*_PASS):
             self._pass(location, passes[-1])
@@ -231,7 +288,7 @@ class Site:
         if tries and not tries.args[-1].startswith("=") and "$uri" not in tries.args[-1]:
             self._fallback_page(location, tries)
         folder = self._folder(location)
-        if not folder:
+        if not folder or scope.own("rewrite") and not scope.own("root", "alias"):
             return
         if location.modifier in ("~", "~*"):
             if self._root_app and scope.own("root", "alias"):
@@ -247,6 +304,7 @@ class Site:
         inherits = not scope.own("root", "alias") and not is_server and self._covers(location)
         if not inherits:
             self._table.add("static", f"{location.url}={folder}", (scope.one("root") or location.directive).origin)
+        self._folders.append(location)
         self._index(scope)
 
     def _covers(self, location: Location) -> bool:
@@ -330,6 +388,7 @@ class Site:
         upstream, path = _upstream(target)
         if directive.arg.startswith("https://") or "$" in upstream:
             self._result.decide(directive.origin, "maitred is no proxy yet", "keep nginx for this location, in front of maitred")
+            self._untake(location, [directive])
             return
         application = self._applications.find(upstream)
         if not application:
@@ -339,8 +398,11 @@ class Site:
             )  # fmt: skip
             if location.path == "/":
                 self._table.offer("application", "MODULE:ATTR", directive.origin)
+            elif location.modifier in ("~", "~*"):
+                self._untake(location, [directive])
             return
         if location.modifier in ("~", "~*", "=") and application != self._root_app:
+            self._untake(location, [directive])
             self._result.decide(directive.origin, "an application stands at a prefix", f"mount = [\"/PREFIX={application}\"]")
         elif location.path == "/":
             self._root_app = application
@@ -371,9 +433,8 @@ class Site:
         found = location.found or Found([], False, False)
         if code in ("301", "302", "303", "307", "308") and text:
             self._redirect(directive, found, location.path, text, code)
-        elif code == "403":
-            for number in range(max(1, len(found.patterns))):
-                self._filter(found, directive.origin, number).put("access", ["deny all"], directive.origin)
+        elif len(code) == 3 and code[0] in "45":
+            return  # nginx_access
         elif code in ("200", "204") and location.modifier in ("=", "") and _HEALTH.search(location.path):
             self._result.put("health-path", location.path, directive.origin)
             self._result.tell(directive.origin, "the body is 'ok'", "while the server ends the status is 503")
@@ -407,9 +468,6 @@ class Site:
                 table.put("status", 301 if flag == "permanent" else 302, directive.origin)
             else:
                 table.put("rewrite", target, directive.origin)
-
-    def _if(self, directive: Directive) -> None:
-        self._result.decide(directive.origin, "conditions are not taken over", "a filter has conditions: host, path, method, header, client")
 
     def _error_pages(self, scope: Scope, pages: list[Directive]) -> None:
         for directive in pages:

@@ -69,7 +69,7 @@ impl Table {
 pub(crate) fn of_filter_key(key: &str) -> &'static str {
     match key {
         "host" => "Condition: the name of a virtual host.",
-        "path" => "Condition: a pattern such as /staff/*.",
+        "path" => "Condition: a pattern such as /staff/*, or a list of them.",
         "method" => "Condition: a method, in capitals.",
         "header" => "Condition: 'Name: value'; each * stands for anything.",
         "client" => "Condition: an address or a network.",

@@ -26,14 +26,14 @@ pub(super) fn filters(
         Problem::new(place, what, "begin each filter with [[filter]]")
     };
     let DeValue::Array(tables) = value.get_ref() else { return Err(wrong(value)) };
-    let each = tables.iter().map(|value| match value.get_ref() {
-        DeValue::Table(table) => {
-            let at = first(table).unwrap_or(value.span().start);
-            Ok((filter(reading, at, table)?, reading.source(at)))
-        }
-        _ => Err(wrong(value)),
-    });
-    each.collect()
+    let mut found = Vec::new();
+    for value in tables {
+        let DeValue::Table(table) = value.get_ref() else { return Err(wrong(value)) };
+        let at = first(table).unwrap_or(value.span().start);
+        let filters = of_table(reading, at, table)?;
+        found.extend(filters.into_iter().map(|filter| (filter, reading.source(at))));
+    }
+    Ok(found)
 }
 
 /// Where the first key stands: the span of a table of a list is not that of its head.
@@ -41,7 +41,8 @@ fn first(table: &DeTable<'_>) -> Option<usize> {
     in_order(table).first().map(|(key, _)| key.span().start)
 }
 
-fn filter(reading: &Reading<'_>, at: usize, table: &DeTable<'_>) -> Result<FilterConfig, Problem> {
+/// The filter of a table, or one for each of its paths.
+fn of_table(reading: &Reading<'_>, at: usize, table: &DeTable<'_>) -> Result<Vec<FilterConfig>, Problem> {
     let mut given = Vec::new();
     let mut places = Vec::new();
     for (key, value) in in_order(table) {
@@ -57,7 +58,8 @@ fn filter(reading: &Reading<'_>, at: usize, table: &DeTable<'_>) -> Result<Filte
         given.push((key, texts));
         places.push((key, at));
     }
-    Given(given).filter().map_err(|(key, bad)| {
+    let filters = Given(given).each_path().map(|given| given.filter());
+    filters.collect::<Result<_, _>>().map_err(|(key, bad)| {
         let at = places.iter().find(|(known, _)| Some(*known) == key).map_or(at, |(_, at)| *at);
         let place = reading.source(at).place_in_filter(key);
         Problem::new(place, bad.what, bad.remedy)

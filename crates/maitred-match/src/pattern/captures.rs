@@ -1,6 +1,6 @@
 //! What the `*` of a path's pattern stand for in a path.
 
-use super::{Form, PathPattern};
+use super::{Case, Form, PathPattern};
 
 /// What a `*` stands for. None for that of `/report/*` in `/report`: there is nothing behind the slash, and no slash.
 type Capture<'a> = Option<&'a [u8]>;
@@ -16,14 +16,18 @@ impl PathPattern {
     pub fn captures<'a>(&self, path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
         let text = self.text.as_bytes();
         match self.form {
-            Form::Literal => (path == text).then(Vec::new),
-            Form::Suffix => path.strip_suffix(text.get(1..)?).map(|start| vec![Some(start)]),
-            Form::Segments => of_segments(text, path),
+            Form::Literal => self.case.same(path, text).then(Vec::new),
+            Form::Anywhere => {
+                let mut found = Vec::new();
+                of_text(text, path, self.case, &mut found)?;
+                Some(found)
+            }
+            Form::Segments => of_segments(text, path, self.case),
         }
     }
 }
 
-fn of_segments<'a>(pattern: &[u8], path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
+fn of_segments<'a>(pattern: &[u8], path: &'a [u8], case: Case) -> Option<Vec<Capture<'a>>> {
     let is_open = pattern.ends_with(b"*");
     let mut found = Vec::new();
     let mut wanted = pattern.split(|byte| *byte == b'/').peekable();
@@ -36,7 +40,7 @@ fn of_segments<'a>(pattern: &[u8], path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
         };
         let end = left.iter().position(|byte| *byte == b'/');
         let segment = &left[..end.unwrap_or(left.len())];
-        of_text(pattern, segment, &mut found)?;
+        of_text(pattern, segment, case, &mut found)?;
         if is_last && is_open {
             // The last one stands for whatever follows, too.
             let start = segment.len() - found.pop()??.len();
@@ -49,16 +53,16 @@ fn of_segments<'a>(pattern: &[u8], path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
 }
 
 /// As `matches_text`, with what is between the parts.
-fn of_text<'a>(pattern: &[u8], text: &'a [u8], found: &mut Vec<Capture<'a>>) -> Option<()> {
+fn of_text<'a>(pattern: &[u8], text: &'a [u8], case: Case, found: &mut Vec<Capture<'a>>) -> Option<()> {
     let mut parts = pattern.split(|byte| *byte == b'*');
-    let mut rest = text.strip_prefix(parts.next()?)?;
+    let mut rest = case.strip_prefix(text, parts.next()?)?;
     let Some(last) = parts.next_back() else { return rest.is_empty().then_some(()) };
     for part in parts.filter(|part| !part.is_empty()) {
-        let at = rest.windows(part.len()).position(|window| window == part)?;
+        let at = case.position(rest, part)?;
         found.push(Some(&rest[..at]));
         rest = &rest[at + part.len()..];
     }
-    found.push(Some(rest.strip_suffix(last)?));
+    found.push(Some(case.strip_suffix(rest, last)?));
     Some(())
 }
 
@@ -91,6 +95,8 @@ mod tests {
             ("/user/*/export", "/user/7/8/export", None),
             ("/user/*/files/*", "/user/7/files/a/b", Some(&[Some("7"), Some("a/b")])),
             ("/a*b*", "/axbyb/c", Some(&[Some("x"), Some("yb/c")])),
+            ("*/up/*.php", "/a/up/b/c.php", Some(&[Some("/a"), Some("b/c")])),
+            ("~/OLD/*", "/old/X", Some(&[Some("X")])),
         ] {
             assert_eq!(captures(pattern, path).as_deref(), expected, "{pattern} {path}");
         }
@@ -100,7 +106,7 @@ mod tests {
         /// Put in the place of the stars, what they stand for is the path again; and what matches has captures.
         #[test]
         fn captures_put_in_their_place_are_the_path(
-            pattern in "(/[ab*]{1,3}){1,3}|\\*[ab.]{0,3}",
+            pattern in "(/[ab*]{1,3}){1,3}|\\*[ab.*/]{0,4}",
             path in "(/[ab.]{0,4}){0,5}",
         ) {
             let Ok(pattern) = pattern.parse::<PathPattern>() else { return Ok(()) };

@@ -204,3 +204,24 @@ fn certificates_of_a_host_are_its_own() {
         "{found}"
     );
 }
+
+#[test]
+fn a_filter_with_several_paths_is_one_for_each() {
+    let text = "[[filter]]\npath = [\"~*.sql\", \"*/.git*\"]\naccess = \"deny all\"\n";
+    let paths: Vec<String> = case(text)
+        .loaded(&[])
+        .config
+        .filters
+        .iter()
+        .map(|filter| filter.rule.when.path.as_ref().map(ToString::to_string).unwrap_or_default())
+        .collect();
+    assert_eq!(paths, ["~*.sql", "*/.git*"]);
+    for (path, error) in [
+        ("[\"/a\", \"b\"]", ":2: filter.path: the path 'b' starts neither with '/' nor with '*'"),
+        ("[]", ":2: filter.path: the path is empty"),
+        ("[1.5]", ":2: filter.path: the value is of the type float; expected: text, or a list of texts"),
+    ] {
+        let found = case(&format!("[[filter]]\npath = {path}\naccess = \"deny all\"\n")).error(&[]);
+        assert!(found.contains(error), "{found}");
+    }
+}
