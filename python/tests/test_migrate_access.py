@@ -133,6 +133,25 @@ def test_a_limit_of_bodies_of_one_location_stays_there(tmp_path: Path) -> None:
     assert ['path = "/a/*"', 'max-body = "1m"'] in found, found
 
 
+def test_a_result_that_does_not_start_is_not_printed(tmp_path: Path) -> None:
+    body = "proxy_set_header Content-Length '';\nkeepalive_timeout 9999d;\nclient_max_body_size 1x;\nlocation /a/ { deny nowhere; }\nlocation /b/ { allow nowhere; }"
+    found, text = of_server(tmp_path, body)
+    assert ['path = "/a/*"', NOBODY] in found and ['path = "/b/*"', NOBODY] in found and not any("remove-request" in str(table) for table in found), text
+    for key in ("keep-alive", "max-body"):
+        assert re.search(f"^# {key} = ", text, re.MULTILINE) and f"the check refuses {key}: " in text, text
+    (tmp_path / "maitred.toml").write_text(text)
+    (tmp_path / "shop.py").write_text("def app(environ, start_response): ...\n")
+    checked = subprocess.run([MAITRED, "check"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_what_this_machine_does_not_have_is_named(tmp_path: Path) -> None:
+    _, text = of_server(tmp_path, "location /a/ { alias /nowhere/a/; }")
+    assert "/nowhere/a is not there, and maitred needs it at the start" in text and re.search(r"^# static = ", text, re.MULTILINE), text
+    _, text = filters(tmp_path, "server { listen 443 ssl; root /nowhere; ssl_certificate /none/a; ssl_certificate_key /none/b; }")
+    assert 'static = ["/=/nowhere"]' in text and "/none/a is not here, so that was not checked" in text, text
+
+
 def test_servers_that_not_everybody_could_ask(tmp_path: Path) -> None:
     public = "server { listen 80 default_server; root FOLDER; location = /x { allow all; } }\n"
     found, _ = filters(tmp_path, public + "server { listen 80; server_name bad.example; return 403; }")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from maitred._migrate import granian, gunicorn, join, meaning, modules, nginx, unit, uvicorn, words
+from maitred._migrate import checked, granian, gunicorn, join, meaning, modules, nginx, unit, uvicorn, words
 from maitred._migrate.result import EXIT_OPEN, Result
 from maitred._tools import Mistake
 
@@ -67,6 +67,7 @@ def main(arguments: list[str]) -> int:
     """Runs the command with the arguments behind ``migrate`` and returns its exit code."""
     options = _parser().parse_args(arguments)
     result = _translate(options)
+    checked.settle(result)
     if options.command:
         return _command(result)
     output = Path(options.output) if options.output else None

@@ -6,6 +6,7 @@ Leaves out what any other server means; that is in the module of each.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from maitred import _toml
@@ -125,18 +126,34 @@ class Result(Host):
 
     def toml(self) -> str:
         """The whole file."""
-        parts = [f"# maitred.toml, from {_toml.comment(self.source)} by 'maitred migrate'.\n"]
-        parts.append("# Behind each line stands where it came from. 'maitred check' shows what it means.\n\n")
-        parts.append(_lines(self))
-        parts.extend(_table("[[filter]]", table) for table in self.filters)
-        for host in self.hosts.values():
-            name = f"host.{_toml.key(host.name)}"
-            parts.append(_table(f"[{name}]", host))
-            parts.extend(_table(f"[[{name}.filter]]", table) for table in host.filters)
+        parts = [text for text, _, _, _ in self.pieces()]
         notes = self.notes()
         if notes:
             parts.append("\n" + "".join(f"# {_toml.comment(line)}".rstrip() + "\n" for line in notes.splitlines()))
         return "".join(parts)
+
+    def pieces(self) -> Iterator[tuple[str, Host, Table, Line | None]]:
+        """The text in order, each with whose it is."""
+        yield f"# maitred.toml, from {_toml.comment(self.source)} by 'maitred migrate'.\n", self, self, None
+        yield "# Behind each line stands where it came from. 'maitred check' shows what it means, and looks at the application, too.\n\n", self, self, None
+        for host in (self, *self.hosts.values()):
+            name = f"host.{_toml.key(host.name)}." if host is not self else ""
+            if name:
+                yield f"\n[{name.rstrip('.')}]\n", host, host, None
+            for table in (host, *host.filters):
+                if table is not host:
+                    yield f"\n[[{name}filter]]\n", host, table, None
+                for line in _ordered(table):
+                    yield _line(line), host, table, line
+
+    def line_at(self, number: int) -> tuple[Host, Table, Line] | None:
+        """Whose the line of this number is."""
+        at = 1
+        for text, host, table, line in self.pieces():
+            at += text.count("\n")
+            if number < at:
+                return (host, table, line) if line else None
+        return None
 
     def notes(self) -> str:
         """What could not be taken over, and what is different, a line each."""
@@ -185,17 +202,10 @@ def _ordered(table: Table) -> list[Line]:
     return sorted(table.lines, key=lambda line: place.get(line.key, len(place)))
 
 
-def _lines(table: Table) -> str:
-    text = ""
-    for line in _ordered(table):
-        written = f"{line.key} = {_toml.value(line.value)}"
-        if line.offered:
-            written = "# " + written.replace("\n", "\n# ")
-        origin = _toml.comment(line.origin)
-        head, newline, rest = written.partition("\n")
-        text += f"{head}  # {origin}{newline}{rest}\n" if origin else f"{written}\n"
-    return text
-
-
-def _table(head: str, table: Table) -> str:
-    return f"\n{head}\n{_lines(table)}"
+def _line(line: Line) -> str:
+    written = f"{line.key} = {_toml.value(line.value)}"
+    if line.offered:
+        written = "# " + written.replace("\n", "\n# ")
+    origin = _toml.comment(line.origin)
+    head, newline, rest = written.partition("\n")
+    return f"{head}  # {origin}{newline}{rest}\n" if origin else f"{written}\n"
