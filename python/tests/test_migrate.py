@@ -121,6 +121,11 @@ def test_a_heartbeat_is_no_limit_of_requests(tmp_path: Path) -> None:
         ("granian --interface wsgi a:b --workers-lifetime 1h30m --workers-max-rss 512", ["worker-lifetime = 5400", 'worker-memory = "512m"']),
         ("hypercorn -b 0.0.0.0:8080 -w 2 a:b --keep-alive 9", ['listen = ["0.0.0.0:8080"]', "workers = 2", "keep-alive = 9"]),
         ("/bin/sh -c 'exec gunicorn -w 3 a:b'", ["workers = 3"]),
+        ("gunicorn -b '[::]:8000' a:b", ['listen = ["[::]:8000", "0.0.0.0:8000"]']),
+        ("gunicorn -b '[::]:8000' -b :8000 a:b", ['listen = ["[::]:8000", "0.0.0.0:8000"]']),
+        ("granian --host :: --interface wsgi a:b", ['listen = ["[::]:8000", "0.0.0.0:8000"]']),
+        ("gunicorn -b unix:/run/a.sock -m 007 a:b", ['listen = ["unix:/run/a.sock,mode=660"]']),
+        ("gunicorn --access-logformat '%(D)s' a:b", ['access-log-format = "$total"']),
         ("gunicorn --graceful-timeout 0 a:b", ["drain-timeout = 0.001"]),
         ("UVICORN_ACCESS_LOG=false uvicorn app:app --timeout-keep-alive 0", ["keep-alive = 0.001"]),
         ("ExecStart=/srv/v/bin/uvicorn app:app", ['application = "app:app"']),
@@ -141,6 +146,18 @@ def test_what_a_shell_has_to_complete_stays_on_a_command_line(tmp_path: Path) ->
     assert command.returncode == 0
     assert command.stdout.startswith("maitred app:application --trusted-proxies 127.0.0.1 ")
     assert command.stdout.endswith(" --listen 0.0.0.0:$PORT\n")
+
+
+def test_a_value_that_a_condition_replaces_is_computed_and_nothing_vanishes(tmp_path: Path) -> None:
+    (tmp_path / "gunicorn.conf.py").write_text(
+        "import os\nworkers = os.environ.get('X', None)\nif workers is None:\n    workers = 3\n"
+        "helper = 'x'\nproc_name = helper\ntread = 3\numask = 0o027\nreuse_port = True\nprotocol = 'uwsgi'\nwsgi_app = 'a:b'\n"
+    )
+    done = migrate(tmp_path, "gunicorn.conf.py")
+    assert done.returncode == 3 and not done.stderr.startswith("Traceback"), done.stderr
+    for said in ("the value is computed", "the protocol uwsgi is not spoken", "tread is no setting of gunicorn", "have the umask of whoever starts it", "one process listens"):
+        assert said in done.stdout, done.stdout
+    assert "helper is no setting" not in done.stdout
 
 
 def test_options_of_the_command_win_over_the_file(tmp_path: Path) -> None:

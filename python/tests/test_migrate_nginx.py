@@ -249,6 +249,7 @@ def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
         ("location /admin/ { deny all; }", "nginx's /admin/ was not for /admin; here it is for both"),
         ("location /slow/ { proxy_read_timeout 300s; }", 'the time of one path was not taken over; a pool of its own has one: [pool.slow] match = ["/slow/*"], request-timeout = 300'),
         ("location /slow/ { proxy_connect_timeout 5s; }", "no other server is connected to"),
+        ("location /slow/ { access_log off; }", "its requests are in the access log"),
         ("charset utf-8;", "files of text have charset=utf-8"),
         ("server_name shop.example;", 'to refuse other names, write its lines behind [host."shop.example"]'),
     ],
@@ -305,6 +306,13 @@ def test_fields_follow_the_rules_of_nginx(tmp_path: Path) -> None:
         'set-response = ["X-A: b"]',
         'response-status = "200, 201, 204, 206, 301-304, 307, 308"',
     ]
+
+
+def test_one_address_of_both_families_becomes_two(tmp_path: Path) -> None:
+    done = servers(tmp_path, "server { listen [::]:80 ipv6only=off; root FOLDER/files; }")
+    assert 'listen = ["[::]:80", ":80"]' in done.stdout, done.stdout
+    done = servers(tmp_path, "server { listen 80; listen [::]:80; root FOLDER/files; }")
+    assert 'listen = [":80", "[::]:80"]' in done.stdout, done.stdout
 
 
 PLAIN_TO = "server {{ listen 80; server_name {names}; return 301 https://www.shop.example$request_uri; }}\n"

@@ -120,8 +120,29 @@ def _secure_headers(result: Result, given: Given) -> None:
 
 
 def _reuse_port(result: Result, given: Given) -> None:
-    if truth(given.value) and result.find("workers"):
+    if not truth(given.value):
+        return
+    if result.find("workers"):
         result.put("accept", "reuseport", given.origin)
+    else:
+        result.tell(given.origin, "one process listens, so that nothing shares the port", "with workers: accept = \"reuseport\"")
+
+
+def _umask(result: Result, given: Given) -> None:
+    if _mask(given.value):
+        result.tell(given.origin, "files that the application makes have the umask of whoever starts it", "set UMask= in the unit, or os.umask() in the application")
+
+
+def _mask(value: object) -> int:
+    if isinstance(value, int):
+        return value
+    text = str(value)
+    return int(text, 8) if text.startswith("0") else int(text, 0)
+
+
+def _protocol(result: Result, given: Given) -> None:
+    if str(given.value) != "http":
+        result.decide(given.origin, f"the protocol {given.value} is not spoken", "have the proxy in front speak HTTP: proxy_pass in the place of uwsgi_pass")
 
 
 def _when(handler: Handler) -> Handler:
@@ -153,7 +174,7 @@ HANDLERS: dict[str, Handler] = {
     "reload_engine": nothing, "reload_extra_files": nothing, "spew": nothing, "check_config": nothing, "print_config": nothing,
     "sendfile": nothing, "worker_tmp_dir": nothing, "initgroups": nothing, "disable_redirect_access_to_syslog": nothing,
     "enable_stdio_inheritance": nothing, "syslog_prefix": nothing, "syslog_facility": nothing, "suppress_ragged_eofs": nothing,
-    "do_handshake_on_connect": nothing, "worker_connections": nothing, "config": nothing, "backlog": nothing, "umask": nothing,
+    "do_handshake_on_connect": nothing, "worker_connections": nothing, "config": nothing, "backlog": nothing, "umask": _umask,
     "proxy_allow_ips": nothing, "control_socket": nothing, "control_socket_mode": nothing, "no_control_socket": nothing,
     "http_parser": nothing, "asgi_disconnect_grace_period": nothing, "default_proc_name": nothing,
     "syslog": _when(lambda result, given: result.put("access-log", "syslog", given.origin)),
@@ -165,7 +186,7 @@ HANDLERS: dict[str, Handler] = {
     "forwarder_headers": _when(decide("SCRIPT_NAME and PATH_INFO are not taken from fields of a proxy", "use root-path or mount")),
     "header_map": tell("fields with an underscore in their names are refused or dropped", "name them with hyphens"),
     "asgi_loop": key("loop"), "asgi_lifespan": key("lifespan"), "root_path": _text("root-path"), "http_protocols": nothing,
-    "websocket_max_message_size": key("websocket-max-message"), "protocol": nothing,
+    "websocket_max_message_size": key("websocket-max-message"), "protocol": _protocol,
     "dirty_app": _when(decide("there are no dirty workers", "run that work in a queue of its own, or in a pool of threads")),
     "dirty_workers": nothing,
 }  # fmt: skip
@@ -212,9 +233,11 @@ def from_file(result: Result, path: Path, run: bool) -> dict[str, Given]:
     """The settings of the file; what cannot be taken over of it is noted."""
     read = gunicorn_file.run(path, KNOWN) if run else gunicorn_file.read(path, KNOWN)
     for name, given in read.computed.items():
-        if HANDLERS.get(name) is nothing and name not in ("backlog", "umask"):
+        if HANDLERS.get(name) is nothing and name != "backlog":
             continue
         result.decide(given.origin, "the value is computed, and the file was not run", "write the value, or run the file: migrate --run")
+    for name, given in read.unused.items():
+        result.tell(given.origin, f"{name} is no setting of gunicorn that is known, and nothing in the file uses it", "look it up in gunicorn's documentation if it matters")
     for name, variable in read.variable.items():
         given = read.settings[name]
         result.tell(
@@ -368,8 +391,7 @@ def _listen(result: Result, settings: dict[str, Given]) -> None:
     umask = settings.get("umask")
     mode = "666"
     if umask:
-        mask = umask.value if isinstance(umask.value, int) else int(str(umask.value), 0 if str(umask.value).startswith("0") is False else 8)
-        mode = f"{0o666 & ~mask:o}"
+        mode = f"{0o666 & ~_mask(umask.value):o}"
     addresses = meaning.texts(bind.value)
     addresses = [part for address in addresses for part in address.split(",")] if isinstance(bind.value, str) else addresses
     for address in addresses:

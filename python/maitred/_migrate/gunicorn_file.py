@@ -41,6 +41,8 @@ class Read:
     computed: dict[str, Given] = field(default_factory=dict)
     #: Settings whose values an environment variable may replace.
     variable: dict[str, str] = field(default_factory=dict)
+    #: Names that are no setting and that nothing uses.
+    unused: dict[str, Given] = field(default_factory=dict)
 
 
 class _Unknown(Exception):
@@ -58,6 +60,10 @@ def read(path: Path, known: frozenset[str]) -> Read:
     reader = _Reader(path, source, known)
     for statement in tree.body:
         reader.statement(statement)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for name, given in reader.others.items():
+        if name not in used and re.fullmatch("[a-z][a-z0-9_]*", name):
+            reader.read.unused[name] = given
     return reader.read
 
 
@@ -68,6 +74,7 @@ class _Reader:
         self._source = source
         self._known = known
         self._names: dict[str, object] = {"__file__": str(path.absolute())}
+        self.others: dict[str, Given] = {}
         #: Variables of the environment that the value depends on.
         self._seen: list[str] = []
 
@@ -103,6 +110,8 @@ class _Reader:
         if name in HOOKS:
             self.read.hooks[name] = Given(None, self._place(node), self._text(node))
             return
+        if name not in self._known:
+            self.others[name] = Given(None, self._place(node), self._text(node))
         try:
             found = self._value(value)
         except _Unknown:
@@ -112,6 +121,7 @@ class _Reader:
         if name in self._known:
             self.read.computed.pop(name, None)
             self.read.settings[name] = Given(found, self._place(node), self._shown(name, node))
+            self.read.variable.pop(name, None)
             if self._seen:
                 self.read.variable[name] = self._seen[-1]
 
@@ -119,6 +129,7 @@ class _Reader:
         self._names.pop(name, None)
         if name in self._known:
             self.read.settings.pop(name, None)
+            self.read.variable.pop(name, None)
             self.read.computed[name] = Given(None, self._place(at), self._shown(name, node))
 
     def _place(self, node: ast.AST) -> str:

@@ -22,6 +22,7 @@ _ATOMS = {
     "h": "$remote_addr", "l": "-", "u": "$remote_user", "t": "[$time_local]", "r": "$request", "s": "$status",
     "b": "$body_bytes_sent", "B": "$body_bytes_sent", "f": "$http_referer", "a": "$http_user_agent", "m": "$request_method",
     "U": "$path", "q": "$args", "H": "$server_protocol", "L": "$total", "T": "$total",
+    "D": "$total", "M": "$total",
 }  # fmt: skip
 
 COMBINED = '%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%(a)s"'
@@ -114,7 +115,13 @@ def listen(result: Result, address: str, origin: str, parameters: str = "", mode
             f"--listen {address}",
         )
         return
-    result.add("listen", address + parameters, origin)
+    # ``[::]`` of another server takes IPv4 as well, and here IPv6 alone.
+    for place in [address, f"0.0.0.0:{port}"] if address.startswith("[::]:") else [address]:
+        line = result.find("listen")
+        known = [re.sub(r"^https?://", "", text).partition(",")[0] for text in texts(line.value)] if line else []
+        same = {place, re.sub(r"^(0\.0\.0\.0)?:", "", place)} & {re.sub(r"^(0\.0\.0\.0)?:", "", text) for text in known}
+        if not same:
+            result.add("listen", place + parameters, origin if place == address else f"{origin} (IPv4, too)")
 
 
 def trust(result: Result, given: Given, more: tuple[str, ...] = ()) -> None:
@@ -183,11 +190,14 @@ def error_log(result: Result, given: Given) -> None:
 def access_format(result: Result, given: Given) -> None:
     """A format of Apache's atoms."""
     missing: list[str] = []
+    units: list[str] = []
 
     def field(match: re.Match[str]) -> str:
         atom = match[1]
         if header := re.fullmatch(r"\{([A-Za-z0-9-]+)\}i", atom):
             return "$http_" + header[1].lower().replace("-", "_")
+        if atom in ("D", "M"):
+            units.append(f"%({atom})s")
         if atom not in _ATOMS:
             missing.append(atom)
         return _ATOMS.get(atom, "-")
@@ -197,6 +207,8 @@ def access_format(result: Result, given: Given) -> None:
         result.put("access-log-format", "combined", given.origin)
         return
     result.put("access-log-format", re.sub(r"%\(([^)]*)\)s", field, text.replace("$", "$$")), given.origin)
+    if units:
+        result.tell(given.origin, f"{', '.join(units)} was in micro- or milliseconds, and $total is in seconds", "change what reads the log")
     if missing:
         result.decide(
             given.origin, f"the access log has no field for {', '.join(missing)}", "docs/operations/logs.md lists the fields"

@@ -62,6 +62,8 @@ class Address:
     is_tls: bool = False
     is_default: bool = False
     parameters: list[str] = field(default_factory=list)
+    #: IPv4 as well, at ``[::]``.
+    takes_both: bool = False
 
 
 @dataclass
@@ -271,6 +273,8 @@ class _Http:
                 address.parameters.append(f"backlog={value}")
             elif name == "fastopen":
                 address.parameters.append(f"fast-open={value}")
+            elif name == "ipv6only" and value == "off":
+                address.takes_both = True
             elif name == "deferred":
                 address.parameters.append("defer-accept=1")
             elif name in ("quic", "bind") or name not in ("ssl", "http2", "reuseport", "ipv6only", "rcvbuf", "sndbuf", "so_keepalive"):
@@ -347,6 +351,9 @@ class _Http:
             scheme = "https://" if is_tls else "http://" if self._has_tls and "unix:" not in place else ""
             origin = ", ".join(dict.fromkeys(address.directive.place for _, address in users))
             self._result.add("listen", scheme + place + "".join(f",{part}" for part in parameters), origin)
+            port = place.rpartition(":")[2]
+            if place.startswith("[::]:") and any(address.takes_both for _, address in users) and not {f":{port}", f"0.0.0.0:{port}"} & set(places):
+                self._result.add("listen", f"{scheme}:{port}" + "".join(f",{part}" for part in parameters), f"{origin} (ipv6only=off)")
         if len(places) > 1 and len(sites) > 1 and (leads or self._has_tls or self._differ(sites)):
             self._result.tell("listen", "every host is served at every address that does not redirect", "start a maitred each for hosts that must not be")
 

@@ -223,7 +223,16 @@ class Site:
         elif len(self._result.open) == before or not location.scope.own("rewrite"):
             self._serve(location)
         self._tell_slash(location)
+        self._tell_log(location)
         self._error_pages(location.scope, location.scope.own("error_page"))
+
+    def _tell_log(self, location: Location) -> None:
+        """What a location says of the log: there is one for the whole host."""
+        outside = self._scope.one("access_log")
+        for directive in location.scope.own("access_log"):
+            if location is not self._main and (outside is None or directive.args != outside.args):
+                what = "its requests are in the access log" if directive.arg == "off" else "there is one access log for all paths of a host"
+                self._result.tell(directive.origin, what, "leave them out where the log is read")
 
     def _tell_slash(self, location: Location) -> None:
         """nginx compares how paths begin; folders, mounts and patterns such as ``/a/*`` go by whole segments."""

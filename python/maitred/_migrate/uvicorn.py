@@ -108,6 +108,8 @@ def _access_log(result: Result, given: Given) -> None:
         result.put("access-log", "-", given.origin)
 
 
+_SOCKET = tell("the socket belongs to whoever starts it", "write owner=UID or group=GID behind unix:PATH in listen")
+
 HANDLERS: dict[str, Handler] = {
     "workers": _workers, "limit_max_requests": _requests, "root_path": _root_path, "interface": _interface, "loop": _loop,
     "limit_max_requests_jitter": tell("the spread is fixed: a worker ends up to a tenth earlier", "nothing has to be done"),
@@ -128,7 +130,7 @@ HANDLERS: dict[str, Handler] = {
     "access_log_file": meaning.access_log, "access_log_format": meaning.access_format, "error_log_file": meaning.error_log,
     "config": decide("the configuration of hypercorn is not read", "write its values as options of the command line"),
     "daemon": meaning.DAEMON, "debug": meaning.RELOAD, "read_timeout": key("body-timeout", number), "pid": key("pid-file"),
-    "socket_group": nothing, "socket_user": nothing, "umask": nothing, "statsd_host": meaning.STATSD, "statsd_prefix": nothing,
+    "socket_group": _SOCKET, "socket_user": _SOCKET, "umask": nothing, "statsd_host": meaning.STATSD, "statsd_prefix": nothing,
     "server_name": decide("other names are not refused", "write the application into the table of a host: docs/operations/hosts.md"),
     "quic_bind": decide("HTTP/3 is not spoken", "leave it to a proxy in front"),
     "worker_class": _loop,
@@ -229,11 +231,18 @@ def _trust(result: Result, settings: dict[str, Given], line: CommandLine) -> Non
     meaning.trust(result, allowed)
 
 
+def _mode(umask: Given | None) -> str:
+    try:
+        return f"{0o666 & ~int(str(umask.value), 8):o}" if umask else "666"
+    except ValueError:
+        return "660"
+
+
 def _bind(result: Result, settings: dict[str, Given]) -> None:
     parameters = f",backlog={settings['backlog'].value}" if "backlog" in settings else ""
     bind = settings.get("bind") or Given("127.0.0.1:8000", "hypercorn's default")
     for address in meaning.texts(bind.value):
-        meaning.listen(result, address, bind.origin, parameters, "660" if "umask" in settings else "666")
+        meaning.listen(result, address, bind.origin, parameters, _mode(settings.get("umask")))
     insecure = settings.get("insecure_bind")
     for address in meaning.texts(insecure.value) if insecure else []:
         meaning.listen(result, f"http://{address}", insecure.origin if insecure else "", parameters)
