@@ -85,6 +85,9 @@ def compare(text: str, folder: Path) -> Compared:
         if done.returncode not in (0, 3):
             found.failed = f"migrate: {done.stderr or done.stdout}"
             return found
+        if not re.search(r"(?m)^(application|mount|static) = ", found.result):
+            found.failed = "the result serves nothing yet"
+            return found
         checked = maitred(folder, "check")
         if checked.returncode != 0:
             found.failed = f"the result does not start: {checked.stderr}"
@@ -113,6 +116,11 @@ def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
     line = f"{request}: nginx {nginx or 'closes'}, maitred {own or 'closes'}"
     if 413 in (nginx, own) and {nginx, own} - {413} <= {200, 204, 301, 302, 307, 308, 404, 405}:
         found.limits.append(line)
+    elif nginx == 400 or nginx in (502, 504) and not re.search(r"\.\w+($|/)", request.path):
+        # A path that no rule is asked about goes to the application as it is; a server behind that cannot run here refuses nothing.
+        found.others.append(line)
+    elif 300 <= own < 400 and nginx >= 400:
+        found.others.append(line)
     elif own < 400 and own and (nginx >= 400 or not nginx):
         found.opened.append(line)
     elif own >= 400 and (nginx < 400) and nginx:
@@ -138,14 +146,16 @@ def ask(request: Request) -> int:
         return 0
     with peer:
         sender = threading.Thread(target=_send, args=(peer, ("\r\n".join(lines) + "\r\n\r\n").encode() + body), daemon=True)
-        sender.start()
+        # Two threads may not use one session of TLS.
+        (sender.run if request.is_tls else sender.start)()
         got = b""
         try:
             while b"\r\n" not in got and (more := peer.recv(4096)):
                 got += more
         except OSError:
             pass
-    sender.join(10)
+    if sender.is_alive():
+        sender.join(10)
     match = re.match(rb"HTTP/1\.[01] (\d{3})", got)
     return int(match[1]) if match else 0
 
@@ -222,7 +232,8 @@ class _Laid:
         ):  # fmt: skip
             text = re.sub(rf"(?m)([\s;{{]{name})\s+[^;]+;", rf"\1 {self._folder}/{value};", text)
         text = re.sub(r"(?m)^\s*(ssl_dhparam|ssl_stapling\w*|resolver\w*|pid|user|load_module|error_log|access_log|ssl_session_\w+|proxy_cache_path|ssl_ecdh_curve)\s[^;]*;", "", text)
-        text = re.sub(r"\b(proxy_pass|uwsgi_pass|grpc_pass)\s+(?:https?|uwsgi|grpcs?)?(?:://)?[^/;\s:]+(?::\d+|:/[^;:]+:?)?(/[^;]*)?;", lambda m: f"proxy_pass http://127.0.0.1:{self._behind}{(m[2] or '')};", text)
+        text = re.sub(r"\b(proxy_pass|uwsgi_pass|grpc_pass)\s+(?:[\w$]+://)?[^/;\s:]+(?::[\w$]+|:/[^;:]+:?)?(/[^;]*)?;", lambda m: f"proxy_pass http://127.0.0.1:{self._behind}{(m[2] or '')};", text)
+        text = re.sub(r"\bupstream\s+([^\s{]+)\s*\{[^}]*\}", rf"upstream \1 {{ server 127.0.0.1:{self._behind}; }}", text)
         text = re.sub(r"\bfastcgi_pass\s+[^;]+;", "fastcgi_pass 127.0.0.1:1;", text)
         text = re.sub(r"\b(root|alias)\s+([^;]+);", self._root, text)
         text = text.replace("include mime.types", "include /etc/nginx/mime.types")
@@ -240,7 +251,7 @@ class _Laid:
     def _lay_files(self) -> None:
         for root in self._roots:
             base = Path(root)
-            if base.suffix and base.suffix not in (".d", ".com", ".org", ".net", ".example", ".local", ".test"):
+            if base.suffix in (".html", ".txt", ".ico", ".png", ".xml", ".json", ".gif", ".jpg"):
                 base.parent.mkdir(parents=True, exist_ok=True)
                 if not base.exists():
                     base.write_text("file")
@@ -267,6 +278,8 @@ class _Laid:
         for _ in range(60):
             (self._folder / "nginx.conf").write_text(self.text)
             logs = f"access_log off; client_body_temp_path {self._folder}/body; proxy_temp_path {self._folder}/proxy; fastcgi_temp_path {self._folder}/fcgi; uwsgi_temp_path {self._folder}/uwsgi; scgi_temp_path {self._folder}/scgi;"
+            self.text = re.sub(r"(?m)^(\s*http\s*\{)(?! ssl_certificate )", rf"\1 ssl_certificate {self._folder}/cert.pem; ssl_certificate_key {self._folder}/key.pem;", self.text, count=1)
+            (self._folder / "nginx.conf").write_text(self.text)
             real = re.sub(r"(?m)^(\s*http\s*\{)", rf"\1 {logs}", self.text, count=1)
             (self._folder / "real.conf").write_text(f"user root; pid {self._folder}/nginx.pid; worker_processes 1;" + re.sub(r"(?m)^\s*worker_processes[^;]*;", "", real))
             assert NGINX

@@ -142,7 +142,7 @@ class _Missing:
 
     def name(self) -> None:
         looked = [(host, line, part, self._is_there(line.key, part)) for host in _hosts(self._result) for line in host.lines if not line.offered for part in _parts(line)]
-        is_here = any(there for _, line, _, there in looked if line.key in ("static", "sendfile", "tls-cert", "chdir"))
+        is_here = any(there or self._is_beside(line.key, part) for _, line, part, there in looked if line.key in ("static", "sendfile", "tls-cert", "chdir"))
         for host, line, part, there in looked:
             if there:
                 continue
@@ -158,6 +158,11 @@ class _Missing:
         if key in ("static", "sendfile", "chdir", "app-dir"):
             return (self._base / path).is_dir() if key != "chdir" else Path(path).is_dir()
         return _is_readable(str(self._base / path))
+
+    def _is_beside(self, key: str, part: str) -> bool:
+        """Whether at least the folder is there that it would be in, and that is one of the set-up."""
+        folder = (self._base / _path(key, part)).absolute().parent
+        return len(folder.parts) > 3 and folder.is_dir()
 
     def _take_out(self, host: Host, line: Line, part: str) -> None:
         path = _path(line.key, part)

@@ -344,7 +344,9 @@ class Site:
 
     def _index(self, scope: Scope) -> None:
         index = scope.one("index")
-        if index and "index.html" not in index.args:
+        if index and "index.html" in index.args and index.arg != "index.html":
+            self._result.tell(index.origin, f"the file of a folder is index.html, and {index.arg} came before it", "rename or link it if it is there")
+        elif index and "index.html" not in index.args:
             self._result.decide(index.origin, "the file of a folder is index.html", f"rename {index.arg}, or link it")
 
     def _single_file(self, location: Location, file: str) -> None:
