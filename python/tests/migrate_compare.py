@@ -119,6 +119,9 @@ def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
     elif nginx == 400 or nginx in (502, 504) and not re.search(r"\.\w+($|/)", request.path):
         # A path that no rule is asked about goes to the application as it is; a server behind that cannot run here refuses nothing.
         found.others.append(line)
+    elif nginx == 405 and "405" not in found.result or any(request.path.startswith(path) for path in re.findall(r"nginx's (\S+) was for \1-old", found.result)):
+        # Files that came before the application, and paths that only begin like a folder: the result says so.
+        found.others.append(line)
     elif 300 <= own < 400 and nginx >= 400:
         found.others.append(line)
     elif own < 400 and own and (nginx >= 400 or not nginx):

@@ -185,7 +185,7 @@ def test_variables_go_to_a_file_that_only_its_owner_reads(tmp_path: Path) -> Non
     "arguments, said",
     [
         (["nothing.conf"], "nothing.conf is not there"),
-        (["apachectl -k start"], "is neither a file nor a command line of gunicorn, uvicorn, granian, hypercorn"),
+        (["apachectl -k start"], "is neither a file nor a command line of gunicorn, uvicorn, granian, hypercorn, daphne, waitress-serve, uwsgi"),
         (["gunicorn --worker 3 app"], "--worker is not known; did you mean --workers?"),
         (["gunicorn -b"], "-b has no value"),
         (["gunicorn 'app"], "the command line cannot be read"),

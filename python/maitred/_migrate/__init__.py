@@ -1,4 +1,4 @@
-"""``maitred migrate``: the maitred.toml for a set-up of gunicorn, uvicorn, granian, hypercorn, NGINX Unit or nginx.
+"""``maitred migrate``: the maitred.toml for a set-up of gunicorn, uvicorn, granian, hypercorn, daphne, waitress, uWSGI, NGINX Unit or nginx.
 
 Promises: nothing of the set-up is left out silently: a line stands in the result, or in the list of what was not taken
 over, or is known to need nothing. Nothing of it is run or imported, but gunicorn.conf.py with ``--run``.
@@ -15,12 +15,13 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from maitred._migrate import checked, granian, gunicorn, join, meaning, modules, nginx, unit, uvicorn, words
+from maitred._migrate import checked, commands, granian, gunicorn, join, meaning, modules, nginx, others, unit, uvicorn, uwsgi, words
 from maitred._migrate.result import EXIT_OPEN, Result
 from maitred._tools import Mistake
 
 _EPILOG = """\
-FILE is gunicorn.conf.py, a unit of systemd, a Procfile, unit.json of NGINX Unit, or nginx.conf or a part of it.
+FILE is gunicorn.conf.py, uwsgi.ini, a unit of systemd, a Procfile, a Dockerfile, compose.yaml, a file of supervisord, a shell script,
+unit.json of NGINX Unit, or nginx.conf or a part of it.
 
   maitred migrate "gunicorn -w 4 -b :8000 shop.wsgi"
   maitred migrate gunicorn.conf.py --output maitred.toml
@@ -152,7 +153,7 @@ def _is_nginx(source: str) -> bool:
     if not _is_file(source) or path.suffix in (".py", ".json") or path.name.startswith("Procfile"):
         return False
     text = path.read_text(encoding="utf-8", errors="replace")
-    return "ExecStart=" not in text and not text.lstrip().startswith("{")
+    return "ExecStart=" not in text and not text.lstrip().startswith("{") and not commands.kind(path, text)
 
 
 def _translate_one(source: str, options: argparse.Namespace) -> Result:
@@ -171,11 +172,30 @@ def _translate_one(source: str, options: argparse.Namespace) -> Result:
         return unit.translate(path, text, options.tls_cert, options.tls_key)
     if path.name.startswith("Procfile"):
         return _of_line(words.procfile(text), path.parent, options)
+    if which := commands.kind(path, text):
+        return _of_published(path, text, which, options)
     if "ExecStart=" in text:
         line = words.unit_file(text)
         return _of_line(line, Path(line.unit.get("WorkingDirectory") or path.parent), options)
     result = nginx.translate(path, options.application)
     modules.name_folders(result, path.parent)
+    return result
+
+
+def _of_published(path: Path, text: str, which: str, options: argparse.Namespace) -> Result:
+    if which == "uwsgi":
+        result = uwsgi.translate_file(path, text)
+        _name_application(result, options.application)
+        modules.name_folders(result, path.parent)
+        return result
+    line, found, more = commands.read(path, text, which)
+    result = _of_line(line, path.parent, options)
+    result.source = f"{path.name} ({line.server})"
+    commands.note(result, found, more)
+    if found.folder and not result.find("chdir") and which == "supervisord":
+        result.put("chdir", found.folder, f"{found.place}: directory")
+    elif found.folder:
+        result.tell(found.place, f"it was started in {found.folder}", "start maitred there, or set chdir")
     return result
 
 
@@ -187,11 +207,12 @@ def _name_application(result: Result, named: list[str]) -> None:
 
 
 def _of_line(line: words.CommandLine, folder: Path, options: argparse.Namespace) -> Result:
-    translate = {"gunicorn": gunicorn.translate, "granian": granian.translate}.get(line.server, uvicorn.translate)
+    known = {"gunicorn": gunicorn.translate, "granian": granian.translate, "uwsgi": uwsgi.translate, "daphne": others.translate, "waitress-serve": others.translate}
+    translate = known.get(line.server, uvicorn.translate)
     result = translate(line, folder, options.run)
     _name_application(result, options.application)
     modules.name_folders(result, folder, Path(line.unit["WorkingDirectory"]) if "WorkingDirectory" in line.unit else None)
-    meaning.command_line_rest(result, line.wrappers, line.unknown)
+    meaning.command_line_rest(result, line.wrappers, line.unknown, line.beside)
     if line.unit:
         kept = {name.removeprefix("Environment ") for name in line.unit if name.startswith("Environment ")}
         result.environment = [entry for entry in result.environment if entry[0] not in kept]

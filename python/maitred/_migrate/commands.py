@@ -18,6 +18,10 @@ from maitred._migrate.result import Result
 from maitred._tools import Mistake
 
 
+#: Commands that only name a server.
+_NAMING = frozenset(("echo", "printf", "pip", "pip3", "uv", "poetry", "apt", "apt-get", "apk", "which", "command", "kill", "pkill", "killall", "pgrep", "grep", "ps", "systemctl", "test", "["))
+
+
 @dataclass
 class Found:
     """A command, and what the file says beside it."""
@@ -62,6 +66,8 @@ def read(path: Path, text: str, which: str) -> tuple[words.CommandLine, Found, l
         try:
             line = words.split(found.text, found.environment)
         except Mistake:
+            continue
+        if line.wrappers and line.wrappers[0].rpartition("/")[2] in _NAMING:
             continue
         if chosen is None:
             chosen = line, found
@@ -148,7 +154,7 @@ def _assignments(text: str, known: dict[str, str]) -> dict[str, str]:
         return {}
     if parts and "=" not in parts[0]:
         return {parts[0]: " ".join(parts[1:])}
-    found = {}
+    found: dict[str, str] = {}
     for part in parts:
         key, _, value = part.partition("=")
         found[key] = re.sub(r"\$\{?(\w+)\}?", lambda match: {**known, **found}.get(match[1], match[0]), value)

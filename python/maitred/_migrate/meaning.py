@@ -259,8 +259,10 @@ def target(result: Result, given: Given, default: str = "", table: Table | None 
     into.put("application", text if colon or not default else f"{module}:{default}", given.origin)
 
 
-def command_line_rest(result: Result, wrappers: list[str], unknown: list[str]) -> None:
-    """What stood in front of the server, and variables that only a shell knows."""
+def command_line_rest(result: Result, wrappers: list[str], unknown: list[str], beside: list[str]) -> None:
+    """What stood in front of the server or beside it, and variables that only a shell knows."""
+    for command in beside:
+        result.decide("command line", f"'{command}' ran beside the server", "run it by itself, such as with ExecStartPre= of a unit")
     for word in wrappers:
         result.decide("command line", f"'{word}' stood in front of the server", f"write it in front of maitred as well: {word} maitred")
     for name in dict.fromkeys(unknown):

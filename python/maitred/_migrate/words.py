@@ -15,10 +15,12 @@ from typing import Mapping
 from maitred._tools import Mistake
 
 #: The servers whose command lines are understood.
-SERVERS = ("gunicorn", "uvicorn", "granian", "hypercorn")
+SERVERS = ("gunicorn", "uvicorn", "granian", "hypercorn", "daphne", "waitress-serve", "uwsgi")
 
 #: What starts another program in an environment of its own, with the words in between.
 _STARTERS = {("poetry", "run"), ("uv", "run"), ("pipenv", "run"), ("pdm", "run"), ("hatch", "run"), ("rye", "run")}
+#: Words of a shell between two commands.
+_BETWEEN = frozenset(("&&", ";", "||", "|", "&"))
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\})")
@@ -49,6 +51,8 @@ class CommandLine:
     wrappers: list[str] = field(default_factory=list)
     #: Variables that nothing gives a value.
     unknown: list[str] = field(default_factory=list)
+    #: Commands before and behind it.
+    beside: list[str] = field(default_factory=list)
     #: Those of a unit file: WorkingDirectory, User and the like.
     unit: dict[str, str] = field(default_factory=dict)
 
@@ -67,10 +71,13 @@ def split(text: str, environment: Mapping[str, str] | None = None) -> CommandLin
     text = re.sub(r"^ExecStart=[-@:+!]*", "", text)
     text = re.sub(r"^[A-Za-z0-9_-]+:\s+", "", text)
     try:
-        words = shlex.split(text)
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        words = list(lexer)
     except ValueError as error:
         raise Mistake(f"the command line cannot be read: {error}", "close the quotes") from None
     line = CommandLine("", [], dict(environment or {}))
+    words, line.beside = _command_of(words)
     while words:
         word = words.pop(0)
         if word in ("exec", "env"):
@@ -83,12 +90,15 @@ def split(text: str, environment: Mapping[str, str] | None = None) -> CommandLin
         if name in ("sh", "bash", "dash") and len(words) > 1 and words[0] == "-c":
             inner = split(words[1], line.environment)
             inner.wrappers = [*line.wrappers, *inner.wrappers]
+            inner.beside = [*line.beside, *inner.beside]
             return inner
         if _PYTHON.fullmatch(name):
             while words and words[0].startswith("-") and words[0] != "-m":
                 line.wrappers.append(f"{name} {words.pop(0)}")
             if words and words[0] == "-m":
                 words.pop(0)
+                if words and words[0] == "waitress":
+                    words[0] = "waitress-serve"
             continue
         if words and (name, words[0]) in _STARTERS:
             words.pop(0)
@@ -104,6 +114,21 @@ def split(text: str, environment: Mapping[str, str] | None = None) -> CommandLin
         )
     line.arguments = [_expand(word, line) for word in words]
     return line
+
+
+def _command_of(words: list[str]) -> tuple[list[str], list[str]]:
+    """The command that starts a server, and those beside it."""
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word in _BETWEEN:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    parts = [part for part in parts if part]
+    chosen = next((part for part in parts if any(PurePath(word).name in SERVERS for word in part)), None)
+    if len(parts) < 2 or chosen is None:
+        return [word for part in parts for word in part], []
+    return chosen, [shlex.join(part) for part in parts if part is not chosen]
 
 
 def _expand(word: str, line: CommandLine) -> str:
