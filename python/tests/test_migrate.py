@@ -126,6 +126,7 @@ def test_a_heartbeat_is_no_limit_of_requests(tmp_path: Path) -> None:
         ("granian --host :: --interface wsgi a:b", ['listen = ["[::]:8000", "0.0.0.0:8000"]']),
         ("gunicorn -b unix:/run/a.sock -m 007 a:b", ['listen = ["unix:/run/a.sock,mode=660"]']),
         ("gunicorn --access-logformat '%(D)s' a:b", ['access-log-format = "$total"']),
+        ("hypercorn --server-name shop.example a:b", ['access = ["deny all"]', 'header = "Host: shop.example"', 'access = ["allow all"]']),
         ("gunicorn --graceful-timeout 0 a:b", ["drain-timeout = 0.001"]),
         ("UVICORN_ACCESS_LOG=false uvicorn app:app --timeout-keep-alive 0", ["keep-alive = 0.001"]),
         ("ExecStart=/srv/v/bin/uvicorn app:app", ['application = "app:app"']),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -164,6 +165,35 @@ def test_servers_that_not_everybody_could_ask(tmp_path: Path) -> None:
     assert [NOBODY] in found, found
     _, text = filters(tmp_path, public + "server { listen 8081; return 403; }")
     assert 'listen = [":80"]' in text, text
+
+
+@pytest.mark.parametrize(
+    "step, wanted",
+    [
+        ({"match": {"uri": "/a/*"}, "action": {"return": 404}}, [['path = "/a/*"', NOBODY]]),
+        ({"match": {"uri": "/a/*/b.sql"}, "action": {"return": 403}}, [['path = "*/a/*/b.sql"', NOBODY]]),
+        ({"match": {"uri": "/a/*", "source": "!10.0.0.0/8"}, "action": {"return": 403}}, [['path = "/a/*"', 'access = ["allow 10.0.0.0/8", "deny all"]']]),
+        ({"match": {"uri": "/a/*", "cookies": {"a": "b"}}, "action": {"return": 403}}, [['path = "/a/*"', NOBODY]]),
+        ({"match": {"uri": "!/a/*"}, "action": {"return": 403}}, [[NOBODY]]),
+        ({"match": {"uri": "~^/v[12]/"}, "action": {"return": 403}}, [['path = "/v1/*"', NOBODY], ['path = "/v2/*"', NOBODY]]),
+        ({"match": {"method": ["PUT", "DELETE"]}, "action": {"return": 405}}, [['method = "PUT"', NOBODY], ['method = "DELETE"', NOBODY]]),
+    ],
+)
+def test_what_unit_refuses_is_refused(tmp_path: Path, step: dict[str, object], wanted: list[list[str]]) -> None:
+    config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [step, {"action": {"pass": "applications/a"}}], "applications": {"a": {"type": "python", "module": "a"}}}
+    (tmp_path / "unit.json").write_text(json.dumps(config))
+    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    active = re.split(r"# To be|# Good to", done.stdout)[0]
+    tables = [[re.sub(r"  # .*", "", line) for line in table.strip().splitlines()] for table in active.split("[[filter]]")[1:]]
+    for table in wanted:
+        assert table in tables, done.stdout + done.stderr
+
+
+def test_a_share_of_some_types_is_not_served_whole(tmp_path: Path) -> None:
+    config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [{"action": {"share": "/srv$uri", "types": ["image/*"]}}]}
+    (tmp_path / "unit.json").write_text(json.dumps(config))
+    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 3 and not re.search("^static", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_patterns_are_for_all_paths_of_an_expression() -> None:

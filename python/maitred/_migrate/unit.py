@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from maitred._migrate import meaning
+from maitred._migrate import meaning, nginx_cover
 from maitred._migrate.result import Host, Result, Table
 from maitred._migrate.words import Given
 from maitred._tools import Mistake
@@ -29,10 +29,16 @@ class _Match:
     hosts: list[str]
     paths: list[str]
     methods: list[str]
+    #: Of a step that refuses some clients: who is let in.
+    access: list[str] = field(default_factory=list)
 
 
 class _Unfit(Exception):
-    """A condition that filters do not know."""
+    """A condition that filters do not know; ``rest`` is the match without it."""
+
+    def __init__(self, what: str, rest: _Match) -> None:
+        super().__init__(what)
+        self.rest = rest
 
 
 def translate(path: Path, text: str, tls_cert: str | None, tls_key: str | None) -> Result:
@@ -73,6 +79,7 @@ class _Unit:
             self._result.decide(
                 self._place("listeners"), f"every address serves the same here: {passes[0]}, and not {', '.join(passes[1:])}", "start a maitred for each"
             )
+        self._split_methods()
         self._settings()
         self._access_log()
         for name in dict.fromkeys(self._used):
@@ -151,7 +158,14 @@ class _Unit:
             try:
                 match = _match(step.get("match") or {})
             except _Unfit as unfit:
-                self._result.decide(place, f"the condition {unfit} is not known", "a filter has host, path, method, header and client")
+                match = unfit.rest
+                if self._refuses(step.get("action") or {}):
+                    self._result.decide(place, f"the condition {unfit} is not known, and nobody is let in", "write filters with host, path, method, header and client")
+                else:
+                    self._result.decide(place, f"the condition {unfit} is not known", "a filter has host, path, method, header and client")
+                    continue
+            if match.access and not self._refuses(step.get("action") or {}):
+                self._result.decide(place, "only some clients were served", 'write a filter with access, and take the step over by hand')
                 continue
             if match.hosts and earlier:
                 self._result.decide(place, f"{earlier[-1]} came before it, for this host as well", "write those lines into the table of the host, too")
@@ -165,6 +179,10 @@ class _Unit:
             if match.hosts and not any(tables[0].find(key) for key in ("application", "static", "mount")):
                 self._result.decide(place, f"the host {match.hosts[0]} serves nothing", "give it an application or a folder")
                 self._result.hosts.pop(match.hosts[0])
+
+    def _refuses(self, action: dict[str, Any]) -> bool:
+        code = str(action.get("return", ""))
+        return bool(re.fullmatch("[45]..", code))
 
     def _action(self, action: dict[str, Any], match: _Match, table: Host, place: str) -> None:
         if "return" in action:
@@ -209,8 +227,10 @@ class _Unit:
                 made = self._filter(table, match, path or "/*", place)
                 made.put("redirect", re.sub(r"\$.*", path if path else "/*", str(target)), place)
                 made.put("status", code, place)
-            elif code == 403:
-                self._filter(table, match, path, place).put("access", ["deny all"], place)
+            elif 400 <= code < 600:
+                self._filter(table, match, _anywhere(path), place).put("access", match.access or ["deny all"], place)
+                if code not in (403, 404):
+                    self._result.decide(place, f"no filter answers with {code}", "the answer is 403; let the application answer if that matters")
             else:
                 self._result.decide(place, f"no filter answers with {code}", 'refuse with 403: access = ["deny all"]')
 
@@ -219,14 +239,26 @@ class _Unit:
         if path:
             made.put("path", path, place)
         if match.methods:
-            made.put("method", match.methods[0], place)
-            if len(match.methods) > 1:
-                self._result.decide(place, "a filter has one method", f"write one more for {', '.join(match.methods[1:])}")
+            # Taken apart at the end: a filter has one.
+            made.put("method", match.methods, place)
         table.filters.append(made)
         return made
 
+    def _split_methods(self) -> None:
+        for host in (self._result, *self._result.hosts.values()):
+            split: list[Table] = []
+            for table in host.filters:
+                method = table.find("method")
+                methods = method.value if method and isinstance(method.value, (list, tuple)) else [None]
+                for name in methods:
+                    split.append(Table([replace(line, value=name) if line is method and name else line for line in table.lines]))
+            host.filters = split
+
     def _share(self, action: dict[str, Any], match: _Match, table: Host, place: str) -> None:
         """Files: the whole path is put behind the folder."""
+        if "types" in action:
+            self._result.decide(place, "only files of some types were served, and here none of the folder is", "put those into a folder of their own, and name it in static")
+            return
         shares = meaning.texts(action["share"])
         share = re.sub(r"/?\$\{?uri\}?$", "", shares[0])
         if "$" in share or share == shares[0] or len(shares) > 1:
@@ -248,8 +280,8 @@ class _Unit:
             if fallback:
                 self._result.decide(place, "a file that is not there is 404, without a fallback", "let the application serve that path")
             table.add("static", f"{prefix or '/'}={share}{prefix}", place)
-        if "types" in action or "chroot" in action or "follow_symlinks" in action:
-            self._result.decide(place, "types, chroot and follow_symlinks are not taken over", "keep other files out of the folder")
+        if "chroot" in action or "follow_symlinks" in action:
+            self._result.decide(place, "chroot and follow_symlinks are not taken over", "links that lead out of the folder are not followed")
         index = action.get("index", "index.html")
         if index != "index.html":
             self._result.decide(place, "the file of a folder is index.html", f"rename {index}, or link it")
@@ -353,17 +385,39 @@ class _Unit:
 
 
 def _match(match: dict[str, Any]) -> _Match:
-    hosts, paths, methods = [], [], []
+    found = _Match([], [], [])
+    unknown = ""
     for key, value in match.items():
         texts = meaning.texts(value)
-        if key not in ("host", "uri", "method") or any(text.startswith(("!", "~")) for text in texts):
-            raise _Unfit(f"{key} {', '.join(texts)[:60]}")
-        if key == "host":
-            if any("*" in text.lstrip("*") for text in texts):
-                raise _Unfit(f"host {', '.join(texts)}")
-            hosts = texts
-        elif key == "uri":
-            paths = texts
+        plain = not any(text.startswith(("!", "~")) for text in texts)
+        if key == "host" and plain and not any("*" in text.lstrip("*") for text in texts):
+            found.hosts = texts
+        elif key == "uri" and plain:
+            found.paths = [path for path in texts if path not in ("*", "/*")]
+        elif key == "method" and plain:
+            found.methods = [text.upper() for text in texts]
+        elif key == "source" and len(match) <= 2 and not (access := _sources(texts)) == []:
+            found.access = access
         else:
-            methods = [text.upper() for text in texts]
-    return _Match(hosts, [path for path in paths if path not in ("*", "/*")], methods)
+            unknown = unknown or f"{key} {', '.join(texts)[:60]}"
+            if key == "uri" and all(text.startswith("~") for text in texts):
+                covers = [nginx_cover.of_regex(text[1:], False) for text in texts]
+                found.paths = [pattern for cover in covers for pattern in cover.patterns if pattern != "*"]
+    if unknown:
+        found.access = []
+        raise _Unfit(unknown, found)
+    return found
+
+
+def _sources(texts: list[str]) -> list[str]:
+    """The rules that refuse these clients; none if they cannot be written."""
+    named = [text for text in texts if not text.startswith("!")]
+    others = [text[1:] for text in texts if text.startswith("!")]
+    if not all(re.fullmatch(r"[0-9a-fA-F.:]+(/\d+)?", text) for text in (*named, *others)) or named and others:
+        return []
+    return [f"deny {text}" for text in named] or [*(f"allow {text}" for text in others), "deny all"]
+
+
+def _anywhere(path: str) -> str:
+    """A pattern of Unit, in which each star stands for anything, as one that is for all of its paths."""
+    return f"*{path}" if "*" in path[1:-1] and not path.startswith(("*", "~")) else path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from maitred._migrate import meaning
 from maitred._migrate.meaning import Handler, decide, key, nothing, number, tell, time, truth
-from maitred._migrate.result import Result
+from maitred._migrate.result import Result, Table
 from maitred._migrate.words import CommandLine, Given, flags, parse
 
 UVICORN = flags(
@@ -108,6 +108,19 @@ def _access_log(result: Result, given: Given) -> None:
         result.put("access-log", "-", given.origin)
 
 
+def _server_names(result: Result, given: Given) -> None:
+    """Requests for other names were answered with 404."""
+    closed = Table()
+    closed.put("access", ["deny all"], given.origin)
+    result.filters.append(closed)
+    for host in [f"{name}{port}" for name in meaning.texts(given.value) for port in ("", ":*")]:
+        table = Table()
+        table.put("header", f"Host: {host}", given.origin)
+        table.put("access", ["allow all"], given.origin)
+        result.filters.append(table)
+    result.tell(given.origin, "other names get 403", "the table of a host has its own files and applications: docs/operations/hosts.md")
+
+
 _SOCKET = tell("the socket belongs to whoever starts it", "write owner=UID or group=GID behind unix:PATH in listen")
 
 HANDLERS: dict[str, Handler] = {
@@ -131,7 +144,7 @@ HANDLERS: dict[str, Handler] = {
     "config": decide("the configuration of hypercorn is not read", "write its values as options of the command line"),
     "daemon": meaning.DAEMON, "debug": meaning.RELOAD, "read_timeout": key("body-timeout", number), "pid": key("pid-file"),
     "socket_group": _SOCKET, "socket_user": _SOCKET, "umask": nothing, "statsd_host": meaning.STATSD, "statsd_prefix": nothing,
-    "server_name": decide("other names are not refused", "write the application into the table of a host: docs/operations/hosts.md"),
+    "server_name": _server_names,
     "quic_bind": decide("HTTP/3 is not spoken", "leave it to a proxy in front"),
     "worker_class": _loop,
     "host": nothing, "port": nothing, "uds": nothing, "fd": nothing, "bind": nothing, "insecure_bind": nothing,
