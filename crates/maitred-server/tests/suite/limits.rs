@@ -120,7 +120,7 @@ fn a_body_that_is_read_as_it_comes_has_a_minimum_rate_until_its_response_begins(
             );
         }
         let body = std::mem::take(&mut exchange.request_mut().body);
-        let stream = exchange.start(ResponseHead::new(Status::OK), None).unwrap();
+        let stream = exchange.start(ResponseHead::new(Status::OK), Some(2)).unwrap();
         let read = body.to_vec().expect("all of it comes");
         stream.finish_with(Last::Given(read.len().to_string().into_bytes().into())).unwrap();
     };
