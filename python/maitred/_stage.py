@@ -36,12 +36,23 @@ class Stage:
     """A thread with a loop that does not run yet."""
 
     def __init__(self, choice: str) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._choice = choice
         self._jobs: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         # The interpreter must not wait for one that is stuck in the application.
         self.thread = threading.Thread(target=self._run, name="maitred-loop", daemon=True)
         self.thread.start()
-        self.do(self._open, choice)
+        # A factory of the application's own is found when its folder is known.
+        if ":" not in choice:
+            self.do(self._open)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, as the main thread asks for it."""
+        if self._loop is None:
+            self.do(self._open)
+        assert self._loop is not None
+        return self._loop
 
     def do(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
         """Calls it on that thread, and returns or raises what it does. Called on the main thread."""
@@ -55,8 +66,8 @@ class Stage:
             finally:
                 done.set()
 
-        if self.loop is not None and self.loop.is_running():
-            self.loop.call_soon_threadsafe(job)
+        if self._loop is not None and self._loop.is_running():
+            self._loop.call_soon_threadsafe(job)
         else:
             self._jobs.put(job)
         while not done.wait(LOOK):
@@ -79,15 +90,15 @@ class Stage:
         while (job := self._jobs.get()) is not None:
             job()
 
-    def _open(self, choice: str) -> None:
-        self.loop = make_loop(choice)
-        asyncio.set_event_loop(self.loop)
-        _forward_signals(self.loop)
+    def _open(self) -> None:
+        self._loop = make_loop(self._choice)
+        asyncio.set_event_loop(self._loop)
+        _forward_signals(self._loop)
 
     def _close(self) -> None:
-        assert self.loop is not None
         asyncio.set_event_loop(None)
-        self.loop.close()
+        if self._loop is not None:
+            self._loop.close()
 
 
 class _Result:
@@ -107,7 +118,8 @@ def _forward_signals(loop: asyncio.AbstractEventLoop) -> None:
 
     @functools.wraps(_set_signal)
     def set_signal(number: Any, handler: Any) -> Any:
-        if threading.get_ident() != thread:
+        # In a child that it has forked it is the main thread.
+        if threading.get_ident() != thread or threading.current_thread() is threading.main_thread():
             return _set_signal(number, handler)
         wanted = _on_loop(loop, handler) if callable(handler) else handler
         return _by_main(functools.partial(_chain, number, wanted, handler))
