@@ -386,6 +386,27 @@ fn what_the_checks_let_through() {
     }
 }
 
+#[test]
+fn all_interfaces_of_ipv6_are_those_of_ipv4_too() {
+    let case = Case::new(&[]);
+    let places = |listen: &[&str]| {
+        let arguments: Vec<String> = listen.iter().map(|one| format!("--listen={one}")).collect();
+        let mut all = vec!["app:app"];
+        all.extend(arguments.iter().map(String::as_str));
+        let loaded = case.loaded(&all);
+        let checked = check(&loaded.config, &loaded.origins).expect("valid");
+        let addresses =
+            checked.listeners.iter().filter_map(|one| one.address.as_ref().map(ToString::to_string));
+        addresses.collect::<Vec<_>>()
+    };
+    assert_eq!(places(&["[::]:8000"]), ["[::]:8000", "0.0.0.0:8000"]);
+    for (other, shown) in [(":8000", "0.0.0.0:8000"), ("127.0.0.1:8000", "127.0.0.1:8000")] {
+        assert_eq!(places(&["[::]:8000", other]), ["[::]:8000", shown], "who names it means it");
+    }
+    assert_eq!(places(&["[::1]:8000"]), ["[::1]:8000"]);
+    assert_eq!(places(&["[::]:0"]), ["[::]:0"], "the system would choose two ports");
+}
+
 /// Each time that it reads them.
 #[test]
 fn a_worker_has_its_part_of_what_is_for_all() {
