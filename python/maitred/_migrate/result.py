@@ -135,7 +135,7 @@ class Result(Host):
     def pieces(self) -> Iterator[tuple[str, Host, Table, Line | None]]:
         """The text in order, each with whose it is."""
         yield f"# maitred.toml, from {_toml.comment(self.source)} by 'maitred migrate'.\n", self, self, None
-        yield "# Behind each line stands where it came from. 'maitred check' shows what it means, and looks at the application, too.\n\n", self, self, None
+        yield "# Behind each line stands where it came from. Checked without the application, which 'maitred check' looks at, too.\n\n", self, self, None
         for host in (self, *self.hosts.values()):
             name = f"host.{_toml.key(host.name)}." if host is not self else ""
             if name:
