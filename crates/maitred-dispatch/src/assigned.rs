@@ -9,7 +9,7 @@ use maitred_io::clock;
 
 use crate::app_thread::AppThread;
 use crate::limiter::{Admitted, Monitored, Monitoring};
-use crate::pool::{Call, Parked, Pool};
+use crate::pool::{Parked, Pool, WakeAction};
 use crate::scaling::After;
 use crate::{Scheduler, Serve};
 
@@ -20,22 +20,22 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     pool.started();
     let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
     if pool.follow() {
-        own.answer(&Call::Spawn);
+        own.answer(&WakeAction::Spawn);
     }
-    let spot = pool.spot();
+    let slot = pool.slot();
     let mut given = None;
     while !scheduler.is_stopping() && !own.done {
         let job = match given.take() {
             Some(job) => own.arrive(job),
-            None if spot.take_monitors() => own.monitor(),
+            None if slot.take_monitors() => own.monitor(),
             None => own.look(),
         };
         if let Some(job) = job {
             given = own.serve(job);
             continue;
         }
-        match pool.park(&spot, |waiting| !waiting || (pool.exclusive && pool.limiter.is_monitored())) {
-            Parked::Called => {}
+        match pool.park(&slot, |waiting| !waiting || (pool.exclusive && pool.limiter.is_monitored())) {
+            Parked::Woken => {}
             Parked::Given(job) => given = Some(job),
             Parked::Superfluous => return,
         }
@@ -72,8 +72,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
         self.server.scheduler()
     }
 
-    fn answer(&self, call: &Call) {
-        self.scheduler().answer_call_of(self.index, call, self.server);
+    fn answer(&self, call: &WakeAction) {
+        self.scheduler().perform_in(self.index, call, self.server);
     }
 
     /// Enters with a request it has, or with an older one; none when this one waits.
@@ -125,7 +125,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
         let mut next = Some(job);
         while let Some(job) = next {
             if self.pool.exclusive {
-                self.call_for_those_that_wait();
+                self.wake_for_queued();
                 let class = self.server.target(&job).class;
                 if !self.pool.limiter.admit_next(&self.thread, class) {
                     return Some(job);
@@ -136,7 +136,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
             if let After::End { replace } = self.pool.after_request(self.served) {
                 self.done = true;
                 if replace {
-                    self.answer(&Call::Spawn);
+                    self.answer(&WakeAction::Spawn);
                 }
                 self.make_way();
                 return None;
@@ -150,9 +150,9 @@ impl<'a, S: Serve> Assigned<'a, S> {
     }
 
     /// No thread enters while a request waits that no thread monitors, unless none is left.
-    fn call_for_those_that_wait(&self) {
-        if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.call_monitor() {
-            self.answer(&self.pool.call_for_queue());
+    fn wake_for_queued(&self) {
+        if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.wake_monitor() {
+            self.answer(&self.pool.wake_for_queue());
         }
     }
 
@@ -160,7 +160,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     fn make_way(&self) {
         let pool = self.pool;
         if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
-            self.answer(&pool.call_for_queue());
+            self.answer(&pool.wake_for_queue());
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The driver: a thread without interpreter that polls when no application thread can (D7).
+//! The driver, a backup poller: a thread without interpreter that polls when no application thread can (D7).
 //!
 //! ```text
-//! parked --watch()--> watching --the last poller stands still--> call a thread, and: seated
+//! parked --watch()--> watching --the last poller stands still--> wake a thread, and: polling
 //!    ^                  |   ^                                                          |
-//!    `--nothing to do --'   `------ an application thread polls again (dismiss) -------'
+//!    `--nothing to do --'   `---- an application thread polls again (release_polling) -'
 //! ```
-//! Watching looks at a counter, and whoever comes out of application code puts the next look off: that costs the hot path
-//! a load or two. Only when the counter stands still while nobody polls is a thread called; until one polls, the driver
-//! does what needs no application: it reads, parses, answers from files, moves writes and timers, and queues the rest.
+//! Watching means to look at a counter now and then, and each thread that comes out of application code defers the next look: that costs
+//! the usual path a load or two. Only when the counter stands still while no thread polls is one woken. Until one polls, the driver does
+//! what needs no application: it reads, parses, answers from files, moves writes and timers, and queues the rest.
 //!
 //! Where an event loop polls, the driver stands by in another way: see `loop_watchdog`.
 
@@ -22,7 +22,7 @@ use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 
-use super::loop_watchdog::stand_by;
+use super::loop_watchdog::standby;
 use super::{Serve, UNPOLLED, panic_text};
 use crate::sample_timer::{Pause, SampleTimer};
 use crate::signals::Signals;
@@ -44,12 +44,12 @@ const IDLE_LOOKS: u32 = 50;
 #[cfg(shuttle)]
 const IDLE_LOOKS: u32 = 1;
 
-/// Between two looks while those inside compute, requests wait for them, and a look finds only more of these: each look stops
+/// Between two looks while threads compute, requests wait for them, and a look finds only more requests: each look stops
 /// the application, where there is one processor, and moves what it needs out of the caches. In nanoseconds.
-const CROWDED: u64 = 8_000_000;
+const BACKLOG: u64 = 8_000_000;
 
-/// Events fetched by a glance at the poller.
-const GLANCE: usize = 64;
+/// Events fetched by one look at the poller.
+const POLL_ONCE: usize = 64;
 
 /// The driver asks whether application code computes after so many questions whether it is still alone.
 const ASK_AGAIN: u32 = 32;
@@ -60,11 +60,11 @@ const BATCH: usize = 16;
 /// The driver's state, shared with the threads it stands in for.
 pub(super) struct Driver {
     parked: AtomicBool,
-    seated: AtomicBool,
-    /// Waits until something comes, beside an event loop.
+    polls: AtomicBool,
+    /// Stands by beside an event loop.
     resting: AtomicBool,
-    /// Ends the seat, or the rest.
-    dismissed: Waker,
+    /// Ends polling, or the standby.
+    released: Waker,
     sleep: Parker,
     /// Between two looks.
     timer: SampleTimer,
@@ -74,9 +74,9 @@ impl Driver {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             parked: AtomicBool::new(false),
-            seated: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
             resting: AtomicBool::new(false),
-            dismissed: Waker::new()?,
+            released: Waker::new()?,
             sleep: Parker::default(),
             timer: SampleTimer::new()?,
         })
@@ -88,32 +88,32 @@ impl Driver {
         if self.parked.load(Ordering::SeqCst) {
             self.sleep.unpark();
         }
-        // Seated, the driver sleeps until the poller has an event: the ready list has none.
-        self.dismiss();
+        // A driver that polls sleeps until the poller has an event: the ready list has none.
+        self.release_polling();
     }
 
-    /// Has a seated driver look whether it still must be. One load while it is not seated.
-    pub(super) fn dismiss(&self) {
-        if self.seated.load(Ordering::SeqCst) {
-            self.dismissed.wake();
+    /// Has a driver that polls look whether it still must. One load while it does not poll.
+    pub(super) fn release_polling(&self) {
+        if self.polls.load(Ordering::SeqCst) {
+            self.released.wake();
         }
     }
 
     /// Has a driver that waits beside an event loop look: something has come that the poller does not know of.
     /// Two loads while it does not wait.
-    pub(super) fn rouse(&self) {
-        if self.resting.load(Ordering::SeqCst) || self.seated.load(Ordering::SeqCst) {
-            self.dismissed.wake();
+    pub(super) fn wake_from_standby(&self) {
+        if self.resting.load(Ordering::SeqCst) || self.polls.load(Ordering::SeqCst) {
+            self.released.wake();
         }
     }
 
-    /// Waits until the poller has something, or somebody says so. `pending` is asked after whoever makes
-    /// work has seen that the driver rests.
+    /// Waits until the poller has something, or a thread wakes it. `pending` is asked when a thread that makes work can see that the
+    /// driver stands by.
     pub(super) fn rest(&self, poller: &Poller, pending: impl FnOnce() -> bool) -> io::Result<()> {
         self.resting.store(true, Ordering::SeqCst);
-        let rested = if pending() { Ok(()) } else { poller.watch(&self.dismissed) };
+        let rested = if pending() { Ok(()) } else { poller.watch(&self.released) };
         self.resting.store(false, Ordering::SeqCst);
-        self.dismissed.clear();
+        self.released.clear();
         rested
     }
 
@@ -123,7 +123,7 @@ impl Driver {
     }
 
     /// A thread has come out of application code at `now`, in monotonic nanoseconds.
-    pub(super) fn get_on(&self, now: u64) {
+    pub(super) fn defer(&self, now: u64) {
         self.timer.defer(now, LOOK);
     }
 
@@ -131,7 +131,7 @@ impl Driver {
     pub(super) fn kick(&self) {
         self.sleep.unpark();
         self.timer.fire_now(clock::monotonic());
-        self.dismissed.wake();
+        self.released.wake();
     }
 }
 
@@ -144,11 +144,11 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     while !scheduler.is_stopping() {
         let round = AssertUnwindSafe(|| {
             if let Some(looped) = &scheduler.looped {
-                return stand_by(server, looped, &mut context);
+                return standby(server, looped, &mut context);
             }
             // At the start no application thread polls yet.
             if std::mem::take(&mut first) {
-                take_seat(server, &mut context);
+                take_over_polling(server, &mut context);
             }
             park(server);
             watch(server, &mut context);
@@ -164,7 +164,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 fn park<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.driver.parked.store(true, Ordering::SeqCst);
-    // Looked at after the store: whoever entered before it did not wake us.
+    // Looked at after the store: a thread that entered before it did not wake the driver.
     if !needs_watch(server) && !scheduler.is_stopping() {
         scheduler.driver.sleep.park(None);
     }
@@ -185,13 +185,13 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        // What comes in a crowd can wait for the end of the pause.
-        let most = if pause == CROWDED { 0 } else { u64::MAX };
+        // A backlog can wait for the end of the pause.
+        let most = if pause == BACKLOG { 0 } else { u64::MAX };
         scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most });
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
-            // Whoever made it ready has gone into application code; the pollers do not know of it.
+            // The thread that made it ready has gone into application code; those that poll do not know of it.
             idle_looks = 0;
             scheduler.waker.wake();
         } else if !needs_watch(server) {
@@ -199,17 +199,17 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
             if scheduler.gated && scheduler.pool.limiter.interpreter.is_busy() {
-                let found = glance(server, context);
-                pause = if found == Found::Requests && is_crowded(server) { CROWDED } else { UNPOLLED };
+                let found = poll_once(server, context);
+                pause = if found == Found::Requests && has_backlog(server) { BACKLOG } else { UNPOLLED };
                 before = now;
                 continue;
             }
-            scheduler.call_extra(server);
+            scheduler.wake_extra(server);
             if !scheduler.pool.limiter.is_monitored() {
-                let call = scheduler.pool.call_poller();
-                scheduler.answer_call(&call, server);
+                let call = scheduler.pool.wake_poller();
+                scheduler.perform(&call, server);
             }
-            take_seat(server, context);
+            take_over_polling(server, context);
         } else {
             // At a gate another thread polls, or there is nothing to be found out soon.
             (idle_looks, pause) = (0, if scheduler.gated { LOOK } else { FIRST_LOOK });
@@ -220,18 +220,18 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 
 /// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
 /// request, which waits anyway.
-fn glance<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
+fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
-    let mut events = Events::with_capacity(GLANCE);
+    let mut events = Events::with_capacity(POLL_ONCE);
     fetch(server, &mut events);
     let found = serve_ready(server, context, || !scheduler.is_stopping());
-    call_for_rest(server);
+    wake_for_rest(server);
     found
 }
 
-/// Further requests can only wait: those of all pools that there are.
-fn is_crowded<S: Serve>(server: &Arc<S>) -> bool {
+/// Whether further requests can only wait: those of all pools that there are.
+fn has_backlog<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
     scheduler.pool.queued() > 0 && scheduler.others.is_empty() && scheduler.peer_groups.is_empty()
 }
@@ -245,12 +245,12 @@ enum Found {
     Others,
 }
 
-/// Polls until an application thread does, or application code computes again. The driver watches the poller from beside: as
-/// a waiter among the others it would be the last one in and take events from the application threads.
-fn take_seat<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
+/// Polls until an application thread does, or application code computes again. The driver watches the poller from outside: among
+/// those that wait on it, it would take events from the application threads.
+fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let asked = Cell::new(0_u32);
-    sit(server, context, || {
+    poll_while(server, context, || {
         asked.set(asked.get().wrapping_add(1));
         scheduler.pollers.load(Ordering::SeqCst) == 0
             && !scheduler.is_stopping()
@@ -260,14 +260,14 @@ fn take_seat<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     });
 }
 
-/// The thread that was called has taken one request; the others wait for another thread, unless somebody watches them.
-fn call_for_rest<S: Serve>(server: &Arc<S>) {
+/// The thread that was woken has taken one request; the others need another thread, unless one monitors.
+fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
-    scheduler.call_extra(server);
+    scheduler.wake_extra(server);
     if left && !scheduler.pool.limiter.is_monitored() {
-        let call = scheduler.pool.call_poller();
-        scheduler.answer_call(&call, server);
+        let call = scheduler.pool.wake_poller();
+        scheduler.perform(&call, server);
     }
 }
 
@@ -309,37 +309,37 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
 }
 
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.
-pub(super) fn sit<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
+pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
     let scheduler = server.scheduler();
     let mut events = Events::with_capacity(BATCH);
-    // `alone` is asked after the store: a thread that polls since before it did not dismiss us.
-    scheduler.driver.seated.store(true, Ordering::SeqCst);
+    // `alone` is asked after the store: a thread that polls since before it did not release the driver.
+    scheduler.driver.polls.store(true, Ordering::SeqCst);
     if scheduler.is_offered() {
-        // Whoever has offered it before the store did not call us.
-        scheduler.answer_call(&scheduler.pool.call_poller(), server);
+        // A group that has offered it before the store did not wake the driver.
+        scheduler.perform(&scheduler.pool.wake_poller(), server);
     }
     while alone() {
-        // Of a loop that came back and has entered the next handler; if it did before the store, it did not dismiss us.
+        // Of a loop that came back and has entered the next handler; if it did before the store, it did not release the driver.
         scheduler.send_unsent(server);
         serve_ready(server, context, &alone);
         let watched = if scheduler.ready.is_empty() {
-            scheduler.poller.watch(&scheduler.driver.dismissed)
+            scheduler.poller.watch(&scheduler.driver.released)
         } else {
             Ok(())
         };
-        scheduler.driver.dismissed.clear();
+        scheduler.driver.released.clear();
         if !alone() {
             break;
         }
-        call_for_rest(server);
+        wake_for_rest(server);
         if let Err(error) = watched {
             server.report(format_args!("waiting for events: {error}"));
         }
         fetch(server, &mut events);
     }
-    scheduler.driver.seated.store(false, Ordering::SeqCst);
-    // What was fetched and not served belongs to whoever polls now.
+    scheduler.driver.polls.store(false, Ordering::SeqCst);
+    // What was fetched and not served is for the thread that polls now.
     if !scheduler.ready.is_empty() {
-        scheduler.call();
+        scheduler.wake();
     }
 }

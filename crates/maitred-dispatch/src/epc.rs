@@ -1,5 +1,5 @@
 //! EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it
-//! calls another one to take over, and runs the request itself.
+//! wakes another one to take over, and runs the request itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use maitred_io::sync::atomic::Ordering;
 
 use crate::Serve;
 use crate::parking::ParkSlot;
-use crate::pool::{Call, Parked};
+use crate::pool::{Parked, WakeAction};
 use crate::scaling::After;
 use crate::turn_clock::TurnContext;
 use crate::worker::{Round, run_rounds, serve, serve_batch};
@@ -21,7 +21,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.started();
     let mut member = Member {
         server,
-        spot: scheduler.pool.spot(),
+        slot: scheduler.pool.slot(),
         context: S::Context::default(),
         // One: what a producer leaves behind would wait for its successor's wake-up.
         events: Events::with_capacity(1),
@@ -34,7 +34,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 
 struct Member<'a, S: Serve> {
     server: &'a Arc<S>,
-    spot: ParkSlot<'a, S::Job>,
+    slot: ParkSlot<'a, S::Job>,
     context: S::Context,
     events: Events,
     served: u64,
@@ -53,8 +53,8 @@ impl<S: Serve> Member<'_, S> {
             return produced.map_or(Round::GoOn, |job| self.execute(job));
         }
         let busy = || scheduler.producing.load(Ordering::SeqCst);
-        match scheduler.pool.park(&self.spot, |waiting| !waiting && busy()) {
-            Parked::Called => Round::GoOn,
+        match scheduler.pool.park(&self.slot, |waiting| !waiting && busy()) {
+            Parked::Woken => Round::GoOn,
             Parked::Superfluous => Round::End,
             Parked::Given(job) => self.consume(job, clock::monotonic()),
         }
@@ -86,11 +86,11 @@ impl<S: Serve> Member<'_, S> {
             return Round::GoOn;
         };
         if !scheduler.producing.load(Ordering::SeqCst) && !scheduler.followed.swap(true, Ordering::SeqCst) {
-            let call = scheduler.pool.call_poller();
-            if call == Call::Nothing {
+            let call = scheduler.pool.wake_poller();
+            if call == WakeAction::Nothing {
                 scheduler.followed.store(false, Ordering::SeqCst);
             }
-            scheduler.answer_call(&call, self.server);
+            scheduler.perform(&call, self.server);
         }
         self.consume(job, self.context.clock().turn_began())
     }
@@ -103,13 +103,13 @@ impl<S: Serve> Member<'_, S> {
             return Round::GoOn;
         };
         if replace {
-            scheduler.answer_call(&Call::Spawn, self.server);
+            scheduler.perform(&WakeAction::Spawn, self.server);
         }
         Round::End
     }
 }
 
-/// The producer's seat, given up also in a panic.
+/// The role of the producer, given up also in a panic.
 struct Seat<'a, S: Serve> {
     server: &'a Arc<S>,
 }
@@ -118,7 +118,7 @@ impl<S: Serve> Seat<'_, S> {
     fn hold<T>(self, act: impl FnOnce() -> T) -> T {
         let scheduler = self.server.scheduler();
         scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.dismiss();
+        scheduler.driver.release_polling();
         act()
     }
 }

@@ -1,9 +1,9 @@
-//! An event loop of the language polls and runs all application code: its turns, and the bell that calls it.
+//! An event loop of the language polls and runs all application code: its turns, and the waker for it.
 //!
 //! ```text
 //! loop thread: turn() = { queue, ready list, poller: serve; handler; ... ; what is unsent }, then other tasks
 //! driver:      stands by (see `loop_watchdog`)
-//! elsewhere:   make_ready --> ready list, bell
+//! elsewhere:   make_ready --> ready list, waker
 //! ```
 //! What handlers answer completely on the loop's thread leaves at the end of a turn, or by the driver if the loop stands still
 //! meanwhile. A response that is sent at once wakes its peer in the middle of the turn, and the sending of one finds nothing of
@@ -58,9 +58,9 @@ maitred_io::sync::thread_local! {
 /// What a scheduler has if an event loop polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
-    bell: Waker,
-    /// The bell has been rung and not been heard.
-    rung: AtomicBool,
+    waker: Waker,
+    /// The waker has been used, and the loop has not taken a turn since.
+    woken: AtomicBool,
     /// What waits in the queue waits for a disk, or for the end of a request.
     held: AtomicBool,
     /// Connections whose complete response has not been sent.
@@ -69,36 +69,36 @@ pub(super) struct Looped {
 
 impl Looped {
     pub(super) fn new(event_loop: Arc<dyn EventLoop>) -> io::Result<Self> {
-        let (rung, held) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { event_loop, bell: Waker::new()?, rung, held, unsent: Ready::new("unsent") })
+        let (woken, held) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { event_loop, waker: Waker::new()?, woken, held, unsent: Ready::new("unsent") })
     }
 
     /// Has the loop take a turn.
-    pub(super) fn ring(&self) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            self.bell.wake();
+    pub(super) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::SeqCst) {
+            self.waker.wake();
         }
     }
 
     pub(super) fn go_on_held(&self) {
         if self.held.swap(false, Ordering::SeqCst) {
-            self.ring();
+            self.wake();
         }
     }
 
-    /// Before whoever rang made the work, if the loop looks for it afterwards.
-    fn hear(&self) {
-        if self.rung.load(Ordering::SeqCst) {
-            // In this order: a ring in between is heard by what follows, and the next one rings again.
-            self.bell.clear();
-            self.rung.store(false, Ordering::SeqCst);
+    /// The loop looks for work after this, so that no wake is lost.
+    fn clear_waker(&self) {
+        if self.woken.load(Ordering::SeqCst) {
+            // In this order: work of a wake in between is found by what follows, and the next wake writes again.
+            self.waker.clear();
+            self.woken.store(false, Ordering::SeqCst);
         }
     }
 
     /// Waits as a loop does.
     #[cfg(all(test, shuttle))]
     pub(super) fn wait(&self, poller: &maitred_io::poller::Poller) {
-        poller.watch(&self.bell).expect("simulated");
+        poller.watch(&self.waker).expect("simulated");
     }
 }
 
@@ -112,7 +112,7 @@ impl<J: Send> Scheduler<J> {
     pub fn send_later(&self, token: u64) {
         if let Some(looped) = &self.looped {
             looped.unsent.push(token, Signals::RESUME);
-            self.driver.rouse();
+            self.driver.wake_from_standby();
         }
     }
 
@@ -151,7 +151,7 @@ pub(super) struct LoopTurns<S: Serve> {
     events: Events,
     age: Age,
     /// The last turn has left some: all that can be read is read before one is chosen.
-    crowded: bool,
+    has_backlog: bool,
 }
 
 impl<S: Serve> LoopTurns<S> {
@@ -161,7 +161,7 @@ impl<S: Serve> LoopTurns<S> {
             context: S::Context::default(),
             events: Events::with_capacity(BATCH),
             age: Age::default(),
-            crowded: false,
+            has_backlog: false,
         }
     }
 
@@ -176,7 +176,7 @@ impl<S: Serve> LoopTurns<S> {
         let mut looks = 0;
         let began = clock::monotonic();
         let mut now = began;
-        if self.crowded {
+        if self.has_backlog {
             self.gather();
         }
         for _ in 0..MAX_JOBS {
@@ -184,7 +184,7 @@ impl<S: Serve> LoopTurns<S> {
                 break;
             }
             let Some(job) = self.next_job(&mut looks) else {
-                self.crowded = false;
+                self.has_backlog = false;
                 return self.rest();
             };
             let server = Arc::clone(&self.server);
@@ -210,7 +210,7 @@ impl<S: Serve> LoopTurns<S> {
             }
             self.send_unsent_in_time(now);
         }
-        self.crowded = true;
+        self.has_backlog = true;
         self.send_unsent();
         self.rest()
     }
@@ -334,7 +334,7 @@ impl<S: Serve> LoopTurns<S> {
         let scheduler = self.server.scheduler();
         // What the driver looks for.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.dismiss();
+        scheduler.driver.release_polling();
         IS_LOOP.with(|cell| cell.set(true));
         scheduler.set_serving(true);
         let result = act(self);
@@ -355,21 +355,21 @@ fn most_later(last: Later) -> u32 {
 
 impl<S: Serve> Turns for LoopTurns<S> {
     fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.server.scheduler().poller.as_fd(), self.looped().bell.as_fd()]
+        [self.server.scheduler().poller.as_fd(), self.looped().waker.as_fd()]
     }
 
     fn turn(&mut self) -> Turned {
         if self.server.scheduler().is_stopping() {
             return Turned::Ended;
         }
-        self.looped().hear();
+        self.looped().clear_waker();
         self.serving(Self::serve_all)
     }
 
     fn flush(&mut self) {
         self.serving(Self::send_unsent);
         if self.rest() == Turned::More {
-            self.looped().ring();
+            self.looped().wake();
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Extra {
 
 impl Extra {
     /// Has it look around, if there is one.
-    pub(super) fn call(&self) {
+    pub(super) fn wake(&self) {
         if self.sleeps.load(Ordering::SeqCst) {
             self.parker.unpark();
         }
@@ -58,7 +58,7 @@ impl Extra {
 
 impl<J: Send> Scheduler<J> {
     /// Has requests run although all threads are in those of other routes, if that may be so.
-    pub(super) fn call_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+    pub(super) fn wake_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
         let is_alone = self.peer_groups.is_empty() && self.pool.has_several();
         if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
@@ -67,7 +67,7 @@ impl<J: Send> Scheduler<J> {
         if !self.extra.exists.swap(true, Ordering::SeqCst) {
             server.spawn_extra();
         }
-        self.extra.call();
+        self.extra.wake();
     }
 }
 

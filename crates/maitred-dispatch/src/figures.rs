@@ -7,7 +7,7 @@ use maitred_io::sync::atomic::Ordering;
 use maitred_stats::LockSnapshot;
 
 use super::counters::{END_REASONS, START_REASONS};
-use super::pool::{Call, Pool};
+use super::pool::{Pool, WakeAction};
 use super::work_conservation::Idleness;
 use super::{Scheduler, Serve};
 use crate::settings::PoolLimits;
@@ -120,7 +120,7 @@ impl<J: Send> Scheduler<J> {
         // An event loop runs everything on one thread, in whose place there can be no other.
         if self.looped.is_none() {
             let call = self.pool_at(pool).lose_thread();
-            self.answer_call_of(pool, &call, server);
+            self.perform_in(pool, &call, server);
         }
     }
 
@@ -140,7 +140,7 @@ impl<J: Send> Scheduler<J> {
             self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);
         }
         for _ in 0..self.pool_at(index).set_limits(limits) {
-            self.answer_call_of(index, &Call::Spawn, server);
+            self.perform_in(index, &WakeAction::Spawn, server);
         }
         true
     }

@@ -68,12 +68,13 @@ impl<J: Send> Scheduler<J> {
     pub(super) fn link(schedulers: &mut [Self]) {
         let count = schedulers.len();
         for index in 0..count {
-            let peer_groups = (1..count).map(|step| schedulers[(index + step) % count].as_sister()).collect();
+            let peer_groups =
+                (1..count).map(|step| schedulers[(index + step) % count].as_peer_group()).collect();
             schedulers[index].peer_groups = peer_groups;
         }
     }
 
-    fn as_sister(&self) -> PeerGroup<J> {
+    fn as_peer_group(&self) -> PeerGroup<J> {
         PeerGroup {
             pool: Arc::clone(&self.pool),
             pollers: Arc::clone(&self.pollers),
@@ -94,25 +95,25 @@ impl<J: Send> Scheduler<J> {
 
     /// No thread of this group is idle and none can be made. Has one of another group look at what waits here, or in
     /// a third one whose call has ended here.
-    pub(super) fn call_sister(&self) {
+    pub(super) fn wake_peer_group(&self) {
         if self.peer_groups.is_empty() {
             return;
         }
         let offers = self.pool.queued() > 0 && self.is_stuck() && self.pool.offer();
         if offers || self.is_offered() {
-            self.call_elsewhere();
+            self.wake_elsewhere();
         }
     }
 
     /// Calls an idle thread of another group; where there is none, the driver of one that may have more threads. It
     /// must not call back: where all groups are stuck it would be for ever.
-    fn call_elsewhere(&self) {
-        let called = self.peer_groups.iter().any(|peer_group| peer_group.pool.call_idle())
+    fn wake_elsewhere(&self) {
+        let called = self.peer_groups.iter().any(|peer_group| peer_group.pool.wake_parked())
             || self.peer_groups.iter().any(PeerGroup::wake);
         if !called
             && let Some(peer_group) = self.peer_groups.iter().find(|peer_group| peer_group.pool.has_room())
         {
-            peer_group.driver.dismiss();
+            peer_group.driver.release_polling();
         }
     }
 
@@ -123,8 +124,8 @@ impl<J: Send> Scheduler<J> {
         let job = self.peer_groups.iter().find_map(offering)?;
         self.migrations.add(1);
         // One call may have stood for several requests. A thread that polls is woken when this one has entered.
-        if self.is_offered() && !self.pool.call_idle() {
-            self.call_elsewhere();
+        if self.is_offered() && !self.pool.wake_parked() {
+            self.wake_elsewhere();
         }
         Some(job)
     }

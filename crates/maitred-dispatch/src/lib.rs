@@ -2,8 +2,8 @@
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself. As
 //! many threads poll as there are processors; further ones are parked. A driver without
-//! interpreter watches while the last thread that polls is in application code, and calls a parked
-//! thread, makes one, or takes the seat itself when that thread stands still.
+//! interpreter watches while the last thread that polls is in application code. When that thread stands still, the driver wakes a parked
+//! thread or makes one, and polls itself until one does.
 //!
 //! Where the language brings an event loop, that loop's thread is the only one that polls and runs application
 //! code (`event_loop`), and the driver stands by (`loop_watchdog`).
@@ -69,7 +69,7 @@ use extra::Extra;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use limiter::Limiter;
-use pool::{Call, Pool, Sorting};
+use pool::{Pool, Sorting, WakeAction};
 use ready::Ready;
 use writing::with_own_thread;
 
@@ -325,15 +325,15 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Does what a call asks for, in the pool that polls.
-    fn answer_call<S: Serve<Job = J>>(&self, call: &Call, server: &Arc<S>) {
-        if *call == Call::Nothing {
-            self.call_sister();
+    fn perform<S: Serve<Job = J>>(&self, call: &WakeAction, server: &Arc<S>) {
+        if *call == WakeAction::Nothing {
+            self.wake_peer_group();
         }
-        self.answer_call_of(0, call, server);
+        self.perform_in(0, call, server);
     }
 
-    fn answer_call_of<S: Serve<Job = J>>(&self, index: usize, call: &Call, server: &Arc<S>) {
-        if *call == Call::Spawn {
+    fn perform_in<S: Serve<Job = J>>(&self, index: usize, call: &WakeAction, server: &Arc<S>) {
+        if *call == WakeAction::Spawn {
             // One that cannot be made is tried again, and stays counted.
             let _ = self.spawn(index, server);
         }
@@ -346,7 +346,7 @@ impl<J: Send> Scheduler<J> {
             return Some(job);
         }
         match self.pool_at(target.pool).submit(job, target.class, clock::monotonic()) {
-            Ok(call) => self.answer_call_of(target.pool, &call, server),
+            Ok(call) => self.perform_in(target.pool, &call, server),
             Err(job) => server.refuse(job),
         }
         None
@@ -367,11 +367,11 @@ impl<J: Send> Scheduler<J> {
             Err(job) => server.refuse(job),
             Ok(call) => {
                 let looks = self.strategy != Strategy::Pec && self.pollers.load(Ordering::SeqCst) > 0;
-                if call == Call::Nothing && (self.looped.is_some() || looks) {
-                    self.call();
+                if call == WakeAction::Nothing && (self.looped.is_some() || looks) {
+                    self.wake();
                 }
-                self.answer_call(&call, server);
-                self.call_extra(server);
+                self.perform(&call, server);
+                self.wake_extra(server);
             }
         }
     }
@@ -399,7 +399,7 @@ impl<J: Send> Scheduler<J> {
     fn leave_polling_to_another<S: Serve<Job = J>>(&self, class: RouteClass, server: &Arc<S>) {
         let watched = self.pollers.load(Ordering::SeqCst) > 0 || self.pool.limiter.is_monitored();
         if class != RouteClass::Normal && !watched && self.strategy == Strategy::Adaptive {
-            self.answer_call(&self.pool.call_poller(), server);
+            self.perform(&self.pool.wake_poller(), server);
         }
     }
 
@@ -411,9 +411,9 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Calls a thread that polls.
-    fn call(&self) {
+    fn wake(&self) {
         match &self.looped {
-            Some(looped) => looped.ring(),
+            Some(looped) => looped.wake(),
             None => self.waker.wake(),
         }
     }
@@ -433,11 +433,11 @@ impl<J: Send> Scheduler<J> {
         self.note_progress();
         if self.looped.is_none() {
             // After it is counted: a thread that queues a request looks at the count behind that.
-            self.call_extra(server);
+            self.wake_extra(server);
         }
         if self.looped.is_some() {
             // What this thread has fetched is on the ready list, and the poller does not know of it.
-            self.driver.rouse();
+            self.driver.wake_from_standby();
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
         } else if !self.gated && (!self.ready.is_empty() || self.is_offered()) {
@@ -458,7 +458,7 @@ impl<J: Send> Scheduler<J> {
         let puts_off =
             !self.gated || (ended.saturating_sub(now) < QUICK && !self.is_unpolled_for_long(ended));
         if self.looped.is_none() && puts_off {
-            self.driver.get_on(ended);
+            self.driver.defer(ended);
         }
         ended
     }
@@ -490,8 +490,8 @@ impl<J: Send> Scheduler<J> {
     /// Puts something on the ready list, from a turn: this thread looks there next.
     pub fn ready_next(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
-        // A driver that is seated shares the list.
-        self.driver.dismiss();
+        // A driver that is polls shares the list.
+        self.driver.release_polling();
     }
 
     /// Puts something on the ready list, from application code or from a thread that does not serve.
@@ -502,9 +502,9 @@ impl<J: Send> Scheduler<J> {
         if let Some(looped) = &self.looped {
             // A turn looks at the list before its end.
             if !self.is_served_here() {
-                looped.ring();
+                looped.wake();
             }
-            self.driver.rouse();
+            self.driver.wake_from_standby();
         } else if self.is_served_here() {
             self.driver.watch();
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
@@ -553,9 +553,9 @@ impl<J: Send> Scheduler<J> {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
-        self.extra.call();
+        self.extra.wake();
         if let Some(looped) = &self.looped {
-            looped.ring();
+            looped.wake();
         }
         self.driver.kick();
     }

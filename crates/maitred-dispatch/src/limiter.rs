@@ -30,7 +30,7 @@ use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::app_thread::{AppThread, Permit};
 use crate::interpreter::{Interpreter, Sample};
-use crate::pool::{Call, Pool, Queue};
+use crate::pool::{Pool, Queue, WakeAction};
 use crate::sample_timer::{Pause, SampleTimer};
 use crate::serve::RouteClass;
 use crate::writing::set_own_thread;
@@ -436,7 +436,7 @@ impl<J> Pool<J> {
         if let Some((Sample { busy: 0, before, .. }, _)) = sampled {
             // When between two samples the last thread began to wait is not known: in the middle, as a mean.
             let idle = clock::monotonic().saturating_sub(waits.max(before)) / 2;
-            self.audit.add(&queue.counted, idle);
+            self.idle_while_queued.add(&queue.counted, idle);
         }
         Some(Monitored::Run(next))
     }
@@ -472,23 +472,23 @@ impl<J> Pool<J> {
     ///
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
-    pub(super) fn enqueue_limited(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
+    pub(super) fn enqueue_limited(&self, job: J, class: RouteClass, now: u64) -> Result<WakeAction, J> {
         let monitored = {
             let mut queue = self.lock();
             self.push(&mut queue, job, class, now)?;
             self.limiter.is_monitored()
         };
         if !monitored {
-            return Ok(self.call_for_queue());
+            return Ok(self.wake_for_queue());
         }
         if class == RouteClass::Blocking || !self.limiter.is_taken() {
             self.limiter.fire_now(now);
         }
-        Ok(Call::Unparked)
+        Ok(WakeAction::Woken)
     }
 
     /// Has a parked thread monitor, if none does. False when none is parked.
-    pub(super) fn call_monitor(&self) -> bool {
+    pub(super) fn wake_monitor(&self) -> bool {
         let queue = self.lock();
         if self.limiter.is_monitored() {
             return true;

@@ -1,7 +1,7 @@
 //! The driver of an event loop: it stands by, and takes over when the loop does not come back.
 //!
 //! ```text
-//! resting --something comes--> looking --pending and no progress for 10 ms--> seated --progress--> looking
+//! resting --something comes--> looking --pending and no progress for 10 ms--> polls --progress--> looking
 //!    ^                            |
 //!    `-----nothing for a while----'
 //! ```
@@ -14,7 +14,7 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 
-use super::driver::sit;
+use super::driver::poll_while;
 use super::event_loop::Looped;
 use super::{Scheduler, Serve};
 
@@ -33,7 +33,7 @@ const IDLE_LOOKS: u32 = 50;
 const IDLE_LOOKS: u32 = 1;
 
 /// Rests until something comes, and looks until nothing has come for a while.
-pub(super) fn stand_by<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
+pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
     let scheduler = server.scheduler();
     if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler)) {
         server.report(format_args!("watching for events: {error}"));
@@ -73,8 +73,8 @@ fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context:
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
     // What is served here would have called it: without a turn an idle loop would seem to stand still until the next request.
-    looped.ring();
-    sit(server, context, || {
+    looped.wake();
+    poll_while(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
     });
     // At the end of the server it may stand still yet.

@@ -1,4 +1,4 @@
-//! Where a thread of a pool sleeps, and what it is woken for.
+//! Where a thread of a pool sleeps, and what wakes it.
 
 use std::sync::PoisonError;
 
@@ -6,10 +6,10 @@ use maitred_io::parker::Parker;
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-/// States of a place, see [`parking`](super::parking): not in the stack; in it, for whoever pops; in it, for nobody.
+/// States of a place, see [`parking`](super::parking): not in the stack; in it, and parked; in it, to be skipped.
 pub(super) const OUT: u8 = 0;
-pub(super) const LYING: u8 = 1;
-pub(super) const LEFT: u8 = 2;
+pub(super) const PARKED: u8 = 1;
+pub(super) const CANCELLED: u8 = 2;
 
 /// Where one thread sleeps.
 pub(super) struct ParkedThread<J> {
@@ -36,7 +36,7 @@ impl<J> Default for ParkedThread<J> {
 }
 
 impl<J> ParkedThread<J> {
-    pub(super) fn call(&self) {
+    pub(super) fn wake(&self) {
         self.parker.unpark();
     }
 

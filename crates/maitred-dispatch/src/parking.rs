@@ -1,18 +1,18 @@
-//! The parked threads of a pool: a stack without a lock, so that who gives a request to a thread and who parks never meet.
+//! The parked threads of a pool: a stack without a lock, so that a thread that parks and one that gives a request away never wait
+//! for one another.
 //!
 //! ```text
-//!             lie_down                    pop, then its caller calls it
-//!   OUT ─────────────────► LYING ──────────────────────────────────────► OUT
+//!             push                        pop, then its caller wakes the thread
+//!   OUT ─────────────────► PARKED ─────────────────────────────────────► OUT
 //!                           │ ▲
-//!                  get_up   ▼ │ lie_down: its place is where it was
-//!                          LEFT ──── pop: not for anybody ─────────────► OUT
+//!                  cancel   ▼ │ push: its place is where it was
+//!                        CANCELLED ──── pop: skipped ──────────────────► OUT
 //! ```
-//! Promises: who lies is called by exactly one of those who pop, or gets up; the one that lay down last is popped first,
-//! but for threads that got up and lay down again, which keep their place. No thread waits for another.
+//! Promises: exactly one pop returns a thread that is parked, unless that cancels first. The thread that was pushed last is popped
+//! first; a thread that cancels and is pushed again keeps its place. No thread waits for another one.
 //!
-//! Places are numbered, and never freed: a number that was popped in between is told by the tag of the head, which each
-//! change raises (the usual way against ABA). A thread that ends gives its place to the next one, which may find it still in
-//! the stack.
+//! Places have numbers, and are never freed. Each change raises the tag of the head, so a change in between is noticed although the same
+//! number is on top again (ABA). A thread that ends leaves its place to the next one, which may find it still in the stack.
 
 use std::ops::Deref;
 use std::sync::{OnceLock, PoisonError};
@@ -20,7 +20,7 @@ use std::sync::{OnceLock, PoisonError};
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use super::parked_thread::{LEFT, LYING, OUT, ParkedThread};
+use super::parked_thread::{CANCELLED, OUT, PARKED, ParkedThread};
 
 /// Places of the first chunk; each further one has twice as many.
 const FIRST: usize = 8;
@@ -35,8 +35,8 @@ pub(super) struct Parking<J> {
     chunks: [OnceLock<Box<[ParkedThread<J>]>>; CHUNKS],
     /// Places that have no thread, and how many were ever taken.
     free: Mutex<(Vec<u32>, u32)>,
-    /// Threads that lie, or are about to.
-    lying: AtomicUsize,
+    /// Threads that are parked, or about to be.
+    count: AtomicUsize,
     /// Since when there are any, in monotonic nanoseconds.
     since: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl<J> Deref for ParkSlot<'_, J> {
 
 impl<J> Drop for ParkSlot<'_, J> {
     fn drop(&mut self) {
-        // It does not lie, and whatever it was called for it has taken.
+        // The thread is not parked, and has taken what it was woken for.
         self.parking.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.number);
     }
 }
@@ -69,13 +69,13 @@ impl<J> Parking<J> {
             head: AtomicU64::new(0),
             chunks: [const { OnceLock::new() }; CHUNKS],
             free: Mutex::new((Vec::new(), 0)),
-            lying: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
             since: AtomicU64::new(0),
         }
     }
 
     /// A place for a thread that begins.
-    pub(super) fn spot(&self) -> ParkSlot<'_, J> {
+    pub(super) fn slot(&self) -> ParkSlot<'_, J> {
         let number = {
             let (list, made) = &mut *self.free.lock().unwrap_or_else(PoisonError::into_inner);
             list.pop().unwrap_or_else(|| {
@@ -94,21 +94,21 @@ impl<J> Parking<J> {
         &self.chunks[chunk].get_or_init(make)[number as usize - first]
     }
 
-    /// The thread can be popped from now on. Whoever looks for work afterwards, and gets up if there is some, is not missed
-    /// by those who made work and popped nobody.
-    pub(super) fn lie_down(&self, spot: &ParkSlot<'_, J>, now: u64) {
+    /// The thread can be popped from now on. It looks for work afterwards, and cancels if there is some: a thread that has made work
+    /// before either pops it, or has made the work early enough to be seen.
+    pub(super) fn push(&self, slot: &ParkSlot<'_, J>, now: u64) {
         // Before it can be popped, which counts it out.
-        if self.lying.fetch_add(1, SeqCst) == 0 {
+        if self.count.fetch_add(1, SeqCst) == 0 {
             self.since.store(now, SeqCst);
         }
-        if spot.state.compare_exchange(LEFT, LYING, SeqCst, SeqCst).is_ok() {
+        if slot.state.compare_exchange(CANCELLED, PARKED, SeqCst, SeqCst).is_ok() {
             return;
         }
-        spot.state.store(LYING, SeqCst);
+        slot.state.store(PARKED, SeqCst);
         let mut head = self.head.load(SeqCst);
         loop {
-            spot.below.store(head & NUMBER, SeqCst);
-            let new = next_tag(head) | u64::from(spot.number + 1);
+            slot.below.store(head & NUMBER, SeqCst);
+            let new = next_tag(head) | u64::from(slot.number + 1);
             match self.head.compare_exchange(head, new, SeqCst, SeqCst) {
                 Ok(_) => return,
                 Err(now) => head = now,
@@ -116,16 +116,16 @@ impl<J> Parking<J> {
         }
     }
 
-    /// The thread does not lie any more. False when it has been popped: it is called.
-    pub(super) fn get_up(&self, spot: &ParkSlot<'_, J>) -> bool {
-        let lay = spot.state.compare_exchange(LYING, LEFT, SeqCst, SeqCst).is_ok();
-        if lay {
-            self.lying.fetch_sub(1, SeqCst);
+    /// The thread is not parked any more. False when it has been popped: it is being woken.
+    pub(super) fn cancel(&self, slot: &ParkSlot<'_, J>) -> bool {
+        let was_parked = slot.state.compare_exchange(PARKED, CANCELLED, SeqCst, SeqCst).is_ok();
+        if was_parked {
+            self.count.fetch_sub(1, SeqCst);
         }
-        lay
+        was_parked
     }
 
-    /// The place of the thread that lay down last; it has to be called.
+    /// The place of the thread that was pushed last; the caller wakes it.
     pub(super) fn pop(&self) -> Option<&ParkedThread<J>> {
         let mut head = self.head.load(SeqCst);
         while let Some(number) = (head & NUMBER).checked_sub(1) {
@@ -135,19 +135,19 @@ impl<J> Parking<J> {
                 head = now;
                 continue;
             }
-            if place.state.swap(OUT, SeqCst) == LYING {
-                self.lying.fetch_sub(1, SeqCst);
+            if place.state.swap(OUT, SeqCst) == PARKED {
+                self.count.fetch_sub(1, SeqCst);
                 return Some(place);
             }
-            // It got up, and works.
+            // It has cancelled, and works.
             head = self.head.load(SeqCst);
         }
         None
     }
 
-    /// Threads that lie, or are about to.
-    pub(super) fn lying(&self) -> usize {
-        self.lying.load(SeqCst)
+    /// Threads that are parked, or about to be.
+    pub(super) fn len(&self) -> usize {
+        self.count.load(SeqCst)
     }
 
     /// Since when there are any, in monotonic nanoseconds.
@@ -168,56 +168,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_to_lie_down_is_the_first_to_be_called() {
+    fn the_last_to_park_is_the_first_to_be_woken() {
         let parking = Parking::<u8>::new();
-        let spots: Vec<_> = (0..20).map(|_| parking.spot()).collect();
-        spots.iter().for_each(|spot| parking.lie_down(spot, 1));
-        assert!(parking.get_up(&spots[18]));
-        assert_eq!(parking.lying(), 19);
-        let called: Vec<_> = std::iter::from_fn(|| parking.pop()).collect();
-        let expected = spots.iter().rev().filter(|spot| spot.number != 18);
-        assert!(called.into_iter().zip(expected).all(|(place, spot)| std::ptr::eq(place, spot.place)));
-        assert_eq!(parking.lying(), 0);
-        assert!(!parking.get_up(&spots[0]), "it was called");
+        let slots: Vec<_> = (0..20).map(|_| parking.slot()).collect();
+        slots.iter().for_each(|slot| parking.push(slot, 1));
+        assert!(parking.cancel(&slots[18]));
+        assert_eq!(parking.len(), 19);
+        let popped: Vec<_> = std::iter::from_fn(|| parking.pop()).collect();
+        let expected = slots.iter().rev().filter(|slot| slot.number != 18);
+        assert!(popped.into_iter().zip(expected).all(|(place, slot)| std::ptr::eq(place, slot.place)));
+        assert_eq!(parking.len(), 0);
+        assert!(!parking.cancel(&slots[0]), "it was popped");
     }
 
     #[test]
-    fn who_lies_down_again_is_called_once() {
+    fn a_thread_that_parks_again_is_woken_once() {
         let parking = Parking::<u8>::new();
-        let (one, other) = (parking.spot(), parking.spot());
-        parking.lie_down(&one, 1);
-        parking.lie_down(&other, 2);
-        assert!(parking.get_up(&one));
-        parking.lie_down(&one, 3);
+        let (one, other) = (parking.slot(), parking.slot());
+        parking.push(&one, 1);
+        parking.push(&other, 2);
+        assert!(parking.cancel(&one));
+        parking.push(&one, 3);
         assert!(std::ptr::eq(parking.pop().unwrap(), other.place));
         assert!(std::ptr::eq(parking.pop().unwrap(), one.place));
         assert!(parking.pop().is_none());
-        parking.lie_down(&one, 4);
+        parking.push(&one, 4);
         assert!(parking.pop().is_some() && parking.pop().is_none());
     }
 
     #[test]
     fn the_place_of_a_thread_that_has_ended_is_for_the_next_one() {
         let parking = Parking::<u8>::new();
-        let first = parking.spot();
-        parking.lie_down(&first, 1);
-        assert!(parking.get_up(&first));
+        let first = parking.slot();
+        parking.push(&first, 1);
+        assert!(parking.cancel(&first));
         let number = first.number;
         drop(first);
-        let second = parking.spot();
+        let second = parking.slot();
         assert_eq!(second.number, number);
-        assert!(parking.pop().is_none(), "nobody lies there");
-        parking.lie_down(&second, 2);
+        assert!(parking.pop().is_none(), "no thread is parked there");
+        parking.push(&second, 2);
         assert!(std::ptr::eq(parking.pop().unwrap(), second.place));
     }
 
     #[test]
     fn places_do_not_move() {
         let parking = Parking::<u8>::new();
-        let spots: Vec<_> = (0..1000).map(|_| parking.spot()).collect();
-        for (index, spot) in spots.iter().enumerate() {
-            assert_eq!(spot.number as usize, index);
-            assert!(std::ptr::eq(parking.place(spot.number), spot.place));
+        let slots: Vec<_> = (0..1000).map(|_| parking.slot()).collect();
+        for (index, slot) in slots.iter().enumerate() {
+            assert_eq!(slot.number as usize, index);
+            assert!(std::ptr::eq(parking.place(slot.number), slot.place));
         }
     }
 }
@@ -232,22 +232,22 @@ mod shuttle_tests {
     const PARKED: usize = 3;
     const CALLERS: usize = 2;
 
-    /// Threads lie down, and get up again or not; each that stays is called once, and nobody else is.
+    /// Threads park, and cancel or not; each that stays is woken once, and no other one is.
     #[test]
-    fn who_lies_is_called_by_one() {
+    fn a_parked_thread_is_woken_once() {
         let scenario = || {
             let parking = Arc::new(Parking::<u8>::new());
             let missing = Arc::new(AtomicUsize::new(PARKED * ROUNDS));
             let parked = (0..PARKED).map(|_| {
                 let parking = Arc::clone(&parking);
                 thread::spawn(move || {
-                    let spot = parking.spot();
+                    let slot = parking.slot();
                     for _ in 0..ROUNDS {
-                        parking.lie_down(&spot, 1);
-                        if parking.get_up(&spot) {
-                            parking.lie_down(&spot, 2);
+                        parking.push(&slot, 1);
+                        if parking.cancel(&slot) {
+                            parking.push(&slot, 2);
                         }
-                        assert!(spot.parker.park(None));
+                        assert!(slot.parker.park(None));
                     }
                 })
             });
@@ -259,7 +259,7 @@ mod shuttle_tests {
                         match parking.pop() {
                             Some(place) => {
                                 missing.fetch_sub(1, SeqCst);
-                                place.call();
+                                place.wake();
                             }
                             None => thread::yield_now(),
                         }
@@ -268,7 +268,7 @@ mod shuttle_tests {
             });
             let callers: Vec<_> = callers.collect();
             threads.into_iter().chain(callers).for_each(|thread| thread.join().unwrap());
-            assert_eq!((parking.lying(), parking.pop().is_none()), (0, true));
+            assert_eq!((parking.len(), parking.pop().is_none()), (0, true));
         };
         shuttle::check_random(scenario, schedules(20_000));
         shuttle::check_pct(scenario, schedules(20_000), 3);

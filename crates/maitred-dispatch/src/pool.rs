@@ -36,11 +36,11 @@ use crate::writing::has_written;
 /// nanoseconds: much longer than a loop takes that is idle, and what people hardly notice.
 const BURST: u64 = 100_000_000;
 
-/// What has to be done so that a waiting request is run.
+/// What has to be done so that a thread runs a request that waits.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Call {
-    /// An idle thread has been unparked.
-    Unparked,
+pub(crate) enum WakeAction {
+    /// A parked thread has been woken.
+    Woken,
     /// One more thread must be made; it is counted already.
     Spawn,
     /// Every thread there may be exists: the next one that finishes looks at the queue.
@@ -88,7 +88,7 @@ pub(crate) struct Pool<J> {
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
     request_limit: AtomicU64,
     interrupts: AtomicBool,
-    pub(super) audit: WorkConservation,
+    pub(super) idle_while_queued: WorkConservation,
 }
 
 /// How many could run something.
@@ -119,7 +119,7 @@ pub(super) struct Sorting<J> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parked<J> {
     /// There may be something to do.
-    Called,
+    Woken,
     /// It has been given this.
     Given(J),
     /// It may end; it is not counted any more.
@@ -164,7 +164,7 @@ impl<J> Pool<J> {
             is_surplus: AtomicBool::new(false),
             request_limit: AtomicU64::new(0),
             interrupts: AtomicBool::new(false),
-            audit: WorkConservation::default(),
+            idle_while_queued: WorkConservation::default(),
         };
         pool.publish(&pool.counts.lock());
         pool
@@ -178,7 +178,7 @@ impl<J> Pool<J> {
     ///
     /// # Errors
     /// The queue is full and its overflow is refused: the request.
-    pub(crate) fn submit(&self, job: J, class: RouteClass, now: u64) -> Result<Call, J> {
+    pub(crate) fn submit(&self, job: J, class: RouteClass, now: u64) -> Result<WakeAction, J> {
         // Of threads that were given one each, the first to wake would enter with its own, whichever came first.
         if self.exclusive {
             return self.enqueue_limited(job, class, now);
@@ -188,15 +188,15 @@ impl<J> Pool<J> {
             && let Some(place) = self.take_parked()
         {
             place.give(job);
-            return Ok(Call::Unparked);
+            return Ok(WakeAction::Woken);
         }
         self.push(&mut self.lock(), job, class, now)?;
-        Ok(self.call_for_queue())
+        Ok(self.wake_for_queue())
     }
 
-    /// Calls a thread that looks at the queue.
-    pub(super) fn call_for_queue(&self) -> Call {
-        self.call(Counts::grow_for_queue)
+    /// Wakes a thread that looks at the queue.
+    pub(super) fn wake_for_queue(&self) -> WakeAction {
+        self.wake(Counts::grow_for_queue)
     }
 
     /// Puts a request into the queue.
@@ -290,43 +290,43 @@ impl<J> Pool<J> {
         Some(self.take_out(&mut queue, waiting))
     }
 
-    /// Calls a thread that can poll: the thread that did is stuck in application code.
-    pub(crate) fn call_poller(&self) -> Call {
-        self.call(|counts, _| counts.grow(1, Start::Reading))
+    /// Wakes a thread that can poll: the thread that did is in application code.
+    pub(crate) fn wake_poller(&self) -> WakeAction {
+        self.wake(|counts, _| counts.grow(1, Start::Reading))
     }
 
-    /// Calls an idle thread, or has one made if `grow` counts one more, which is told how many requests wait.
-    fn call(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> Call {
-        if self.call_idle() {
-            return Call::Unparked;
+    /// Wakes a parked thread, or has one made if `grow` counts one more, which is told how many requests wait.
+    fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
+        if self.wake_parked() {
+            return WakeAction::Woken;
         }
         // A thread that ends idle does so under this lock: it is counted out, or sees what waits.
-        if grow(&mut self.counts.lock(), self.queued()) { Call::Spawn } else { Call::Nothing }
+        if grow(&mut self.counts.lock(), self.queued()) { WakeAction::Spawn } else { WakeAction::Nothing }
     }
 
-    /// A parked thread, to be called.
+    /// A parked thread, which the caller wakes.
     pub(super) fn take_parked(&self) -> Option<&ParkedThread<J>> {
         self.parking.pop()
     }
 
-    /// Has a parked thread poll. False when nobody is parked.
-    pub(super) fn call_idle(&self) -> bool {
-        self.parking.pop().map(ParkedThread::call).is_some()
+    /// Has a parked thread poll. False when none is parked.
+    pub(super) fn wake_parked(&self) -> bool {
+        self.parking.pop().map(ParkedThread::wake).is_some()
     }
 
-    /// Calls all parked threads.
-    fn call_all(&self) {
-        while self.call_idle() {}
+    /// Wakes all parked threads.
+    fn wake_all(&self) {
+        while self.wake_parked() {}
     }
 
     /// Where a thread that begins will park.
-    pub(super) fn spot(&self) -> ParkSlot<'_, J> {
-        self.parking.spot()
+    pub(super) fn slot(&self) -> ParkSlot<'_, J> {
+        self.parking.slot()
     }
 
     /// Threads that are parked, or about to be.
     pub(super) fn parked(&self) -> usize {
-        self.parking.lying()
+        self.parking.len()
     }
 
     /// Drops all waiting requests.
@@ -348,7 +348,7 @@ impl<J> Pool<J> {
         let mut queue = self.lock();
         let since = queue.oldest()?;
         if let (false, Some(idle)) = (self.exclusive, self.idle_since()) {
-            self.audit.add(&queue.counted, clock::monotonic().saturating_sub(since.max(idle)));
+            self.idle_while_queued.add(&queue.counted, clock::monotonic().saturating_sub(since.max(idle)));
         }
         self.pop_from(&mut queue, |_| true)
     }
@@ -390,9 +390,9 @@ impl<J> Pool<J> {
         self.counts.lock().end(End::Stop);
     }
 
-    /// Sleeps until called, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
-    /// can be called: a caller that made work before it looked for parked threads is not missed.
-    pub(super) fn park(&self, spot: &ParkSlot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
+    /// Sleeps until woken, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
+    /// can be woken: work that was made before a parked thread was looked for is not missed.
+    pub(super) fn park(&self, slot: &ParkSlot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
         let since = clock::monotonic();
         let changes = self.changes.load(Ordering::SeqCst);
         let rests = || {
@@ -401,31 +401,31 @@ impl<J> Pool<J> {
                 && still_idle(self.queued() > 0)
         };
         if !rests() {
-            return Parked::Called;
+            return Parked::Woken;
         }
         if self.is_surplus.load(Ordering::SeqCst) && self.ends_surplus() {
             return Parked::Superfluous;
         }
         let mut limit = Duration::from_nanos(self.idle_limit());
         loop {
-            self.parking.lie_down(spot, clock::monotonic());
-            if !rests() && self.parking.get_up(spot) {
-                return Parked::Called;
+            self.parking.push(slot, clock::monotonic());
+            if !rests() && self.parking.cancel(slot) {
+                return Parked::Woken;
             }
-            if spot.parker.park(Some(limit)) {
+            if slot.parker.park(Some(limit)) {
                 break;
             }
             let mut counts = self.counts.lock();
-            // Under the lock, see `call`.
-            if !self.parking.get_up(spot) {
-                // Called in the moment in which the limit was reached: take the call.
+            // Under the lock, see `wake`.
+            if !self.parking.cancel(slot) {
+                // Woken at the moment at which the limit was reached.
                 drop(counts);
-                spot.parker.park(None);
+                slot.parker.park(None);
                 break;
             }
             let now = clock::monotonic();
             if !counts.rule.ends_idle(counts.load(self.queued()), since, now) {
-                return Parked::Called;
+                return Parked::Woken;
             }
             match counts.idle_ends.end(now) {
                 Err(wait) if counts.threads <= counts.rule.max => limit = Duration::from_nanos(wait),
@@ -435,7 +435,7 @@ impl<J> Pool<J> {
                 }
             }
         }
-        spot.take_given().map_or(Parked::Called, Parked::Given)
+        slot.take_given().map_or(Parked::Woken, Parked::Given)
     }
 
     /// Whether a thread ends because there are too many; it is not counted any more then.
@@ -472,7 +472,7 @@ impl<J> Pool<J> {
             counts.count_new(replace, Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
-            self.call_idle();
+            self.wake_parked();
         }
         after
     }
@@ -495,7 +495,7 @@ impl<J> Pool<J> {
         drop(counts);
         self.changes.fetch_add(1, Ordering::SeqCst);
         // They sleep anew, with the new idle time, or end.
-        self.call_all();
+        self.wake_all();
         missing + usize::from(waiting)
     }
 
@@ -506,15 +506,15 @@ impl<J> Pool<J> {
 
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
     /// one is made now, which is counted.
-    pub(super) fn lose_thread(&self) -> Call {
+    pub(super) fn lose_thread(&self) -> WakeAction {
         let mut counts = self.counts.lock();
         counts.lost += 1;
         self.renew(&mut counts);
         drop(counts);
         if self.queued() == 0 {
-            return Call::Nothing;
+            return WakeAction::Nothing;
         }
-        self.call(|counts, _| counts.grow(1, Start::Lost))
+        self.wake(|counts, _| counts.grow(1, Start::Lost))
     }
 
     /// A lost thread has returned.
@@ -553,11 +553,11 @@ impl<J> Pool<J> {
         self.is_surplus.store(counts.threads > rule.max, Ordering::SeqCst);
     }
 
-    /// No thread parks any more; all that do are called.
+    /// No thread parks any more; all that do are woken.
     pub(crate) fn stop(&self) {
         self.counts.lock().stopping = true;
         self.stopping.store(true, Ordering::SeqCst);
-        self.call_all();
+        self.wake_all();
     }
 
     /// Threads that exist or have been asked for.
@@ -612,7 +612,7 @@ impl<J> Pool<J> {
     pub(super) fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
             let counted = &self.lock().counted;
-            (counted.total(WAITED), counted.total(REFUSED), self.audit.snapshot(counted))
+            (counted.total(WAITED), counted.total(REFUSED), self.idle_while_queued.snapshot(counted))
         };
         let counts = self.counts.lock();
         let (starts, ends) = counts.counted.by_reason();

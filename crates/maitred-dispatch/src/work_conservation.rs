@@ -1,4 +1,4 @@
-//! The audit of work conservation: time in which a request waited although a thread was idle.
+//! Idle while queued: time in which a request waited although a thread was idle.
 //!
 //! It should be nothing where threads run side by side: a request is queued only when no thread is idle. With one
 //! interpreter a queued request waits until the watcher takes the runner for one that stands still; from when on the

@@ -14,7 +14,7 @@ use maitred_io::sync::thread;
 use crate::app_thread::AppThread;
 use crate::limiter::{Admitted, Monitored, Monitoring};
 use crate::parking::ParkSlot;
-use crate::pool::{Call, Parked};
+use crate::pool::{Parked, WakeAction};
 use crate::ready::Ready;
 use crate::scaling::After;
 use crate::serve::RouteClass;
@@ -31,7 +31,7 @@ const BATCH: usize = 64;
 /// One application thread.
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) spot: ParkSlot<'a, S::Job>,
+    pub(super) slot: ParkSlot<'a, S::Job>,
     /// What the limiter knows of it.
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
@@ -55,7 +55,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.started();
     let mut worker = Worker {
         server,
-        spot: scheduler.pool.spot(),
+        slot: scheduler.pool.slot(),
         thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
@@ -182,19 +182,19 @@ impl<'a, S: Serve> Worker<'a, S> {
         {
             self.done = true;
             if replace {
-                self.scheduler().answer_call(&Call::Spawn, self.server);
+                self.scheduler().perform(&WakeAction::Spawn, self.server);
             }
         }
         self.done
     }
 
     fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Round {
-        match self.scheduler().pool.park(&self.spot, still_idle) {
+        match self.scheduler().pool.park(&self.slot, still_idle) {
             Parked::Superfluous => return Round::End,
-            Parked::Called => {}
+            Parked::Woken => {}
             Parked::Given(job) => self.run_here(job),
         }
-        if self.spot.take_monitors() {
+        if self.slot.take_monitors() {
             self.monitor();
         }
         Round::GoOn
@@ -439,17 +439,17 @@ impl<S: Serve> Worker<'_, S> {
         }
         let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
         if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
-            if !scheduler.pool.call_monitor() && polled {
+            if !scheduler.pool.wake_monitor() && polled {
                 scheduler.waker.wake();
             } else if !polled {
                 scheduler.leave_polling_to_another(class, self.server);
             }
         } else if !polled {
-            if !scheduler.pool.call_idle() && (busy || class != RouteClass::Normal) {
-                let call = scheduler.pool.call_poller();
-                scheduler.answer_call(&call, self.server);
+            if !scheduler.pool.wake_parked() && (busy || class != RouteClass::Normal) {
+                let call = scheduler.pool.wake_poller();
+                scheduler.perform(&call, self.server);
             }
-        } else if busy && !scheduler.pool.call_monitor() {
+        } else if busy && !scheduler.pool.wake_monitor() {
             scheduler.pool.limiter.want_monitor();
             scheduler.waker.wake();
             // On the same processor it would come too late: the next look at the poller takes the call away.
@@ -548,7 +548,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
 /// counted afterwards. `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
-    scheduler.driver.dismiss();
+    scheduler.driver.release_polling();
     let limit = if scheduler.is_idle() && !took { None } else { Some(Duration::ZERO) };
     let waited = scheduler.poller.wait(events, limit);
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);

@@ -71,7 +71,7 @@ impl<J: Send> Scheduler<J> {
         if frees && self.pool.queued() > 0 {
             self.make_way(server);
         }
-        self.call_extra(server);
+        self.wake_extra(server);
         act()
     }
 
@@ -82,7 +82,7 @@ impl<J: Send> Scheduler<J> {
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
-            self.answer_call(&self.pool.call_poller(), server);
+            self.perform(&self.pool.wake_poller(), server);
         }
     }
 }
