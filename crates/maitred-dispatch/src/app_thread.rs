@@ -12,13 +12,13 @@ use crate::costs;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Permit {
-    /// It is not in application code, or about to be.
+    /// It is neither in application code nor entering.
     None,
     /// It has the pool's permit.
     Normal,
     /// It has the permit of long computations.
     Long,
-    /// It is in application code without a permit: it waits, or computes without the interpreter.
+    /// It is in application code, or entering, without a permit that counts: it waits, or computes without the interpreter.
     Released,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum Activity {
     Holds,
     /// It waits for the interpreter.
     Wants,
-    /// It runs without the interpreter: in the engine, or in C code that has given the interpreter up.
+    /// It runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given the interpreter up.
     Computes,
     /// It waits for something else, or nothing is known of it.
     Waits,
@@ -168,7 +168,7 @@ impl AppThread {
     pub(super) fn tell(&self, request: &mut costs::Seen) {
         let samples = self.samples.load(Ordering::Relaxed);
         request.computed = self.computed.load(Ordering::Relaxed).min(request.nanos);
-        request.held = self.held.load(Ordering::Relaxed);
+        request.held = self.held.load(Ordering::Relaxed).min(request.nanos);
         if samples > 0 {
             // For most of the time.
             request.without_interpreter = Some(self.without.load(Ordering::Relaxed) * 2 > samples);

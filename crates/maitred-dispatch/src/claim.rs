@@ -160,7 +160,6 @@ mod shuttle_tests {
         shuttle::check_random(move || reuse(early), 20_000);
     }
 
-    /// The mutation: a release that does not look whether signals have come.
     /// What the turns of a connection see of its two exchanges.
     #[derive(Default)]
     struct Ends {
@@ -226,6 +225,7 @@ mod shuttle_tests {
         shuttle::check_random(move || exchanges(early), 20_000);
     }
 
+    /// The mutation: a release that does not look whether signals have come.
     #[test]
     #[should_panic(expected = "every signal is seen")]
     fn a_careless_release_is_found_out() {

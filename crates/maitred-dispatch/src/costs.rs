@@ -6,7 +6,7 @@
 //! ```
 //! The **charge** is what the fair queue counts of a request: an average of the last ones.
 //!
-//! The **class** comes from samples of the monitor. A long request tells it at once: most of its samples have seen it with the
+//! The **class** comes from samples of the monitor; where threads run side by side, from the time that a request takes. A long request tells it at once: most of its samples have seen it with the
 //! interpreter, or without. A short one is sampled once or twice, by chance in a moment that is not typical, so short ones add up a
 //! score. A class that no request confirms any more is forgotten: a site changes within seconds, and what is learnt again costs
 //! some requests.
@@ -25,7 +25,8 @@ const PLACES: usize = 1024;
 /// A request takes so much of the last one's time into the average: one part of so many.
 const STEP: u64 = 4;
 
-/// A request of so many nanoseconds tells its class alone: it was long, or would have been with a processor of its own.
+/// A request of so many nanoseconds tells its class alone. Half of a long one: a route whose requests are now a little shorter, now a
+/// little longer than that keeps its class.
 const TELLING: u64 = LONG / 2;
 
 /// The score of short requests: one more for each that waited, [`COMPUTED`] fewer for each that computed, from 0 to [`WAITS`]. At

@@ -211,7 +211,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             }
             take_over_polling(server, context);
         } else {
-            // At a gate another thread polls, or there is nothing to be found out soon.
+            // With a limiter another thread polls, or there is nothing to be found out soon.
             (idle_looks, pause) = (0, if scheduler.gated { LOOK } else { FIRST_LOOK });
         }
         before = now;
@@ -239,7 +239,7 @@ fn has_backlog<S: Serve>(server: &Arc<S>) -> bool {
 /// What there was to be served.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// Nothing, or requests for the application.
+    /// Nothing, or requests for the application: none for the engine.
     Requests,
     /// Files, refusals, responses that go on, new connections: what the engine does itself.
     Others,

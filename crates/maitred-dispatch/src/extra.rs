@@ -21,7 +21,7 @@ use crate::pool::Pool;
 use crate::serve::RouteClass;
 
 /// A request that has been in application code for so long holds its thread: so long a thread that others wait for may be missed
-/// (the interpreter's own switch interval). In nanoseconds.
+/// (Python's default switch interval). In nanoseconds.
 #[cfg(not(shuttle))]
 const STUCK: u64 = 5_000_000;
 

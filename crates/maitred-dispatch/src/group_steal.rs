@@ -7,8 +7,7 @@
 //! ```
 //! Promises: a request leaves its group only when that has no thread for it; it is never forgotten while a thread of
 //! another group is idle. The protocol is that of a group's own queue: what is offered can be seen before an idle
-//! thread is looked for, and a thread looks after it has counted itself as one that polls, or under the lock under
-//! which it parks. A thread that was called and finds something else first passes the call on (`Scheduler::run`).
+//! thread is looked for, and a thread looks after it has counted itself as one that polls, or can be popped as parked. A thread that was called and finds something else first passes the call on (`Scheduler::run`).
 //!
 //! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver.
 

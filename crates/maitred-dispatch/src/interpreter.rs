@@ -26,7 +26,8 @@ use crate::app_thread::{Activity, AppThread, Permit, Seen};
 /// its turn, which costs little of what such a request takes.
 pub(super) const LONG: u64 = 2_000_000;
 
-/// A sample counts for so many nanoseconds at most: there may have been none for a while.
+/// A sample counts for the time since the one before, or since the request has entered, and for so many nanoseconds at most: what a
+/// thread has done in a longer time one look cannot tell.
 const LONGEST_STEP: u64 = 2_000_000;
 
 /// What the limiters share.
@@ -133,7 +134,9 @@ impl Interpreter {
             for thread in threads.all.iter().filter(|thread| thread.in_application()) {
                 let activity = thread.activity(lock);
                 busy += usize::from(activity != Activity::Waits);
-                let seen = thread.note(activity, step);
+                // A request that has entered since cannot have done it for longer.
+                let own = thread.holding(now).map_or(0, |(_, nanos)| nanos);
+                let seen = thread.note(activity, step.min(own));
                 unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
                 self.follow(thread, &seen);
             }

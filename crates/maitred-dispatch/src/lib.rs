@@ -5,10 +5,13 @@
 //! interpreter watches while the last thread that polls is in application code. When that thread stands still, the driver wakes a parked
 //! thread or makes one, and polls itself until one does.
 //!
+//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the driver only looks
+//! at the poller now and then while threads compute.
+//!
 //! Where the language brings an event loop, that loop's thread is the only one that polls and runs application
 //! code (`event_loop`), and the driver stands by (`loop_watchdog`).
 //!
-//! Promises (checked under shuttle on this code, see `model`): nothing that is ready is forgotten
+//! Promises (checked under shuttle on this code, see `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code, or none made yet, the driver serves.
 
@@ -128,7 +131,7 @@ pub struct Scheduler<J> {
     max_pollers: AtomicUsize,
     /// The same, if there are as many threads.
     width: usize,
-    /// One thread at a time can run application code: see [`limiter`].
+    /// The language has one interpreter lock: threads enter by the [`limiter`].
     gated: bool,
     /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
@@ -208,7 +211,7 @@ impl<J: Send> Scheduler<J> {
             migrations: Counter::new(),
             pollers: Arc::default(),
             max_pollers: AtomicUsize::new(0),
-            // While the runner runs, a second thread polls, and watches when something comes.
+            // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
             width: max_pollers.max(if gated { 2 } else { 1 }),
             gated,
             inside: AtomicUsize::new(0),
@@ -490,7 +493,7 @@ impl<J: Send> Scheduler<J> {
     /// Puts something on the ready list, from a turn: this thread looks there next.
     pub fn ready_next(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
-        // A driver that is polls shares the list.
+        // A driver that polls shares the list.
         self.driver.release_polling();
     }
 

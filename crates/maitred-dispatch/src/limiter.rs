@@ -1,8 +1,8 @@
 //! The limiter of a pool: as many threads run application code as keep the interpreter busy, and no more.
 //!
 //! A language whose interpreter is one lock gains nothing from two threads that want it: each would interrupt the other in the
-//! middle of a request. So a thread needs a **permit** to enter application code, and a pool has one. The thread keeps it from
-//! request to request. A thread that waits, or computes without the interpreter, has none: its permit goes to the next one.
+//! middle of a request. So a usual request enters application code with a **permit**, and a pool has one. The thread keeps it from
+//! request to request. Two samples in a row that see the thread without the interpreter take the permit away: it goes to the next one.
 //!
 //! ```text
 //! a request of           enters when
@@ -10,7 +10,7 @@
 //! a route that computes  no other long computation has or wants the interpreter
 //! a route that waits     always
 //! ```
-//! A request that may not enter is queued. The first thread that has to queue one becomes the **monitor**: it takes
+//! A request that may not enter is queued. The first application thread that has to queue one becomes the **monitor**: it takes
 //! [samples](crate::interpreter) of the threads in application code while requests wait, and enters with the first request that
 //! may. The other threads park. Nothing is sampled while nothing waits.
 //!
@@ -39,8 +39,8 @@ use crate::writing::set_own_thread;
 const PERMITS: usize = 1;
 
 /// The pause between two samples while the same requests are in application code: it begins with the first, and doubles up to
-/// the last. A request that a sample finds too late has waited for no longer than the one before it has computed, and
-/// never for more than the last pause. In nanoseconds.
+/// the last. So a permit is taken from a thread that waits about as late as its request has computed before, and at most one last pause
+/// late. In nanoseconds.
 const FIRST_PAUSE: u64 = 50_000;
 const LAST_PAUSE: u64 = 1_000_000;
 
@@ -98,7 +98,7 @@ pub(super) struct Monitoring {
     pause: u64,
     /// When the last sample was taken.
     sampled: u64,
-    /// A number that rises whenever a request begins or ends, at the last step.
+    /// A number that changes while threads get on, as it was at the last step.
     progress: Option<u64>,
     /// Requests that have left the queue so far, and when the last one was seen to leave.
     taken: u64,

@@ -1,7 +1,7 @@
 //! The application threads of a pool: who is idle, what waits, and when one is made.
 //!
 //! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
-//! none, or others wait. At a limiter all are queued, as the thread that enters first is to have the one that has come first. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
+//! none, or others wait. At a limiter no request is given to a parked thread, as the thread that enters first is to have the one that has come first: its reader runs it, or queues it. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
 //!
 //! The queue and the counts of threads have a lock each (D2); who takes both takes the queue's first. The idle threads
 //! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
@@ -55,7 +55,7 @@ pub(crate) struct Pool<J> {
     parking: Parking<J>,
     /// Before the language's interpreter; unused where threads run side by side.
     pub(super) limiter: Limiter,
-    /// One thread at a time can run a request: idle ones could not.
+    /// There is a limiter: a parked thread may not be able to enter.
     pub(super) exclusive: bool,
     /// The length of the queue, to look at without the lock.
     queued: AtomicUsize,

@@ -1,8 +1,8 @@
 //! Idle while queued: time in which a request waited although a thread was idle.
 //!
 //! It should be nothing where threads run side by side: a request is queued only when no thread is idle. With one
-//! interpreter a queued request waits until the watcher takes the runner for one that stands still; from when on the
-//! interpreter is free nobody can know, so all the time since the runner's last entry is counted.
+//! interpreter a sample may find that no thread computes any more; when that began between two samples is not known, so half of the time
+//! between them is counted.
 
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 

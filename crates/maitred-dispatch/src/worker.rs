@@ -41,7 +41,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
-    /// Another thread monitors: this thread has nothing to do, polling included.
+    /// Another thread monitors: this one parks in the next round.
     pub(super) away: bool,
     /// Requests it has run.
     pub(super) served: u64,
@@ -337,6 +337,10 @@ impl<S: Serve> Worker<'_, S> {
     fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         let mut monitoring = Monitoring::begin(clock::monotonic());
+        if scheduler.pollers.load(Ordering::SeqCst) == 0 {
+            // This thread polled last, and the driver was not told when the others entered.
+            scheduler.driver.watch();
+        }
         loop {
             if scheduler.is_stopping() {
                 scheduler.pool.end_monitoring();
@@ -402,7 +406,7 @@ impl<S: Serve> Worker<'_, S> {
             return;
         }
         if class != RouteClass::Normal && scheduler.pollers.load(Ordering::SeqCst) == 0 {
-            // No thread polls as long as this one is in application code: the monitor does if nothing waits.
+            // No thread polls: a monitor looks now, and polls if nothing waits.
             limiter.fire_now(run.now);
         }
         // What came from the poller has just been read.
@@ -430,8 +434,9 @@ impl<S: Serve> Worker<'_, S> {
         scheduler.make_way(self.server);
     }
 
-    /// No thread enters application code unless another one monitors, or the queue is empty and another one polls, or no thread
-    /// is left: then the driver does both.
+    /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
+    /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`BUSY`] requests.
+    /// Without one the driver watches.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
