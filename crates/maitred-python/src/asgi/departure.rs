@@ -18,6 +18,8 @@ pub(super) struct Departure {
     listening: AtomicU32,
     /// One has said that the peer has left.
     told: AtomicBool,
+    /// The request's own coroutine has heard it, and not a task beside.
+    told_itself: AtomicBool,
     /// So many `send` have found out.
     found: AtomicU32,
 }
@@ -51,15 +53,21 @@ impl Departure {
         self.listening.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn tell(&self) {
+    /// A `receive()` says that the peer has left, to the coroutine of the request `itself` or to another task.
+    pub(super) fn tell(&self, itself: bool) {
         self.told.store(true, Ordering::Relaxed);
+        if itself {
+            self.told_itself.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// A `send` has found the peer gone; whether it is spared the exception.
-    pub(super) fn spares(&self) -> bool {
+    /// A `send`, of the coroutine of the request `itself` or of another task, has found the peer gone; whether it is spared the
+    /// exception. A coroutine that was told before is not.
+    pub(super) fn spares(&self, itself: bool) -> bool {
         let found = self.found.load(Ordering::Relaxed);
         let is_heard = self.told.load(Ordering::Relaxed) || self.listening.load(Ordering::Relaxed) > 0;
-        let spared = found < SPARED && is_heard;
+        let knows = itself && self.told_itself.load(Ordering::Relaxed);
+        let spared = found < SPARED && is_heard && !knows;
         self.found.store(if spared { found + 1 } else { SPARED }, Ordering::Relaxed);
         spared
     }

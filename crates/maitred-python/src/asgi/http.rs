@@ -277,7 +277,11 @@ impl Http {
 
     /// A `send` has found the peer gone.
     fn left(&self, py: Python<'_>) -> PyResult<Onward> {
-        if self.departure.spares() { Ok(Onward::Left) } else { Err(self.adapter().disconnected(py)) }
+        if self.departure.spares(current::is_in(&self.title)) {
+            Ok(Onward::Left)
+        } else {
+            Err(self.adapter().disconnected(py))
+        }
     }
 
     /// Takes out what a part of the body goes to, for this thread alone.
@@ -457,7 +461,7 @@ impl Http {
         match next {
             Next::Nothing => Ok(None),
             Next::Disconnect => {
-                self.departure.tell();
+                self.departure.tell(current::is_in(&self.title));
                 disconnect(py).map(Some)
             }
             Next::Whole(body) => request_part(py, &body, false).map(Some),
@@ -585,7 +589,7 @@ impl Http {
                 request_part(py, &part, !is_end).map(Some)
             }
             Err(_) => {
-                self.departure.tell();
+                self.departure.tell(current::is_in(&self.title));
                 disconnect(py).map(Some)
             }
         };

@@ -21,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::adapter::Adapter;
 use super::channel::Title;
+use super::current;
 use super::departure::{Departure, Onward};
 use super::http::Ended;
 use super::scope::{Scope, utf8};
@@ -229,7 +230,11 @@ impl WebSocket {
 
     /// A `send` has found the peer gone.
     fn left(&self, py: Python<'_>) -> PyResult<Onward> {
-        if self.departure.spares() { Ok(Onward::Left) } else { Err(self.adapter().disconnected(py)) }
+        if self.departure.spares(current::is_in(&self.title)) {
+            Ok(Onward::Left)
+        } else {
+            Err(self.adapter().disconnected(py))
+        }
     }
 
     /// Closes it; before it was accepted: refuses it with 403.
@@ -350,7 +355,7 @@ impl WebSocket {
             };
             if let Some(closed) = closed {
                 drop(state);
-                self.departure.tell();
+                self.departure.tell(current::is_in(&self.title));
                 return disconnect(py, &closed).map(Some);
             }
             match mem::replace(&mut state.phase, Phase::Busy) {
@@ -385,7 +390,7 @@ impl WebSocket {
         self.messages.fetch_add(1, Ordering::Relaxed);
         let message = match received {
             Received::Closed(closed) => {
-                self.departure.tell();
+                self.departure.tell(current::is_in(&self.title));
                 return disconnect(py, &closed).map(Some);
             }
             Received::Text(text) => {
