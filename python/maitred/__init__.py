@@ -6,12 +6,13 @@ The command ``maitred`` (or ``python -m maitred``) serves a WSGI or ASGI applica
 
 :func:`run` is the same for programs that start it themselves, ``maitred.run("app:app", workers=4)``, and :func:`main` with the
 arguments of a command line. :class:`RequestTimeout` is what a WSGI
-application gets with ``--interrupt`` in the middle of a request that takes longer than ``--request-timeout``.
+application gets with ``--interrupt`` in the middle of a request that takes longer than ``--request-timeout``;
+:class:`ClientDisconnected` is what ``send`` of an ASGI application raises when the client has gone.
 """
 
 from __future__ import annotations
 
-from maitred._engine import RequestTimeout, __version__, deprecated, main
+from maitred._engine import ClientDisconnected, RequestTimeout, __version__, deprecated, main
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from maitred._run import run
 
-__all__ = ["RequestTimeout", "__version__", "deprecated", "main", "run"]
+__all__ = ["ClientDisconnected", "RequestTimeout", "__version__", "deprecated", "main", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from os import PathLike
 from typing import final
 
-__all__ = ["DatabaseCounts", "RequestTimeout", "__version__", "bound_end", "count_databases", "deprecated", "main"]
+__all__ = ["ClientDisconnected", "DatabaseCounts", "RequestTimeout", "__version__", "bound_end", "count_databases", "deprecated", "main"]
 
 __version__: str
 """The version of the package."""
@@ -14,6 +14,12 @@ class RequestTimeout(Exception):
     """The request took longer than the server waits for a response, and the client has been told so.
 
     Raised in the middle of application code with the option interrupt.
+    """
+
+class ClientDisconnected(BrokenPipeError):
+    """The client closed the connection before the response was complete.
+
+    Raised by ``send`` of an ASGI application.
     """
 
 def deprecated(old: str, new: str) -> None:

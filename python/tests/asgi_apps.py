@@ -13,6 +13,8 @@ from urllib.parse import parse_qs
 
 import anyio
 
+import maitred
+
 Message = MutableMapping[str, Any]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -209,7 +211,7 @@ async def endless(scope: Scope, receive: Receive, send: Send) -> None:
             sent += 65536
             NOTES[f"{name} sent"] = [sent]
             await asyncio.sleep(0)
-    except OSError as error:
+    except maitred.ClientDisconnected as error:
         NOTES[name].append([type(error).__name__, isinstance(error, BrokenPipeError), str(error)])
         raise
     finally:

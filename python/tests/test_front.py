@@ -233,3 +233,22 @@ def test_behind_haproxy_with_tls_by_a_unix_socket_and_the_proxy_protocol(
 def test_who_is_not_trusted_is_the_client(site: Callable[..., Server]) -> None:
     server = site()
     check(server.connect(), "http", str(server.port), "80")
+
+
+@pytest.mark.parametrize(
+    ("believed", "field", "bad"),
+    [("forwarded", "Forwarded", "for=192.0.2.1:80"), ("x-forwarded-for", "X_Forwarded_For", "me"), ("x-forwarded-proto", "X_Forwarded_Proto", "h2")],
+)
+def test_a_trusted_proxy_that_writes_nonsense_is_told_of_once(
+    site: Callable[..., Server], believed: str, field: str, bad: str
+) -> None:
+    server = site("--trusted-proxies", "127.0.0.1", "--forwarded-fields", believed)
+    connection = server.connect()
+    for _ in range(3):
+        assert json.loads(get(connection, "/seen", **{field: bad})[2])["client"] == "127.0.0.1", "what it says does not count"
+    get(connection, "/seen", **{field: "unknown" if field == "X_Forwarded_For" else "for=unknown" if believed == "forwarded" else "https"})
+    connection.close()
+    assert server.stop() == 0
+    line = f"127.0.0.1, a trusted proxy, sent a {believed} that cannot be read"
+    assert len([said for said in server.said.splitlines() if line in said and "times more" not in said]) == 1
+    assert "2 times more in the last" in server.said

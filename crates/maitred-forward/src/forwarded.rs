@@ -82,6 +82,9 @@ pub struct Said {
     pub host: Option<Vec<u8>>,
     /// The port that the client asked, not 0. `Forwarded` has it in its `host` only.
     pub port: Option<u16>,
+    /// A field that is not what it must be, in an entry that was looked at. `unknown` and hidden names, which say no address, are as
+    /// they must be.
+    pub malformed: Option<&'static str>,
 }
 
 /// Reads what trusted proxies say in the fields of a request. To be called only if the peer of its connection is trusted itself.
@@ -95,21 +98,39 @@ pub fn read(fields: &FieldSet, trusted: &Trusted, believed: Believed) -> Said {
     if believed.standard {
         return read_standard(fields, trusted);
     }
-    let last = |believed: bool, name: &'static str| believed.then(|| last_entry(fields, name)).flatten();
+    let mut malformed = None;
+    let client = believed.client.then(|| client(fields, trusted, &mut malformed)).flatten();
+    let mut last = |believed: bool, name: &'static str, is_good: &dyn Fn(&[u8]) -> bool| {
+        let entry = believed.then(|| last_entry(fields, name)).flatten()?;
+        let is_good = is_good(entry);
+        if !is_good {
+            malformed = Some(name);
+        }
+        is_good.then_some(entry)
+    };
+    let scheme = last(believed.scheme, "x-forwarded-proto", &|scheme| node::is_secure(scheme).is_some());
+    let host = last(believed.host, "x-forwarded-host", &is_authority_with_host);
+    let port =
+        last(believed.port, "x-forwarded-port", &|port| node::port(port).is_some_and(|port| port != 0));
     Said {
-        client: if believed.client { client(fields, trusted) } else { None },
-        secure: last(believed.scheme, "x-forwarded-proto").and_then(node::is_secure),
-        host: last(believed.host, "x-forwarded-host")
-            .filter(|host| is_authority_with_host(host))
-            .map(<[u8]>::to_vec),
-        port: last(believed.port, "x-forwarded-port").and_then(node::port).filter(|port| *port != 0),
+        client,
+        secure: scheme.and_then(node::is_secure),
+        host: host.map(<[u8]>::to_vec),
+        port: port.and_then(node::port),
+        malformed,
     }
 }
 
-fn client(fields: &FieldSet, trusted: &Trusted) -> Option<node::Node> {
+fn client(fields: &FieldSet, trusted: &Trusted, malformed: &mut Option<&'static str>) -> Option<node::Node> {
+    const NAME: &str = "x-forwarded-for";
     let mut client = None;
-    for entry in entries_from_the_right(fields, "x-forwarded-for").take(MAX_HOPS) {
-        let Some(found) = node::entry(entry) else { break };
+    for entry in entries_from_the_right(fields, NAME).take(MAX_HOPS) {
+        let Some(found) = node::entry(entry) else {
+            if !node::is_nobody(entry.trim_ascii()) {
+                *malformed = Some(NAME);
+            }
+            break;
+        };
         client = Some(found);
         if !trusted.trusts_ip(found.0) {
             break;
@@ -119,11 +140,19 @@ fn client(fields: &FieldSet, trusted: &Trusted) -> Option<node::Node> {
 }
 
 fn read_standard(fields: &FieldSet, trusted: &Trusted) -> Said {
+    const NAME: &str = "forwarded";
+    let mut malformed = None;
     let mut client = None;
     let mut speaks = Element::default();
-    let elements = from_the_right(fields, "forwarded").flat_map(standard::from_the_right);
+    let elements = from_the_right(fields, NAME).flat_map(standard::from_the_right);
     for text in elements.filter(|element| !element.trim_ascii().is_empty()).take(MAX_HOPS) {
-        let Some((element, _)) = Element::read(text) else { break };
+        let Some((element, _)) = Element::read(text) else {
+            malformed = Some(NAME);
+            break;
+        };
+        if !element.is_understood() {
+            malformed = Some(NAME);
+        }
         let found = element.client();
         if found.is_some() || client.is_none() {
             speaks = element;
@@ -134,7 +163,7 @@ fn read_standard(fields: &FieldSet, trusted: &Trusted) -> Said {
             break;
         }
     }
-    Said { client, secure: speaks.secure(), host: speaks.host(), port: None }
+    Said { client, secure: speaks.secure(), host: speaks.host(), port: None, malformed }
 }
 
 /// The values of a field, the last one first. Each is looked for anew, so that none has to be kept.

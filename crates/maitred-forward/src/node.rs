@@ -27,6 +27,13 @@ pub(crate) fn node(text: &[u8]) -> Option<Node> {
     })
 }
 
+/// Whether it is `unknown` or an obfuscated name (RFC 7239 §6.2, §6.3), with a port or without: well-formed, but no address.
+pub(crate) fn is_nobody(text: &[u8]) -> bool {
+    let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+    let (name, _) = text.split_at_checked(end).unwrap_or_default();
+    name.eq_ignore_ascii_case(b"unknown") || (name.first() == Some(&b'_') && name.len() > 1)
+}
+
 /// `IPv4`, `IPv4:port`, `[IPv6]` or `[IPv6]:port`.
 fn with_port(text: &str, port: impl Fn(&str) -> Option<Option<u16>>) -> Option<Node> {
     let (address, behind): (IpAddr, &str) = match text.strip_prefix('[') {

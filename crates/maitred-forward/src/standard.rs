@@ -67,6 +67,14 @@ impl<'a> Element<'a> {
         *place = Some(value);
     }
 
+    /// Whether its parameters have the values that they may have.
+    pub(crate) fn is_understood(&self) -> bool {
+        let is_nobody = |node: &[u8]| short(node, &mut [0; MAX_NODE]).is_some_and(node::is_nobody);
+        self.node.is_none_or(|node| self.client().is_some() || is_nobody(node))
+            && (self.proto.is_none() || self.secure().is_some())
+            && (self.host.is_none() || self.host().is_some())
+    }
+
     /// The address of `for` (§5.2).
     pub(crate) fn client(&self) -> Option<Node> {
         short(self.node?, &mut [0; MAX_NODE]).and_then(node::node)

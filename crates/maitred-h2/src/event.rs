@@ -70,8 +70,9 @@ pub struct HeadFacts {
     pub asterisk: bool,
     /// The `:protocol` of an extended CONNECT (RFC 8441 §4), in the fields of the head.
     pub protocol: Option<Span>,
-    /// How urgent the response is: by a PRIORITY_UPDATE that has come before, else by the `Priority` field.
-    pub priority: Priority,
+    /// How urgent the response is: by a PRIORITY_UPDATE that has come before, else by the `Priority` field. None if the peer says
+    /// neither, which is another thing than the default said by name: peers that speak of priorities want them obeyed.
+    pub priority: Option<Priority>,
     /// The request is not to be handled but answered with this status, and why: 400 for a request that is well-formed in HTTP/2 but
     /// can be read in two ways, 414 target too long, 417 unknown expectation, 431 head too large, 501 method too long. What
     /// stands in the head then is not complete.

@@ -56,7 +56,7 @@ pub(crate) struct Reader<'a> {
     content_type: Option<Span>,
     length: Option<u64>,
     expects_continue: bool,
-    priority: Priority,
+    priority: Option<Priority>,
     malformed: Option<&'static str>,
     objection: Option<(Status, &'static str)>,
 }
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
             content_type: None,
             length: None,
             expects_continue: false,
-            priority: Priority::default(),
+            priority: None,
             malformed: None,
             objection: None,
         }
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         match name {
             b"host" => return self.host(name, value),
             b"expect" => self.expect(value),
-            b"priority" => self.priority = self.priority.updated(value),
+            b"priority" => self.priority = Priority::said(self.priority, value),
             b"content-type" => {
                 let differs = |first| self.head.fields.bytes(first) != value;
                 if self.content_type.is_some_and(differs) {

@@ -16,6 +16,12 @@ impl Default for Priority {
 }
 
 impl Priority {
+    /// The priority of a peer that has said `before`, and now sends this value, in a further field of the same name. None: it has said
+    /// nothing that is a dictionary.
+    pub(crate) fn said(before: Option<Self>, value: &[u8]) -> Option<Self> {
+        before.unwrap_or_default().read(value).or(before)
+    }
+
     /// Reads the value of a `Priority` field, such as `u=1, i` (a dictionary of RFC 9651 §3.2). What it does not say, or says wrongly, is as
     /// in `self`, and everything where it is no dictionary.
     #[must_use]
@@ -190,5 +196,14 @@ mod tests {
         let before = Priority { urgency: 1, incremental: true };
         assert_eq!(before.updated(b"u=4"), Priority { urgency: 4, incremental: true });
         assert_eq!(before.updated(b"u=4 i"), before);
+    }
+
+    #[test]
+    fn an_explicit_default_is_a_word_and_what_is_no_dictionary_is_none() {
+        assert_eq!(Priority::said(None, b"u=3"), Some(Priority::default()));
+        assert_eq!(Priority::said(None, b"u=1,"), None);
+        let first = Some(Priority { urgency: 1, incremental: false });
+        assert_eq!(Priority::said(first, b"i"), Some(Priority { urgency: 1, incremental: true }));
+        assert_eq!(Priority::said(first, b"%"), first);
     }
 }

@@ -58,6 +58,9 @@ mod _engine {
     use super::RequestTimeout;
 
     #[pymodule_export]
+    use super::asgi::ClientDisconnected;
+
+    #[pymodule_export]
     use super::deprecated::deprecated;
 
     #[pymodule_export]

@@ -36,9 +36,18 @@ impl Proxies {
         }
     }
 
-    /// What a trusted proxy says of the client of a request.
-    pub(crate) fn read(&self, fields: &FieldSet) -> Said {
-        forwarded::read(fields, &self.forwarding.trusted, self.forwarding.believed)
+    /// What a trusted proxy says of the client of a request. What is malformed does not count, and the log is told: in the same words
+    /// each time, which it folds.
+    pub(crate) fn read(&self, peer: Peer, fields: &FieldSet, log: &Log) -> Said {
+        let said = forwarded::read(fields, &self.forwarding.trusted, self.forwarding.believed);
+        if let Some(name) = said.malformed {
+            log.warn(format_args!(
+                "{}, a trusted proxy, sent a {name} that cannot be read: what it says does not count; have the proxy set \
+                 it anew, or leave it out of --forwarded-fields",
+                peer.without_port()
+            ));
+        }
+        said
     }
 
     /// Removes what a peer that is not trusted says of others.

@@ -419,3 +419,46 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_malformed_is_named() {
+    let named = |standard, lines: &str| read(&fields(lines), &trusted(), all_of(standard)).malformed;
+    for bad in [
+        "for=192.0.2.1:80",
+        "for=\"a",
+        "garbage",
+        "for=me",
+        "proto=gopher",
+        "host=\"a/b\"",
+        "for=10.0.0.1;for=10.0.0.2",
+    ] {
+        assert_eq!(named(true, &format!("Forwarded: {bad}")), Some("forwarded"), "{bad}");
+    }
+    for good in [
+        "",
+        "for=198.51.100.1",
+        "for=unknown",
+        "for=\"_hidden:_port\"",
+        "by=_x;proto=http",
+        "garbage, for=198.51.100.1",
+    ] {
+        assert_eq!(named(true, &format!("Forwarded: {good}")), None, "{good}");
+    }
+    for (bad, name) in [
+        ("X-Forwarded-For: me", "x-forwarded-for"),
+        ("X-Forwarded-Proto: h2", "x-forwarded-proto"),
+        ("X-Forwarded-Host: a/b", "x-forwarded-host"),
+        ("X-Forwarded-Port: 0", "x-forwarded-port"),
+    ] {
+        assert_eq!(named(false, bad), Some(name));
+        assert_eq!(named(true, bad), None, "nobody looks at it");
+    }
+    for good in [
+        "X-Forwarded-For: unknown, 10.0.0.1",
+        "X-Forwarded-For: me, 198.51.100.1",
+        "X-Forwarded-Proto: , ",
+        "X-A: b",
+    ] {
+        assert_eq!(named(false, good), None, "{good}");
+    }
+}

@@ -156,7 +156,7 @@ impl Connection {
         self.decoded(decoded, size, plain)?;
         match finished {
             Ok((mut facts, left)) if !gathering.on_itself => {
-                facts.priority = self.announced_priority(stream).unwrap_or(facts.priority);
+                facts.priority = self.announced_priority(stream).or(facts.priority);
                 self.open(stream, gathering.ends, left);
                 Ok(Some(Event::Head { stream, facts }))
             }

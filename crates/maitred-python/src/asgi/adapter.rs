@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use maitred_runtime::Exchange;
 use pyo3::exceptions::{PyBrokenPipeError, PyRuntimeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
+use pyo3::{create_exception, intern};
 
 use super::channel::Channel;
 use super::coroutine::Coroutine;
@@ -21,6 +21,13 @@ use super::websocket::WebSocket;
 use crate::database;
 use crate::native::{Class, Object};
 use crate::report::{self, ErrorSink};
+
+create_exception!(
+    maitred,
+    ClientDisconnected,
+    PyBrokenPipeError,
+    "The client closed the connection before the response was complete.\n\nRaised by `send` of an ASGI application."
+);
 
 /// How far the causes of an exception are followed.
 const MAX_CAUSES: usize = 100;
@@ -86,13 +93,7 @@ struct Tasks {
 
 impl Adapter {
     pub(super) fn new(py: Python<'_>, log: ErrorSink) -> PyResult<Self> {
-        let disconnected = PyErr::new_type(
-            py,
-            c"maitred.ClientDisconnected",
-            Some(c"The client closed the connection before the response was complete."),
-            Some(&py.get_type::<PyBrokenPipeError>()),
-            None,
-        )?;
+        let disconnected = py.get_type::<ClientDisconnected>().unbind();
         let classes = Classes {
             pending: Class::new(py)?,
             coroutine: Class::new(py)?,

@@ -52,7 +52,7 @@ impl Connection {
         let head = &mut stream.request.head;
         head.tls = self.session();
         if site.proxies.trusts(self.peer) {
-            let said = site.proxies.read(&head.fields);
+            let said = site.proxies.read(self.peer, &head.fields, &site.log);
             if let Some((address, port)) = said.client {
                 client.peer = Peer::Ip(SocketAddr::new(address, port.unwrap_or(0)));
             }

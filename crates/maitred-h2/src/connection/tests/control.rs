@@ -79,16 +79,19 @@ fn priorities_of_streams_that_are_open_or_to_come() {
         }
     };
     let with = |stream, value| headers(stream, 0, &[&POST[..], &[("priority", value)]].concat());
-    assert_eq!(priority_of(&mut server, &[&post(1)]), Priority { urgency: 3, incremental: false });
-    assert_eq!(priority_of(&mut server, &[&with(3, "u=5, i")]), Priority { urgency: 5, incremental: true });
+    assert_eq!(priority_of(&mut server, &[&post(1)]), None);
+    assert_eq!(
+        priority_of(&mut server, &[&with(3, "u=5, i")]),
+        Some(Priority { urgency: 5, incremental: true })
+    );
     let before =
         [priority_update(5, "u=1"), priority_update(5, "u=2"), priority_update(7, "i"), with(5, "u=6")];
     let before: Vec<&[u8]> = before.iter().map(|frame| &frame[..]).collect();
-    assert_eq!(priority_of(&mut server, &before), Priority { urgency: 2, incremental: false });
+    assert_eq!(priority_of(&mut server, &before), Some(Priority { urgency: 2, incremental: false }));
     assert_eq!(server.gets(&[&priority_update(5, "u=0, i")]), ["priority 5 u=0 i=true"]);
     assert_eq!(server.gets(&[&priority_update(5, "%")]), ["priority 5 u=3 i=false"]);
     // 7 never comes, and 5 is over.
-    assert_eq!(priority_of(&mut server, &[&post(9)]).urgency, 3);
+    assert_eq!(priority_of(&mut server, &[&post(9)]), None);
     assert!(server.connection.priorities.is_empty());
     assert_eq!(
         server.gets(&[&reset(5), &priority_update(5, "u=0"), &priority_update(7, "u=0")]),

@@ -169,7 +169,6 @@ fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
         Given::NeedMore => Event::NeedMore,
         Given::Head { stream, facts } => {
             let target_form = if facts.asterisk { TargetForm::Asterisk } else { TargetForm::Origin };
-            let own = priority(facts.priority);
             // RFC 8441 §4.
             let protocol = facts.protocol.map(|span| head.fields.bytes(span));
             let unknown =
@@ -185,7 +184,7 @@ fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
                 },
                 tunnel: false,
                 websocket: protocol.is_some(),
-                priority: (own != Priority::default()).then_some(own),
+                priority: facts.priority.map(priority),
                 objection: facts.objection.or(unknown),
             }
         }

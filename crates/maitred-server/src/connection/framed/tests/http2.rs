@@ -229,6 +229,36 @@ fn more_credit_than_a_window_may_have_ends_the_stream_or_the_connection() {
 }
 
 #[test]
+fn a_peer_that_says_the_default_by_name_wants_whole_responses_one_after_the_other() {
+    for (said, in_order) in [(&[("priority", "u=3")][..], true), (&[], false)] {
+        let mut client = open(|_| {});
+        assert!(client.gives(0, 1 << 24).is_empty());
+        let bigger = (1_u32 << 24).to_be_bytes();
+        assert!(client.asks(SETTINGS, 0, 0, &[&[0, 4], &bigger[..]].concat()).is_empty());
+        let mut puppets = ["/first", "/second"].map(|path| client.driven.puppet(path));
+        for (stream, path, puppet) in [(1, "/first", 0), (3, "/second", 1)] {
+            let mut jobs = client.get(stream, path, said).into_iter();
+            client.driven.runs(jobs.next().expect("one"), &mut puppets[puppet]);
+        }
+        client.frames();
+        for puppet in &puppets {
+            puppet.does(Do::Send(vec![b'x'; 2 << 20]));
+        }
+        let mut frames = client.frames();
+        while data_of(&frames, 1) < 3 << 19 {
+            client.driven.turn(Signals::WRITE);
+            frames.extend(client.frames());
+        }
+        let second = data_of(&frames, 3);
+        assert_eq!(second < 1 << 19, in_order, "{said:?}: {second}");
+        for puppet in puppets {
+            puppet.does(Do::Cut);
+            puppet.joins();
+        }
+    }
+}
+
+#[test]
 fn an_urgent_response_leaves_first_and_the_others_are_not_forgotten() {
     let mut client = open(|_| {});
     assert!(client.gives(0, 1 << 24).is_empty());
