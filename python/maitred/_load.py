@@ -273,7 +273,7 @@ def _made(factory: Callable[..., Any], name: str) -> Callable[..., Any]:
         application = factory()
     except Exception as error:
         text, summary = _told(error)
-        raise LoadFailure(f"{name}() failed: {summary}", "see the traceback above", text) from None
+        raise LoadFailure(f"{name}() failed: {summary}", _cure(error), text) from None
     if not callable(application):
         raise LoadFailure(
             f"{name}() returned {type(application).__name__}, which is not callable",
@@ -311,6 +311,8 @@ def _import_module(name: str, folder: str) -> ModuleType:
         # The application itself, or something it imports? Only the first is a typing error.
         if error.name and (name == error.name or name.startswith(error.name + ".")):
             remedy = _nearest_file(name.split(".")[0], folder, as_module=True)
+            # The application may be a package that is installed.
+            remedy = _other_environment(error, surely=True) or remedy
             raise LoadFailure(f"no module named {error.name!r} in {folder} or on sys.path", remedy) from None
         _import_failed(name, error)
     except Exception as error:
@@ -342,7 +344,45 @@ def _import_file(path: str) -> ModuleType:
 
 def _import_failed(name: str, error: BaseException) -> NoReturn:
     text, summary = _told(error)
-    raise LoadFailure(f"importing {name} failed: {summary}", "see the traceback above", text) from None
+    raise LoadFailure(f"importing {name} failed: {summary}", _cure(error), text) from None
+
+
+def _cure(error: BaseException) -> str:
+    """What to do about an exception of the application's own code."""
+    environment = _other_environment(error) if isinstance(error, ModuleNotFoundError) else ""
+    return environment or "see the traceback above"
+
+
+def _other_environment(error: ModuleNotFoundError, *, surely: bool = False) -> str:
+    """What to do if the module is missing because maitred belongs to another virtual environment than the application.
+
+    ``surely``: only if the module is there.
+    """
+    name = (error.name or "").partition(".")[0]
+    active = os.environ.get("VIRTUAL_ENV", "")
+    # The second is that of a project whose environment was not activated.
+    for environment, why in ((active, "VIRTUAL_ENV is"), (os.path.abspath(".venv"), "the application's environment may be")):
+        is_other = os.path.isfile(os.path.join(environment, "pyvenv.cfg")) and not _is_same(environment, sys.prefix)
+        if not environment or not is_other or ((surely or environment != active) and not _has(environment, name)):
+            continue
+        python = os.path.join(environment, "bin", "python")
+        has = f", which has {name}" if _has(environment, name) else ""
+        if _has(environment, "maitred"):
+            todo = f"start maitred as {python} -m maitred"
+        else:
+            todo = f"install maitred there, {python} -m pip install maitred, and start it as {python} -m maitred"
+        return f"maitred runs in {sys.prefix}, but {why} {environment}{has}: {todo}"
+    return ""
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _has(environment: str, module: str) -> bool:
+    """Whether a module or package of this name is installed in a virtual environment."""
+    folder = f"{glob.escape(environment)}/lib/python*/site-packages/{glob.escape(module)}"
+    return bool(module) and any(glob.glob(folder + ending) for ending in ("", ".py"))
 
 
 def _told(error: BaseException) -> tuple[str, str]:

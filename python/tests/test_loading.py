@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,36 @@ app = get_wsgi_application()
     server.process.send_signal(signal.SIGHUP)
     server.wait_for("info all workers are replaced", start)
     assert server.fetch("/a/").body == b"b"
+
+
+def environment_at(folder: Path, *modules: str) -> Path:
+    """What is looked at of a virtual environment."""
+    packages = folder / "lib" / "python3.13" / "site-packages"
+    for module in modules:
+        (packages / module).mkdir(parents=True)
+    folder.mkdir(exist_ok=True)
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    return folder
+
+
+def test_another_virtual_environment_is_named_where_a_module_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "site_v.py").write_text("import absent_library.part\n")
+    (tmp_path / "site_f.py").write_text("def create_app():\n    import absent_library\n")
+    runs = f"maitred runs in {sys.prefix}, but "
+    active = environment_at(tmp_path / "active")
+    python = active / "bin" / "python"
+    todo = f"install maitred there, {python} -m pip install maitred, and start it as {python} -m maitred"
+    for arguments in (["site_v"], ["site_v.py:app"], ["site_f", "--factory"]):
+        line = failed(tmp_path, *arguments, VIRTUAL_ENV=str(active))
+        assert "No module named 'absent_library'" in line and line.endswith(f"{runs}VIRTUAL_ENV is {active}: {todo}")
+    environment_at(active, "absent_library", "maitred")
+    line = failed(tmp_path, "site_v", VIRTUAL_ENV=str(active))
+    assert line.endswith(f"{runs}VIRTUAL_ENV is {active}, which has absent_library: start maitred as {python} -m maitred")
+    line = failed(tmp_path, "absent_library:app", VIRTUAL_ENV=str(active))
+    assert line.endswith(f"VIRTUAL_ENV is {active}, which has absent_library: start maitred as {python} -m maitred")
+    assert failed(tmp_path, "site_v", VIRTUAL_ENV=sys.prefix).endswith("see the traceback above"), "the same one"
+    own = environment_at(tmp_path / ".venv")
+    assert failed(tmp_path, "site_v", VIRTUAL_ENV="").endswith("see the traceback above"), "it has no such module"
+    environment_at(own, "absent_library")
+    line = failed(tmp_path, "site_v", VIRTUAL_ENV="")
+    assert f"the application's environment may be {own}, which has absent_library: install maitred there" in line
