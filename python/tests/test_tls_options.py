@@ -238,6 +238,37 @@ def test_what_is_wrong_with_a_file_is_told_with_the_option_and_a_remedy(tmp_path
         assert len(lines) == 1 and lines[0].startswith(f"maitred: {key_word}: ") and part in lines[0], done.stderr
 
 
+@pytest.mark.parametrize("how", [["-v2", "aes-256-cbc"], ["-v2", "aes-128-cbc", "-v2prf", "hmacWithSHA1"], ["-v2", "des3"], ["-scrypt"]])
+def test_an_encrypted_key_is_opened_by_a_password_of_a_file_or_a_variable(
+    serve: Serve, tmp_path: Path, authority: Authority, how: list[str]
+) -> None:
+    pair = authority.issue("localhost")
+    locked, passwords, wrong = tmp_path / "locked.key", tmp_path / "passwords", tmp_path / "wrong"
+    making = ["openssl", "pkcs8", "-topk8", "-in", pair.key, "-out", locked, "-passout", "pass:sesame ", *how]
+    subprocess.run(making, check=True, capture_output=True)
+    passwords.write_bytes(b"another\r\n\nsesame \n")
+    wrong.write_text("another\nsesame\n")
+    options = ["--tls-cert", str(pair.certificate), "--tls-key", str(locked)]
+    # With a worker the files are handed on.
+    server = serve(*options, "--tls-key-password", str(passwords), "--workers", "2", source=APP)
+    assert fetch(server.port, authority.client()).reply.status == 200
+    assert "sesame" not in server.said
+    server = serve(*options, "--tls-key-password", "env:SECRET", source=APP, SECRET="sesame ")
+    assert fetch(server.port, authority.client()).reply.status == 200
+    for arguments, place, part in [
+        ([], "--tls-key", "the key is encrypted, and there is no password for it; name a file"),
+        (["--tls-key-password", str(wrong)], "--tls-key-password", f"{locked}: the key is encrypted, and no password of tls-key-password opens it; try"),
+        (["--tls-key-password", "env:NOTHING"], "--tls-key-password", "the variable NOTHING is not set, or empty; set it"),
+        (["--tls-key-password", str(tmp_path / "none")], "--tls-key-password", "there is no file"),
+    ]:
+        done = check(tmp_path, *options, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"maitred: {place}: ") and part in done.stderr, done.stderr
+    passwords.write_text("\n")
+    done = check(tmp_path, *options, "--tls-key-password", str(passwords))
+    assert "there is no password in the file" in done.stderr
+
+
 def test_check_and_ctl_show_certificates(serve: Serve, tmp_path: Path, authority: Authority) -> None:
     pair = authority.issue("localhost", "shop.example", days=60)
     done = check(tmp_path, *pair.options)

@@ -15,6 +15,8 @@ pub struct TlsConfig {
     pub unknown_name: UnknownName,
     /// The earliest version.
     pub min_version: MinVersion,
+    /// Files with passwords of encrypted keys, or `env:` and the name of a variable.
+    pub key_passwords: Vec<PathBuf>,
     /// Whether clients show a certificate.
     pub client_auth: ClientAuth,
     /// Who signs those.

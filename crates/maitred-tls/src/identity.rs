@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::SignatureAlgorithm;
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
@@ -15,7 +16,7 @@ use x509_parser::prelude::FromDer;
 
 use crate::certificate::{self, CertificateInfo};
 use crate::ocsp::{self, OcspFault, OcspTimes};
-use crate::pem::{PemFault, Sections};
+use crate::pem::{self, PemFault, Sections};
 
 /// A certificate with its key, and for which names it is.
 #[derive(Clone, Debug)]
@@ -102,8 +103,12 @@ pub enum IdentityError {
     Certificate(usize, String),
     /// The key file has no key but these sections.
     NoKey(String),
-    /// The key is encrypted.
+    /// The key is encrypted, and no password was given.
     EncryptedKey,
+    /// The key is encrypted, and none of the passwords opens it.
+    WrongPassword,
+    /// The key is encrypted in a way that is not read, and in which.
+    UnknownEncryption(&'static str),
     /// The key is of a kind that TLS or this server does not know, or broken.
     Key(String),
     /// The key is that of another certificate; if it is that of a later one in the file, its number, counted from 1.
@@ -134,7 +139,14 @@ impl fmt::Display for IdentityError {
                 "there is no private key but {labels}; it takes a section PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY"
             ),
             Self::EncryptedKey => f.write_str(
-                "the key is encrypted, and there is nobody to ask for its password; decrypt it with `openssl pkey -in KEY -out NEW`, and let nobody but the server read the new file",
+                "the key is encrypted, and there is no password for it; name a file that has its password with tls-key-password, or decrypt the key with `openssl pkey -in KEY -out NEW` and let nobody but the server read the new file",
+            ),
+            Self::WrongPassword => f.write_str(
+                "the key is encrypted, and no password of tls-key-password opens it; try the password with `openssl pkey -in KEY -noout`",
+            ),
+            Self::UnknownEncryption(how) => write!(
+                f,
+                "the key is encrypted {how}, which is not read; write it anew with `openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW`"
             ),
             Self::Key(fault) => write!(
                 f,
@@ -163,6 +175,18 @@ impl Identity {
     /// # Errors
     /// When something is missing or broken, or the key is not that of the first certificate.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
+        Self::from_encrypted_pem(certificate, key, &[])
+    }
+
+    /// The same; the key may be encrypted (PKCS#8, RFC 5958 §3, by a scheme of RFC 8018 §6.2) with one of these passwords.
+    ///
+    /// # Errors
+    /// As those of [`from_pem`](Self::from_pem), or no password opens the key.
+    pub fn from_encrypted_pem(
+        certificate: &[u8],
+        key: &[u8],
+        passwords: &[&[u8]],
+    ) -> Result<Self, IdentityError> {
         let sections = Sections::read(certificate).map_err(IdentityError::CertificateFile)?;
         let chain: Vec<CertificateDer<'static>> =
             sections.certificates().map(|der| CertificateDer::from(der.to_vec())).collect();
@@ -170,7 +194,7 @@ impl Identity {
             return Err(IdentityError::NoCertificate(sections.labels()));
         }
         let sections = Sections::read(key).map_err(IdentityError::KeyFile)?;
-        Self::new(chain, signing_key(&sections)?)
+        Self::new(chain, signing_key(&sections, passwords)?)
     }
 
     /// `chain` is not empty.
@@ -274,21 +298,43 @@ fn certified_names(certificate: &CertificateInfo) -> Vec<String> {
     }
 }
 
-/// The first private key.
-fn signing_key(sections: &Sections) -> Result<Arc<dyn SigningKey>, IdentityError> {
-    let Some((label, der)) = sections.keys().next() else {
-        return Err(if sections.has_encrypted_key() {
-            IdentityError::EncryptedKey
-        } else {
-            IdentityError::NoKey(sections.labels())
-        });
-    };
-    let key = match label {
-        "PRIVATE KEY" => PrivateKeyDer::from(PrivatePkcs8KeyDer::from(der.to_vec())),
-        "RSA PRIVATE KEY" => PrivatePkcs1KeyDer::from(der.to_vec()).into(),
-        "EC PRIVATE KEY" => PrivateSec1KeyDer::from(der.to_vec()).into(),
-        other => return Err(IdentityError::Key(format!("it is of the form {other}"))),
+/// The first private key; one that is not encrypted before others.
+fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn SigningKey>, IdentityError> {
+    let (label, key) = match sections.keys().next() {
+        Some((label, der)) => {
+            let key = match label {
+                "PRIVATE KEY" => PrivateKeyDer::from(PrivatePkcs8KeyDer::from(der.to_vec())),
+                "RSA PRIVATE KEY" => PrivatePkcs1KeyDer::from(der.to_vec()).into(),
+                "EC PRIVATE KEY" => PrivateSec1KeyDer::from(der.to_vec()).into(),
+                other => return Err(IdentityError::Key(format!("it is of the form {other}"))),
+            };
+            (label, key)
+        }
+        None if sections.has_encrypted_key() => {
+            let opened = decrypted(sections, passwords)?;
+            (pem::ENCRYPTED_KEY, PrivatePkcs8KeyDer::from(opened.as_bytes().to_vec()).into())
+        }
+        None => return Err(IdentityError::NoKey(sections.labels())),
     };
     rustls::crypto::aws_lc_rs::sign::any_supported_type(&key)
         .map_err(|_| IdentityError::Key(format!("the section {label} is broken or of an unknown kind")))
+}
+
+/// The first encrypted key, opened by the first password that does.
+fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<SecretDocument, IdentityError> {
+    let Some(der) = sections.all(pem::ENCRYPTED_KEY).next() else {
+        return Err(IdentityError::UnknownEncryption("in the form that OpenSSL had before 2010"));
+    };
+    let Ok(key) = EncryptedPrivateKeyInfoRef::try_from(der) else {
+        let broken = format!("the section {} is broken or encrypted in an unknown way", pem::ENCRYPTED_KEY);
+        return Err(IdentityError::Key(broken));
+    };
+    if passwords.is_empty() {
+        return Err(IdentityError::EncryptedKey);
+    }
+    if key.encryption_algorithm.pbes2().is_none() {
+        return Err(IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"));
+    }
+    let opened = passwords.iter().find_map(|password| key.decrypt(password).ok());
+    opened.ok_or(IdentityError::WrongPassword)
 }

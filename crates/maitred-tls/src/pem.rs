@@ -11,6 +11,9 @@ const MAX_FILE: usize = 4 * 1024 * 1024;
 const MAX_LABELS: usize = 4;
 const MAX_LABEL: usize = 40;
 
+/// The label of an encrypted key in PKCS#8 (RFC 7468 §11).
+pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
+
 /// Why a file has no sections that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PemFault {
@@ -123,7 +126,7 @@ impl Sections {
 
 /// PKCS#8 has a label of its own for it, the older forms a header (RFC 1421 §4.6.1.1).
 fn is_encrypted(section: &Pem) -> bool {
-    section.tag() == "ENCRYPTED PRIVATE KEY"
+    section.tag() == ENCRYPTED_KEY
         || section.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"))
 }
 

@@ -236,7 +236,7 @@ DAEMON = decide("it does not go into the background", "have systemd start it: do
 
 def password(result: Result, given: Given) -> None:
     """That of a key, which is shown nowhere."""
-    result.decide(given.place, "a key with a password is not read", "write it without one: openssl pkey -in KEY -out PLAIN, mode 0600")
+    result.decide(given.place, "the password of a key stands in a file here", "write it into one, mode 0600, and name that with tls-key-password")
 
 
 def target(result: Result, given: Given, default: str = "", table: Table | None = None) -> None:

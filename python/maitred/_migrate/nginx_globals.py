@@ -187,12 +187,15 @@ class _Globals:
                 self._result.put("tls-client-ca", authority.arg, authority.origin)
             if lists := self._first("ssl_crl"):
                 self._result.put("tls-client-crl", lists.arg, lists.origin)
+        passwords: set[str] = set()
         for scope in [self._scope, *self._sites]:
             for directive in scope.own("ssl_stapling"):
                 if directive.arg == "on":
                     self._result.tell(directive.origin, "no OCSP response is fetched", "tls-ocsp has one that something else fetches")
             for directive in scope.own("ssl_password_file"):
-                self._result.decide(directive.origin, "a key with a password is not read", "write it without one, mode 0600")
+                if directive.arg not in passwords:
+                    passwords.add(directive.arg)
+                    self._result.add("tls-key-password", directive.arg, directive.origin)
 
 
 def _whole(directive: Directive, text: str) -> int:

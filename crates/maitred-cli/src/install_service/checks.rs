@@ -111,6 +111,9 @@ fn all(service: &Service, folder: &Path, loaded: &Loaded, host: &dyn Host) -> Ve
     for path in config.tls.client_ca.iter().chain(&config.tls.client_crl) {
         add("a file of TLS", path, false, false, false);
     }
+    for path in config.tls.key_passwords.iter().filter(|path| !path.to_string_lossy().starts_with("env:")) {
+        add("the password of the key (tls-key-password)", path, false, true, false);
+    }
     config.tls.ticket_key.iter().for_each(|path| add("tls-ticket-key", path, false, true, false));
     config.env_file.iter().for_each(|path| add("the env-file", path, false, true, false));
     loaded.files.iter().for_each(|path| add("the configuration", Path::new(path), false, true, false));

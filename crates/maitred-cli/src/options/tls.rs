@@ -43,11 +43,23 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.site.keys),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The private key of the certificate in the same position, PEM, not encrypted. A certificate file \
-                  that has its key needs none. It is read before --user gives up rights: only root must be able to \
+        summary: "The private key of the certificate in the same position, PEM; tls-key-password opens an encrypted \
+                  one. A certificate file that has its key needs none. It is read before --user gives up rights: only root must be able to \
                   read it.",
         cost: "none",
         worst: "whoever can read the file can act as this server: mode 0600",
+    },
+    Definition {
+        name: "tls-key-password",
+        placeholder: "FILE|env:NAME",
+        kind: Kind::Files(|config| &mut config.tls.key_passwords),
+        default: &[],
+        reach: Reach::Everywhere,
+        summary: "A file with the passwords of encrypted keys (PKCS#8: ENCRYPTED PRIVATE KEY), one in each line, of which \
+                  each is tried; or env: and the name of a variable that has one. It is read with the keys, before \
+                  --user gives up rights.",
+        cost: "the start: some 0.1 s for each password that is tried, as the key was written",
+        worst: "beside the key it protects nothing; a variable can be read by the application, too",
     },
     Definition {
         name: "tls-ocsp",

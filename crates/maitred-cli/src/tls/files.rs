@@ -3,9 +3,11 @@
 //! Promises: an error names the file, the key that it was written for, and a remedy. What was in a file is never shown.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,12 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// What stands for no file where files have positions.
 pub(super) const NO_FILE: &str = "-";
+
+/// The option with the passwords of keys.
+pub(super) const PASSWORDS: &str = "tls-key-password";
+
+/// Stands before the name of a variable of the environment, which has a password in the place of a file.
+const VARIABLE: &str = "env:";
 
 /// A file as it is written in the configuration.
 pub(super) struct Named<'a> {
@@ -46,6 +54,7 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
     }
     let tls = &config.tls;
     let mut named = |key, path| all.push(Named { path, host: None, key });
+    tls.key_passwords.iter().for_each(|path| named(PASSWORDS, path));
     tls.client_ca.iter().for_each(|path| named("tls-client-ca", path));
     tls.client_crl.iter().for_each(|path| named("tls-client-crl", path));
     tls.ticket_key.iter().for_each(|path| named("tls-ticket-key", path));
@@ -56,6 +65,26 @@ impl Named<'_> {
     /// How an error names the place where it is written.
     pub(super) fn place(&self, origins: &Origins) -> String {
         place(origins, self.host, self.key)
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Unread> {
+        let name = self.path.as_os_str().as_bytes().strip_prefix(VARIABLE.as_bytes());
+        let Some(name) = name.filter(|_| self.key == PASSWORDS) else {
+            let content = read(self.path)?;
+            let has_password = content.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            return if has_password || self.key != PASSWORDS {
+                Ok(content)
+            } else {
+                let what = format!("there is no password in the file {}", self.path.display());
+                Err(Unread { what, remedy: "write it there, one in each line".to_owned(), denied: false })
+            };
+        };
+        let found = std::env::var_os(OsStr::from_bytes(name)).filter(|value| !value.is_empty());
+        found.map(OsString::into_vec).ok_or_else(|| {
+            let what = format!("the variable {} is not set, or empty", name.escape_ascii());
+            let remedy = "set it to the password of the key where the server is started".to_owned();
+            Unread { what, remedy, denied: false }
+        })
     }
 }
 
@@ -86,7 +115,7 @@ impl Files {
             if files.contents.contains_key(named.path) {
                 continue;
             }
-            let content = match read(named.path) {
+            let content = match named.read() {
                 Ok(content) => content,
                 Err(Unread { denied: true, .. }) if kept.is_some_and(|kept| kept.has(named.path)) => {
                     kept.and_then(|kept| kept.get(named.path)).unwrap_or_default().to_vec()

@@ -60,6 +60,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         }
         let alone = [
             ("tls-key", !config.site.keys.is_empty()),
+            ("tls-key-password", !tls.key_passwords.is_empty()),
             ("tls-ocsp", !config.site.ocsp.is_empty()),
             ("tls-client-auth", tls.client_auth != ClientAuth::None),
             ("tls-client-ca", !tls.client_ca.is_empty()),

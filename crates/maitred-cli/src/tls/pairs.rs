@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use maitred_server::HostPattern;
 use maitred_server::tls::{Identity, IdentityError};
 
-use super::files::{Files, NO_FILE, place};
+use super::files::{Files, NO_FILE, PASSWORDS, place};
 use crate::config::{Config, SiteConfig};
 use crate::origins::Origins;
 use crate::problem::Problem;
@@ -32,9 +32,9 @@ pub(super) fn identities(
     origins: &Origins,
     files: &Files,
 ) -> Result<Vec<(Identity, String)>, Problem> {
-    let mut identities = of_site(&config.site, None, origins, files)?;
+    let mut identities = of_site(config, &config.site, None, origins, files)?;
     for host in &config.hosts {
-        for (identity, shown) in of_site(&host.site, Some(&host.name), origins, files)? {
+        for (identity, shown) in of_site(config, &host.site, Some(&host.name), origins, files)? {
             let names: Vec<String> = host.names.iter().filter_map(server_name).collect();
             identities.push((identity.for_names(names), shown));
         }
@@ -56,28 +56,35 @@ fn server_name(name: &HostPattern) -> Option<String> {
 }
 
 fn of_site(
+    config: &Config,
     site: &SiteConfig,
     host: Option<&str>,
     origins: &Origins,
     files: &Files,
 ) -> Result<Vec<(Identity, String)>, Problem> {
     let place = |key: &str| place(origins, host, key);
+    let passwords = passwords(config, files);
     let content = |path: &Path| files.get(path).unwrap_or_default();
     let pairs = pairs(site, |path| content(path).windows(KEY_MARK.len()).any(|part| part == KEY_MARK))
         .map_err(|(key, what, remedy)| Problem::new(place(key), what, remedy))?;
     let identity = |pair: Pair<'_>| {
         let Pair { certificate, key, ocsp } = pair;
         let shown = certificate.display().to_string();
-        let identity = Identity::from_pem(content(certificate), content(key)).map_err(|error| {
-            let (wrong, file) =
-                if is_about_key(&error) { ("tls-key", key) } else { ("tls-cert", certificate) };
-            let wrong = if site.keys.is_empty() { "tls-cert" } else { wrong };
-            let both = match error {
-                IdentityError::OtherKey(_) if key != certificate => format!(", for {shown}"),
-                _ => String::new(),
-            };
-            problem(place(wrong), &format!("{}{both}", file.display()), &error)
-        })?;
+        let identity = Identity::from_encrypted_pem(content(certificate), content(key), &passwords).map_err(
+            |error| {
+                if error == IdentityError::WrongPassword {
+                    return problem(origins.describe(PASSWORDS), &key.display().to_string(), &error);
+                }
+                let (wrong, file) =
+                    if is_about_key(&error) { ("tls-key", key) } else { ("tls-cert", certificate) };
+                let wrong = if site.keys.is_empty() { "tls-cert" } else { wrong };
+                let both = match error {
+                    IdentityError::OtherKey(_) if key != certificate => format!(", for {shown}"),
+                    _ => String::new(),
+                };
+                problem(place(wrong), &format!("{}{both}", file.display()), &error)
+            },
+        )?;
         let identity = match ocsp {
             None => identity,
             Some(path) => identity.with_ocsp(content(path).to_vec()).map_err(|error| {
@@ -89,9 +96,16 @@ fn of_site(
     pairs.into_iter().map(identity).collect()
 }
 
+/// The passwords of encrypted keys: one in each line of the files, as nginx's `ssl_password_file` has them.
+fn passwords<'a>(config: &Config, files: &'a Files) -> Vec<&'a [u8]> {
+    let contents = config.tls.key_passwords.iter().filter_map(|path| files.get(path));
+    let lines = contents.flat_map(|content| content.split(|byte| *byte == b'\n'));
+    lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|line| !line.is_empty()).collect()
+}
+
 fn is_about_key(error: &IdentityError) -> bool {
-    use IdentityError::{EncryptedKey, Key, KeyFile, NoKey, OtherKey};
-    matches!(error, KeyFile(_) | NoKey(_) | EncryptedKey | Key(_) | OtherKey(_))
+    use IdentityError::{EncryptedKey, Key, KeyFile, NoKey, OtherKey, UnknownEncryption};
+    matches!(error, KeyFile(_) | NoKey(_) | EncryptedKey | UnknownEncryption(_) | Key(_) | OtherKey(_))
 }
 
 /// The line about a file that has not what it should have. What is wrong comes with its remedy, behind a semicolon.

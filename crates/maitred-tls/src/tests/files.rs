@@ -113,7 +113,9 @@ fn keys_that_cannot_be_used_are_told() {
     assert_eq!(fault(&issued.certificate, &other.key), IdentityError::OtherKey(None));
     assert_eq!(
         fault(&issued.certificate, &pem::encode("ENCRYPTED PRIVATE KEY", b"x")),
-        IdentityError::EncryptedKey
+        IdentityError::Key(
+            "the section ENCRYPTED PRIVATE KEY is broken or encrypted in an unknown way".to_owned()
+        )
     );
     for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"] {
         let error = fault(&issued.certificate, &pem::encode(label, b"nonsense"));

@@ -164,7 +164,7 @@ pub(super) const POINTERS: &[Familiar] = &[
     row(
         &["--ssl-keyfile-password", "--keyfile-password"],
         &[Uvicorn, Granian, Hypercorn],
-        "keys are not encrypted: 'openssl pkey -in KEY -out NEW' writes such a one, for its owner's eyes only",
+        "name a file that has the password, for its owner's eyes only, or a variable: --tls-key-password FILE, or env:NAME",
     ),
     row(&["--ssl-version"], &[Uvicorn, Gunicorn], "write --tls-min-version 1.2 or 1.3"),
     row(

@@ -52,12 +52,7 @@ pub(super) const OPTIONS: &[Familiar] = &[
         Option("tls-cert"),
         "",
     ),
-    row(
-        &["--ssl-keyfile", "--keyfile"],
-        &[Uvicorn, Granian, Gunicorn, Hypercorn],
-        Option("tls-key"),
-        "not encrypted",
-    ),
+    row(&["--ssl-keyfile", "--keyfile"], &[Uvicorn, Granian, Gunicorn, Hypercorn], Option("tls-key"), ""),
     row(
         &["--ssl-ca-certs", "--ca-certs", "--ssl-ca"],
         &[Uvicorn, Gunicorn, Hypercorn, Granian],
