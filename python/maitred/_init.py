@@ -97,7 +97,7 @@ def _tell(folder: Path, file: Path, looked: Looked, chosen: Candidate) -> None:
     if others:
         print(f"also there: {', '.join(others[:5])} (--application takes another one)")
     if looked.django and looked.django.static_root and not Path(looked.django.static_root).is_dir():
-        print("next: python manage.py collectstatic, then take the line 'static' in")
+        print(f"next: python {looked.django.manage} collectstatic, then take the line 'static' in")
     if looked.django and chosen is looked.django.candidate:
         for text in _warnings(looked.django):
             print(f"warning: {text}")
@@ -159,14 +159,14 @@ def _static(folder: Path, looked: Looked, chosen: Candidate) -> str:
     if django is None or chosen is not django.candidate:
         return _folder_of_flask(folder, chosen)
     if not django.static_root:
-        return "\n" + _comment("Static files: set STATIC_ROOT, run 'manage.py collectstatic', and name its folder here.") + _line(
+        return "\n" + _comment(f"Static files: set STATIC_ROOT, run '{django.manage} collectstatic', and name its folder here.") + _line(
             "static", [f"{_url(django.static_url or '/static')}=staticfiles"], offer=True
         )
     pair = f"{_url(django.static_url or '/static')}={_short(folder, django.static_root)}"
     there = Path(django.static_root).is_dir()
     text = "\n" + _comment("Static files, sent without Django: STATIC_URL and STATIC_ROOT of the settings.")
     if not there:
-        text += _comment("Run 'python manage.py collectstatic' first, which makes the folder; then take the line in.")
+        text += _comment(f"Run 'python {django.manage} collectstatic' first, which makes the folder; then take the line in.")
     text += _line("static", [pair], offer=not there)
     if django.media_url and django.media_root:
         media = f"{_url(django.media_url)}={_short(folder, django.media_root)}"

@@ -428,6 +428,8 @@ def _find(
         for name in defaults:
             if callable(getattr(module, name, None)):
                 return getattr(module, name), name
+            if server := _server_of_dash(getattr(module, name, None)):
+                return server, f"{name}.server"
         names = " nor ".join(defaults)
         raise LoadFailure(f"{place} has neither {names}", _candidates(module, place, ""))
     value: Any = module
@@ -438,12 +440,21 @@ def _find(
             raise LoadFailure(
                 f"{place} has no attribute {attribute!r}", _candidates(module, place, attribute)
             ) from None
+    if server := _server_of_dash(value):
+        return server, f"{attribute}.server"
     if not callable(value):
         raise LoadFailure(
             f"{place}:{attribute} is not callable, it is {type(value).__name__}",
             _candidates(module, place, attribute),
         )
     return value, attribute
+
+
+def _server_of_dash(value: Any) -> Callable[..., Any] | None:
+    """The Flask application of a Dash application, which itself cannot be called."""
+    server = getattr(value, "server", None)
+    is_dash = type(value).__module__.partition(".")[0] == "dash" and not callable(value)
+    return server if is_dash and callable(server) else None
 
 
 def _candidates(module: ModuleType, place: str, wanted: str) -> str:

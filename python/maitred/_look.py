@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 #: Classes of frameworks, by the name that calls them, with what they are.
@@ -17,7 +17,7 @@ _CLASSES = {
     "Quart": ("Quart", "asgi"), "Litestar": ("Litestar", "asgi"), "default_app": ("Bottle", "wsgi"),
     "falcon.App": ("Falcon", "wsgi"), "falcon.asgi.App": ("Falcon", "asgi"), "make_wsgi_app": ("Pyramid", "wsgi"),
     "get_wsgi_application": ("Django", "wsgi"), "get_asgi_application": ("Django", "asgi"), "ProtocolTypeRouter": ("Channels", "asgi"),
-    "ASGIApp": ("Socket.IO", "asgi"),
+    "ASGIApp": ("Socket.IO", "asgi"), "Dash": ("Dash", "wsgi"),
 }  # fmt: skip
 _FACTORIES = ("create_app", "make_app")
 #: Folders without the project's own applications.
@@ -51,6 +51,7 @@ class Candidate:
 class Django:
     settings: str
     candidate: Candidate
+    manage: str = "manage.py"
     static_url: str = ""
     static_root: str = ""
     media_url: str = ""
@@ -68,10 +69,15 @@ class Looked:
 
 def look(folder: Path) -> Looked:
     """What is in the folder; of several applications the likeliest first."""
-    django = _django(folder)
-    if django:
+    bases = _projects(folder)
+    projects = [django for base in bases if (django := _django(base, folder))]
+    django = projects[0] if len(projects) == 1 else None
+    if django and not django.candidate.app_dir:
         return Looked([django.candidate], django)
     found = list(_applications(folder))
+    if projects:
+        outside = (one for one in found if not any(base in Path(one.file).parents for base in bases))
+        return Looked(sorted([*(django.candidate for django in projects), *outside], key=rank), django)
     if not found:
         found = list(_sites(folder))
     return Looked(sorted(found, key=rank))
@@ -90,19 +96,33 @@ def rank(candidate: Candidate) -> int:
 # Django.
 
 
-def _django(folder: Path) -> Django | None:
-    manage = folder / "manage.py"
+def _projects(folder: Path) -> list[Path]:
+    """Where a manage.py is: in the folder, else at most two levels below it."""
+    found: list[Path] = []
+    for root, folders, files in os.walk(folder):
+        depth = len(Path(root).relative_to(folder).parts)
+        if "manage.py" in files:
+            found.append(Path(root))
+        folders[:] = sorted(_own(Path(root), folders)) if depth < 2 and not found[:1] == [folder] else []
+    return found
+
+
+def _django(base: Path, folder: Path) -> Django | None:
+    """The project in ``base``, which is the folder that is looked at or below it."""
+    manage = base / "manage.py"
     tree = _parsed(manage)
     if tree is None:
         return None
     settings = _settings_of(tree)
     if not settings:
         return None
-    values = _Settings(folder, settings)
-    candidate = _django_application(folder, settings, values)
+    values = _Settings(base, settings, folder)
+    candidate = _django_application(base, settings, values, folder)
     if candidate is None:
         return None
-    django = Django(settings, candidate)
+    if base != folder:
+        candidate = replace(candidate, app_dir=str(base.relative_to(folder)))
+    django = Django(settings, candidate, manage=str(manage.relative_to(folder)))
     for name in ("static_url", "static_root", "media_url", "media_root"):
         setattr(django, name, values.text(name.upper()))
     django.debug = values.place_of("DEBUG", True)
@@ -119,7 +139,7 @@ def _settings_of(tree: ast.Module) -> str:
     return ""
 
 
-def _django_application(folder: Path, settings: str, values: _Settings) -> Candidate | None:
+def _django_application(folder: Path, settings: str, values: _Settings, shown: Path) -> Candidate | None:
     is_asgi = bool(values.text("ASGI_APPLICATION")) and any(app in values.apps() for app in ("channels", "daphne"))
     names = [("ASGI_APPLICATION", "asgi"), ("WSGI_APPLICATION", "wsgi")]
     for name, kind in names if is_asgi else names[1:]:
@@ -133,15 +153,16 @@ def _django_application(folder: Path, settings: str, values: _Settings) -> Candi
             file = folder.joinpath(*packages[:count], f"{kind}.py")
             if file.is_file():
                 module = ".".join([*packages[:count], kind])
-                return Candidate(f"{module}:application", "Django", kind, str(file.relative_to(folder)), file=str(file))
+                return Candidate(f"{module}:application", "Django", kind, str(file.relative_to(shown)), file=str(file))
     return None
 
 
 class _Settings:
     """Values of a settings module that follow from its text."""
 
-    def __init__(self, folder: Path, module: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, module: str, shown: Path) -> None:
+        #: Places are told from here.
+        self._shown = shown
         self._values: dict[str, object] = {}
         self._places: dict[str, str] = {}
         #: What is set under a condition, or changed.
@@ -177,7 +198,7 @@ class _Settings:
                 name = node.targets[0].id
                 try:
                     self._values[name] = values.of(node.value)
-                    self._places[name] = f"{_relative(file, self._folder)}:{node.lineno}"
+                    self._places[name] = f"{_relative(file, self._shown)}:{node.lineno}"
                 except _Computed:
                     self._values.pop(name, None)
             else:
@@ -252,13 +273,18 @@ def _applications(folder: Path) -> Iterator[Candidate]:
             yield from _of_module(folder, file, tree)
 
 
+def _own(root: Path, folders: list[str]) -> list[str]:
+    """Those in which the project's own modules may be."""
+    own = (name for name in folders if name not in _OTHERS and not name.startswith("."))
+    return [name for name in own if not (root / name / "pyvenv.cfg").exists()]
+
+
 def _files(folder: Path) -> Iterator[Path]:
     """Python files of the folder and three levels below it."""
     count = 0
     for root, folders, files in os.walk(folder):
         depth = len(Path(root).relative_to(folder).parts)
-        keep = [name for name in folders if name not in _OTHERS and not name.startswith(".") and not (Path(root) / name / "pyvenv.cfg").exists()]
-        folders[:] = sorted(keep) if depth < 3 else []
+        folders[:] = sorted(_own(Path(root), folders)) if depth < 3 else []
         for name in sorted(files):
             if name.endswith(".py") and not name.startswith(("test_", "conftest", "setup.py")):
                 count += 1
@@ -276,7 +302,9 @@ def _of_module(folder: Path, file: Path, tree: ast.Module) -> Iterator[Candidate
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and (what := _made_by(node.value, callables)):
-                found = (target.id, *what)
+                # It is not called itself, but its Flask application.
+                name = f"{target.id}.server" if what[0] == "Dash" else target.id
+                found = (name, *what)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             if what := _plain(node):
                 found = (node.name, *what)

@@ -216,3 +216,55 @@ def test_files_that_are_no_python_are_passed_over(tmp_path: Path, source: str) -
     put(tmp_path, "broken.py", source)
     put(tmp_path, "app.py", PLAIN)
     assert 'application = "app:application"' in wrote(tmp_path)
+
+
+def test_a_django_project_in_a_folder_below_gets_its_app_dir(serve: Serve, tmp_path: Path) -> None:
+    pytest.importorskip("django")
+    backend = tmp_path / "backend"
+    backend.mkdir()
+    made = subprocess.run([sys.executable, "-m", "django", "startproject", "site2", backend], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    settings = backend / "site2" / "settings.py"
+    settings.write_text(settings.read_text().replace("ALLOWED_HOSTS = []", 'ALLOWED_HOSTS = ["*"]') + '\nSTATIC_ROOT = BASE_DIR / "collected"\n')
+    put(tmp_path, "frontend/index.html", "")
+    told = init(tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "next: python backend/manage.py collectstatic" in told.stdout
+    assert "warning: backend/site2/settings.py:" in told.stdout
+    text = (tmp_path / "maitred.toml").read_text()
+    assert 'application = "site2.wsgi:application"' in text and 'app-dir = "backend"' in text
+    assert '# static = ["/static=backend/collected"]' in text
+    assert serve().fetch("/admin/").status == 302
+
+
+def test_applications_beside_a_django_project_are_offered_too(tmp_path: Path) -> None:
+    for name in ("one", "two/inner"):
+        put(tmp_path, f"{name}/manage.py", 'import os\nos.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n')
+        put(tmp_path, f"{name}/shop/settings.py", "")
+        put(tmp_path, f"{name}/shop/wsgi.py", "from django.core.wsgi import get_wsgi_application\napplication = get_wsgi_application()\n")
+    put(tmp_path, "hello/wsgi.py", PLAIN)
+    done = init(tmp_path)
+    assert done.returncode == 2
+    assert [line.split()[-1] for line in done.stderr.splitlines()[1:]] == ["one/shop/wsgi.py", "two/inner/shop/wsgi.py", "hello/wsgi.py:1"]
+
+
+DASH = """
+class Dash:
+    def __init__(self, name):
+        def server(environ, start_response):
+            start_response("200 OK", [])
+            return [b"from Dash"]
+        self.server = server
+"""
+
+
+@pytest.mark.parametrize("more", ["", "server = app.server\n"])
+def test_dash_is_served_by_its_server(serve: Serve, tmp_path: Path, more: str) -> None:
+    put(tmp_path, "dash/__init__.py", DASH)
+    put(tmp_path, "board.py", "from dash import Dash\napp = Dash(__name__)\n" + more)
+    assert 'application = "board:app.server"' in wrote(tmp_path)
+    assert serve().fetch("/").body == b"from Dash"
+    for target in ("board", "board:app"):
+        server = serve(target)
+        assert server.fetch("/").body == b"from Dash"
+        server.wait_for("serving WSGI board:app.server")

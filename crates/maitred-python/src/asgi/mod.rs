@@ -53,7 +53,7 @@ use event_loop::PythonLoop;
 use runner::NotStarted;
 use still::StillWatch;
 
-pub use adapter::ClientDisconnected;
+pub(crate) use adapter::ClientDisconnected;
 pub(crate) use runner::LoopThread;
 pub(crate) use still::StillThread;
 
