@@ -245,7 +245,7 @@ def test_applications_beside_a_django_project_are_offered_too(tmp_path: Path) ->
     put(tmp_path, "hello/wsgi.py", PLAIN)
     done = init(tmp_path)
     assert done.returncode == 2
-    assert [line.split()[-1] for line in done.stderr.splitlines()[1:]] == ["one/shop/wsgi.py", "two/inner/shop/wsgi.py", "hello/wsgi.py:1"]
+    assert [line.split()[-1] for line in done.stderr.splitlines()[1:]] == ["one/shop/wsgi.py", "two/inner/shop/wsgi.py", "hello/wsgi.py:2"]
 
 
 DASH = """

@@ -262,7 +262,7 @@ def test_an_encrypted_key_is_opened_by_a_password_of_a_file_or_a_variable(
         (["--tls-key-password", str(tmp_path / "none")], "--tls-key-password", "there is no file"),
     ]:
         done = check(tmp_path, *options, *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
+        assert done.returncode == 2, done.stdout
         assert done.stderr.startswith(f"maitred: {place}: ") and part in done.stderr, done.stderr
     passwords.write_text("\n")
     done = check(tmp_path, *options, "--tls-key-password", str(passwords))
