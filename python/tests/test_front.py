@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import http.client
 import json
 import re
@@ -252,3 +253,36 @@ def test_a_trusted_proxy_that_writes_nonsense_is_told_of_once(
     line = f"127.0.0.1, a trusted proxy, sent a {believed} that cannot be read"
     assert len([said for said in server.said.splitlines() if line in said and "times more" not in said]) == 1
     assert "2 times more in the last" in server.said
+
+
+def test_what_a_proxy_says_by_the_proxy_protocol_reaches_the_application(serve: Serve, serve_asgi: Serve) -> None:
+    def value(kind: int, content: bytes) -> bytes:
+        return bytes([kind]) + len(content).to_bytes(2, "big") + content
+
+    def header(verify: int) -> bytes:
+        tls = bytes([7]) + verify.to_bytes(4, "big") + value(0x21, b"TLSv1.3") + value(0x22, "Zoë".encode()) + value(0x23, b"TLS_AES_256_GCM_SHA384")
+        values = value(1, b"h2") + value(2, b"shop.example") + value(5, b"\0id\xff") + value(0x20, tls)
+        addresses = bytes([192, 0, 2, 7, 192, 0, 2, 8]) + (4000).to_bytes(2, "big") + (443).to_bytes(2, "big")
+        return b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + len(addresses + values).to_bytes(2, "big") + addresses + values
+
+    wsgi = "def app(environ, start_response):\n    start_response('200 OK', [])\n    return [repr(environ.get('maitred.proxy')).encode()]\n"
+    asgi = """
+async def app(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": repr(scope["extensions"].get("maitred.proxy")).encode()})
+"""
+    local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0"
+    for start, source in ((serve, wsgi), (serve_asgi, asgi)):
+        server = start("--listen", "127.0.0.1:0,proxy-protocol=on", "--trusted-proxies", "127.0.0.1", source=source)
+
+        def asked(sent: bytes, port: int = server.port) -> Any:
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+                peer.sendall(sent + b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                received = b"".join(iter(lambda: peer.recv(65536), b""))
+            return ast.literal_eval(re.sub(rb"^.*?\r\n\r\n(?:[0-9a-f]+\r\n)?", b"", received, flags=re.DOTALL).split(b"\r\n")[0].decode())
+
+        said = {"sni": "shop.example", "alpn": "h2", "version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "certificate_name": "Zoë", "unique_id": b"\0id\xff"}
+        assert asked(header(0)) == said
+        del said["certificate_name"]
+        assert asked(header(1)) == said, "a name that nobody has verified is none"
+        assert asked(local) is None

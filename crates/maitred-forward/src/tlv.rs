@@ -130,6 +130,11 @@ impl<'a> Tls<'a> {
         find(self.nested, Tlv::TLS_VERSION)
     }
 
+    /// The cipher, by its OpenSSL name in general: `TLS_AES_256_GCM_SHA384`.
+    pub fn cipher(&self) -> Option<&'a [u8]> {
+        find(self.nested, Tlv::TLS_CIPHER)
+    }
+
     /// The common name of the client's certificate. It means something only if that [was verified](Self::is_verified).
     pub fn common_name(&self) -> Option<&'a [u8]> {
         find(self.nested, Tlv::TLS_COMMON_NAME)

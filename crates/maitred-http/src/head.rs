@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::body::BodyLength;
 use crate::fields::{FieldSet, Span};
 use crate::method::Method;
+use crate::proxied::Proxied;
 use crate::status::Status;
 use crate::tls::TlsSession;
 
@@ -59,6 +60,8 @@ pub struct RequestHead {
     /// The TLS session by which it has come; none where TLS does not end at this server. Nothing that a peer sends in a head becomes
     /// one.
     pub tls: Option<Arc<TlsSession>>,
+    /// What a trusted proxy has said of its client's connection, in front of ours. Nothing in a head becomes it.
+    pub proxied: Option<Arc<Proxied>>,
 }
 
 impl Default for RequestHead {
@@ -74,6 +77,7 @@ impl Default for RequestHead {
             user: Span::default(),
             host: 0,
             tls: None,
+            proxied: None,
         }
     }
 }
@@ -90,6 +94,7 @@ impl RequestHead {
         self.user = Span::default();
         self.host = 0;
         self.tls = None;
+        self.proxied = None;
     }
 
     /// The request target as sent.
@@ -186,6 +191,7 @@ mod tests {
         head.user = head.fields.adopt(b"somebody").unwrap_or_default();
         head.host = 3;
         head.tls = Some(Arc::default());
+        head.proxied = Some(Arc::default());
         let memory = head.fields.memory();
         head.clear();
         assert_eq!(
@@ -196,6 +202,6 @@ mod tests {
         // A span that was kept from before shows nothing of what comes next.
         head.fields.push("Cookie", "private");
         assert!(head.target().is_empty() && head.authority().is_empty() && head.user().is_empty());
-        assert_eq!((head.host, head.tls), (0, None));
+        assert_eq!((head.host, head.tls, head.proxied), (0, None, None));
     }
 }

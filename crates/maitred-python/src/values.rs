@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 
 use maitred_http::fields::InvalidField;
-use maitred_http::{FieldSet, ResponseHead, Status};
+use maitred_http::{FieldSet, Proxied, ResponseHead, Status};
 use maitred_runtime::{Content, Endpoint, Lend, Owner, Process};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,6 +75,30 @@ pub(crate) fn process<'py>(py: Python<'py>, end: &Endpoint) -> Option<PyResult<B
         dict.set_item(intern!(py, "gid"), gid)
     };
     Some(set().map(|()| dict))
+}
+
+/// The key of what a proxy has said of its client's connection.
+pub(crate) const PROXY: &str = "maitred.proxy";
+
+/// That, `{"sni": ..., "alpn": ..., "version": ..., "cipher": ..., "certificate_name": ..., "unique_id": ...}`, without what it has not said.
+pub(crate) fn proxied<'py>(py: Python<'py>, said: &Proxied) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let texts = [
+        (intern!(py, "sni"), &said.sni),
+        (intern!(py, "alpn"), &said.alpn),
+        (intern!(py, "version"), &said.version),
+        (intern!(py, "cipher"), &said.cipher),
+        (intern!(py, "certificate_name"), &said.certificate_name),
+    ];
+    for (key, value) in texts {
+        if let Some(value) = value {
+            dict.set_item(key, String::from_utf8_lossy(value))?;
+        }
+    }
+    if let Some(id) = &said.unique_id {
+        dict.set_item(intern!(py, "unique_id"), PyBytes::new(py, id))?;
+    }
+    Ok(dict)
 }
 
 // ---- The head of a response ----

@@ -154,6 +154,9 @@ impl ScopeBuilder {
         if let Some(session) = &head.tls {
             extensions.set_item(intern!(py, TLS), tls::extension(py, session)?)?;
         }
+        if let Some(said) = &head.proxied {
+            extensions.set_item(intern!(py, values::PROXY), values::proxied(py, said)?)?;
+        }
         let takes_trailers = request.takes_trailers() && !request.websocket;
         if takes_trailers {
             extensions.set_item(intern!(py, TRAILERS), PyDict::new(py))?;

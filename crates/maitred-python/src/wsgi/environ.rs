@@ -102,6 +102,9 @@ impl EnvironBuilder {
         if let Some(process) = values::process(py, &request.endpoint) {
             environ.set_item(intern!(py, values::PROCESS), process?)?;
         }
+        if let Some(said) = &request.head.proxied {
+            environ.set_item(intern!(py, values::PROXY), values::proxied(py, said)?)?;
+        }
         set_user(&environ, &request.head)?;
         if let Some(session) = &request.head.tls {
             set_session(&environ, session)?;

@@ -10,7 +10,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use maitred_http::{Peer, RequestHead, TlsSession};
+use maitred_http::{Peer, Proxied, RequestHead, TlsSession};
 use maitred_runtime::{Endpoint, Local, Process};
 
 use super::secured::Shaking;
@@ -38,6 +38,8 @@ pub(crate) struct Ends {
     pub(crate) session: Option<Arc<TlsSession>>,
     /// When it was, until the first request begins, to whose time it belongs.
     pub(crate) shaking: Option<Shaking>,
+    /// What else that header has said.
+    pub(crate) proxied: Option<Arc<Proxied>>,
     /// Where the client has connected to the proxy, by that header.
     pub(crate) local: Option<SocketAddr>,
     /// The client speaks TLS: with us, or, by that header, with the proxy.
@@ -51,6 +53,7 @@ impl Connection {
         let mut client = self.own_client();
         let head = &mut stream.request.head;
         head.tls = self.session();
+        head.proxied = self.ends.as_ref().and_then(|ends| ends.proxied.clone());
         if site.proxies.trusts(self.peer) {
             let said = site.proxies.read(self.peer, &head.fields, &site.log);
             if let Some((address, port)) = said.client {

@@ -3,8 +3,10 @@
 //! Promises: nothing of the client is looked at before the header is whole; only a trusted proxy gets so far; what is no header,
 //! or does not come in [`TIME`], ends the connection without an answer. Leaves out: what the bytes mean (maitred-forward).
 
-use maitred_forward::proxy::{self, Source, Step};
-use maitred_http::Peer;
+use std::sync::Arc;
+
+use maitred_forward::proxy::{self, Header, Source, Step};
+use maitred_http::{Peer, Proxied};
 use maitred_io::listener::Address;
 use maitred_io::transport::Moved;
 
@@ -39,6 +41,10 @@ impl Connection {
                 Ok(Step::Header(header)) => {
                     let (source, length) = (header.source, header.length);
                     let secure = header.tls().is_some_and(|tls| tls.is_secure());
+                    let said = proxied(&header);
+                    if let Some(ends) = &mut self.ends {
+                        ends.proxied = (said != Proxied::default()).then(|| Arc::new(said));
+                    }
                     self.input.drain(..length);
                     return self.use_proxy_header(context, source, secure);
                 }
@@ -92,5 +98,19 @@ impl Connection {
         let time = if self.awaits_handshake() { timeouts.handshake } else { timeouts.head };
         self.set_deadline(context, context.now + nanos(time));
         None
+    }
+}
+
+/// What applications are told of a header. The name in a certificate counts only if the proxy has verified that.
+fn proxied(header: &Header<'_>) -> Proxied {
+    let kept = |value: Option<&[u8]>| value.map(Box::from);
+    let tls = header.tls();
+    Proxied {
+        sni: kept(header.authority()),
+        alpn: kept(header.alpn()),
+        version: kept(tls.and_then(|tls| tls.version())),
+        cipher: kept(tls.and_then(|tls| tls.cipher())),
+        certificate_name: kept(tls.filter(|tls| tls.is_verified()).and_then(|tls| tls.common_name())),
+        unique_id: kept(header.unique_id()),
     }
 }
