@@ -1,5 +1,8 @@
 //! The routes that exchanges are counted by: a bounded number, each known by a hash.
 //!
+//! A scan asks for thousands of paths once. So the fuller the table is, the more often a path must have come to become a route:
+//! what comes again finds a place for as long as there is one.
+//!
 //! In their memory: how many, and each text with the number of its bytes, in 21 words. Hashes are only known to this process.
 
 use std::sync::atomic::AtomicU64;
@@ -21,6 +24,18 @@ pub const MAX_ROUTE_TEXT: usize = 160;
 /// Places, a power of two: at most half of them are taken, so that looking takes a step or two.
 const PLACES: usize = 2048;
 
+/// So many routes have their places at first sight; behind them each [`STEP`] asks for twice as many sights, up to 128 for the last.
+const AT_SIGHT: usize = 500;
+const STEP: usize = 64;
+
+/// Paths without a place that are remembered, by their hashes.
+const WAITING: usize = 2048;
+
+/// In the word of one of them, below the hash: how often it came.
+const TIMES: u64 = 0xff;
+
+const _: () = assert!(1_u64 << ((MAX_ROUTES - AT_SIGHT) / STEP) <= TIMES);
+
 /// In a word, below the hash: number of the route, none when 0.
 const NUMBER: u64 = 0xffff;
 
@@ -37,10 +52,10 @@ const NAME: &str = "routes";
 pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
 
 /// What all of it takes at most.
-pub(crate) const ROUTES_BYTES: usize = (PLACES + RUN_WORDS) * size_of::<u64>();
+pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>();
 
 /// Names and numbers of routes. Looking one up takes no lock. Routes are never forgotten; when there are [`MAX_ROUTES`],
-/// all others are [`OTHER`]. Memory: 16 KiB, and 168 bytes for each.
+/// all others are [`OTHER`]. Memory: 32 KiB, and 168 bytes for each.
 ///
 /// ```
 /// use maitred_stats::Routes;
@@ -52,6 +67,7 @@ pub(crate) const ROUTES_BYTES: usize = (PLACES + RUN_WORDS) * size_of::<u64>();
 /// ```
 pub struct Routes {
     places: Box<[AtomicU64]>,
+    waiting: Box<[AtomicU64]>,
     run: Run,
     /// Locked by who adds one.
     adding: Mutex<()>,
@@ -69,6 +85,7 @@ impl Routes {
     pub fn in_arena(arena: &Arena) -> Self {
         let routes = Self {
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
+            waiting: (0..WAITING).map(|_| AtomicU64::new(0)).collect(),
             run: arena.take(Kind::Routes, 0, NAME, WORDS),
             adding: Mutex::new(()),
         };
@@ -92,12 +109,13 @@ impl Routes {
         None
     }
 
-    /// The route with this hash, made with this text if it is not known; [`OTHER`] when there is no place for it.
+    /// The route with this hash, made with this text if it is not known; [`OTHER`] when there is no place for it, or it has not come
+    /// often enough for one of the last.
     pub fn add(&self, hash: u64, text: impl FnOnce() -> String) -> u32 {
         if let Some(known) = self.find(hash) {
             return known;
         }
-        if self.count() > MAX_ROUTES {
+        if self.count() > MAX_ROUTES || !self.has_come_often_enough(hash) {
             return OTHER;
         }
         let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +147,7 @@ impl Routes {
     /// What the table takes now.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        (PLACES + self.count() * TEXT) * size_of::<u64>()
+        (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>()
     }
 
     /// With [`OTHER`].
@@ -147,6 +165,27 @@ impl Routes {
         write_text(place, &text[..end.unwrap_or_default()]);
         count.store(number as u64 + 1, Release);
         number as u32
+    }
+
+    /// Counts one more sight of a path without a place. Of two with the same word the one that comes more often stays in it; two threads
+    /// at once may count one.
+    fn has_come_often_enough(&self, hash: u64) -> bool {
+        let wanted = 1 << (self.count().saturating_sub(AT_SIGHT) / STEP);
+        if wanted == 1 {
+            return true;
+        }
+        let word = &self.waiting[(hash >> 16) as usize % WAITING];
+        let (own, there) = (hash & !TIMES, word.load(Relaxed));
+        let times = match there & TIMES {
+            times if there & !TIMES == own => times + 1,
+            times @ 2.. => {
+                word.store(there & !TIMES | (times - 1), Relaxed);
+                return false;
+            }
+            _ => 1,
+        };
+        word.store(own | times.min(TIMES), Relaxed);
+        times >= wanted
     }
 
     fn places_of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
@@ -180,7 +219,8 @@ mod tests {
     fn a_thousand_routes_are_known_and_all_others_are_one() {
         let routes = Routes::new();
         for number in 0..MAX_ROUTES as u64 {
-            assert_eq!(routes.add(hash(number), || format!("GET /{number}")), number as u32 + 1);
+            let mut adding = (0..=TIMES).map(|_| routes.add(hash(number), || format!("GET /{number}")));
+            assert_eq!(adding.find(|route| *route != OTHER), Some(number as u32 + 1));
         }
         let bytes = routes.bytes();
         for number in MAX_ROUTES as u64..100_000 {
@@ -191,6 +231,27 @@ mod tests {
         assert_eq!(routes.names()[78], "GET /77");
         assert_eq!(routes.find(hash(MAX_ROUTES as u64)), None);
         assert_eq!(routes.add_fixed("/late"), OTHER);
+    }
+
+    #[test]
+    fn paths_of_a_scan_leave_room_for_what_comes_again() {
+        let routes = Routes::new();
+        for round in 0..4 {
+            for number in 0..100_000 {
+                routes.add(hash(number), || format!("GET /{number}"));
+            }
+            // Between two rounds a real route begins, and a scan goes on beside it.
+            let real = 1_000_000 + round;
+            let mut scanned = 200_000..;
+            let found = (0..1000).find(|_| {
+                for number in scanned.by_ref().take(10) {
+                    routes.add(hash(number), String::new);
+                }
+                routes.add(hash(real), || "GET /real".to_owned()) != OTHER
+            });
+            assert!(found.is_some_and(|times| times < 300), "{round} {found:?}");
+        }
+        assert!(routes.names().len() < MAX_ROUTES * 3 / 4, "{}", routes.names().len());
     }
 
     #[test]

@@ -215,7 +215,12 @@ fn a_client_that_invents_paths_adds_nothing() {
         site.record(Some(0), &format!("/{}", letters(number)), 200);
     }
     let full = site.figures.snapshot();
-    assert_eq!((full.routes.len(), full.server.requests), (MAX_ROUTES - 2, 200_002));
+    assert_eq!(full.server.requests, 200_002);
+    assert!((400..MAX_ROUTES * 3 / 4).contains(&full.routes.len()), "the rest is for what comes again");
+    for _ in 0..200 {
+        site.record(Some(0), "/new/page", 200);
+    }
+    assert_eq!(site.figures.snapshot().routes.len(), full.routes.len() + 1);
     assert!(full.bytes <= full.max_bytes);
 }
 
