@@ -11,10 +11,17 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Union
+from typing import Any, Union, cast
 
 from maitred import _load
 from maitred._engine import main
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Type checkers have it; at run time it is not needed.
+    from typing_extensions import Unpack
+
+    from maitred._options import Options
 
 #: One value of an option.
 Value = Union[str, int, float, bool, "os.PathLike[str]"]
@@ -30,7 +37,7 @@ _WORKERS = ("workers", "w")
 _is_running = False
 
 
-def run(app: str | os.PathLike[str] | Callable[..., Any], **options: Option) -> None:
+def run(app: str | os.PathLike[str] | Callable[..., Any], **options: Unpack[Options]) -> None:
     """Serves an application until a signal ends it: the command ``maitred`` as a function.
 
     ``app`` is what the command takes (``"module:name"``, ``"path/to/app.py"``, ``"folder/"``), or the application itself, a WSGI
@@ -58,8 +65,9 @@ def run(app: str | os.PathLike[str] | Callable[..., Any], **options: Option) -> 
     """
     global _is_running
     _check_place()
-    arguments = _arguments(options)
-    name = _name(app, options)
+    given = cast("dict[str, Option]", options)
+    arguments = _arguments(given)
+    name = _name(app, given)
     _is_running = True
     try:
         code = main(["maitred", *arguments, "--", name], _command(name))

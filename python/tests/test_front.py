@@ -265,7 +265,7 @@ def test_what_a_proxy_says_by_the_proxy_protocol_reaches_the_application(serve: 
         addresses = bytes([192, 0, 2, 7, 192, 0, 2, 8]) + (4000).to_bytes(2, "big") + (443).to_bytes(2, "big")
         return b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + len(addresses + values).to_bytes(2, "big") + addresses + values
 
-    wsgi = "def app(environ, start_response):\n    start_response('200 OK', [])\n    return [repr(environ.get('maitred.proxy')).encode()]\n"
+    wsgi = "def app(environ, start_response):\n    start_response('200 OK', [('Content-Type', 'text/plain')])\n    return [repr(environ.get('maitred.proxy')).encode()]\n"
     asgi = """
 async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200})

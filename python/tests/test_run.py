@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, Server, environment_for
+from conftest import MAITRED, PATIENCE, Server, environment_for
 
 PROGRAM = """
 import asyncio, sys, threading
@@ -132,3 +133,23 @@ def test_a_call_that_workers_meet_is_told(tmp_path: Path) -> None:
     )
     assert done.returncode == 2, done.stderr
     assert "put the call under if __name__ == '__main__':" in done.stderr
+
+
+def test_type_checkers_know_the_options(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "calls.py").write_text(
+        "import maitred\n"
+        "maitred.run('app:app', host='127.0.0.1', port=8000, workers='auto', max_threads=20, listen=[':8000'], reload=True, queue=None)\n"
+        "maitred.run('app:app', wrokers=4)\n"
+        "maitred.run('app:app', max_threads='many')\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "calls.py"], cwd=tmp_path, capture_output=True, text=True)
+    wrong = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [line.partition(": error: ")[0] for line in wrong] == ["calls.py:3", "calls.py:4"], done.stdout + done.stderr
+    assert "wrokers" in wrong[0] and "max_threads" in wrong[1]
+
+
+def test_the_schema_is_json_and_has_every_key(tmp_path: Path) -> None:
+    done = subprocess.run([MAITRED, "help", "schema"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True)
+    keys = json.loads(done.stdout)["properties"]
+    assert {"workers", "listen", "filter", "host", "pool", "tls-key-password"} <= set(keys) and "config" not in keys

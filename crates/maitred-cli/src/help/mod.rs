@@ -3,6 +3,7 @@
 //! Promises: everything but the choice of what is needed daily comes from the tables of options, of familiar names and of
 //! commands. Leaves out: the reference in Markdown (reference.rs), and the help of commands that have arguments of their own.
 
+mod schema;
 mod tables;
 
 use std::fmt::Write;
@@ -18,12 +19,16 @@ use crate::words::{Command, Run, Word};
 /// The name that stands for every option.
 const ALL: &str = "all";
 
+/// The name that stands for the JSON schema of maitred.toml.
+const SCHEMA: &str = "schema";
+
 /// Prints the help about these names: options with or without dashes, familiar names, commands. Without any the short text.
 pub(crate) fn run(topic: &[String], words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     match topic {
         [] => Ok(print(&short(words))),
         [name] if name == "--help" || name == "-h" => Ok(print(&about_word(find(words, "help")))),
         [name] if name == ALL => Ok(print(&all(words))),
+        [name] if name == SCHEMA => Ok(print(&schema::text())),
         [name, ..] => about(name, words, host),
     }
 }
@@ -97,7 +102,7 @@ fn short(words: &[Word]) -> String {
     let mut listed = String::new();
     fill(&mut listed, &format!("Commands: {}", names.join(", ")), "");
     text.push_str(&listed);
-    text.push_str("'maitred help NAME' tells all about an option or a command, 'maitred help all' about every option.\n");
+    text.push_str("'maitred help NAME' tells all about an option or a command, 'maitred help all' about every option,\n'maitred help schema' is the JSON schema of maitred.toml.\n");
     text
 }
 

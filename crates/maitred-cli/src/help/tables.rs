@@ -51,11 +51,16 @@ pub(super) fn find(name: &str) -> Option<&'static Table> {
 }
 
 impl Table {
+    /// Its keys with what they are for.
+    pub(super) fn keys(&self) -> Vec<(&'static str, String)> {
+        (self.keys)()
+    }
+
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}\n", self.head);
         fill(&mut text, self.summary, "  ");
         text.push('\n');
-        for (key, what) in (self.keys)() {
+        for (key, what) in self.keys() {
             text.push_str(&format!("  {key}\n"));
             fill(&mut text, &what, super::INDENT);
         }

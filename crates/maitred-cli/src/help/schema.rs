@@ -1,0 +1,105 @@
+//! The JSON schema of maitred.toml (draft 2020-12), with which editors complete keys and mark what is wrong: `maitred help schema`.
+//!
+//! Promises: every key that the file takes is here with its summary, and no other. Leaves out: what a text must look like.
+
+use serde_json::{Map, Value, json};
+
+use super::tables;
+use crate::options::{self, Definition, Kind, MAX_SECONDS, MIN_SECONDS};
+
+/// The schema, as text with a line end.
+pub(super) fn text() -> String {
+    let mut keys: Map<String, Value> = options::all()
+        .filter(|option| option.is_in_file())
+        .map(|option| (option.name.to_owned(), of(option)))
+        .collect();
+    for table in &tables::TABLES {
+        let known = |key: &&'static str| options::find(key).map_or_else(|| json!({}), of);
+        let own = table.keys().into_iter().map(|(key, what)| {
+            let mut value = known(&key);
+            value["description"] = json!(what);
+            (key.to_owned(), value)
+        });
+        let object = json!({ "type": "object", "properties": own.collect::<Map<_, _>>(), "additionalProperties": false });
+        let value = match table.names[0] {
+            "filter" => json!({ "type": "array", "items": object }),
+            _ => json!({ "type": "object", "additionalProperties": object }),
+        };
+        keys.insert(table.names[0].to_owned(), value);
+    }
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "maitred.toml",
+        "type": "object",
+        "properties": keys,
+        "additionalProperties": false,
+    });
+    format!("{schema:#}\n")
+}
+
+fn of(option: &Definition) -> Value {
+    let one = one(option);
+    let mut value = if option.is_repeatable() {
+        json!({ "anyOf": [one, { "type": "array", "items": one }] })
+    } else {
+        one
+    };
+    value["description"] = json!(option.summary);
+    if let Some(default) = super::default(option) {
+        value["description"] = json!(format!("{} Default: {default}.", option.summary));
+    }
+    value
+}
+
+/// What one value of the option is.
+fn one(option: &Definition) -> Value {
+    let whole = |min: usize, max: usize| json!({ "type": "integer", "minimum": min, "maximum": max });
+    let seconds = |min: f64| json!({ "type": "number", "minimum": min, "maximum": MAX_SECONDS });
+    match option.kind {
+        Kind::Switch(_) => json!({ "type": "boolean" }),
+        Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => whole(min, max),
+        Kind::CountOrAuto(min, max, _) => json!({ "anyOf": [{ "const": "auto" }, whole(min, max)] }),
+        Kind::Percent(_) => whole(0, 100),
+        Kind::Seconds(_) => seconds(MIN_SECONDS),
+        Kind::SecondsOrOff(_) | Kind::SecondsOrAtOnce(_) => seconds(0.0),
+        Kind::Bytes(_) | Kind::BytesOrAuto(_) | Kind::Rate(_) | Kind::Hsts(_) | Kind::Account(_) => {
+            json!({ "type": ["number", "string"] })
+        }
+        Kind::Level(_)
+        | Kind::Interface(_)
+        | Kind::Lifespan(_)
+        | Kind::Overflow(_)
+        | Kind::Spans(_)
+        | Kind::Strategy(_)
+        | Kind::Accept(_)
+        | Kind::UnknownName(_)
+        | Kind::MinVersion(_)
+        | Kind::Http2(_)
+        | Kind::ClientAuth(_)
+        | Kind::Period(_) => json!({ "enum": option.placeholder.split('|').collect::<Vec<_>>() }),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_file_is_there_with_its_type() {
+        let schema: Value = serde_json::from_str(&text()).expect("JSON");
+        let keys = &schema["properties"];
+        for option in options::all().filter(|option| option.is_in_file()) {
+            assert!(!keys[option.name].is_null(), "{}", option.name);
+        }
+        assert_eq!(keys["workers"]["anyOf"][1]["maximum"], 1024);
+        assert_eq!(keys["log-level"]["enum"][0], "error");
+        assert_eq!(keys["listen"]["anyOf"][1]["type"], "array");
+        assert_eq!(
+            keys["filter"]["items"]["properties"]["realm"]["description"],
+            tables::of_filter_key("realm")
+        );
+        assert_eq!(keys["host"]["additionalProperties"]["additionalProperties"], false);
+        assert!(keys["config"].is_null(), "it says which file");
+    }
+}
