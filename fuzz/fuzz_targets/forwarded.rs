@@ -79,7 +79,9 @@ fn slow(fields: &FieldSet, trusted: &Trusted) -> Said {
         // Latin-1: nothing outside ASCII is in what is valid.
         let text: String = values.join(&b',').iter().map(|byte| char::from(*byte)).collect();
         let blanks = [' ', '\t', '\r', '\x0c', '\n'];
-        text.rsplit(',').map(|entry| entry.trim_matches(blanks).to_owned()).collect()
+        let entries = text.rsplit(',').map(|entry| entry.trim_matches(blanks).to_owned());
+        // An empty one counts for nothing (RFC 9110 §5.6.1.2).
+        entries.filter(|entry| !entry.is_empty()).collect()
     };
     let last = |name: &str| list(name).into_iter().next();
     let addresses: Vec<Client> = list("x-forwarded-for").iter().map(|entry| address(entry, true)).collect();
@@ -164,7 +166,9 @@ fn slow_standard(fields: &FieldSet, trusted: &Trusted) -> Said {
             let found = element(rest);
             let comma = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
             let length = found.as_ref().map_or(comma, |(_, length)| *length);
-            elements.push(found.map(|(pairs, _)| pairs));
+            if !rest[..length].trim_ascii().is_empty() {
+                elements.push(found.map(|(pairs, _)| pairs));
+            }
             if length == rest.len() {
                 break;
             }

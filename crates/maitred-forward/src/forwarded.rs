@@ -145,7 +145,7 @@ fn read_standard(fields: &FieldSet, trusted: &Trusted) -> Said {
     let mut client = None;
     let mut speaks = Element::default();
     let elements = from_the_right(fields, NAME).flat_map(standard::from_the_right);
-    for text in elements.filter(|element| !element.trim_ascii().is_empty()).take(MAX_HOPS) {
+    for text in elements.take(MAX_HOPS) {
         let Some((element, _)) = Element::read(text) else {
             malformed = Some(NAME);
             break;

@@ -92,7 +92,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The last elements of one field, the right-most first.
+/// The last elements of one field, the right-most first, without empty ones (RFC 9110 §5.6.1.2).
 ///
 /// They are read from the left: only so it is known what stands in quotes. A malformed element ends at its first comma, in
 /// quotes or not. So a quote that a client opens and does not close seldom hides what proxies write behind it, and never makes
@@ -105,10 +105,12 @@ pub(crate) fn from_the_right(field: &[u8]) -> impl Iterator<Item = &[u8]> {
         let to_comma = || text.iter().position(|byte| *byte == b',').unwrap_or(text.len());
         let length = Element::read(text).map_or_else(to_comma, |(_, length)| length);
         let (element, behind) = text.split_at_checked(length).unwrap_or_default();
-        if let Some(place) = last.get_mut(count % MAX_HOPS) {
+        if !element.trim_ascii().is_empty()
+            && let Some(place) = last.get_mut(count % MAX_HOPS)
+        {
             *place = element;
+            count += 1;
         }
-        count += 1;
         rest = behind.strip_prefix(b",");
     }
     let first = count.saturating_sub(MAX_HOPS);
@@ -221,11 +223,11 @@ mod tests {
     #[test]
     fn the_last_elements_come_from_the_right() {
         for (field, expected) in [
-            ("", &[""][..]),
+            ("", &[][..]),
             ("for=a", &["for=a"]),
             ("for=a, for=b", &[" for=b", "for=a"]),
             ("for=\"a,b\",c=d", &["c=d", "for=\"a,b\""]),
-            (",for=a,", &["", "for=a", ""]),
+            (",for=a, ,", &["for=a"]),
             // A quote that does not belong where it stands hides nothing.
             ("for=\"a, for=b", &[" for=b", "for=\"a"]),
             ("for=\"a, for=\"b\"", &[" for=\"b\"", "for=\"a"]),
