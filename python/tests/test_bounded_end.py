@@ -37,8 +37,10 @@ threading.Thread(target=stop.wait, name="keeps").start()
     ),
     "a child": (
         """
-import multiprocessing, time
+import multiprocessing, os, time
 def job():
+    # The test reads until all have closed it.
+    os.closerange(0, 1024)
     time.sleep(1000)
 child = multiprocessing.get_context("fork").Process(target=job)
 child.start()
