@@ -194,7 +194,7 @@ impl<S: Serve> LoopTurns<S> {
                 continue;
             }
             if server.is_loop_full() {
-                // It has just been read, and what waits is before it.
+                // This request goes behind those that wait, and the loop takes the next one from the queue.
                 scheduler.queue(job, &server);
                 continue;
             }

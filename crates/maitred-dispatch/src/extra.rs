@@ -113,7 +113,7 @@ impl<J> Pool<J> {
     /// Whether no thread can take what waits: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
         if self.exclusive {
-            // Where all threads are in application code none monitors, and what their requests do is still to be learnt.
+            // When all threads are in application code, no thread monitors: this one takes the samples from which classes are learnt.
             self.limiter.interpreter.sample(clock::monotonic());
         }
         let max = self.max();

@@ -1,4 +1,4 @@
-//! Where a thread of a pool sleeps, and what wakes it.
+//! The place of one thread of a pool: the thread sleeps there, and finds there what it was woken for.
 
 use std::sync::PoisonError;
 

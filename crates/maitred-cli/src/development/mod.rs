@@ -36,7 +36,7 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if !config.development.on {
         return;
     }
-    // Whoever is beside a developer is not the platform's proxy.
+    // In development no proxy of a platform stands in front: the server listens on loopback only.
     if *origins.of("listen") == Source::Environment(PORT.to_owned()) {
         let local = config.listen.iter().map(|address| format!("127.0.0.1{address}")).collect::<Vec<_>>();
         let set = options::find("listen").map(|option| option.set(config, &local));
