@@ -116,7 +116,9 @@ impl Known {
             let class = match without {
                 true => RouteClass::Blocking,
                 false if seen.held >= LONG => RouteClass::CpuBound,
-                false => RouteClass::Normal,
+                false if seen.held * 2 >= seen.nanos => RouteClass::Normal,
+                // Most of the time it wanted the interpreter, which others had: that tells nothing of it.
+                false => return self,
             };
             return Self { class, score: 0, second };
         }
@@ -219,6 +221,11 @@ mod tests {
         assert_eq!(costs.class(7, 73 * SECOND), RouteClass::Normal);
         assert!(!costs.is_watching(73 * SECOND));
         assert_eq!(costs.class(8, 62 * SECOND), RouteClass::Normal, "another route");
+        costs.note(7, seen(20 * MS, Some(false), 74 * SECOND));
+        costs.note(7, Seen { held: MS, ..seen(20 * MS, Some(false), 75 * SECOND) });
+        assert_eq!(costs.class(7, 75 * SECOND), RouteClass::CpuBound, "it was kept from the interpreter");
+        costs.note(7, seen(LONG - 1, Some(false), 76 * SECOND));
+        assert_eq!(costs.class(7, 76 * SECOND), RouteClass::Normal);
     }
 
     #[test]

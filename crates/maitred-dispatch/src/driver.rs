@@ -44,10 +44,6 @@ const IDLE_LOOKS: u32 = 50;
 #[cfg(shuttle)]
 const IDLE_LOOKS: u32 = 1;
 
-/// Between two looks while threads compute, requests wait for them, and a look finds only more requests: each look stops
-/// the application, where there is one processor, and moves what it needs out of the caches. In nanoseconds.
-const BACKLOG: u64 = 8_000_000;
-
 /// Events fetched by one look at the poller.
 const POLL_ONCE: usize = 64;
 
@@ -185,9 +181,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = FIRST_LOOK;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        // A backlog can wait for the end of the pause.
-        let most = if pause == BACKLOG { 0 } else { u64::MAX };
-        scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most });
+        scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most: u64::MAX });
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -199,12 +193,12 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
             if scheduler.gated && scheduler.pool.limiter.interpreter.is_busy() {
-                let found = poll_once(server, context);
-                pause = if found == Found::Requests && has_backlog(server) { BACKLOG } else { UNPOLLED };
+                poll_once(server, context);
+                pause = UNPOLLED;
                 before = now;
                 continue;
             }
-            scheduler.wake_extra(server);
+            scheduler.wake_extra(false, server);
             if !scheduler.pool.limiter.is_monitored() {
                 let call = scheduler.pool.wake_poller();
                 scheduler.perform(&call, server);
@@ -220,29 +214,13 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 
 /// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
 /// request, which waits anyway.
-fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) -> Found {
+fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
     let mut events = Events::with_capacity(POLL_ONCE);
     fetch(server, &mut events);
-    let found = serve_ready(server, context, || !scheduler.is_stopping());
+    serve_ready(server, context, || !scheduler.is_stopping());
     wake_for_rest(server);
-    found
-}
-
-/// Whether further requests can only wait: those of all pools that there are.
-fn has_backlog<S: Serve>(server: &Arc<S>) -> bool {
-    let scheduler = server.scheduler();
-    scheduler.pool.queued() > 0 && scheduler.others.is_empty() && scheduler.peer_groups.is_empty()
-}
-
-/// What there was to be served.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// Nothing, or requests for the application: none for the engine.
-    Requests,
-    /// Files, refusals, responses that go on, new connections: what the engine does itself.
-    Others,
 }
 
 /// Polls until an application thread does, or application code computes again. The driver watches the poller from outside: among
@@ -264,7 +242,7 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
-    scheduler.wake_extra(server);
+    scheduler.wake_extra(false, server);
     if left && !scheduler.pool.limiter.is_monitored() {
         let call = scheduler.pool.wake_poller();
         scheduler.perform(&call, server);
@@ -284,28 +262,21 @@ fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events) {
 
 /// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
 /// poller was looked at.
-fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: impl Fn() -> bool) -> Found {
+fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: impl Fn() -> bool) {
     let scheduler = server.scheduler();
-    let mut found = Found::Requests;
     for _ in 0..scheduler.ready.len() {
         if !goes_on() {
             break;
         }
         let Some((token, signals)) = scheduler.ready.pop() else { break };
-        let mut jobs = server.serve(token, signals, context).into_iter().peekable();
-        if jobs.peek().is_none() {
-            found = Found::Others;
-        }
-        for job in jobs {
+        for job in server.serve(token, signals, context) {
             if server.is_non_blocking(&job) {
                 server.run(job, context.clock().turn_began());
-                found = Found::Others;
             } else {
                 scheduler.submit(job, server);
             }
         }
     }
-    found
 }
 
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.

@@ -29,19 +29,24 @@ const STUCK: u64 = 5_000_000;
 #[cfg(shuttle)]
 const STUCK: u64 = 100_000;
 
+/// Between two looks at threads that hold it up: as often as a monitor samples at the latest. In nanoseconds.
+const LOOK: u64 = 2_000_000;
+
 /// Whether there is one, and where it sleeps.
 #[derive(Default)]
 pub(super) struct Extra {
     exists: AtomicBool,
     /// It sleeps until it is called; otherwise it looks again by itself.
     sleeps: AtomicBool,
+    /// It waits for a request that it may run: none of those in the queue is one.
+    watches: AtomicBool,
     parker: Parker,
 }
 
 impl Extra {
-    /// Has it look around, if there is one.
-    pub(super) fn wake(&self) {
-        if self.sleeps.load(Ordering::SeqCst) {
+    /// Has it look around, if there is one. `comes`: a request has come that it may run.
+    pub(super) fn wake(&self, comes: bool) {
+        if self.sleeps.load(Ordering::SeqCst) || comes && self.watches.load(Ordering::SeqCst) {
             self.parker.unpark();
         }
     }
@@ -57,8 +62,9 @@ impl Extra {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Has requests run although all threads are in those of other routes, if that may be so.
-    pub(super) fn wake_extra<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+    /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may be such a
+    /// request.
+    pub(super) fn wake_extra<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
         let is_alone = self.peer_groups.is_empty() && self.pool.has_several();
         if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
@@ -67,7 +73,7 @@ impl<J: Send> Scheduler<J> {
         if !self.extra.exists.swap(true, Ordering::SeqCst) {
             server.spawn_extra();
         }
-        self.extra.wake();
+        self.extra.wake(comes);
     }
 }
 
@@ -78,7 +84,12 @@ pub fn run<S: Serve>(server: &Arc<S>) {
     let thread = pool.limiter.add();
     scheduler.set_serving(true);
     while !scheduler.is_stopping() {
-        if let Some(job) = pool.pop_beside_holders() {
+        // Before the look: a request that comes behind it wakes this thread.
+        extra.watches.store(true, Ordering::SeqCst);
+        let held_up = pool.queued() > 0 && pool.is_held_up();
+        let job = if held_up { pool.pop_beside_holders() } else { None };
+        extra.watches.store(held_up && job.is_none(), Ordering::SeqCst);
+        if let Some(job) = job {
             pool.limiter.force(&thread);
             scheduler.run_assigned(job, clock::monotonic(), &**server, pool);
             pool.limiter.give_back(&thread);
@@ -86,7 +97,10 @@ pub fn run<S: Serve>(server: &Arc<S>) {
         }
         if pool.queued() > 0 {
             // What is in application code now may stay there.
-            extra.parker.park(Some(Duration::from_nanos(STUCK)));
+            if !extra.parker.park(Some(Duration::from_nanos(LOOK))) {
+                // No thread monitors while all are in application code.
+                pool.limiter.interpreter.sample(clock::monotonic());
+            }
             continue;
         }
         let rests = || pool.queued() == 0 && !scheduler.is_stopping();
@@ -112,10 +126,6 @@ struct Holding {
 impl<J> Pool<J> {
     /// Whether no thread can take what waits: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
-        if self.exclusive {
-            // When all threads are in application code, no thread monitors: this one takes the samples from which classes are learnt.
-            self.limiter.interpreter.sample(clock::monotonic());
-        }
         let max = self.max();
         let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);
         away >= max || self.stuck(clock::monotonic()) >= max
@@ -131,11 +141,8 @@ impl<J> Pool<J> {
         stuck
     }
 
-    /// The next request of a route that holds little beside the one that holds most, if no thread can take it.
+    /// The next request of a route that holds little beside the one that holds most.
     fn pop_beside_holders(&self) -> Option<J> {
-        if self.queued() == 0 || !self.is_held_up() {
-            return None;
-        }
         let now = clock::monotonic();
         let mut holdings: Vec<Holding> = Vec::new();
         self.limiter.interpreter.in_application(|thread| {
@@ -150,5 +157,27 @@ impl<J> Pool<J> {
             let own = holdings.iter().find(|holding| holding.route == route);
             class != RouteClass::Blocking && own.is_none_or(|holding| holding.nanos < most / 2)
         })
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_comes_wakes_the_thread_that_waits_for_one() {
+        let extra = Extra::default();
+        let called = || extra.parker.park(Some(Duration::ZERO));
+        extra.wake(true);
+        assert!(!called(), "it looks by itself");
+        extra.watches.store(true, Ordering::SeqCst);
+        extra.wake(false);
+        assert!(!called(), "nothing has come that it may run");
+        extra.wake(true);
+        assert!(called());
+        extra.watches.store(false, Ordering::SeqCst);
+        extra.sleeps.store(true, Ordering::SeqCst);
+        extra.wake(false);
+        assert!(called(), "there may be something to look at");
     }
 }

@@ -374,7 +374,7 @@ impl<J: Send> Scheduler<J> {
                     self.wake();
                 }
                 self.perform(&call, server);
-                self.wake_extra(server);
+                self.wake_extra(class != RouteClass::Blocking, server);
             }
         }
     }
@@ -436,7 +436,7 @@ impl<J: Send> Scheduler<J> {
         self.note_progress();
         if self.looped.is_none() {
             // After it is counted: a thread that queues a request looks at the count behind that.
-            self.wake_extra(server);
+            self.wake_extra(false, server);
         }
         if self.looped.is_some() {
             // What this thread has fetched is on the ready list, and the poller does not know of it.
@@ -556,7 +556,7 @@ impl<J: Send> Scheduler<J> {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
-        self.extra.wake();
+        self.extra.wake(true);
         if let Some(looped) = &self.looped {
             looped.wake();
         }

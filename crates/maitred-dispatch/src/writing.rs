@@ -71,7 +71,7 @@ impl<J: Send> Scheduler<J> {
         if frees && self.pool.queued() > 0 {
             self.make_way(server);
         }
-        self.wake_extra(server);
+        self.wake_extra(false, server);
         act()
     }
 
