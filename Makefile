@@ -8,6 +8,8 @@ SUITES  ?=
 PYTHONS ?=
 # What is built: `release`, or `ci` for the tests, which takes less time.
 PROFILE ?= release
+# Where cargo builds, if the environment or its configuration says another folder.
+TARGET   = $(or $(shell $(CARGO) metadata --format-version 1 --no-deps 2>/dev/null | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),target)
 
 VENV   := .venv
 TOOLS  := .build/tools
@@ -75,7 +77,7 @@ packages:
 
 binary:
 	$(CARGO) build --profile $(PROFILE) --package maitred-cli
-	@sh scripts/split-debug target/$(PROFILE)/maitred
+	@sh scripts/split-debug $(TARGET)/$(PROFILE)/maitred
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
@@ -112,7 +114,7 @@ bench-smoke: ## all benches in short: that they work, not how fast (make test ha
 	@$(PYTHON) scripts/test benches
 
 bench: build ## one measurement: make bench NAME=static
-	bench/run $(NAME)
+	CARGO_TARGET_DIR="$(TARGET)" bench/run $(NAME)
 
 docs: ## API documentation of all crates in target/doc, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps

@@ -29,7 +29,7 @@ done = function(summary, latency, requests)
     summary.requests, summary.bytes, summary.duration, e.connect, e.read, e.write, e.status, e.timeout))
 end
 """
-GENERATOR = machine.REPOSITORY / "target/bench/release/openloop"
+GENERATOR = machine.TARGET / "bench/release/openloop"
 
 
 class WrongAnswer(Exception):

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+#: Where cargo builds.
+TARGET = REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -163,7 +163,7 @@ def nginx(name: str, more: str, log: str = "off") -> Contender:
 
 
 H2O = Contender("h2o", "h2o", _h2o)
-EPOLL_LOOP = Contender("epoll loop, no parsing", machine.REPOSITORY / "target/bench/release/epollloop", _epoll_loop)
+EPOLL_LOOP = Contender("epoll loop, no parsing", machine.TARGET / "bench/release/epollloop", _epoll_loop)
 
 
 #: In which ours are built; in another than the release the workspace's target folder has them, and its crates already.
@@ -172,7 +172,7 @@ PROFILE = os.environ.get("MAITRED_BENCH_PROFILE", "release")
 
 def maitred(threads: int = 1) -> Contender:
     """Ours, with as many application threads as told (one: what the others have)."""
-    program = os.environ.get("MAITRED_BENCH_BINARY") or machine.REPOSITORY / "target/release/maitred"
+    program = os.environ.get("MAITRED_BENCH_BINARY") or machine.TARGET / "release/maitred"
     return Contender("maitred", program, _maitred, {"threads": threads})
 
 
@@ -181,7 +181,7 @@ def cargo_build(package: str, feature: str = "") -> None:
     folder of that name: both variants are there."""
     manifest = machine.REPOSITORY / "bench" / package / "Cargo.toml"
     of_workspace = package == "workbench" and PROFILE != "release"
-    folder = machine.REPOSITORY / ("target" if of_workspace else f"target/bench/{feature}")
+    folder = machine.TARGET if of_workspace else machine.TARGET / "bench" / feature
     subprocess.run(["cargo", "build", "--quiet", "--locked", "--manifest-path", str(manifest), "--target-dir", str(folder),
                     *(["--profile", PROFILE] if of_workspace else ["--release"]),
                     *(["--features", feature] if feature else [])], check=True)

@@ -16,8 +16,8 @@ from .servers import Contender, Place
 APPLICATION = "work_wsgi:application"
 HELLO = b"Hello, world!"
 NATIVE, WSGI = "native", "WSGI"
-_TARGET = machine.REPOSITORY / "target/bench"
-_PROGRAMS = _TARGET / "release" if servers.PROFILE == "release" else machine.REPOSITORY / "target" / servers.PROFILE
+_TARGET = machine.TARGET / "bench"
+_PROGRAMS = _TARGET / "release" if servers.PROFILE == "release" else machine.TARGET / servers.PROFILE
 #: The native server, which is also the command that asks a running one.
 PROGRAM = _PROGRAMS / "workbench"
 #: The client that tells how long each answer took.

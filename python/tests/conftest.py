@@ -41,11 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # A shell starts what runs in its background so, and the servers would inherit it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-        # Where control sockets are: servers of tests beside these are none of theirs.
-        folder = tempfile.mkdtemp(prefix=f"maitred-{worker}-")
-        os.environ["XDG_RUNTIME_DIR"] = folder
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    # Where control sockets are: other servers of this user are none of the tests'.
+    folder = tempfile.mkdtemp(prefix="maitred-tests-")
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     others = not hasattr(config, "workerinput") and bool(getattr(config.option, "numprocesses", None))
     secured.configure(starts_others=others)
     by_h2.configure(starts_others=others)

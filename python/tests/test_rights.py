@@ -117,24 +117,28 @@ SLOW = 'open("door").read()\n' + PLAIN
 CLONE_NEWNET = 0x40000000
 
 
+#: Each server has one of its own.
+HIDDEN = Path("/tmp")
+
+
 def opened(paths: list[Path]) -> str:
-    """Commands that let everybody reach these paths, by an empty folder in the place of each that is closed: a home folder as a rule."""
-    closed: dict[Path, list[Path]] = {}
+    """Commands that hide /tmp and let everybody reach these paths, by an empty folder in the place of each one above them that is closed: a
+    home folder as a rule. Paths in what is hidden are mounted again: a clone may be below /tmp."""
+    replaced = {HIDDEN: "1777"}
+    kept: list[Path] = []
     for path in paths:
         for parent in reversed(path.parents):
-            if parent.stat().st_mode & 0o005 != 0o005:
-                closed.setdefault(parent, []).append(path)
+            if parent not in replaced and parent.stat().st_mode & 0o005 != 0o005:
+                replaced[parent] = "755"
+            if parent in replaced:
+                kept.append(path)
                 break
-    lines: list[str] = []
-    for parent, inside in closed.items():
-        kept = [f"/tmp/kept-{len(lines)}-{number}" for number in range(len(inside))]
-        for path, place in zip(inside, kept):
-            lines.append(f"mkdir {place} && mount --bind {shlex.quote(str(path))} {place}")
-        lines.append(f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(parent))}")
-        for path, place in zip(inside, kept):
-            name = shlex.quote(str(path))
-            lines.append(f"mkdir -p {name} && mount --bind {place} {name}")
-    return "\n".join(lines)
+    # Opened before they are hidden; 3 is the first number that a shell leaves free.
+    numbered = [(shlex.quote(str(path)), number) for number, path in enumerate(kept, 3)]
+    lines = [f"exec {number}<{name}" for name, number in numbered]
+    lines += [f"mount -t tmpfs -o mode={mode} tmpfs {shlex.quote(str(parent))}" for parent, mode in replaced.items()]
+    lines += [f"mkdir -p {name} && mount --no-canonicalize --bind /proc/self/fd/{number} {name}" for name, number in numbered]
+    return "\n".join([*lines, *(f"exec {number}<&-" for _, number in numbered)])
 
 
 def needed() -> list[Path]:
@@ -145,7 +149,8 @@ def needed() -> list[Path]:
 
 SET_UP = """set -e
 ip link set lo up
-mount -t tmpfs -o mode=1777 tmpfs /tmp
+# Where servers of other users have their sockets.
+[ ! -d /run/user ] || mount -t tmpfs -o mode=755 tmpfs /run/user
 %s
 cd "$1"
 shift
@@ -153,8 +158,8 @@ exec "$@"
 """
 
 
-def namespaced(folder: Path, command: list[str | Path], open_all: bool = True) -> list[str | Path]:
-    script = SET_UP % (opened(needed()) if open_all else "")
+def namespaced(folder: Path, command: list[str | Path]) -> list[str | Path]:
+    script = SET_UP % opened(needed())
     return ["unshare", "--net", "--mount", "sh", "-c", script, "sh", folder, *command]
 
 
@@ -555,9 +560,9 @@ def test_what_the_user_cannot_read_is_told_at_the_start(contain: Contain, folder
     assert server.stop() == 0, server.said
 
 
-def failure(folder: Path, arguments: list[str], prefix: list[str | Path], open_all: bool = True) -> str:
+def failure(folder: Path, arguments: list[str], prefix: list[str | Path]) -> str:
     command = [*prefix, MAITRED, "app:app", "--listen", "127.0.0.1:80", *arguments]
-    done = subprocess.run(namespaced(folder, command, open_all), capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(namespaced(folder, command), capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2, done
     assert "serving" not in done.stderr
     return done.stderr.splitlines()[-1]

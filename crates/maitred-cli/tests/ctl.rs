@@ -6,7 +6,7 @@ mod harness;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -98,50 +98,39 @@ fn health_is_an_exit_code() {
 #[test]
 fn one_of_several_servers_is_named_by_its_process_or_its_port() {
     let folder = site();
-    let runtime = TempDir::new().expect("a folder");
-    fs::set_permissions(runtime.path(), PermissionsExt::from_mode(0o700)).expect("of this user alone");
-    let start = || {
-        let mut command = maitred(&folder, &["site/"]);
-        command.env("XDG_RUNTIME_DIR", runtime.path());
-        Serving::start_as(command)
-    };
+    let start = || Serving::start(&folder, &["site/"]);
     let servers = [start(), start()];
-    let ask = |arguments: &[&str]| {
-        let mut command = maitred(&folder, &[&["ctl", "--json"], arguments].concat());
-        let output = command.env("XDG_RUNTIME_DIR", runtime.path()).output().expect("it runs");
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
+    let ask = |arguments: &[&str]| run(&folder, &[&["ctl", "--json"], arguments].concat());
     for server in &servers {
         for which in [server.address.port().to_string(), server.process.id().to_string()] {
             let (code, out, error) = ask(&["--server", &which, "status"]);
-            assert_eq!((code, error.as_str()), (Some(0), ""));
+            assert_eq!((code, error.as_str()), (0, ""));
             let status: serde_json::Value = out.parse().expect("JSON");
             assert_eq!(status["pid"], server.process.id(), "{which}");
         }
         let (pid, port) = (server.process.id().to_string(), server.address.port().to_string());
         for named in [["--pid", pid.as_str()], ["--port", port.as_str()]] {
             let (code, out, error) = ask(&[named[0], named[1], "status"]);
-            assert_eq!((code, error.as_str()), (Some(0), ""), "{named:?}");
+            assert_eq!((code, error.as_str()), (0, ""), "{named:?}");
             let status: serde_json::Value = out.parse().expect("JSON");
             assert_eq!(status["pid"], server.process.id(), "{named:?}");
         }
     }
     let own = std::process::id().to_string();
     let (code, _, error) = ask(&["--pid", &own, "status"]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, 2);
     assert!(
         error.starts_with(&format!("maitred: no server of this user has the process {own}; ")),
         "{error}"
     );
     let (code, _, error) = ask(&["--port", "http", "status"]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, 2);
     assert!(error.starts_with("maitred: --port: 'http' is no port"), "{error}");
     let (code, _, error) = ask(&["status"]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, 2);
     assert!(error.starts_with("maitred: 2 servers run; choose one with --pid or --port: "), "{error}");
     assert!(error.contains(&format!("{} ({})", servers[1].process.id(), servers[1].address)), "{error}");
-    assert_eq!(ask(&["--server", "1", "status"]).0, Some(2));
+    assert_eq!(ask(&["--server", "1", "status"]).0, 2);
 }
 
 #[test]
@@ -340,29 +329,40 @@ fn mistakes_on_the_command_line_are_told_without_a_server() {
 
 #[test]
 fn the_only_server_of_a_user_is_found() {
-    let (folder, runtime) = (site(), TempDir::new().expect("a folder"));
-    fs::set_permissions(runtime.path(), PermissionsExt::from_mode(0o700)).expect("changed");
-    let with_runtime = |arguments: &[&str]| {
-        let mut command = maitred(&folder, arguments);
-        command.env("XDG_RUNTIME_DIR", runtime.path());
-        command
-    };
-    let find = || with_runtime(&["ctl", "status"]).output().expect("it runs");
-    let nobody = find();
-    assert_eq!(nobody.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&nobody.stderr).contains("no running server of this user"));
-    let first = Serving::start_as(with_runtime(&["site/"]));
-    assert_eq!(find().status.code(), Some(0));
-    let second = Serving::start_as(with_runtime(&["site/"]));
-    let several = find();
-    assert_eq!(several.status.code(), Some(2));
-    assert!(
-        String::from_utf8_lossy(&several.stderr).contains("2 servers run; choose one with --pid or --port")
-    );
+    let folder = site();
+    let find = || run(&folder, &["ctl", "status"]);
+    if let Some(Output { status, stderr, .. }) = alone(&maitred(&folder, &["ctl", "status"])) {
+        let error = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(2), "{error}");
+        assert!(error.contains("no running server of this user"), "{error}");
+    }
+    let first = Serving::start(&folder, &["site/"]);
+    assert_eq!(find().0, 0);
+    let second = Serving::start(&folder, &["site/"]);
+    let (code, _, error) = find();
+    assert_eq!(code, 2);
+    assert!(error.contains("2 servers run; choose one with --pid or --port"), "{error}");
     // Killed: its socket stays, and is not taken for a server.
     drop(second);
-    assert_eq!(find().status.code(), Some(0));
+    assert_eq!(find().0, 0);
     drop(first);
+}
+
+/// Runs it where no server beside the test's is seen: root is shown those of all users. Nothing if root may not hide them.
+fn alone(command: &Command) -> Option<Output> {
+    const HIDE: &str = "for folder in /tmp/maitred-* /run/user; do
+        [ ! -d $folder ] || mount -t tmpfs tmpfs $folder || exit 99
+    done
+    exec \"$@\"";
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let words: &[&str] = if is_root { &["unshare", "--mount", "sh", "-c", HIDE, "sh"] } else { &["env"] };
+    let mut inside = Command::new(words[0]);
+    inside.args(&words[1..]).arg(command.get_program()).args(command.get_args());
+    inside.current_dir(command.get_current_dir()?);
+    inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = inside.output().ok()?;
+    let hidden = output.status.code() != Some(99) && !output.stderr.starts_with(b"unshare: ");
+    hidden.then_some(output)
 }
 
 /// Only root can act as another user; elsewhere there is nothing to test.
@@ -371,7 +371,7 @@ fn another_user_is_not_answered_even_if_the_file_lets_him() {
     let (folder, _serving) = serving(&[]);
     let socket = folder.path().join("ctl.sock");
     let status = maitred(&folder, &["ctl", "--socket", "ctl.sock", "status"]);
-    let mut as_nobody = std::process::Command::new("setpriv");
+    let mut as_nobody = Command::new("setpriv");
     as_nobody.args(["--reuid", "65534", "--clear-groups"]).arg(status.get_program()).args(status.get_args());
     as_nobody.current_dir(&folder);
     let open = |path: &std::path::Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));

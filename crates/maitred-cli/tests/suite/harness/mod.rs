@@ -10,10 +10,10 @@ use std::time::Duration;
 use maitred_testkit::client::{Client, by_tls, certificate, learn};
 use tempfile::TempDir;
 
-/// The binary in `folder`, without the variables of whoever runs the tests.
+/// The binary in `folder`, where its control socket is, too, without the variables of whoever runs the tests.
 pub(crate) fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
-    command.args(arguments).current_dir(folder);
+    command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder.path());
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MAITRED_")) {
         command.env_remove(name);
     }
@@ -56,8 +56,11 @@ impl Serving {
             .args(["-c", "ulimit -n $0 && exec \"$@\"", &descriptors.to_string()])
             .arg(program.get_program());
         command.args(program.get_args()).current_dir(folder);
-        for (name, _) in program.get_envs() {
-            command.env_remove(name);
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
         Self::start_as(command)
     }
