@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -186,6 +187,16 @@ class Suites(unittest.TestCase):
                 suite = self.script.Suite("s", lambda: commands, lambda output: "end", 60, every=every)
                 self.assertEqual(self.script.run(suite).code, 1)
                 self.assertEqual((Path(folder) / "after").exists(), every)
+
+    def test_all_commands_use_the_folder_in_which_cargo_builds(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CARGO_TARGET_DIR=folder):
+            self.assertEqual(self.script.target(), Path(folder))
+            done = subprocess.run(["make", "-n", "binary"], cwd=machine.REPOSITORY, capture_output=True, text=True, check=True)
+            self.assertIn(f"split-debug {folder}/release/maitred", done.stdout)
+            shown = [sys.executable, "-c", "from benchlib import load, servers; print(load.GENERATOR, servers.maitred().program)"]
+            environment = {name: value for name, value in os.environ.items() if name != "MAITRED_BENCH_BINARY"}
+            done = subprocess.run(shown, cwd=machine.REPOSITORY / "bench", env=environment, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout, f"{folder}/bench/release/openloop {folder}/release/maitred\n")
 
 
 class Databases(unittest.TestCase):
