@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -140,6 +141,8 @@ fn next_line(stderr: &mut BufReader<ChildStderr>) -> String {
 
 pub(crate) fn site() -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
+    // A control socket is only in a folder that is closed to others.
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).expect("changed");
     fs::create_dir(folder.path().join("site")).expect("a folder");
     fs::write(folder.path().join("site/index.html"), "hello").expect("a file");
     folder
