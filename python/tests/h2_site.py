@@ -1,4 +1,4 @@
-"""A page with 200 assets, half of them files and half of an application, which uploads 100 MB: for whatever loads it by HTTP/2.
+"""A page with 200 assets, half of them files and half of an application, which uploads 40 MB: for whatever loads it by HTTP/2.
 
 Opened by a browser the page does all of it by itself, and tells the server what it has seen."""
 
@@ -17,14 +17,14 @@ import pytest
 from certificates import Authority
 from conftest import Server
 
-ASSETS, LARGE = 200, 100_000_000
+ASSETS, LARGE = 200, 40_000_000
 #: As the page makes it.
 DIGEST = hashlib.sha256(bytes(range(250)) * (LARGE // 250)).hexdigest()
 
 APP = """
 import hashlib, json
 
-ASSETS, LARGE = 200, 100_000_000
+ASSETS, LARGE = 200, 40_000_000
 SCRIPTS = "".join(f'<script src="/app/{n}.js"></script>' for n in range(ASSETS // 2))
 IMAGES = "".join(f'<img src="/static/{n}.svg" alt="">' for n in range(ASSETS // 2))
 PAGE = f\"\"\"<!doctype html><title>page</title><link rel="icon" href="data:,"><body>

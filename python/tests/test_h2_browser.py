@@ -1,4 +1,4 @@
-"""Browsers load a page with 200 assets by HTTP/2 and upload 100 MB: Chromium, and Firefox, which trust the authority of the tests and no other."""
+"""Browsers load a page with 200 assets by HTTP/2 and upload 40 MB: Chromium, and Firefox, which trust the authority of the tests and no other."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_curl_loads_a_page_and_its_assets_over_one_connection(site: Site) -> Non
 
 @needs_curl
 @pytest.mark.parametrize("way", WAYS)
-def test_curl_uploads_100_mb(way: str, site: Site) -> None:
+def test_curl_uploads_40_mb(way: str, site: Site) -> None:
     said = curl(site, way, "--data-binary", f"@{site.upload()}", f"{address(site, way)}/digest", "-w", " %{http_version} %{http_code}")
     assert said == f"{DIGEST} 2 200"
     said = curl(site, way, "-X", "POST", "-T", site.upload(), f"{address(site, way)}/digest", "-H", "Content-Length:", "-w", " %{http_version}")
@@ -119,7 +119,7 @@ def test_nghttp_loads_a_page_with_its_assets(way: str, site: Site) -> None:
 
 @needs_nghttp
 @pytest.mark.parametrize("way", WAYS)
-def test_nghttp_uploads_100_mb(way: str, site: Site) -> None:
+def test_nghttp_uploads_40_mb(way: str, site: Site) -> None:
     assert told("nghttp", "--no-verify-peer", "--data", site.upload(), f"{address(site, way)}/digest").strip() == DIGEST
 
 

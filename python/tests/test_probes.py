@@ -123,10 +123,7 @@ def pipelined(server: Server, _: http.client.HTTPConnection) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("probe", [plain, keep_alive, pipelined])
-def test_a_normal_request_is_answered_beside(
-    serve: Serve, tmp_path: Path, kind: str, probe: Callable[[Server, http.client.HTTPConnection], None]
-) -> None:
+def test_a_normal_request_is_answered_beside(serve: Serve, tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").write_bytes(b"f" * FILE)
     server = serve("--max-threads", "2", "--spool", str(tmp_path), source=APP, checked=False)
     kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
@@ -135,7 +132,7 @@ def test_a_normal_request_is_answered_beside(
         stack.callback(kept.close)
         finishes = [KINDS[kind](server, number % 4 if kind != "one slow call" else number, stack)
                     for number in range(CLIENTS)]
-        for _ in range(3):
+        for probe in (plain, keep_alive, pipelined) * 3:
             probe(server, kept)
         # They were all unfinished, and none has lost anything.
         for finish in finishes:

@@ -134,7 +134,8 @@ def test_a_start_without_threads_fails_and_says_so(tmp_path: Path, kind: str, wo
     (tmp_path / "wsgi.py").write_text(WSGI.replace("threading.Thread(", "# "))
     (tmp_path / "asgi.py").write_text(ASGI)
     refused = []
-    for limit in itertools.count(1):
+    # Each limit is another place at which it fails. Of two workers each has one more with every second.
+    for limit in itertools.count(1, workers):
         code, said = ends_or_serves(kind, workers, limit, tmp_path)
         if code is None:
             break

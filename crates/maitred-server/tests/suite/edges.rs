@@ -201,11 +201,11 @@ fn connections_that_always_have_more_to_do_do_not_starve_the_others() {
     let end = Arc::new(AtomicBool::new(false));
     let floods: Vec<_> = (0..12).map(|_| flood(&running, &end)).collect();
     let begun = Instant::now();
-    while running.server.snapshot().requests < 10_000 {
+    while running.server.snapshot().requests < 2_000 {
         assert!(begun.elapsed() < PATIENCE, "the flood is answered");
         std::thread::yield_now();
     }
-    for _ in 0..5 {
+    for _ in 0..3 {
         let begun = Instant::now();
         exchange(running.address, &get_last("/LICENSE-APACHE"));
         let took = begun.elapsed();
