@@ -6,7 +6,7 @@ SECONDS ?= 60
 NAME    ?= static
 SUITES  ?=
 PYTHONS ?=
-# What is built: `release`, or `ci` for the tests, which takes less time.
+# What is built: `release`; `ci`, which takes less time; `dev`, whose crates the tests of Rust have built already.
 PROFILE ?= release
 # Where cargo builds, if the environment or its configuration says another folder.
 TARGET   = $(or $(shell $(CARGO) metadata --format-version 1 --no-deps 2>/dev/null | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'),target)
@@ -77,7 +77,7 @@ packages:
 
 binary:
 	$(CARGO) build --profile $(PROFILE) --package maitred-cli
-	@sh scripts/split-debug $(TARGET)/$(PROFILE)/maitred
+	@sh scripts/split-debug $(TARGET)/$(PROFILE:dev=debug)/maitred
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }

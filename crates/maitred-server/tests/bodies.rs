@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use harness::{PATIENCE, Running, connect, exchange, get_last, read_response, settings, start, text};
+use harness::{PATIENCE, PAUSE, Running, connect, exchange, get_last, read_response, settings, start, text};
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_runtime::Exchange;
 use maitred_server::Routes;
@@ -80,7 +80,7 @@ fn until_none_is_open(folder: &tempfile::TempDir) {
     let begun = Instant::now();
     while open_in(folder) > 0 {
         assert!(begun.elapsed() < PATIENCE, "a file stays open");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -108,7 +108,7 @@ fn wait_until_held(running: &Running, such: impl Fn(u64) -> bool) {
     let begun = Instant::now();
     while !such(running.server.body_memory().held) {
         assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -156,7 +156,7 @@ fn when_the_budget_is_short_the_largest_body_goes_to_its_file() {
     let begun = Instant::now();
     while open_in(&folder) == 0 {
         assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
     wait_until_held(&running, |held| (2_700_000..3_000_000).contains(&held));
     for (number, (mut stream, sent)) in all.into_iter().enumerate() {
@@ -242,7 +242,7 @@ fn an_upload_that_ends_early_leaves_no_file_open() {
     let begun = Instant::now();
     while open_in(&folder) == 0 {
         assert!(begun.elapsed() < PATIENCE, "it goes to a file");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
     drop(stream);
     until_none_is_open(&folder);

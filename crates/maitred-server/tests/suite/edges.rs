@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::door::Door;
 use crate::harness::{
-    PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
+    PATIENCE, PAUSE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start,
+    text,
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
@@ -203,7 +204,7 @@ fn connections_that_always_have_more_to_do_do_not_starve_the_others() {
     let begun = Instant::now();
     while running.server.snapshot().requests < 2_000 {
         assert!(begun.elapsed() < PATIENCE, "the flood is answered");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
     for _ in 0..3 {
         let begun = Instant::now();
@@ -471,7 +472,7 @@ fn however_requests_are_cut_and_answered_none_is_forgotten() {
     let begun = Instant::now();
     while running.server.snapshot().open > 0 {
         assert!(begun.elapsed() < PATIENCE, "every connection has ended");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 

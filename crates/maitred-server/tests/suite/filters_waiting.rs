@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::harness::{Live, start_server};
+use crate::harness::{Live, PAUSE, start_server};
 use base64ct::{Base64, Encoding};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
@@ -162,7 +162,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -4,7 +4,9 @@ use std::io::Write;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::harness::{PATIENCE, Running, connect, get, get_last, read_response, settings, start, text};
+use crate::harness::{
+    PATIENCE, PAUSE, Running, connect, get, get_last, read_response, settings, start, text,
+};
 use maitred_runtime::Exchange;
 use maitred_server::{PoolLimits, PoolRule, PoolSettings, Routes, Settings, Strategy};
 
@@ -156,7 +158,7 @@ fn requests_that_already_wait_get_the_threads_of_a_higher_limit() {
     let patience = Instant::now() + PATIENCE;
     while figure(&running, "maitred_pool_queued", "reports") < 2 {
         assert!(Instant::now() < patience, "two of three wait");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
     assert!(running.server.set_limits("reports", &PoolLimits { max_threads: 3, ..PoolLimits::default() }));
     for stream in &mut streams {
@@ -201,7 +203,7 @@ fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
     let patience = Instant::now() + PATIENCE;
     while figure(&running, "maitred_pool_queued", "default") < 2 {
         assert!(Instant::now() < patience, "two of four run");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
     assert!(running.server.set_limits("default", &PoolLimits { max_threads: 1, ..PoolLimits::default() }));
     // They need not run in the order in which they were sent.

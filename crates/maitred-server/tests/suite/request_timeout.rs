@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::harness::Live;
 use crate::harness::{
-    PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, text,
-    wait_until,
+    PATIENCE, PAUSE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start,
+    text, wait_until,
 };
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
@@ -99,7 +99,7 @@ fn counts_after(running: &Running, requests: u64) -> Snapshot {
             return counts;
         }
         assert!(begin.elapsed() < PATIENCE, "{counts:?}");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 

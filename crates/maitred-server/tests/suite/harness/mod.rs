@@ -20,6 +20,8 @@ use maitred_tls::{ClientPolicy, Identity, Terms, TermsSettings, UnknownName, Ver
 
 /// Longer than anything here takes; reached only when something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks: who looks all the time takes the processor from the server that is looked at.
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// The lock of an interpreter that no thread ever takes.
 pub(crate) struct FreeLock;
@@ -74,7 +76,7 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
         assert!(begin.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
 
