@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -177,21 +176,17 @@ fn a_peer_that_ends_its_side_gets_all_of_its_answers_however_slowly_it_reads() {
     }
 }
 
-/// A client that pipelines as fast as it can until told to end, and one that reads it all.
-fn flood(running: &Running, end: &Arc<AtomicBool>) -> [std::thread::JoinHandle<()>; 2] {
+/// A client that pipelines as fast as it can until its connection is shut, and one that reads it all.
+fn flood(running: &Running) -> (Client, [std::thread::JoinHandle<()>; 2]) {
     let stream = connect(running.address);
-    let (mut asking, mut reading) = (stream.try_clone().unwrap(), stream);
-    let end = Arc::clone(end);
+    let (mut asking, mut reading) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
     let requests: Vec<u8> = (0..1_000).flat_map(|_| get("/none")).collect();
-    let asker = std::thread::spawn(move || {
-        while !end.load(Ordering::Relaxed) && asking.write_all(&requests).is_ok() {}
-        let _ = asking.shutdown(Shutdown::Write);
-    });
+    let asker = std::thread::spawn(move || while asking.write_all(&requests).is_ok() {});
     let reader = std::thread::spawn(move || {
         let mut buffer = vec![0; 256 * 1024];
         while reading.read(&mut buffer).is_ok_and(|count| count > 0) {}
     });
-    [asker, reader]
+    (stream, [asker, reader])
 }
 
 #[test]
@@ -199,21 +194,23 @@ fn connections_that_always_have_more_to_do_do_not_starve_the_others() {
     let mut settings = files();
     settings.pool.limits.max_threads = 1;
     let running = start(settings);
-    let end = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> = (0..12).map(|_| flood(&running, &end)).collect();
+    let floods: Vec<_> = (0..12).map(|_| flood(&running)).collect();
     let begun = Instant::now();
-    while running.server.snapshot().requests < 2_000 {
+    while running.server.snapshot().requests < 10_000 {
         assert!(begun.elapsed() < PATIENCE, "the flood is answered");
         std::thread::sleep(PAUSE);
     }
-    for _ in 0..3 {
+    for _ in 0..5 {
         let begun = Instant::now();
         exchange(running.address, &get_last("/LICENSE-APACHE"));
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(2), "answered after {took:?}");
     }
-    end.store(true, Ordering::Relaxed);
-    for thread in floods.into_iter().flatten() {
+    // Answering all that has been sent by then would take a minute.
+    for (stream, _) in &floods {
+        stream.shutdown(Shutdown::Both).unwrap();
+    }
+    for thread in floods.into_iter().flat_map(|(_, threads)| threads) {
         thread.join().unwrap();
     }
 }
