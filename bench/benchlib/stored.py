@@ -1,12 +1,15 @@
-"""Documents that are made of stored results: the figures in README.md, and the page of the gates that are not met.
+"""Documents that are made of stored results: the figures in README.md, and the page of the gates that are not met; and how old
+the results are that README.md links to.
 
-`bench/stored` prints them for `scripts/generated`, and every run that stores a result writes them anew.
+`bench/stored` prints the documents for `scripts/generated`, and every run that stores a result writes them anew.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,9 @@ OURS, BOTH, ONE = "maitred", "both cores", "one core"
 #: The columns of the table of pages: what the name of a contender begins with.
 COLUMNS = (("gunicorn or uvicorn", ("gunicorn", "uvicorn")), ("granian", ("granian",)), ("weft", ("weft",)),
            ("peregrine", ("peregrine",)), (OURS, (OURS,)))
+
+#: A claim of README.md stands on a result that is at most so many days old.
+MOST_DAYS = 14
 
 #: How a line of `rounds.verdict` ends.
 NOT_MET_MARK = ": **not met**"
@@ -54,7 +60,7 @@ def spliced(text: str, between: str) -> str:
 def section(run: dict[str, Any]) -> str:
     """What README.md says of a run."""
     lines = [
-        f"Measured on {run['date']} on {run['machine']}. First the form that users run: one process, default settings, both cores "
+        f"[Measured](bench/results/readme.md) on {run['date']} on {run['machine']}. First the form that users run: one process, default settings, both cores "
         "shared with the load, 64 connections that are always busy. Beside it the steadier form: the server has one core and the "
         "load the other. Absolute figures vary with the machine, ratios less: run them yourself.", "",
         f"{run['python']}; {run['versions']}.", ""]
@@ -121,10 +127,10 @@ def not_met() -> str:
         if not missed:
             continue
         count += len(missed)
-        date = re.search(r"^(\d{4}-\d\d-\d\d)", text, re.MULTILINE)
+        day = measured_on(text)
         title = text.partition("\n")[0].removeprefix("# ")
         parts += [f"## {title}", "", f"[bench/results/{result.name}](../bench/results/{result.name})"
-                  f"{f', {date.group()}' if date else ''}", "",
+                  f"{f', {day}' if day else ''}", "",
                   *(f"- {line}" for line in missed), ""]
     return "\n".join([
         "# What is not met", "",
@@ -142,3 +148,32 @@ def missed_in(result: str) -> list[str]:
         elif line.startswith("- ") and line.endswith(NOT_MET_MARK):
             missed.append(heading + line.removeprefix("- ").removesuffix(NOT_MET_MARK))
     return missed
+
+
+def claimed(text: str) -> list[str]:
+    """The benches whose results a document links to: a claim of README.md has such a link."""
+    return sorted(set(re.findall(r"\]\(bench/results/([\w-]+)\.md\)", text)))
+
+
+def measured_on(result: str) -> date | None:
+    """The day that a result begins with."""
+    found = re.search(r"^\d{4}-\d\d-\d\d", result, re.MULTILINE)
+    return date.fromisoformat(found.group()) if found else None
+
+
+def outdated(names: Iterable[str], today: date, results: Path = RESULTS) -> list[str]:
+    """A line for each of these results that is missing, has no date, or is too old: what it is and which command renews it."""
+    lines = []
+    for name in names:
+        file = results / f"{name}.md"
+        day = measured_on(file.read_text()) if file.exists() else None
+        if day is None:
+            why = "has no date" if file.exists() else "is missing"
+        elif (age := (today - day).days) > MOST_DAYS:
+            why = f"is of {day}, {age} days old; the limit is {MOST_DAYS}"
+        elif age < 0:
+            why = f"is of {day}, and today is {today}"
+        else:
+            continue
+        lines.append(f"bench/results/{name}.md {why}: run bench/run {name}")
+    return lines

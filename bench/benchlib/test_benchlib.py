@@ -1,6 +1,7 @@
 """Tests of what the benches rest on: `python3 -m unittest discover -s bench` from the repository root."""
 
 import contextlib
+import datetime
 import http.server
 import io
 import importlib.machinery
@@ -151,6 +152,28 @@ class Stored(unittest.TestCase):
         text = "# T\n\n## Plain\n\n- Gate, x: 78 %: **not met**\n- y: **met**\n\n## Gates\n\n- Goal, z: 2 against 1: **not met**\n"
         self.assertEqual(stored.missed_in(text), ["Plain: Gate, x: 78 %", "Goal, z: 2 against 1"])
         self.assertTrue(rounds.verdict("x", 2, 1).endswith(stored.NOT_MET_MARK))
+
+    def test_a_claim_whose_result_is_missing_or_older_than_fourteen_days_is_told_with_the_command_that_renews_it(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            results = Path(folder)
+            for name, head in (("old", "2026-03-01 10:00 UTC; m."), ("due", "2026-03-02 10:00 UTC; m."), ("undated", "m."),
+                               ("to-come", "2026-03-18 10:00 UTC; m.")):
+                (results / f"{name}.md").write_text(f"# T\n\n{head}\n")
+            names = stored.claimed("[a](bench/results/old.md) [b](bench/results/due.md) [c](bench/results/gone.md)\n"
+                                   "[d](bench/results/undated.md) [e](bench/results/to-come.md) [f](bench/results/old.md)")
+            self.assertEqual(stored.outdated(names, datetime.date(2026, 3, 16), results), [
+                "bench/results/gone.md is missing: run bench/run gone",
+                "bench/results/old.md is of 2026-03-01, 15 days old; the limit is 14: run bench/run old",
+                "bench/results/to-come.md is of 2026-03-18, and today is 2026-03-16: run bench/run to-come",
+                "bench/results/undated.md has no date: run bench/run undated"])
+
+    def test_every_claim_of_the_readme_has_a_bench_which_test_all_runs(self) -> None:
+        text = (machine.REPOSITORY / stored.README).read_text()
+        names = stored.claimed(text)
+        self.assertIn("readme", names)
+        for name in names:
+            self.assertTrue((machine.REPOSITORY / "bench/suite" / f"{name.replace('-', '_')}.py").exists(), name)
+        self.assertEqual(names, [name for name in names if stored.measured_on((stored.RESULTS / f"{name}.md").read_text())])
 
 
 class Workers(unittest.TestCase):
