@@ -39,6 +39,10 @@ class Environment:
     def program(self, name: str) -> Path:
         return self.folder / "bin" / name
 
+    def package(self, name: str) -> Path | None:
+        """The folder of an installed package."""
+        return next(self.folder.glob(f"lib/python*/site-packages/{name}"), None)
+
     def has(self, *modules: str) -> bool:
         """Whether its interpreter finds all these modules."""
         code = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules!r})))"

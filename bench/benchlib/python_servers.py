@@ -18,7 +18,7 @@ APPS = machine.REPOSITORY / "bench/apps"
 OURS = "maitred"
 Command = Callable[[Contender, Place], list[str]]
 #: For the report: whose versions matter.
-PACKAGES = ("maitred", "peregrine-server", "weft-server", "granian", "gunicorn", "waitress", "uvicorn", "uvloop", "httptools", "django",
+PACKAGES = ("maitred", "peregrine-server", "weft-server", "freastal", "granian", "gunicorn", "waitress", "uvicorn", "uvloop", "httptools", "django",
             "fastapi", "flask", "sqlalchemy", "psycopg", "asyncpg")
 
 
@@ -56,6 +56,11 @@ class Wsgi:
     def peregrine(self, threads: int | None = None) -> Contender:
         return self._one("peregrine", threads, "peregrine", _peregrine, "--protocol", "wsgi",
                          *_option("--wsgi-threads", threads))
+
+    def freastal(self) -> Contender:
+        """libuv and one thread, which runs the application; it has no command of its own."""
+        program = "python" if self.environment.package("freastal") else "freastal"
+        return self._one("freastal", None, program, _freastal)
 
     def maitred(self, threads: int | None = None) -> Contender:
         return self._one(OURS, threads, "maitred", _maitred, "--interface", "wsgi", *_option("--max-threads", threads))
@@ -154,6 +159,11 @@ def _peregrine(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
     return [str(contender.program), application, "--host", "127.0.0.1", "--port", str(place.port), "--workers", "1",
             *words]
+
+
+def _freastal(contender: Contender, place: Place) -> list[str]:
+    application, _ = _words(contender)
+    return [str(contender.program), str(APPS / "freastal_server.py"), application, str(place.port)]
 
 
 def _weft(contender: Contender, place: Place) -> list[str]:

@@ -124,6 +124,18 @@ class Pages(unittest.TestCase):
         words = of.maitred(2).command(of.maitred(2), servers.Place(Path("/"), Path("/"), 1, 1))
         self.assertEqual(words[-2:], ["--max-threads", "2"])
 
+    def test_a_server_without_a_command_is_absent_unless_its_package_is_there(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            of = python_servers.Wsgi(peers.Environment(Path(folder), ""), "a:b")
+            self.assertEqual(of.freastal().absent(), "freastal")
+            package = Path(folder) / "lib/python3.13/site-packages/freastal"
+            package.mkdir(parents=True)
+            python = Path(folder) / "bin/python"
+            python.parent.mkdir()
+            python.symlink_to(sys.executable)
+            self.assertIsNone(of.freastal().absent())
+            self.assertEqual(of.freastal().command(of.freastal(), servers.Place(Path("/"), Path("/"), 7, 1))[-2:], ["a:b", "7"])
+
 
 class Stored(unittest.TestCase):
     def test_only_what_is_between_the_marks_is_replaced(self) -> None:
@@ -196,7 +208,7 @@ class Suites(unittest.TestCase):
         self.addCleanup(sys.modules.pop, "scripts_test")
 
     def test_a_row_that_is_skipped_fails_unless_it_is_optional(self) -> None:
-        optional = "x\nskipped: weft, 4 threads (weft is not installed or not built)\nskipped: h2o (h2o is not installed or not built)\nskipped: 4,096 connections (limit of open files is 9)\n"
+        optional = "x\nskipped: weft, 4 threads (weft is not installed or not built)\nskipped: freastal (freastal is not installed or not built)\nskipped: h2o (h2o is not installed or not built)\nskipped: 4,096 connections (limit of open files is 9)\n"
         self.assertIn("0 skipped", self.script.benches(optional))
         for line in ("skipped: uvicorn does not start: no module httptools", "wsgi: skipped: not installed: wrk"):
             with self.assertRaisesRegex(self.script.NothingToRun, "1 skipped"):

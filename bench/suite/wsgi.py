@@ -29,11 +29,12 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     servers.cargo_build("openloop")
     environment = peers.environment(options)
     report.text(f"{environment.description}; {peers.versions(environment, python_servers.PACKAGES)}.", "",
-                f"{compare.method(options)} \"maitred\" has its default of 1 to 10 threads, peregrine and weft theirs "
-                "(they run the application on the thread that polls).")
+                f"{compare.method(options)} \"maitred\" has its default of 1 to 10 threads, peregrine and weft theirs; "
+                "freastal has one (these three run the application on the thread that polls).")
     results = []
     for form in compare.forms(options):
-        contenders, skipped = rounds.present(options, python_servers.wsgi(environment, APPLICATION, pinned=form.pinned))
+        freastal = python_servers.Wsgi(environment, APPLICATION, pinned=form.pinned).freastal()
+        contenders, skipped = rounds.present(options, [freastal, *python_servers.wsgi(environment, APPLICATION, pinned=form.pinned)])
         report.text(*skipped)
         with compare.running(contenders, OURS, folder, report) as up:
             # Where the load always sleeps, the workload that says so is there already.
