@@ -39,6 +39,8 @@ class Options:
     pages: tuple[str, ...] = ()
     #: Of the benches that have both forms, only the one that users run.
     unpinned: bool = False
+    #: Of `mixed`: seconds of another load before a measured one.
+    before: float | None = None
 
     def rounds(self, full: int, smoke: int = 2) -> int:
         return self.pairs or (smoke if self.smoke else full)

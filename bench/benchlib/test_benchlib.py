@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 
 from benchlib import (chart, compare, costs, crowd, figures, fronts, load, machine, metrics, pages, peers, postgres, python_servers,
                       report, rounds, series, servers, stored, traffic, uploads)
-from suite import front, gate, insight, workers
+from benchlib.series import Series
+from suite import front, gate, insight, mixed, workers
 from suite import pages as pages_suite
 
 
@@ -232,6 +233,25 @@ class Suites(unittest.TestCase):
             environment = {name: value for name, value in os.environ.items() if name != "MAITRED_BENCH_BINARY"}
             done = subprocess.run(shown, cwd=machine.REPOSITORY / "bench", env=environment, capture_output=True, text=True, check=True)
             self.assertEqual(done.stdout, f"{folder}/bench/release/openloop {folder}/release/maitred\n")
+
+
+class Mixed(unittest.TestCase):
+    def test_fast_requests_have_a_limit_whatever_the_server_did_before(self) -> None:
+        def series(ms: float) -> Series:
+            return Series(percentiles={0.99: [ms]})
+
+        titles = [title for title, _ in mixed.BEFORE]
+        for workload, limit in ((mixed.FRESH, 1.0), (mixed.BURNERS, 6.0), (mixed.BURST, 5.0)):
+            self.assertIn(workload.name, [each.name for each in mixed.AFTER])
+            table = {(workload.name, title): series(limit + (title == titles[-1]) * 0.1) for title in titles}
+            lines = mixed._limits(table, 4)
+            self.assertEqual([line.endswith(stored.NOT_MET_MARK) for line in lines], [False] * (len(titles) - 1) + [True])
+            self.assertEqual(len(mixed._limits(table, 10)), 0 if workload is mixed.FRESH else len(titles))
+
+    def test_the_loads_that_come_first_are_of_other_routes(self) -> None:
+        measured = {request.wire for workload in mixed.AFTER for request in workload.requests}
+        for _, other in mixed.BEFORE:
+            self.assertFalse(other and measured & {request.wire for request in other.requests})
 
 
 class Databases(unittest.TestCase):

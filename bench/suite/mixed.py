@@ -1,9 +1,11 @@
-"""Equal threads, fast requests among slow ones: at a fresh server, at one that knows its routes, beside burners and bursts."""
+"""Equal threads, fast requests among slow ones: at a fresh server, at one that knows its routes, beside burners and bursts; and the
+same at ours after another load, from which it may have learnt what is of no use now."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Sequence
@@ -53,10 +55,24 @@ USERS = Form("both cores, as users run it", False, (LEARNT, BURNERS, BURST), 3, 
 PINNED = Form("one core", True, (FRESH, LEARNT, BURST), 5)
 #: In the form that users run, with as many threads: fast p50 and p99, and slow p99, to this peer's.
 BESIDE, GATE_FAST, GATE_SLOW = "granian", 1.0, 1.25
-#: Fast p99 in milliseconds: a goal with four threads when the slow route is known; a gate beside bursts.
-GOAL_MS, GATE_BURST_MS = 2.0, 5.0
-#: The longest a request may wait while a thread is idle and the interpreter free, µs: the watcher's look.
+#: Fast p99 in milliseconds, by workload; the first two with four threads.
+GATE_MS = {FRESH.name: 1.0, LEARNT.name: 1.0, BURNERS.name: 6.0, BURST.name: 5.0}
+#: The longest a request may wait while a thread is idle and the interpreter free, µs: the monitor's sample.
 AUDIT_US = 1000.0
+
+#: Loads that come first, of routes that the measured ones have not; a schedule's threads are not all busy with them.  None: a fresh server.
+BEFORE_S, SMOKE_BEFORE_S = 20.0, 0.5
+BEFORE: tuple[tuple[str, Workload | None], ...] = (
+    ("a fresh server", None),
+    ("after pages that wait 100 ms, 20/s", Workload("waits", [traffic.bare("/report", HELLO)], Schedule(20))),
+    ("after pages that compute 10 ms, 40/s", Workload("computes", [traffic.bare("/cpu/10000", HELLO)], Schedule(40))),
+    ("after short pages, hashes and ten short waits, 200/s", Workload("short", traffic.blend([
+        (traffic.bare("/stat", HELLO), 0.5), (traffic.bare("/hash", HELLO), 0.25), (traffic.bare("/waits10", HELLO), 0.25)]), Schedule(200))),
+)
+#: What is measured then, from its first request.
+AFTER = (FRESH, Workload(BURNERS.name, BURNERS.requests, Schedule(BURN_RATE, warm_up=0)),
+         Workload(BURST.name, BURST.requests, Schedule(BURST_RATE, warm_up=0)))
+AFTER_PAIRS = 3
 
 
 @dataclass
@@ -96,7 +112,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"schedules over {compare.CONNECTIONS} connections; latency from the scheduled time, of the fast requests "
         "only; of the slow ones of a burst, from its begin. Slow ones have a path of their own. Every round starts every "
         f"server anew. \"Warm\" is measured after {warm_up:.1f} s of the same, \"from the start\" from the first request; "
-        f"bursts come over connections of their own. \"{NATIVE}\" is ours with a native handler, which peers are not "
+        f"bursts come over connections of their own. In the last part each measurement has a fresh server of ours, which has had "
+        f"another load for {_before(options):.0f} s or none, and begins with its first request. \"{NATIVE}\" is ours with a native handler, which peers are not "
         f"compared with. {rounds.INTERVAL_NOTE}")
     gates: list[str] = []
     groups = []
@@ -109,6 +126,11 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
             gates += [line.replace("- ", f"- {form.title}: ", 1) for line in [*decided, *audit.gates()]]
             groups += [(f"{_count(threads)}, {form.title}; {workload.name}: fast p99 in ms", bars(table, workload.name, 0.99))
                        for workload in form.workloads]
+    for threads in THREADS[:1] if options.smoke else THREADS:
+        table = _after(options, environment, threads, folder, report)
+        gates += [line.replace("- ", f"- {USERS.title}: ", 1) for line in _limits(table, threads)]
+        groups += [(f"{_count(threads)}: fast p99 in ms of {workload.name}, by what was before", bars(table, workload.name, 0.99))
+                   for workload in AFTER]
     report.text("## Gates", "", *gates)
     report.chart(chart.bars(TITLE, "", [group for group in groups if group[1]]))
 
@@ -154,6 +176,45 @@ def _measure(options: rounds.Options, environment: peers.Environment, form: Form
     return table, audit
 
 
+def _before(options: rounds.Options) -> float:
+    """Seconds of another load."""
+    return options.before or (SMOKE_BEFORE_S if options.smoke else BEFORE_S)
+
+
+def _after(options: rounds.Options, environment: peers.Environment, threads: int, folder: Path, report: Report) -> Table:
+    """Ours after each of the other loads, in the place of servers."""
+    name = f"{OURS}, {_count(threads)}"
+    ours = workbench.wsgi(environment, name, ["--max-threads", str(threads)], pinned=False)
+    table: Table = {}
+    before = dataclasses.replace(options, smoke=False, seconds=_before(options))
+    for number in range(options.rounds(AFTER_PAIRS, smoke=1)):
+        for title, other in BEFORE:
+            for workload in AFTER:
+                say(f"mixed, {_count(threads)}, {workload.name}, {title}: round {number + 1}")
+                with compare.running([ours], name, folder, report) as (server,):
+                    traffic.settle(server.name, server.port, [FAST])
+                    if other:
+                        assert other.schedule is not None
+                        requests = traffic.write(folder / "before", other.requests)
+                        alone = dataclasses.replace(other.schedule, warm_up=0)
+                        on_schedule(before, alone, server, requests, number, Series(), folder, pinned=False)
+                    requests = traffic.write(folder / "requests", workload.requests)
+                    _round(options, server, workload, requests, number, table.setdefault((workload.name, title), Series()), folder)
+    report.text(f"## After another load: {_count(threads)}")
+    _write(report, table, "before")
+    return table
+
+
+def _limits(table: Table, threads: int) -> list[str]:
+    """The gates in milliseconds, whatever was before."""
+    return [rounds.verdict(f"Gate, {_count(threads)}, {workload}, {title}: fast p99 in ms", series.at(0.99), GATE_MS[workload])
+            for (workload, title), series in table.items() if _has_gate(workload, threads)]
+
+
+def _has_gate(workload: str, threads: int) -> bool:
+    return threads == THREADS[0] or workload not in (FRESH.name, LEARNT.name)
+
+
 def _contenders(environment: peers.Environment, form: Form, threads: int) -> list[servers.Contender]:
     *others, _ = python_servers.wsgi(environment, APPLICATION, threads, workbench.spins(environment), form.pinned)
     words = ["--max-threads", str(threads)]
@@ -169,7 +230,7 @@ def _contenders(environment: peers.Environment, form: Form, threads: int) -> lis
 def _round(options: rounds.Options, server: servers.Server, workload: Workload, requests: Path, seed: int,
            series: Series, folder: Path) -> None:
     assert workload.schedule is not None
-    if workload is not BURST:
+    if workload.name != BURST.name:
         on_schedule(options, workload.schedule, server, requests, seed, series, folder, pinned=server.pinned)
         return
     seconds, warm_up = workload.schedule.lengths(options)
@@ -199,7 +260,7 @@ def _bursts(server: servers.Server, first: float, seconds: float, ended: threadi
     return times
 
 
-def _write(report: Report, table: Table) -> None:
+def _write(report: Report, table: Table, whose: str = "server") -> None:
     rows = []
     for (workload, name), series in table.items():
         cells = []
@@ -209,7 +270,7 @@ def _write(report: Report, table: Table) -> None:
         rows.append([workload, name, *cells, f"{series.at(0.999):.2f}",
                      f"{_slow_p99(series):.1f}" if series.beside else "–", f"{series.median('cpu'):.2f}",
                      f"{100 * series.median('finished'):.0f} %"])
-    report.table(["workload", "server", "fast p50 ms", "fast p99 ms", "fast p99.9 ms", "slow p99 ms", "CPU-s per 100,000",
+    report.table(["workload", whose, "fast p50 ms", "fast p99 ms", "fast p99.9 ms", "slow p99 ms", "CPU-s per 100,000",
                   "answered"], rows)
 
 
@@ -225,6 +286,8 @@ def _users_gates(table: Table, threads: int) -> list[str]:
         if ours is None or theirs is None:
             continue
         what = f"Gate, {_count(threads)}, {workload.name}"
+        if _has_gate(workload.name, threads):
+            lines.append(rounds.verdict(f"{what}: fast p99 in ms", ours.at(0.99), GATE_MS[workload.name]))
         shares = (0.5, 0.99) if workload is LEARNT else (0.99,)
         lines += [rounds.verdict(f"{what}: fast p{100 * share:.0f} to {BESIDE}'s", ours.at(share) / theirs.at(share), GATE_FAST)
                   for share in shares]
@@ -246,8 +309,6 @@ def _gates(table: Table, threads: int) -> list[str]:
         if tails:
             best = min(tails, key=tails.__getitem__)
             lines.append(rounds.verdict(f"Gate, {what} to the best peer's ({best})", mine / tails[best], 1.0))
-        if workload is LEARNT and threads == THREADS[0]:
-            lines.append(rounds.verdict(f"Goal, {what} in ms", mine, GOAL_MS))
-        if workload is BURST:
-            lines.append(rounds.verdict(f"Gate, {what} in ms", mine, GATE_BURST_MS))
+        if _has_gate(workload.name, threads):
+            lines.append(rounds.verdict(f"Gate, {what} in ms", mine, GATE_MS[workload.name]))
     return lines

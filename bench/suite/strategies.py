@@ -113,7 +113,7 @@ def _method(languages: Sequence[Language]) -> list[str]:
         "figure is the median of the rounds, percentiles too. Wake-ups are voluntary context switches of all threads "
         "of the server: a thread that goes to sleep is woken once. In a saturated closed loop nobody goes to sleep: "
         "whom a strategy wakes shows on the schedule without sleepers, where one of the wake-ups is the wait for the "
-        "request. The driver, which looks at the clock now and then, is among them; involuntary switches are not. "
+        "request. The backup poller, which looks at the clock now and then, is among them; involuntary switches are not. "
         f"{rounds.INTERVAL_NOTE}"]
 
 
