@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,14 +19,14 @@ WAITING, COMPUTING = 5, 3
 THREADS = WAITING + COMPUTING
 
 APP = f"""
-import threading, time
+import sys, threading, time
 met = threading.Event()
 barrier = threading.Barrier({WAITING}, action=met.set)
 changed = threading.Condition()
-count = 0
+count = spinning = 0
 
 def app(environ, start_response):
-    global count
+    global count, spinning
     path = environ["PATH_INFO"]
     if path == "/wait":
         with changed:
@@ -39,6 +40,14 @@ def app(environ, start_response):
         while not met.is_set():
             assert time.monotonic() < end
             sum(range(1000))
+    elif path == "/spin":
+        with changed:
+            spinning += 1
+        end = time.monotonic() + 30
+        while spinning < {COMPUTING}:
+            assert time.monotonic() < end
+    elif path == "/lock":
+        path = str(sys._is_gil_enabled())
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [path.encode()]
 """
@@ -75,8 +84,11 @@ def placed(tmp_path: Path) -> Iterator[Place]:
 
 def all_meet(server: Server) -> None:
     """Asks for all pages at once: those that wait can only be answered when all are in the application."""
+    at_once(server, ["/compute"] * COMPUTING + ["/wait"] * WAITING)
+
+
+def at_once(server: Server, paths: list[str]) -> None:
     found: dict[int, bytes] = {}
-    paths = ["/compute"] * COMPUTING + ["/wait"] * WAITING
 
     def ask(index: int) -> None:
         found[index] = server.fetch(paths[index]).body
@@ -141,3 +153,21 @@ def test_they_are_with_a_share_of_the_processors(group: Path, placed: Place) -> 
     assert str(server.process.pid) in (group / "cgroup.procs").read_text().split()
     all_meet(server)
     assert server.stop() == 0, server.said
+
+
+free_threaded = pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"),
+    reason="needs a free-threaded CPython: `make versions` runs the tests with python3.14t if it is there",
+)
+
+
+@free_threaded
+def test_they_are_without_the_interpreter_lock(placed: Place) -> None:
+    server = placed(())
+    assert server.fetch("/lock").body == b"False", "the extension module has switched the lock on"
+    all_meet(server)
+
+
+@free_threaded
+def test_pages_that_compute_are_in_the_application_at_once_without_the_interpreter_lock(placed: Place) -> None:
+    at_once(placed(()), ["/spin"] * COMPUTING)
