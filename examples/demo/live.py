@@ -22,7 +22,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 #: The roles of threads that serve; others look after logs, files and time.
-ROLES = ("worker", "extra", "event loop", "driver")
+ROLES = ("worker", "reserve", "event loop", "backup poller")
 #: The longest time the control may take, in seconds.
 PATIENCE = 2.0
 

@@ -133,7 +133,7 @@ def test_requests_that_sleep_or_keep_the_interpreter_are_found_with_their_stacks
     assert (worker["role"], worker["method"], worker["path"]) == ("worker", "GET", "/keeps")
     assert 0 < worker["for_seconds"] <= asked_until - begun
     assert threads[found["tid"]]["for_seconds"] >= worker["for_seconds"], "it has been there for longer"
-    assert {"main", "driver", "control", "logger", "releaser"} <= {thread["role"] for thread in threads.values()}
+    assert {"main", "backup poller", "control", "logger", "releaser"} <= {thread["role"] for thread in threads.values()}
     # Nobody else can have the interpreter now: the threads write their own stacks.
     by_tid = {stack["tid"]: stack for stack in asked(tmp_path, "stacks")["stacks"]}
     assert by_tid[keeps["tid"]]["state"] == "keeps the interpreter"

@@ -152,9 +152,9 @@ def test_the_process_and_its_listeners_are_told(serve: Serve, tmp_path: Path) ->
     assert values["maitred_process_threads"] >= 2
     assert values["process_cpu_seconds_total"] > 0
     samples = [sample for family in read_open_metrics(text) for sample in family.samples]
-    roles = {sample.labels["role"]: sample.value for sample in samples if sample.name == "maitred_role_threads"}
+    roles = {sample.labels["role"]: sample.value for sample in samples if sample.name == "maitred_threads"}
     assert roles["worker"] >= 1 and sum(roles.values()) == values["maitred_process_threads"]
-    times = [sample for sample in samples if sample.name == "maitred_role_cpu_seconds_total"]
+    times = [sample for sample in samples if sample.name == "maitred_thread_cpu_seconds_total"]
     assert {(sample.labels["role"], sample.labels["mode"]) for sample in times} == {
         (role, mode) for role in roles for mode in ("user", "system")
     }
@@ -163,6 +163,22 @@ def test_the_process_and_its_listeners_are_told(serve: Serve, tmp_path: Path) ->
     assert values["maitred_listener_queue"] <= values["maitred_listener_queue_max"]
     assert values["maitred_static_cache_hits_total"] + values["maitred_static_cache_misses_total"] >= 7
     assert 0 < values["maitred_statistics_bytes"] < values["maitred_statistics_max_bytes"] == 8 * 2**20
+
+
+def test_figures_of_threads_have_their_earlier_names_too_which_are_said_to_be_deprecated(serve: Serve, tmp_path: Path) -> None:
+    _, text = fetch(ask(serve, tmp_path), "application/openmetrics-text")
+    families = {family.name: family for family in read_open_metrics(text)}
+    earlier = {"backup poller": "driver", "reserve": "extra"}
+    for new, old in (("maitred_threads", "maitred_role_threads"), ("maitred_thread_cpu_seconds", "maitred_role_cpu_seconds")):
+        assert "Deprecated" in families[old].documentation and new in families[old].documentation
+
+        def values(name: str, called: dict[str, str]) -> dict[tuple[str, str | None], float]:
+            samples = families[name].samples
+            return {(called.get(each.labels["role"], each.labels["role"]), each.labels.get("mode")): each.value for each in samples}
+
+        assert values(new, earlier) == values(old, {})
+        assert "backup poller" in {role for role, _ in values(new, {})}
+        assert "driver" in {role for role, _ in values(old, {})}
 
 
 def test_nothing_is_counted_by_route_when_that_is_off(serve: Serve) -> None:

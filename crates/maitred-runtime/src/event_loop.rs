@@ -8,7 +8,7 @@
 //!                ^                                 |  More: once again, after what else is due
 //!                `---------------------------------'
 //! ```
-//! While the loop stands still in application code, the server's driver serves everything that needs no
+//! While the loop stands still in application code, the server's backup poller serves everything that needs no
 //! application, and the requests for it wait in order.
 
 use std::os::fd::BorrowedFd;
@@ -19,7 +19,7 @@ pub trait EventLoop: Send + Sync + 'static {
     /// turn says that the server has ended. Called once; returns at once.
     fn attach(&self, turns: Box<dyn Turns>);
 
-    /// The loop has not come back to the server although something waits. Called by the driver, which has
+    /// The loop has not come back to the server although something waits. Called by the backup poller, which has
     /// no interpreter and must not wait: once when it takes over, with `true`, and once when the loop is
     /// back, with `false`, unless the server ends before.
     fn stands_still(&self, still: bool);

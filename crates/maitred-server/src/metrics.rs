@@ -315,23 +315,69 @@ const OF_LOCKS: &[LockFigure] = &[
     }),
 ];
 
+/// Figures of the threads of each role: the name and text of their processor time, those of their number, and what a role is called.
+type RoleFigures = ([&'static str; 2], [&'static str; 2], fn(&'static str) -> &'static str);
+
+const OF_ROLES: [RoleFigures; 2] = [
+    (
+        [
+            "maitred_thread_cpu_seconds_total",
+            "Processor time of the threads with a role, those that have ended included; in steps of 10 ms.",
+        ],
+        ["maitred_threads", "Threads with a role."],
+        |role| role,
+    ),
+    (
+        [
+            "maitred_role_cpu_seconds_total",
+            "Deprecated, until the next release: maitred_thread_cpu_seconds_total, with the earlier names of roles.",
+        ],
+        [
+            "maitred_role_threads",
+            "Deprecated, until the next release: maitred_threads, with the earlier names of roles.",
+        ],
+        earlier,
+    ),
+];
+
+/// What a role was called before.
+fn earlier(role: &'static str) -> &'static str {
+    match role {
+        "backup poller" => "driver",
+        "reserve" => "extra",
+        same => same,
+    }
+}
+
 /// Threads and processor time of each role.
-fn write_roles(roles: &BTreeMap<&str, OfRole>, format: Format, out: &mut String) {
+fn write_roles(roles: &BTreeMap<&'static str, OfRole>, format: Format, out: &mut String) {
+    for figures in OF_ROLES {
+        write_roles_as(figures, roles, format, out);
+    }
+}
+
+fn write_roles_as(
+    ([time_name, time_help], [count_name, count_help], called): RoleFigures,
+    roles: &BTreeMap<&'static str, OfRole>,
+    format: Format,
+    out: &mut String,
+) {
     let labels: Vec<_> = (roles.iter())
         .flat_map(|(&role, of)| {
             let Times { user, system } = of.times;
-            [("user", user), ("system", system)].map(|(mode, time)| ([("role", role), ("mode", mode)], time))
+            [("user", user), ("system", system)]
+                .map(|(mode, time)| ([("role", called(role)), ("mode", mode)], time))
         })
         .collect();
     let times = labels.iter().map(|(labels, time)| Metric {
-        name: "maitred_role_cpu_seconds_total",
-        help: "Processor time of the threads with a role, those that have ended included; in steps of 10 ms.",
+        name: time_name,
+        help: time_help,
         labels,
         value: Value::SecondsTotal(nanos(*time)),
     });
     let counts = labels.iter().step_by(2).zip(roles.values()).map(|((labels, _), of)| Metric {
-        name: "maitred_role_threads",
-        help: "Threads with a role.",
+        name: count_name,
+        help: count_help,
         labels: &labels[..1],
         value: Value::gauge(of.threads),
     });

@@ -45,6 +45,9 @@ use crate::traced::Traced;
 /// The pool of handlers that do not run on the event loop, where there is one.
 pub const BESIDE_LOOP: &str = "threads";
 
+/// What the threads are called that poll while no other thread can; the system keeps 15 bytes.
+const BACKUP_POLLER: &str = "maitred-poller";
+
 /// A running server. Dropping it ends it at once.
 pub struct Server {
     /// At least one.
@@ -52,7 +55,7 @@ pub struct Server {
     /// That of the pool that every server has.
     strategy: Strategy,
     /// One for each group.
-    drivers: Vec<std::thread::JoinHandle<()>>,
+    backup_pollers: Vec<std::thread::JoinHandle<()>>,
 }
 
 /// Why a server could not start.
@@ -174,12 +177,12 @@ impl Server {
         let mut server = Self::prepare(settings, open)?;
         for group in &server.groups {
             let own = Arc::clone(group);
-            let driver = std::thread::Builder::new().name("maitred-driver".to_owned());
+            let poller = std::thread::Builder::new().name(BACKUP_POLLER.to_owned());
             let body = move || {
-                own.groups.thread_registry.join("maitred-driver".to_owned(), Role::Driver);
+                own.groups.thread_registry.join(BACKUP_POLLER.to_owned(), Role::BackupPoller);
                 run_driver(&own);
             };
-            server.drivers.push(driver.spawn(body).map_err(StartError::Thread)?);
+            server.backup_pollers.push(poller.spawn(body).map_err(StartError::Thread)?);
         }
         for group in &server.groups {
             group.scheduler.sort_by(crate::group::Job::route, crate::group::Job::connection);
@@ -317,7 +320,7 @@ impl Server {
             move |format| own.upgrade().map_or_else(String::new, |group: Arc<Group>| group.metrics(format));
         // Nobody has set it before.
         let _ = site.metrics.set(Box::new(text));
-        Ok(Self { groups, strategy: first.strategy, drivers: Vec::with_capacity(count) })
+        Ok(Self { groups, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
     }
 
     /// The group that accepts, whose scheduler stands for all where they share something.
@@ -558,9 +561,9 @@ impl Drop for Server {
         self.first().leave_line();
         self.groups.iter().for_each(|group| group.scheduler.announce_stop());
         self.groups.iter().for_each(|group| group.scheduler.stop());
-        for driver in self.drivers.drain(..) {
+        for poller in self.backup_pollers.drain(..) {
             // It ends by itself: it never waits for application code. A panic was logged.
-            let _ = driver.join();
+            let _ = poller.join();
         }
         for group in &self.groups {
             group.cut();

@@ -28,7 +28,7 @@ pub fn of(server: &Server) -> Picture {
     add_routes(server, &mut picture);
     let members = server.members();
     add_connections(server, &members, &mut picture);
-    let runs = |member: &&std::sync::Arc<Member>| member.role != Role::Driver;
+    let runs = |member: &&std::sync::Arc<Member>| member.role != Role::BackupPoller;
     for (ran, waited) in members.iter().filter(runs).filter_map(|member| tasks::schedule(member.tid)) {
         picture.ran += nanos(ran);
         picture.wanted += nanos(ran + waited);

@@ -1,7 +1,7 @@
-//! A loop that stands still: found by the server's driver, told here, with the Python stack of the loop's
+//! A loop that stands still: found by the server's backup poller, told here, with the Python stack of the loop's
 //! thread and the request it is in.
 //!
-//! The driver says when the loop has not come back although something waits, and when it is back. A thread
+//! The backup poller says when the loop has not come back although something waits, and when it is back. A thread
 //! of our own waits for a time that people notice, and asks for the stack as `stuck` does: the interpreter,
 //! and by a signal if a C extension keeps that.
 
@@ -19,13 +19,13 @@ use super::runner::{THREAD, Whereabouts};
 use crate::report::LeveledSink;
 use crate::stuck::{Dumper, Interpreter, PATIENCE, Stack, stacks_of};
 
-/// From here on a loop that stands still is told of. The driver notices it after a tenth of that.
+/// From here on a loop that stands still is told of. The backup poller notices it after a tenth of that.
 const TOLD_AFTER: Duration = Duration::from_millis(100);
 
 /// One stack in this time at most: a handler that always blocks would fill the log.
 const BETWEEN_STACKS: Duration = Duration::from_secs(10);
 
-/// Where the driver tells it.
+/// Where the backup poller tells it.
 pub(super) struct StillWatch {
     tell: Option<Sender<Told>>,
 }

@@ -7,7 +7,7 @@
 //!           not free: watches no more, rings for the others --> closed
 //! closed  nothing comes
 //!           a thread has nothing else to do: takes one; or none waits --> open
-//!           PATIENCE is over:                takes one: the driver reads it, answers from files, refuses
+//!           PATIENCE is over:                takes one: its backup poller reads it, answers from files, refuses
 //! ```
 //! The kernel wakes the process that has watched longest and has a thread that sleeps (EPOLLEXCLUSIVE). It cannot know that the
 //! interpreter of that one is busy, so the process says it by the bell, for which the next one in line is woken. Where all are
@@ -24,7 +24,7 @@ use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
 use crate::group::slots::Token;
 use crate::group::turnstile::{Line, PAUSE, Side};
 
-/// How long a connection waits in the kernel's queue while every process is busy, before a driver takes it although it cannot have
+/// How long a connection waits in the kernel's queue while every process is busy, before a backup poller takes it although it cannot have
 /// it run; in nanoseconds. A process that is free takes it within microseconds.
 const PATIENCE: u64 = 10_000_000;
 

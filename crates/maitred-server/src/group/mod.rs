@@ -479,7 +479,7 @@ impl<R: Resident> Serve for Group<R> {
         exchange.begin(now);
         let Some(exchange) = exchange.unless_left() else { return false };
         if own_tid() == 0 {
-            // The driver may have read what the loop runs first.
+            // The backup poller may have read what the loop runs first.
             self.note_loop();
         }
         let _entered = enter(home, now);
@@ -545,12 +545,12 @@ impl<R: Resident> Serve for Group<R> {
     fn spawn_extra(self: &Arc<Self>) {
         let own = Arc::clone(self);
         let name = match self.groups.count() {
-            1 => "maitred-extra".to_owned(),
-            _ => format!("maitred-{}-extra", self.number + 1),
+            1 => "maitred-reserve".to_owned(),
+            _ => format!("maitred-{}-reserve", self.number + 1),
         };
         let known = name.clone();
         let body = move || {
-            own.groups.thread_registry.join(known, Role::Extra);
+            own.groups.thread_registry.join(known, Role::Reserve);
             run_extra(&own);
         };
         // One that cannot be made is tried again.

@@ -23,9 +23,9 @@ pub enum Role {
     /// The language's event loop.
     EventLoop,
     /// It runs usual requests while all workers are in slow ones.
-    Extra,
-    /// It polls where nobody else can.
-    Driver,
+    Reserve,
+    /// It polls while no other thread can.
+    BackupPoller,
 }
 
 impl Role {
@@ -34,8 +34,8 @@ impl Role {
         match self {
             Self::Worker => "worker",
             Self::EventLoop => "event loop",
-            Self::Extra => "extra",
-            Self::Driver => "driver",
+            Self::Reserve => "reserve",
+            Self::BackupPoller => "backup poller",
         }
     }
 }

@@ -72,7 +72,7 @@ fn others_get_past_a_route_that_has_every_thread() {
     for stream in &mut clients {
         assert_eq!(read_response(stream).1, b"/slow");
     }
-    assert_eq!(door.most(), 4, "the extra thread is for others");
+    assert_eq!(door.most(), 4, "the reserve thread is for others");
 }
 
 /// Says that it does not block, and does.
@@ -104,7 +104,7 @@ fn a_handler_that_wrongly_claims_not_to_block_is_told_of_once_and_believed_no_mo
         });
         let first = server.ask("/");
         if strategy == Strategy::Pec {
-            assert_eq!(first, "maitred-driver", "the thread that polls runs it itself");
+            assert_eq!(first, "maitred-poller", "the thread that polls runs it itself");
         }
         let entry = "error a handler that claims not to block has kept its thread for ";
         assert_eq!(server.lines_with(entry), 0);
@@ -112,12 +112,12 @@ fn a_handler_that_wrongly_claims_not_to_block_is_told_of_once_and_believed_no_mo
         wait_until("it is told", || server.lines_with(entry) == 1);
         for path in ["/", "/blocks", "/blocks"] {
             let after = server.ask(path);
-            assert!(after.starts_with("maitred-") && after != "maitred-driver", "{strategy:?}: {after}");
+            assert!(after.starts_with("maitred-") && after != "maitred-poller", "{strategy:?}: {after}");
         }
         if MANY.contains(&strategy) {
             let mut blocked = ask(server.running.address, "/wait");
             door.wait_for(1);
-            assert_ne!(server.ask("/"), "maitred-driver");
+            assert_ne!(server.ask("/"), "maitred-poller");
             door.open();
             assert!(read_response(&mut blocked).1.starts_with(b"maitred-"));
         }

@@ -78,7 +78,7 @@ fn requests_in_the_application_and_in_the_queue_are_shown_while_every_thread_is_
     let mut paths: Vec<_> = of_role("worker").iter().map(|thread| thread["path"].as_str().unwrap()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/report/1", "/wait", "/wait/2"]);
-    assert_eq!((of_role("driver").len(), of_role("driver")[0]["path"].is_null()), (1, true));
+    assert_eq!((of_role("backup poller").len(), of_role("backup poller")[0]["path"].is_null()), (1, true));
     assert!(!of_role("control").is_empty());
     assert!(texts(&threads["roles"], "role").contains(&"worker".to_owned()));
     let pools = controlled.query("/pools");

@@ -145,7 +145,7 @@ fn dispatch_traces_are_kept_while_they_are_on() {
     assert_eq!(texts(of_pool, "pool"), ["default"]);
     let entry = &of_pool[0];
     assert_eq!((&entry["method"], &entry["status"]), (&"GET".into(), &200.into()));
-    // The only thread may still be with the request before: the driver reads this one then.
+    // The only thread may still be with the request before: the backup poller reads this one then.
     assert!(["direct", "from the queue"].contains(&entry["got"].as_str().unwrap()), "{entry}");
     assert!(entry["run_seconds"].as_f64().is_some() && entry["threads"] == 1, "{entry}");
 }

@@ -492,7 +492,7 @@ fn a_server_that_is_dropped_cuts_its_connections_although_a_handler_is_stuck() {
     let mut stuck = connect(running.address);
     stuck.write_all(&get("/stuck")).unwrap();
     door.wait_for(1);
-    // Queued: the only thread is stuck. The driver reads in order, so it has read this one when it
+    // Queued: the only thread is stuck. The backup poller reads in order, so it has read this one when it
     // has answered the malformed one.
     let mut queued = connect(running.address);
     queued.write_all(&get("/")).unwrap();

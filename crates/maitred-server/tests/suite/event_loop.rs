@@ -137,7 +137,7 @@ fn an_event_loop_gets_no_threads_by_other_limits() {
     assert!(answer.ends_with("in a turn"), "{answer}");
 }
 
-/// The driver has read the first request, since the loop has stood still from its start.
+/// The backup poller has read the first request, since the loop has stood still from its start.
 #[test]
 fn the_thread_of_a_loop_is_known_with_its_first_request() {
     let (begin, began) = mpsc::channel();
@@ -161,7 +161,7 @@ fn the_thread_of_a_loop_is_known_with_its_first_request() {
     stands.recv_timeout(PATIENCE).expect("the loop stands still");
     let mut stream = connect(looped.running.address);
     stream.write_all(&get_last("/")).unwrap();
-    wait_until("the driver has read it", || server.waiting(10).len() == 1);
+    wait_until("the backup poller has read it", || server.waiting(10).len() == 1);
     drop(go);
     began.recv_timeout(PATIENCE).expect("the loop runs it");
     let inside = server.members().into_iter().filter(|member| member.inside().is_some());
@@ -283,7 +283,7 @@ fn while_the_loop_stands_still_files_are_served_and_pages_wait() {
         let file = exchange(looped.running.address, &get_last("/files/a.txt"));
         assert!(file.ends_with("static"), "{file}");
     }
-    assert!(looped.told.recv_timeout(PATIENCE).unwrap(), "the driver has taken over");
+    assert!(looped.told.recv_timeout(PATIENCE).unwrap(), "the backup poller has taken over");
     open.send(()).unwrap();
     assert!(!looped.told.recv_timeout(PATIENCE).unwrap(), "the loop is back");
     assert!(read_all(&mut stuck).ends_with("page"));
@@ -307,7 +307,7 @@ fn while_the_loop_stands_still_requests_time_out() {
     });
     let mut both = [connect(looped.running.address), connect(looped.running.address)];
     both[0].write_all(&get("/stuck")).unwrap();
-    assert!(looped.told.recv_timeout(PATIENCE).unwrap(), "the driver has taken over");
+    assert!(looped.told.recv_timeout(PATIENCE).unwrap(), "the backup poller has taken over");
     both[1].write_all(&get("/waits")).unwrap();
     for stream in &mut both {
         assert!(read_all(stream).starts_with("HTTP/1.1 504 "));

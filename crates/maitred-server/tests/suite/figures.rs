@@ -152,6 +152,7 @@ fn every_counter_of_the_server_and_its_pools_is_in_the_memory() {
         "maitred_process_",
         "process_",
         "maitred_role_",
+        "maitred_thread_",
     ];
     let lines = page.lines().filter(|line| !line.starts_with('#'));
     let series = lines.filter_map(|line| Some(line.rsplit_once(' ')?.0));

@@ -288,7 +288,7 @@ fn the_dispatch_trace_tells_who_waited_and_is_switched_while_it_runs() {
         let line = lines.iter().find(|line| line.contains(&format!(" GET {path}: ")));
         line.unwrap_or_else(|| panic!("no {path} in {lines:?}"))
     };
-    // The only thread may still be with the request before: the driver reads this one then.
+    // The only thread may still be with the request before: the backup poller reads this one then.
     let (begin, first) = (": pool default, 0 waiting, 1 threads, 0 idle, budget 9999, ", of("/wait/1"));
     let ways = ["direct; queue 0.", "from the queue; queue 0."];
     assert!(ways.iter().any(|way| first.contains(&format!("{begin}{way}"))), "{first}");

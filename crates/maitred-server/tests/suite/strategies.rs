@@ -179,7 +179,7 @@ fn with_every_strategy_each_request_is_run_once_and_answered_once() {
             assert_eq!(book.runs(number), 1, "{strategy:?}: request {number}");
         }
         let threads = book.threads.lock().unwrap().clone();
-        assert!(!threads.contains("maitred-driver"), "{strategy:?}: {threads:?}");
+        assert!(!threads.contains("maitred-poller"), "{strategy:?}: {threads:?}");
         if strategy == Strategy::Pc {
             assert_eq!(threads, BTreeSet::from(["maitred-1".to_owned()]));
             assert_eq!(running.figure(DEFAULT_POOL, "threads_made_total"), 1);
