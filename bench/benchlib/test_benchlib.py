@@ -53,7 +53,7 @@ class TooShort(unittest.TestCase):
     def test_the_gate_report_is_written_without_a_cpu_time(self) -> None:
         table = {}
         for workload in gate.WORKLOADS:
-            for scheme in (gate.INLINE, gate.WATCHED):
+            for scheme in (gate.INLINE, gate.LIMITED):
                 of = table[workload.name, scheme] = series.Series(cpu=[0.0], rate=[1.0], voluntary=[0.0], involuntary=[0.0],
                                                                   finished=[1.0])
                 of.percentiles = {share: [1.0] for share in series.SHARES}

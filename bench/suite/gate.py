@@ -1,4 +1,4 @@
-"""The interpreter gate: what ten watched threads cost beside one, and what they save when requests block."""
+"""The limiter before the interpreter: what ten threads behind it cost beside one, and what they save when requests block."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from benchlib import chart, compare, figures, peers, rounds, servers, traffic, w
 from benchlib.report import Report
 from benchlib.series import Schedule, Table, Workload, bars, measure
 
-TITLE = "The interpreter gate: one thread, ten watched, ten without a gate"
+TITLE = "The limiter before the interpreter: one thread, ten behind it, ten without it"
 APPLICATION = workbench.APPLICATION
 HELLO = workbench.HELLO
 BODY = bytes(range(256)) * 40
-INLINE, WATCHED, FREE = "1 thread", "10 threads, watched", "10 threads, no gate"
+INLINE, LIMITED, FREE = "1 thread", "10 threads", "10 threads, no limiter"
 #: In a closed loop, 64 connections.
 CLOSED = (
     Workload("hello", [traffic.bare("/", HELLO)]),
@@ -31,7 +31,7 @@ BURNING = Workload("10 % burn 20 ms", traffic.mixed(traffic.bare("/", HELLO), tr
                    Schedule(BURN_RATE))
 WORKLOADS = (*CLOSED, SLEEPING, BURNING)
 PAIRS = 9
-#: Gates: CPU of the watched threads to that of one thread in the closed loops; p99 in milliseconds, pinned.
+#: Gates: CPU of the threads behind the limiter to that of one thread in the closed loops; p99 in milliseconds, pinned.
 GATE_CPU, GATE_P99_MS = 1.08, 2.0
 GATE_P99_OF = (CLOSED[0].name, CLOSED[1].name, SLEEPING.name)
 
@@ -55,8 +55,8 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         report.text(f"## Server on {name}{'' if pinned else ', the load on one of them'}")
         if skipped:
             report.text(*skipped)
-        with compare.running(chosen, WATCHED, folder, report) as up:
-            table, shares = measure(options, up, WATCHED, WORKLOADS, PAIRS, 1, folder, report)
+        with compare.running(chosen, LIMITED, folder, report) as up:
+            table, shares = measure(options, up, LIMITED, WORKLOADS, PAIRS, 1, folder, report)
         _write(report, table, pinned, shares)
         gates += _gates(table, name, pinned)
         groups += [(f"{workload}, {name}", bars(table, workload)) for workload in CLOSED_NAMES]
@@ -67,7 +67,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
 def _contenders(environment: peers.Environment, pinned: bool) -> list[servers.Contender]:
     free = workbench.wsgi(environment, FREE, pinned=pinned)
     return [workbench.wsgi(environment, INLINE, ["--max-threads", "1"], pinned),
-            workbench.wsgi(environment, WATCHED, pinned=pinned),
+            workbench.wsgi(environment, LIMITED, pinned=pinned),
             dataclasses.replace(free, environment=free.environment | {"MAITRED_BENCH_NO_GATE": "1"})]
 
 
@@ -90,16 +90,16 @@ def _write(report: Report, table: Table, pinned: bool, shares: Sequence[float]) 
 
 
 def _gates(table: Table, where: str, pinned: bool) -> list[str]:
-    if (SLEEPING.name, WATCHED) not in table:
+    if (SLEEPING.name, LIMITED) not in table:
         return []
     lines = []
-    ratios = [(figures.ratios(table[workload, WATCHED].cpu, table[workload, INLINE].cpu).median, workload)
+    ratios = [(figures.ratios(table[workload, LIMITED].cpu, table[workload, INLINE].cpu).median, workload)
               for workload in CLOSED_NAMES if (workload, INLINE) in table]
     if ratios:
         worst, workload = max(ratios)
-        lines.append(rounds.verdict(f"Gate, CPU of {WATCHED} to {INLINE} in every closed loop, {where}; highest "
+        lines.append(rounds.verdict(f"Gate, CPU of {LIMITED} to {INLINE} in every closed loop, {where}; highest "
                                     f"({workload})", worst, GATE_CPU))
     if pinned:
-        lines += [rounds.verdict(f"Gate, p99 of {workload} in ms, {where}", table[workload, WATCHED].together(0.99),
+        lines += [rounds.verdict(f"Gate, p99 of {workload} in ms, {where}", table[workload, LIMITED].together(0.99),
                                  GATE_P99_MS) for workload in GATE_P99_OF]
     return lines
