@@ -40,7 +40,7 @@ pub(crate) enum Start {
     Least,
     /// Requests waited.
     Waiting,
-    /// Nobody was left who reads.
+    /// No thread was left that polls.
     Reading,
     /// The request of another one has timed out, and that one has not returned.
     Lost,
@@ -48,7 +48,7 @@ pub(crate) enum Start {
     Spent,
 }
 
-/// Why a thread was asked for: there were fewer than the least; requests waited; nobody was left who reads; the request of another one
+/// Why a thread was asked for: there were fewer than the least; requests waited; no thread was left that polls; the request of another one
 /// has timed out and it has not returned; another one has ended after as many requests as it may run.
 pub const START_REASONS: [&str; 5] = ["least", "waiting", "reading", "lost", "spent"];
 

@@ -25,7 +25,7 @@ pub struct PoolFigures {
     pub lost: usize,
     /// The most there may be.
     pub max: usize,
-    /// Threads that sleep until a request comes.
+    /// Threads on the idle stack: they sleep until they are woken.
     pub parked: usize,
     /// Threads ever asked for.
     pub made: usize,
@@ -136,7 +136,7 @@ impl<J: Send> Scheduler<J> {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
         let limits = &self.possible(index, *limits);
         if index == 0 {
-            // Before its parked threads are called, which look at this.
+            // Before its parked threads are woken, which look at this.
             self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);
         }
         for _ in 0..self.pool_at(index).set_limits(limits) {
