@@ -60,7 +60,7 @@ GATE_MS = {FRESH.name: 1.0, LEARNT.name: 1.0, BURNERS.name: 6.0, BURST.name: 5.0
 #: The longest a request may wait while a thread is idle and the interpreter free, µs: the monitor's sample.
 AUDIT_US = 1000.0
 
-#: Loads that come first, of routes that the measured ones have not; a schedule's threads are not all busy with them.  None: a fresh server.
+#: Loads that come first, of routes that the measured ones have not; they leave threads free. None: a fresh server.
 BEFORE_S, SMOKE_BEFORE_S = 20.0, 0.5
 BEFORE: tuple[tuple[str, Workload | None], ...] = (
     ("a fresh server", None),
@@ -184,6 +184,8 @@ def _before(options: rounds.Options) -> float:
 def _after(options: rounds.Options, environment: peers.Environment, threads: int, folder: Path, report: Report) -> Table:
     """Ours after each of the other loads, in the place of servers."""
     name = f"{OURS}, {_count(threads)}"
+    if options.only and name not in options.only:
+        return {}
     ours = workbench.wsgi(environment, name, ["--max-threads", str(threads)], pinned=False)
     table: Table = {}
     before = dataclasses.replace(options, smoke=False, seconds=_before(options))
