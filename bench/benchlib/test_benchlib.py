@@ -14,6 +14,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -247,6 +248,33 @@ class Mixed(unittest.TestCase):
             lines = mixed._limits(table, 4)
             self.assertEqual([line.endswith(stored.NOT_MET_MARK) for line in lines], [False] * (len(titles) - 1) + [True])
             self.assertEqual(len(mixed._limits(table, 10)), 0 if workload is mixed.FRESH else len(titles))
+
+    def test_each_measurement_has_a_fresh_server_with_the_other_load_before_it(self) -> None:
+        done: list[object] = []
+
+        @contextlib.contextmanager
+        def running(*_: object) -> Iterator[list[servers.Server]]:
+            done.append("start")
+            yield [unittest.mock.Mock()]
+
+        def load_before(options: rounds.Options, schedule: series.Schedule, *_: object, **__: object) -> None:
+            done.append(schedule.lengths(options))
+
+        def measured(options: rounds.Options, server: object, workload: series.Workload, *_: object) -> None:
+            done.append(workload.name)
+
+        patch = unittest.mock.patch
+        out = unittest.mock.Mock()
+        with (tempfile.TemporaryDirectory() as folder, patch.object(mixed.compare, "running", running),
+              patch.object(mixed, "on_schedule", load_before), patch.object(mixed, "_round", measured),
+              patch.object(mixed.traffic, "settle"), patch.object(mixed.workbench, "wsgi"), patch.object(mixed, "_write"),
+              patch.object(mixed, "say")):
+            options = rounds.Options(smoke=True, before=60.0)
+            table = mixed._after(options, peers.Environment(Path(folder), ""), 4, Path(folder), out)
+        names = [workload.name for workload in mixed.AFTER]
+        self.assertEqual(done[:2 * len(names)], [step for name in names for step in ("start", name)])
+        self.assertEqual(done[2 * len(names):], [step for _ in mixed.BEFORE[1:] for name in names for step in ("start", (60.0, 0.0), name)])
+        self.assertEqual(len(table), len(mixed.BEFORE) * len(names))
 
     def test_the_loads_that_come_first_are_of_other_routes(self) -> None:
         measured = {request.wire for workload in mixed.AFTER for request in workload.requests}
