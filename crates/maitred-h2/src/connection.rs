@@ -63,6 +63,17 @@ pub struct Connection {
     last: u32,
     leaving: Leaving,
     counted: Counted,
+    probe: Probe,
+}
+
+/// How much of a stream's body is taken while a PING goes to the peer and back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probe {
+    /// Whose; 0 while none is under way.
+    stream: u32,
+    /// When the last PING was sent, and what the stream had been given then.
+    since: u64,
+    given: u64,
 }
 
 /// What the next byte belongs to.
@@ -120,6 +131,7 @@ impl Connection {
             last: 0,
             leaving: Leaving::No,
             counted: Counted::default(),
+            probe: Probe::default(),
             settings,
         }
     }

@@ -48,6 +48,14 @@ pub enum Event<'a> {
         /// −(2^31 − 1) to 2^31 − 1, not 0.
         change: i64,
     },
+    /// The window of an open stream is too small for the way to the peer: it fills it, and the caller takes what it sends. So many bytes
+    /// more would double it, or make it as large as it may be. The caller has [`widen`](crate::Connection::widen) give them, or not.
+    Narrow {
+        /// The number of the stream.
+        stream: u32,
+        /// 1 to 2^31 − 1.
+        bytes: u32,
+    },
     /// The peer has changed the priority of an open stream (RFC 9218 §7.1).
     Priority {
         /// The number of the stream.

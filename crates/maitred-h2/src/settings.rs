@@ -18,9 +18,13 @@ pub struct Settings {
     /// Reason: what a handler that does not read keeps in memory. Source: at 256 KiB and 50 ms to the peer and back a stream has 5 MB/s;
     /// Jetty takes 512 KiB, h2o and nginx begin with 64 KiB.
     pub stream_window: u32,
+    /// The same of a stream whose window the caller has [widened](crate::Connection::widen) as far as it goes.
+    ///
+    /// Source: the largest receive buffer of Linux is 6 MiB (`net.ipv4.tcp_rmem`), so that TCP has little more on its way.
+    pub max_stream_window: u32,
     /// The same of all streams together; 65,535 to 2^31 − 1, less counts as 65,535 (RFC 9113 §6.9.2). Past it: the connection ends.
     ///
-    /// Source: hyper, Go and Jetty take 1 MiB.
+    /// Reason: it bounds what is on its way and no memory, which the windows of streams do. Source: h2o takes 16 MiB, nginx 2 GiB.
     pub connection_window: u32,
     /// Bytes of a frame's payload; 16,384 to 2^24 − 1 (RFC 9113 §6.5.2). Past it: the connection ends.
     pub max_frame: u32,
@@ -43,7 +47,8 @@ impl Default for Settings {
         Self {
             max_streams: 128,
             stream_window: 256 * 1024,
-            connection_window: 1024 * 1024,
+            max_stream_window: 4 * 1024 * 1024,
+            connection_window: 16 * 1024 * 1024,
             max_frame: 16_384,
             max_head: MAX_HEAD,
             max_fields: MAX_FIELDS,
@@ -82,6 +87,7 @@ impl Settings {
     pub(crate) fn bounded(mut self) -> Self {
         self.max_streams = self.max_streams.max(1);
         self.stream_window = self.stream_window.clamp(1, MAX_31);
+        self.max_stream_window = self.max_stream_window.clamp(self.stream_window, MAX_31);
         self.connection_window = self.connection_window.clamp(FIRST_WINDOW, MAX_31);
         self.max_frame = self.max_frame.clamp(FIRST_FRAME, (1 << 24) - 1);
         self

@@ -8,13 +8,17 @@ pub(crate) struct Window {
     left: i64,
     /// What it is to be given, and does not know yet.
     owed: i64,
+    /// What it has been given in all.
+    given: u64,
+    /// The bytes a second for which it was [wider](Self::lacks) last; 0 at first.
+    rate: u64,
 }
 
 impl Window {
     /// A window of `size` bytes, below 2^31.
     pub(crate) fn new(size: u32) -> Self {
         let size = i64::from(size);
-        Self { size, left: size, owed: 0 }
+        Self { size, left: size, owed: 0, given: 0, rate: 0 }
     }
 
     /// A change of what the peer may send, of a window whose size it does not know yet.
@@ -41,6 +45,7 @@ impl Window {
     /// The peer may send so many bytes more. Returns what it is to be told now, which is at least a quarter of the window: then a
     /// window that is closed never stays so, as what is not owed is with somebody who gives it back.
     pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
+        self.given = self.given.saturating_add(bytes.into());
         let most = (self.size - self.left).max(0);
         self.owed = self.owed.saturating_add(i64::from(bytes)).min(most);
         if self.owed == 0 || self.owed * 4 < self.size {
@@ -49,6 +54,32 @@ impl Window {
         self.left += self.owed;
         // At most the size.
         u32::try_from(std::mem::take(&mut self.owed)).ok()
+    }
+
+    /// What the peer has been given in all.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// By how many bytes it is too small, after `bytes` were given in `time` nanoseconds, the way to the peer and back: by its own size if that
+    /// was half of it or more. If it was wider before, only if that has made the peer faster: else something else holds it back. 0
+    /// where it cannot be larger than `most`.
+    pub(crate) fn lacks(&mut self, bytes: u64, time: u64, most: u32) -> u32 {
+        let more = self.size.min(i64::from(most) - self.size).max(0);
+        let rate = bytes.saturating_mul(1_000_000_000) / time.max(1);
+        let is_filled = i64::try_from(bytes).is_ok_and(|bytes| bytes >= self.size / 2);
+        if more == 0 || !is_filled || rate < self.rate.saturating_add(self.rate / 4) {
+            return 0;
+        }
+        self.rate = rate;
+        // At most the size.
+        u32::try_from(more).unwrap_or(0)
+    }
+
+    /// The window is wider by so many bytes, which the peer is told at once.
+    pub(crate) fn widen(&mut self, bytes: u32) {
+        self.size += i64::from(bytes);
+        self.left += i64::from(bytes);
     }
 }
 
@@ -68,6 +99,23 @@ mod tests {
         assert!(window.take(25) && !window.take(1));
         assert_eq!(window.give(u32::MAX), Some(100), "never more than its size");
         assert_eq!(window.give(100), None);
+    }
+
+    #[test]
+    fn a_window_is_too_small_while_it_is_filled_and_more_of_it_helps() {
+        const MS: u64 = 1_000_000;
+        let mut window = Window::new(1000);
+        assert_eq!(window.lacks(499, 100 * MS, 8000), 0, "the peer sends less");
+        assert_eq!(window.lacks(900, 100 * MS, 8000), 1000);
+        assert_eq!(window.lacks(900, 100 * MS, 8000), 0, "as fast as before");
+        assert!(window.take(900));
+        window.widen(1000);
+        assert_eq!(window.left(), 1100, "nobody has taken anything");
+        assert_eq!((window.lacks(1800, 200 * MS, 8000), window.lacks(1800, 100 * MS, 8000)), (0, 2000));
+        window.widen(2000);
+        assert_eq!(window.lacks(4000, 100 * MS, 5000), 1000);
+        window.widen(1000);
+        assert_eq!(window.lacks(5000, MS, 5000), 0, "it is as wide as it may be");
     }
 
     #[test]

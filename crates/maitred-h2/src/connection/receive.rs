@@ -132,6 +132,9 @@ impl Connection {
             self.put_credit(stream, around, control);
         }
         let Data { content: left, padding, ends, .. } = data;
+        if !ends {
+            self.begin_probe(stream, control);
+        }
         self.next = Next::Data(Incoming { stream, left, padding, ends });
         Ok(Step::Used(used))
     }
@@ -313,6 +316,9 @@ impl Connection {
         control: &mut Vec<u8>,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         let (bytes, is_back) = frame::read_ping(header, payload)?;
+        if is_back && let Some(narrow) = self.end_probe(bytes) {
+            return Ok(narrow.map(|(stream, bytes)| Event::Narrow { stream, bytes }));
+        }
         self.buckets.pings.take(1, self.now)?;
         if !is_back {
             frame::put_ping(bytes, true, control);

@@ -3,7 +3,7 @@
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead};
 
-use super::{Connection, Leaving};
+use super::{Connection, Leaving, Probe};
 use crate::counted::Counted;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{self, Data, MAX_31};
@@ -13,6 +13,16 @@ use crate::streams::Known;
 
 /// The bytes of the PING whose acknowledgement says that the peer knows that we leave.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving\0";
+
+/// The bytes of the PING that measures the way to the peer.
+const WINDOW_PING: [u8; 8] = *b"window\0\0";
+
+/// The time between two of them, in nanoseconds: a way that is much shorter needs no wider window. Source: gRPC and hyper measure it with
+/// each round trip.
+const PROBE_EVERY: u64 = 50_000_000;
+
+/// Bytes of a body that have to be taken before: half of the window that a stream has at first.
+const PROBED_FROM: u64 = 128 * 1024;
 
 /// The most bytes of a frame, whatever the peer takes: it has to wait for all of one before a more urgent stream has its turn.
 const MAX_SENT: u32 = 16_384;
@@ -120,6 +130,44 @@ impl Connection {
             frame::put_window_update(stream, bytes, out);
             self.counted.note_sent(frame::WINDOW_UPDATE);
         }
+    }
+
+    /// Has an [event](crate::Event::Narrow) come if the window of this stream is too small. Not for a body that is short, or fits it.
+    pub(super) fn begin_probe(&mut self, number: u32, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.open(number) else { return };
+        let given = stream.window.given();
+        let fits = stream.left.is_some_and(|left| left <= stream.window.left().into());
+        let is_long = given >= PROBED_FROM && !fits;
+        if self.probe.stream == 0 && is_long && self.now.saturating_sub(self.probe.since) >= PROBE_EVERY {
+            self.probe = Probe { stream: number, since: self.now, given };
+            frame::put_ping(WINDOW_PING, false, out);
+            self.counted.note_sent(frame::PING);
+        }
+    }
+
+    /// The PING has come back that measures the way to the peer, if these are its bytes: which stream's window is too small, and by how
+    /// many bytes.
+    pub(super) fn end_probe(&mut self, bytes: [u8; 8]) -> Option<Option<(u32, u32)>> {
+        let Probe { stream: number, since, given } = self.probe;
+        if bytes != WINDOW_PING || number == 0 {
+            return None;
+        }
+        self.probe.stream = 0;
+        let (time, most) = (self.now.saturating_sub(since), self.settings.max_stream_window);
+        let stream = self.streams.open(number).filter(|stream| !stream.received);
+        let lack = stream.map_or(0, |stream| {
+            let bytes = stream.window.given().saturating_sub(given);
+            stream.window.lacks(bytes, time, most)
+        });
+        Some((lack > 0).then_some((number, lack)))
+    }
+
+    /// Gives the peer a wider window for an open stream, by so many bytes.
+    pub fn widen(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
+        let Some(open) = self.streams.open(stream).filter(|stream| !stream.received) else { return };
+        open.window.widen(bytes);
+        frame::put_window_update(stream, bytes, out);
+        self.counted.note_sent(frame::WINDOW_UPDATE);
     }
 
     /// The bytes of a body that the peer may still send on a stream (RFC 9113 §6.9); 0 where it is over.

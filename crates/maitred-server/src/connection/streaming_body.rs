@@ -14,8 +14,9 @@
 //! (`receive.rs`).
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -55,7 +56,7 @@ pub(crate) struct Live {
     /// The answer has begun: what the peer sends besides is a stream of its own, which may be silent as long as it likes.
     answering: bool,
     /// What a turn has received for it, where exchanges are interleaved.
-    taken: Vec<u8>,
+    taken: VecDeque<u8>,
     /// The time that the peer has left, from the first moment in which the handler waits for it.
     patience: Option<RateWatch>,
     /// Since when it does not wait, in monotonic nanoseconds; 0 while it does.
@@ -163,7 +164,7 @@ impl Live {
         if self.received > self.max {
             self.end.get_or_insert(TOO_LARGE);
         } else {
-            self.taken.extend_from_slice(bytes);
+            self.taken.extend(bytes);
         }
         self.tell();
     }
@@ -292,7 +293,7 @@ impl Connection {
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
             answering: false,
-            taken: Vec::new(),
+            taken: VecDeque::new(),
             patience: None,
             rested: 0,
             rated: !stream.tunnel,
@@ -390,12 +391,10 @@ impl Connection {
             stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
         }
         let Keeping::Live(live) = &mut stream.keeping else { return OVER.result().map(Some) };
-        let count = live.taken.len().min(buffer.len());
+        let count = live.taken.read(buffer)?;
         if count > 0 {
             live.waiting = None;
             live.rest();
-            buffer[..count].copy_from_slice(&live.taken[..count]);
-            live.taken.drain(..count);
             return Ok(Some(count));
         }
         if self.is_dead() {

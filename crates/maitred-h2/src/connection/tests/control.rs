@@ -17,7 +17,7 @@ fn what_is_sent_first() {
     let expected = [
         &[0, 0, 24, SETTINGS, 0, 0, 0, 0, 0][..],
         &[0, 3, 0, 0, 0, 100, 0, 4, 1, 2, 3, 4, 0, 6, 0, 0, 8, 0, 0, 9, 0, 0, 0, 1],
-        &[0, 0, 4, WINDOW_UPDATE, 0, 0, 0, 0, 0, 0, 0x0f, 0, 1],
+        &[0, 0, 4, WINDOW_UPDATE, 0, 0, 0, 0, 0, 0, 0xff, 0, 1],
     ];
     assert_eq!(first(settings), expected.concat());
     let settings = Settings { connection_window: 0, max_frame: 32_768, connect: true, ..settings };

@@ -9,6 +9,7 @@ mod heads;
 mod leaving;
 mod sending;
 mod states;
+mod wide;
 
 use maitred_http::RequestHead;
 
@@ -130,6 +131,7 @@ impl Log {
             Event::End { stream } => format!("end {stream}"),
             Event::Reset { stream } => format!("reset {stream}"),
             Event::Credit { stream, bytes } => format!("credit {stream} {bytes}"),
+            Event::Narrow { stream, bytes } => format!("narrow {stream} {bytes}"),
             Event::Window { change } => format!("window {change}"),
             Event::Priority { stream, priority } => {
                 format!("priority {stream} u={} i={}", priority.urgency, priority.incremental)

@@ -51,6 +51,9 @@ pub(crate) trait Codec: Send {
     /// Appends that the peer may send so many bytes more, on a stream, or with 0 on the connection; at once or with later ones.
     fn put_credit(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>);
 
+    /// Appends that the window of a stream is wider by so many bytes.
+    fn widen(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>);
+
     /// Appends that no further request is wanted; those that are on their way are served.
     fn put_drain(&mut self, out: &mut Vec<u8>);
 
@@ -150,6 +153,8 @@ pub(crate) enum Event<'a> {
     Credit { stream: u32, bytes: u32 },
     /// The windows of all streams change by so many bytes.
     Window { change: i64 },
+    /// The window of a stream is too small for the way to the peer: so many bytes more would help.
+    Narrow { stream: u32, bytes: u32 },
     /// The peer asks for its response so.
     Priority { stream: u32, priority: Priority },
     /// The peer will make no further requests.

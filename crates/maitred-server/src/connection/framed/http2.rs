@@ -108,6 +108,10 @@ impl Codec for Http2 {
         self.connection.put_credit(stream, bytes, out);
     }
 
+    fn widen(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
+        self.connection.widen(stream, bytes, out);
+    }
+
     fn put_drain(&mut self, out: &mut Vec<u8>) {
         self.connection.put_drain(out);
     }
@@ -192,6 +196,7 @@ fn event_of<'a>(event: maitred_h2::Event<'a>, head: &RequestHead) -> Event<'a> {
         Given::End { stream } => Event::End { stream },
         Given::Reset { stream } => Event::Reset { stream },
         Given::Credit { stream, bytes } => Event::Credit { stream, bytes },
+        Given::Narrow { stream, bytes } => Event::Narrow { stream, bytes },
         Given::Window { change } => Event::Window { change },
         Given::Priority { stream, priority: of } => Event::Priority { stream, priority: priority(of) },
         Given::Leaving => Event::Leaving,

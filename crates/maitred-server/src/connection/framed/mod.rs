@@ -133,6 +133,21 @@ impl Framed {
         }
     }
 
+    /// The window of a stream becomes wider, while half of the memory for bodies is free: what it lets come may have to be kept. Not of
+    /// a WebSocket, whose messages count by themselves.
+    fn widen(&mut self, number: u32, bytes: u32, site: &Site) {
+        let budget = &site.body_budget;
+        let figures = budget.figures();
+        let has_room = figures.held + u64::from(bytes) <= figures.most / 2 && !site.guard.budget.is_over();
+        let stream = self.streams.get_mut(number).filter(|stream| !stream.websocket && has_room);
+        if let Some(queue) = stream.and_then(|stream| stream.queue.as_mut())
+            && let Some(share) = budget.hold(bytes.into())
+        {
+            queue.wide.push(share);
+            self.codec.widen(number, bytes, &mut self.control);
+        }
+    }
+
     /// The peer takes more, of a stream or with 0 of the connection.
     ///
     /// # Errors

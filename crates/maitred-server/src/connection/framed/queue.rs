@@ -13,6 +13,7 @@ use maitred_limits::Shaper;
 use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, SendError};
+use maitred_spool::Share;
 use maitred_stats::Times;
 use smallvec::{SmallVec, smallvec};
 
@@ -53,6 +54,8 @@ pub(crate) struct Queue {
     pub(super) priority: Priority,
     /// Bytes of the request's body that have come and that nobody has taken.
     pub(super) untaken: u64,
+    /// Memory that a wider window may fill.
+    pub(super) wide: Vec<Share>,
     /// The same while the request waits in the filters: what has come.
     pub(super) early: Vec<u8>,
     /// Where in the body answers of the engine to frames of a WebSocket end.
@@ -92,6 +95,7 @@ impl Default for Queue {
             outward: 0,
             priority: Priority::default(),
             untaken: 0,
+            wide: Vec::new(),
             early: Vec::new(),
             replies_end: 0,
             sent: 0,

@@ -401,6 +401,7 @@ impl Connection {
                         self.cancel(context.group, stream, End::PeerGone);
                     }
                 }
+                Event::Narrow { stream, bytes } => framed.widen(stream, bytes, &context.group.site),
                 Event::Window { change } => framed.change_windows(change)?,
                 Event::Priority { stream, priority } => {
                     framed.prioritised = true;

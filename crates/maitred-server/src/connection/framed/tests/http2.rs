@@ -318,6 +318,30 @@ fn a_body_that_is_not_wanted_is_told_so_when_the_window_is_used_up() {
 }
 
 #[test]
+fn a_window_that_its_peer_fills_becomes_wider_while_there_is_memory() {
+    const MIB: u64 = 1024 * 1024;
+    for (budget, widens) in [(MIB, true), (MIB / 4, false), (0, false)] {
+        let mut client = open(|settings| (settings.body_memory, settings.body_budget) = (MIB, budget));
+        assert!(client.post(1, "/up", &[]).is_empty());
+        for _ in 0..32 {
+            assert!(client.asks(DATA, 0, 1, &[b'x'; 16_384]).is_empty());
+        }
+        let frames = client.frames();
+        let pings: Vec<_> = frames.iter().filter(|frame| frame.kind == PING).collect();
+        let [ping] = &pings[..] else { panic!("{pings:?}") };
+        assert!(client.asks(PING, ACK, 0, &ping.payload).is_empty());
+        let frames = client.frames();
+        let wider: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.stream, frame.number(0))).collect();
+        let held = |client: &Client| client.driven.group.site.body_budget.figures().held;
+        let expected = (WINDOW_UPDATE, 1, 256 * 1024);
+        assert_eq!((wider, held(&client)), if widens { (vec![expected], MIB / 4) } else { (vec![], 0) });
+        let jobs = client.asks(DATA, END_STREAM, 1, b"");
+        client.driven.run_here(jobs);
+        assert_eq!(held(&client), 0, "the stream is over");
+    }
+}
+
+#[test]
 fn a_body_that_is_not_wanted_and_ends_is_not_reset() {
     let mut client = open(|settings| settings.max_body = 10);
     assert!(client.post(1, "/x", &[("content-length", "12")]).is_empty());

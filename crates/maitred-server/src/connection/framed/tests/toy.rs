@@ -120,6 +120,8 @@ impl Codec for Toy {
         out.extend_from_slice(&Frame::Credit(stream, bytes).bytes());
     }
 
+    fn widen(&mut self, _stream: u32, _bytes: u32, _out: &mut Vec<u8>) {}
+
     fn put_drain(&mut self, _out: &mut Vec<u8>) {}
 
     fn put_last(&mut self, _out: &mut Vec<u8>) {}
