@@ -196,6 +196,11 @@ impl Connection {
 
     pub(super) fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         let Some(writer) = &self.writer else { return Ok(Flow::Ready) };
+        if writer.is_blocked() {
+            // Small blocks to a slow reader would try it once each; a try with a part of a file reads that first.
+            self.note_waiting(group, token);
+            return Ok(self.flow(group));
+        }
         let before = writer.marks();
         let sent = self.send_writer(group);
         let now = self.writer.as_ref().map_or(before, |writer| writer.marks());

@@ -308,6 +308,7 @@ impl Connection {
 
     /// Does what the signals ask for.
     fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
+        self.writer.iter_mut().for_each(|writer| writer.note_turn());
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
             self.read_closed = true;
             self.tell();

@@ -88,6 +88,8 @@ pub(crate) struct Writer {
     looked: (u64, u64),
     /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
     stuck: bool,
+    /// The socket has taken no more, and no turn has come since, which an edge brings: until then it takes none.
+    blocked: bool,
     /// The time that the peer has left to take what waits; none while nothing waits for it.
     pub(crate) patience: Option<RateWatch>,
     /// The exchanges whose last bytes are here.
@@ -169,6 +171,16 @@ impl Writer {
         std::mem::replace(&mut self.stuck, true)
     }
 
+    /// Whether to try the socket again is in vain.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// A turn comes: the socket may have room.
+    pub(crate) fn note_turn(&mut self) {
+        self.blocked = false;
+    }
+
     /// Whether the peer reads fast, if that can be told again: it has taken [`SWIFT`] bytes, or [`LONG`] has passed.
     pub(crate) fn is_swift(&mut self) -> Option<bool> {
         let now = clock::monotonic_coarse();
@@ -186,6 +198,7 @@ impl Writer {
         self.segments.clear();
         (self.held, self.filed, self.sent, self.patience) = (0, 0, 0, None);
         (self.stuck, self.uncounted, self.asked, self.keeps) = (false, false, false, false);
+        self.blocked = false;
         (self.thread, self.label) = (0, None);
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
@@ -255,7 +268,10 @@ impl Writer {
                     budget = budget.saturating_sub(count as u64);
                     self.advance(count as u64);
                 }
-                Moved::Blocked => return Sent::Blocked,
+                Moved::Blocked => {
+                    self.blocked = true;
+                    return Sent::Blocked;
+                }
                 Moved::Failed(error) => return Sent::Broken(error),
                 Moved::End => return Sent::Broken(shortened(io::ErrorKind::UnexpectedEof.into())),
             }

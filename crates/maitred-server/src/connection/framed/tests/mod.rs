@@ -44,8 +44,8 @@ impl ThreadHost for NoThreads {
     }
 }
 
-/// The server's end of the pipe.
-struct Wire(End);
+/// The server's end of the pipe, and how often it was written to.
+struct Wire(End, Arc<AtomicUsize>);
 
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -55,6 +55,7 @@ impl Read for Wire {
 
 impl Write for Wire {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         self.0.write(bytes)
     }
 
@@ -202,6 +203,8 @@ pub(in crate::connection) struct Driven {
     /// How far the test's clock is ahead.
     ahead: u64,
     received: Vec<u8>,
+    /// How often the server has tried to send.
+    sends: Arc<AtomicUsize>,
 }
 
 fn open(change: impl FnOnce(&mut Settings)) -> Driven {
@@ -241,12 +244,13 @@ pub(in crate::connection) fn open_for(
     let (client, ours) = pair(capacity);
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
     let protocol = protocol(&group.site);
-    Connection::open(&group, Transport::memory(Wire(ours)), protocol, (peer.into(), None), 0, false)
-        .expect("a slot is free");
+    let sends = Arc::new(AtomicUsize::new(0));
+    let transport = Transport::memory(Wire(ours, Arc::clone(&sends)));
+    Connection::open(&group, transport, protocol, (peer.into(), None), 0, false).expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
     let (scratch, received) = (Scratch::default(), Vec::new());
     let puppets = Arc::default();
-    Driven { server, group, puppets, token, client, scratch, ahead: 0, received }
+    Driven { server, group, puppets, token, client, scratch, ahead: 0, received, sends }
 }
 
 impl Driven {
@@ -443,6 +447,37 @@ fn one_that_is_cancelled_while_it_is_queued_is_not_run() {
         driven.group.with_connection(driven.token, |connection| connection.is_between_streams()),
         Some(true)
     );
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_not_tried_with_each_block() {
+    let mut h1 = open_speaking(100, |_| {}, |_| Protocol::h1());
+    let mut puppet = h1.puppet("/a");
+    h1.client.write_all(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n").expect("the pipe has room");
+    let mut jobs = h1.turn(Signals::READ).into_iter();
+    h1.runs(jobs.next().expect("one"), &mut puppet);
+    tried_seldom(&mut h1, &puppet);
+    puppet.does(Do::Finish);
+    puppet.joins();
+    let mut framed = open_with(100, |_| {});
+    let mut puppet = framed.puppet("/a");
+    let mut jobs = framed.asks(&[get(1, "/a")]).into_iter();
+    framed.runs(jobs.next().expect("one"), &mut puppet);
+    tried_seldom(&mut framed, &puppet);
+    puppet.does(Do::Finish);
+    puppet.joins();
+}
+
+/// What comes when the pipe is full is not tried to be sent until a turn comes.
+fn tried_seldom(driven: &mut Driven, puppet: &Puppet) {
+    (0..10).for_each(|_| drop(puppet.does(Do::Send(vec![b'x'; 100]))));
+    let before = driven.sends.load(Ordering::SeqCst);
+    (0..100).for_each(|_| drop(puppet.does(Do::Send(vec![b'x'; 100]))));
+    assert_eq!(driven.sends.load(Ordering::SeqCst), before);
+    let mut part = [0; 100];
+    assert_eq!(driven.client.read(&mut part).expect("it is there"), 100);
+    assert!(driven.turn(Signals::WRITE).is_empty());
+    assert_eq!(driven.client.read(&mut part).expect("it goes on"), 100);
 }
 
 #[test]
