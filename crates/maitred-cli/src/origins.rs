@@ -181,6 +181,11 @@ impl Origins {
         }
     }
 
+    /// Whether a host has been named.
+    pub(crate) fn knows_host(&self, host: &str) -> bool {
+        self.hosts.contains_key(host)
+    }
+
     /// Notes where a host is named; only the first place counts.
     pub(crate) fn name_host(&mut self, host: &str, source: Source) {
         self.hosts

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use maitred_http::{Peer, RequestHead, ResponseHead, Status};
-use maitred_match::{Ambiguity, decide};
+use maitred_http::{Peer, RequestHead, ResponseHead, Status, target};
+use maitred_match::{Ambiguity, PathPattern, RuleIndex, decide};
 use maitred_stats::Counters;
 
 use crate::basic::hasher::{Full, Hasher, Ticket};
@@ -107,6 +107,9 @@ const ANSWERED: usize = 1;
 pub(crate) struct Chain {
     /// The most specific one first.
     pub(crate) rules: Box<[Entry]>,
+    index: RuleIndex,
+    /// One of them asks for the path of each request.
+    asks_all: bool,
 }
 
 pub(crate) struct Entry {
@@ -142,7 +145,12 @@ impl Chain {
         // The sort is stable: the later one of two equal rules has to stand first before it.
         entries.reverse();
         entries.sort_by_cached_key(|entry| Reverse(entry.rule.when.specificity()));
-        Self { rules: entries.into() }
+        let index = RuleIndex::new(entries.iter().map(|entry| {
+            let Condition { host, path, .. } = &entry.rule.when;
+            (host.as_ref().map(|host| host.number), path.as_ref().and_then(PathPattern::first_segment))
+        }));
+        let asks_all = entries.iter().any(|entry| entry.rule.when.asks_for_path_alone());
+        Self { rules: entries.into(), index, asks_all }
     }
 
     /// The positions of the rules that a request meets. `path` becomes its decoded and normalised path, if it depends on that.
@@ -153,11 +161,14 @@ impl Chain {
         asker: Asker,
     ) -> Result<Vec<u32>, Ambiguity> {
         let at = |path: &[u8]| {
-            let met = (0..).zip(&self.rules).filter(|(_, entry)| entry.rule.when.is_met(head, path, asker));
-            met.map(|(position, _)| position).collect()
+            let is_met = |place: &usize| self.rules[*place].rule.when.is_met(head, path, asker);
+            // There are fewer than 2^32.
+            self.index.candidates(head.host, path).filter(is_met).map(|place| place as u32).collect()
         };
         let asks = |when: &Condition| when.path.is_some() && when.is_met_but_path(head, asker);
-        if self.rules.iter().any(|entry| asks(&entry.rule.when)) {
+        // A plain path has one reading.
+        let is_certain = || target::is_plain(head.path()) || self.asks_all;
+        if is_certain() || self.rules.iter().any(|entry| asks(&entry.rule.when)) {
             decide(head.path(), path, at)
         } else {
             Ok(at(b""))

@@ -104,6 +104,11 @@ impl Condition {
             && self.certificate.as_ref().is_none_or(|pattern| pattern.matches(head.tls.as_deref()))
     }
 
+    /// Whether there is a condition on the path, and no other one.
+    pub(crate) fn asks_for_path_alone(&self) -> bool {
+        self.path.is_some() && Self { path: None, ..self.clone() } == Self::default()
+    }
+
     /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
     pub(crate) fn specificity(&self) -> impl Ord + use<> {
         (

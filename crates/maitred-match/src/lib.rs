@@ -3,6 +3,7 @@
 
 mod certificate;
 mod host;
+mod index;
 mod network;
 mod pattern;
 mod readings;
@@ -10,6 +11,7 @@ mod shape;
 
 pub use certificate::CertificatePattern;
 pub use host::{HostCondition, HostPattern, MAX_HOST, host_name};
+pub use index::{Candidates, RuleIndex, first_segment};
 pub use network::Network;
 pub use pattern::{BadPattern, HeaderPattern, PathPattern};
 pub use readings::{Ambiguity, decide};

@@ -155,6 +155,12 @@ impl PathPattern {
         }
     }
 
+    /// The first segment of all paths that it stands for; none where they differ in that.
+    pub fn first_segment(&self) -> Option<&[u8]> {
+        let segment = crate::first_segment(self.text.as_bytes()).filter(|_| self.case == Case::Matters)?;
+        (!segment.contains(&b'*')).then_some(segment)
+    }
+
     /// Greater for the more specific one of two patterns that stand for the same path.
     pub fn specificity(&self) -> impl Ord + use<> {
         let before = self.text.find('*').unwrap_or(self.text.len());

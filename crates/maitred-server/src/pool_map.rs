@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use maitred_http::{RequestHead, target};
-use maitred_match::{Ambiguity, CertificatePattern, HeaderPattern, Network, PathPattern, decide};
+use maitred_match::{Ambiguity, CertificatePattern, HeaderPattern, Network, PathPattern, RuleIndex, decide};
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
 
@@ -28,6 +28,7 @@ use crate::settings::{DEFAULT_POOL, PoolRule};
 pub struct PoolMap {
     /// The most specific one first.
     rules: Box<[Entry]>,
+    index: RuleIndex,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +56,11 @@ impl PoolMap {
         // The sort is stable: the later one of two equal rules has to stand first before it.
         entries.reverse();
         entries.sort_by_cached_key(|entry| Reverse(specificity(&entry.rule)));
-        Ok(Self { rules: entries.into() })
+        let index = RuleIndex::new(entries.iter().map(|entry| {
+            let PoolRule { host, path, .. } = &entry.rule;
+            (host.as_ref().map(|host| host.number), path.as_ref().and_then(PathPattern::first_segment))
+        }));
+        Ok(Self { rules: entries.into(), index })
     }
 
     /// Whether every request is the default pool's, so that nothing about it has to be known.
@@ -88,8 +93,8 @@ impl PoolMap {
             return 0;
         }
         let client = client.map(|client| client.to_canonical());
-        let found = self.rules.iter().find(|entry| entry.rule.is_met(head, path, client));
-        found.map_or(0, |entry| entry.pool)
+        let mut candidates = self.index.candidates(head.host, path).map(|place| &self.rules[place]);
+        candidates.find(|entry| entry.rule.is_met(head, path, client)).map_or(0, |entry| entry.pool)
     }
 
     /// Whether the pool of a request, whose path is as it was sent, depends on the reader of the path.

@@ -3,16 +3,19 @@
 //! Promises: of all mounts that are a prefix of the path, the longest one has it; what no mount has is the application's.
 //! Leaves out: which host a request is for (`hosts.rs`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use maitred_files::{Now, StaticFiles};
 use maitred_http::target;
+use maitred_match::{RuleIndex, first_segment};
 use maitred_runtime::Handler;
 
 /// The handlers of a host: mounts first, by longest prefix, then the application.
 #[derive(Default)]
 pub struct Routes {
     mounts: Vec<Mount>,
+    /// Of the mounts; made when it is asked for first.
+    index: OnceLock<RuleIndex>,
     application: Option<Application>,
 }
 
@@ -90,8 +93,18 @@ impl Routes {
     }
 
     fn mount(&mut self, prefix: &str, content: Mounted) {
-        self.mounts.push(Mount { prefix: prefix.trim_end_matches('/').to_owned(), content });
-        self.mounts.sort_by_key(|mount| std::cmp::Reverse(mount.prefix.len()));
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        let place = self.mounts.partition_point(|mount| mount.prefix.len() >= prefix.len());
+        self.mounts.insert(place, Mount { prefix, content });
+        self.index.take();
+    }
+
+    /// The mounts that can have a path, the longest prefix first, with their numbers.
+    fn mounts_for(&self, path: &[u8]) -> impl Iterator<Item = (usize, &Mount)> {
+        let index = self.index.get_or_init(|| {
+            RuleIndex::new(self.mounts.iter().map(|mount| (None, first_segment(mount.prefix.as_bytes()))))
+        });
+        index.candidates(0, path).map(|place| (place, &self.mounts[place]))
     }
 
     /// Sends everything else to `handler`.
@@ -124,7 +137,7 @@ impl Routes {
 
     /// The number of the mount that answers a normalised path, its folder without a slash included.
     pub(crate) fn mount_of(&self, path: &[u8]) -> Option<usize> {
-        self.mounts.iter().position(|mount| mount.below(path).is_some())
+        self.mounts_for(path).find(|(_, mount)| mount.below(path).is_some()).map(|(number, _)| number)
     }
 
     /// Whether there is an application.
@@ -173,7 +186,7 @@ impl Routes {
 
     /// Finds the route of a normalised path.
     pub fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
-        for mount in &self.mounts {
+        for (_, mount) in self.mounts_for(path) {
             match (mount.below(path), &mount.content) {
                 (Some([]), Mounted::Files(_)) => return Route::Slash,
                 (Some(rest), Mounted::Files(files)) => return Route::Static(files, rest),
@@ -187,7 +200,7 @@ impl Routes {
     /// The route of a path that [`normalise`](target::normalise) refuses, in the form that
     /// [`normalise_decoded`](target::normalise_decoded) gives it: an application may understand it, files cannot.
     pub fn unnormal(&self, decoded: &[u8]) -> Route<'_> {
-        for mount in &self.mounts {
+        for (_, mount) in self.mounts_for(decoded) {
             if let Mounted::Application(application) = &mount.content
                 && mount.below(decoded).is_some()
             {
@@ -200,5 +213,40 @@ impl Routes {
     /// The route of a request that no mount can answer.
     fn application(&self) -> Route<'_> {
         self.application.as_ref().map_or(Route::Nothing, Route::Application)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_mounts_the_one_with_the_longest_prefix_has_a_path() {
+        let handler: Arc<dyn Handler> = Arc::new(|_: maitred_runtime::Exchange| {});
+        let mut routes = Routes::new().with_root("root", Arc::clone(&handler));
+        let further: Vec<String> = (0..100).map(|number| format!("/x{number}")).collect();
+        let named = ["/a", "/a/b", "/b/c", "/b"].into_iter().chain(further.iter().map(String::as_str));
+        for prefix in named {
+            routes = routes.with_mounted(prefix, prefix, Arc::clone(&handler));
+        }
+        let name = |path: &str| match routes.find(path.as_bytes()) {
+            Route::Application(application) => application.name.to_string(),
+            _ => "nothing".to_owned(),
+        };
+        for (path, expected) in [
+            ("/a", "/a"),
+            ("/a/b/c", "/a/b"),
+            ("/a/bc", "/a"),
+            ("/b/c/", "/b/c"),
+            ("/ab", "root"),
+            ("/x7/y", "/x7"),
+            ("/x700", "root"),
+            ("/", "root"),
+        ] {
+            assert_eq!(name(path), expected, "{path}");
+        }
+        let last = routes.with_mounted("/", "all", Arc::clone(&handler));
+        assert!(matches!(last.find(b"/zzz"), Route::Application(found) if &*found.name == "all"));
+        assert_eq!(last.mount_of(b"/a/b"), last.patterns().position(|pattern| pattern == "/a/b/*"));
     }
 }

@@ -40,8 +40,11 @@ impl HostPart {
             Problem::new(source.place_in_host(&name, None), bad.what, bad.remedy)
         })?;
         let name = first.to_string();
+        // Without a look at all others for each: there may be thousands.
+        let is_known = origins.knows_host(&name);
         origins.name_host(&name, source);
-        let position = config.hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
+        let known = || config.hosts.iter().position(|host| host.name == name);
+        let position = is_known.then(known).flatten().unwrap_or_else(|| {
             let site = Config::default().site;
             let names = vec![first.clone()];
             config.hosts.push(HostConfig {
@@ -67,11 +70,9 @@ impl HostPart {
         }
         for HostValue { definition, texts, source } in values {
             // The definition knows the place of the default host only.
-            let mut own = mem::replace(&mut config.hosts[position].site, config.site.clone());
-            mem::swap(&mut config.site, &mut own);
+            mem::swap(&mut config.site, &mut config.hosts[position].site);
             let set = definition.set(config, &texts);
-            mem::swap(&mut config.site, &mut own);
-            config.hosts[position].site = own;
+            mem::swap(&mut config.site, &mut config.hosts[position].site);
             set.map_err(|BadValue { what, remedy }| {
                 Problem::new(source.place_in_host(&name, Some(definition.name)), what, remedy)
             })?;

@@ -6,10 +6,11 @@
 
 mod merge;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use maitred_filters::{Condition, FieldChanges, FilterRule, Side};
-use maitred_server::{DEFAULT_POOL, HostCondition, PathPattern, PoolRule};
+use maitred_server::{DEFAULT_POOL, HostCondition, HostPattern, PathPattern, PoolRule};
 
 use crate::config::{Config, HostConfig, SiteConfig};
 use crate::options::{self, Definition};
@@ -226,9 +227,13 @@ fn condition_of_default() -> HostCondition {
 /// There is no such host.
 pub(crate) fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Problem> {
     let names: Vec<Arc<str>> = config.hosts.iter().map(|host| host.name.as_str().into()).collect();
-    let number = |wanted: &HostCondition, place: String| {
-        let found = names.iter().position(|name| **name == *wanted.name);
-        found.and_then(|position| u16::try_from(position + 1).ok()).ok_or_else(|| {
+    // The first of equal ones.
+    let places: HashMap<&str, usize> =
+        names.iter().enumerate().rev().map(|(place, name)| (&**name, place + 1)).collect();
+    let number = |wanted: &HostCondition, place: &dyn Fn() -> String| {
+        let found = places.get(&*wanted.name);
+        found.and_then(|number| u16::try_from(*number).ok()).ok_or_else(|| {
+            let place = place();
             let remedy = match nearest(&wanted.name, names.iter().map(|name| &**name)) {
                 Some(meant) => format!("did you mean '{meant}'?"),
                 None => format!("write a table [host.\"{}\"] for it", wanted.name),
@@ -238,12 +243,12 @@ pub(crate) fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Prob
     };
     for (position, rule) in config.rules.iter_mut().enumerate() {
         if let Some(host) = &mut rule.host {
-            host.number = number(host, origins.of_rule(position).place_in_pool(&rule.pool, None))?;
+            host.number = number(host, &|| origins.of_rule(position).place_in_pool(&rule.pool, None))?;
         }
     }
     for (position, filter) in config.filters.iter_mut().enumerate() {
         if let Some(host) = &mut filter.rule.when.host {
-            host.number = number(host, origins.of_filter(position).place_in_filter(Some("host")))?;
+            host.number = number(host, &|| origins.of_filter(position).place_in_filter(Some("host")))?;
         }
     }
     Ok(())
@@ -255,14 +260,15 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
         let what = format!("there are {} hosts, and there can be {MAX_HOSTS}", config.hosts.len());
         return Err(Problem::new("host", what, "leave some out"));
     }
-    for (position, host) in config.hosts.iter().enumerate() {
+    let mut owners: HashMap<&HostPattern, &str> = HashMap::new();
+    for host in &config.hosts {
         let wrong = |key: Option<&str>, what: String, remedy: String| {
             Err(Problem::new(origins.describe_host(&host.name, key), what, remedy))
         };
-        for other in &config.hosts[..position] {
-            if let Some(name) = host.names.iter().find(|name| other.names.contains(name)) {
+        for name in &host.names {
+            if let Some(other) = owners.insert(name, &host.name).filter(|other| *other != host.name) {
                 let key = host.given.contains("names").then_some("names");
-                let what = format!("'{name}' is a name of the host '{}' already", other.name);
+                let what = format!("'{name}' is a name of the host '{other}' already");
                 return wrong(key, what, "leave one of them out".to_owned());
             }
         }
