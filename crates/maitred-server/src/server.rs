@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -262,6 +262,7 @@ impl Server {
             contexts: Contexts::new(settings.websockets.map_or(0, |websockets| websockets.contexts)),
             websockets: settings.websockets,
             websocket_counters: WebSocketCounters::new(&arena),
+            polling: settings.several.then(Once::new),
             max_body: settings.max_body,
             body_memory: settings.body_memory,
             body_budget: BodyMemory::new(settings.body_budget),

@@ -44,6 +44,8 @@ pub struct Settings {
     pub websockets: Option<WebSocketSettings>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
+    /// Whether there are several of these processes: a further request of a client may reach another one.
+    pub several: bool,
     /// Which proxies are believed. None unless set.
     pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
@@ -124,6 +126,7 @@ impl Settings {
             http2: Some(Http2Settings::default()),
             websockets: Some(WebSocketSettings::default()),
             accept: Accept::Single,
+            several: false,
             forwarding: Forwarding::default(),
             pool: PoolSettings::default(),
             pools: Vec::new(),

@@ -17,7 +17,7 @@ mod websockets;
 
 use std::cell::RefCell;
 use std::hash::RandomState;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -91,6 +91,8 @@ pub(crate) struct Site {
     /// What contexts of their compression take.
     pub(crate) contexts: Contexts,
     pub(crate) handshakes: Handshakes,
+    /// Of several processes: whether it has been told that sessions of long polling need a single one.
+    pub(crate) polling: Option<Once>,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
     /// What bodies may have beyond that.

@@ -152,6 +152,7 @@ impl Worker {
         settings.bound = Some(self.take_listeners(&settings.listeners)?);
         let bell = self.bell.clone();
         settings.accept = if self.setup.own { Accept::Own(bell) } else { Accept::Shared(bell) };
+        settings.several = self.setup.workers > 1;
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
         Ok(())

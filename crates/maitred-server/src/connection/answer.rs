@@ -275,6 +275,9 @@ impl Connection {
         path: &mut Vec<u8>,
     ) -> Received {
         let pool = self.pool_for(context, &stream, &*handler, path);
+        if let Some(told) = context.group.site.polling.as_ref().filter(|_| is_polling(&stream.request.head)) {
+            told.call_once(|| warn_of_polling(context, &stream.request.head));
+        }
         self.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
         let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
@@ -423,4 +426,19 @@ pub(super) fn is_of_engine(site: &Site, head: &RequestHead) -> bool {
 pub(crate) fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
     path.is_some_and(|path| path.as_bytes() == head.path())
         && matches!(head.method, Method::Get | Method::Head)
+}
+
+/// Whether a request is one of a session of Engine.IO, which Socket.IO begins with, by long polling: the next one has to reach the same process.
+fn is_polling(head: &RequestHead) -> bool {
+    const MARK: &[u8] = b"transport=polling";
+    head.query()
+        .is_some_and(|query| query.starts_with(b"EIO=") && query.windows(MARK.len()).any(|part| part == MARK))
+}
+
+fn warn_of_polling(context: &Context<'_>, head: &RequestHead) {
+    context.group.site.log.warn(format_args!(
+        "{}: Socket.IO by long polling needs all requests of a session in one process, and there are several: sessions break with 400; \
+         see docs/socket-io.md (one worker, or WebSocket alone)",
+        head.path().escape_ascii()
+    ));
 }
