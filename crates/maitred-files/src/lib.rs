@@ -409,7 +409,7 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     let asked = Asked::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
         let accepted = Accepted::of(request.fields.all("accept-encoding"));
-        resource.variant(accepted.choose(Coding::COMPRESSED, |coding| resource.has(coding)))
+        resource.variant(accepted.choose(resource.siblings.iter().map(|(coding, _)| *coding), |_| true))
     } else {
         resource.original()
     };

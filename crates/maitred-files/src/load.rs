@@ -99,6 +99,8 @@ impl Resource {
                 _ => plan.stamps[coding as usize] = None,
             }
         }
+        // Of those that a client likes alike the smallest is sent: which one that is depends on the levels they were made with.
+        siblings.sort_by_key(|(_, sibling)| sibling.length);
         let is_compressible = siblings.is_empty()
             && !original.is_young(now)
             && compressed::may_be(settings, request, media_type_of(&plan.name), original.length);

@@ -449,6 +449,22 @@ fn siblings_are_chosen_by_what_the_peer_accepts() {
 }
 
 #[test]
+fn of_siblings_that_are_accepted_alike_the_smallest_is_sent() {
+    let site = Site::new();
+    for (name, content) in
+        [("a.js", "a plain text"), ("a.js.gz", "GZ2"), ("a.js.zst", "Z"), ("a.js.br", "BR")]
+    {
+        site.write(name, content);
+    }
+    for (accept, content) in
+        [("gzip, deflate, br, zstd", "Z"), ("gzip, br", "BR"), ("br;q=1, zstd;q=0.9", "BR"), ("*", "Z")]
+    {
+        let answer = site.get_with("/a.js", &[("Accept-Encoding", accept)]);
+        assert_eq!(body(&answer), content, "{accept}");
+    }
+}
+
+#[test]
 fn siblings_that_are_older_or_not_regular_are_ignored() {
     let site = Site::new();
     for name in ["page.html", "page.html.gz", "page.html.zst"] {
