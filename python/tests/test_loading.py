@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,28 @@ def failed(folder: Path, *arguments: str, **environment: str) -> str:
     )
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]])
+def test_who_connects_while_the_application_is_imported_waits(tmp_path: Path, options: list[str]) -> None:
+    os.mkfifo(tmp_path / "go")
+    (tmp_path / "app.py").write_text('open("go").read()\n' + SHOW)
+    command = [MAITRED, "app.py", "--listen", f"unix:{tmp_path}/web.sock", *options]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert any("importing app.py" in line for line in process.stderr)
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(PATIENCE)
+            peer.connect(str(tmp_path / "web.sock"))
+            peer.sendall(b"GET /?1+1 HTTP/1.0\r\n\r\n")
+            (tmp_path / "go").write_text("")
+            answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert (answer[:15], answer[-1:]) == (b"HTTP/1.1 200 OK", b"2")
+    finally:
+        # Behind a killed supervisor workers drain, and hold standard error.
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_factory_is_called_once(serve: Serve) -> None:

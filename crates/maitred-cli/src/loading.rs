@@ -1,5 +1,12 @@
 //! What a host is told of an application, and what the user is told if it cannot be loaded.
 
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use maitred_server::Log;
+
 use crate::commands;
 use crate::config::Config;
 use crate::host::{Application, ApplicationSpec, Host, LoadError};
@@ -20,6 +27,34 @@ pub(crate) fn load(
         ..spec(program, config, checked, is_other)
     };
     host.load(&spec).map_err(|error| not_loaded(&program.name, error))
+}
+
+/// How long applications are imported before that is told.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Tells that applications are imported, if that takes a while: until this is dropped.
+pub(crate) struct Importing {
+    /// Its end is what is waited for.
+    _ends: Sender<()>,
+}
+
+impl Importing {
+    /// From now on, with a line in the log, if `tells`.
+    pub(crate) fn begin(names: Vec<String>, log: &Arc<Log>, tells: bool) -> Self {
+        let (ends, ended) = channel();
+        let log = Arc::clone(log);
+        let is_any = !names.is_empty();
+        let wait = move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                log.plain(&format!("importing {} …", names.join(", ")));
+            }
+        };
+        if tells && is_any {
+            // Without a thread there is no line.
+            let _ = thread::Builder::new().name("maitred-import".to_owned()).spawn(wait);
+        }
+        Self { _ends: ends }
+    }
 }
 
 /// Looks whether an application is there.

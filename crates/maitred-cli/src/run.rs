@@ -17,7 +17,7 @@ use crate::hooks::HookThread;
 use crate::host::{Application, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
-use crate::loading::load;
+use crate::loading::{Importing, load};
 use crate::log_values::LogPlace;
 use crate::logs;
 use crate::operator::Operator;
@@ -119,8 +119,11 @@ fn run_here(
             let here = (early, sockets, predecessor, service);
             return supervisor::run(loaded, inputs, checked, here, (&log, host), hooks);
         }
-        let bound = sockets.filter(|_| worker.is_none());
-        let bound = bound.map(|sockets| listeners::bind(&checked, &loaded.origins, sockets)).transpose()?;
+        // Before the application is imported: who connects meanwhile waits, and is not refused.
+        let binds = worker.is_none() && early.is_none();
+        let bound = binds
+            .then(|| listeners::bind(&checked, &loaded.origins, sockets.unwrap_or_default()))
+            .transpose()?;
         match hooks {
             Some(hooks) => {
                 serve_with(hooks, loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving)
@@ -211,9 +214,13 @@ fn serve(
     let becomes =
         early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
     let development = worker.and_then(|worker| worker.setup.development.as_deref());
+    let tells = !config.development.on && worker.is_none_or(|worker| worker.setup.number == 1);
+    let names = checked.programs().map(|program| program.name.clone());
+    let importing = Importing::begin(names.collect(), log, tells && config.log_level >= LogLevel::Info);
     let applications = programs
         .map(|program| load(program, config, checked, (becomes, development), host))
         .collect::<Result<Vec<_>, _>>();
+    drop(importing);
     let applications = applications.inspect_err(|_| end_now(host))?;
     let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
     let reload = Reload {

@@ -122,6 +122,8 @@ impl PythonHost {
     }
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
+        // What it forks while it is imported has no use for our sockets.
+        let forks_told = child::this_is_the_server();
         let preloaded = lock(&self.preloaded).take(py, &spec.target)?;
         let stage = if preloaded.is_none() { self.stage(py, spec)? } else { None };
         let found = preloaded.map_or_else(|| Self::find(py, spec, stage.as_ref()), Ok)?;
@@ -133,7 +135,7 @@ impl PythonHost {
             stage.call_method0(py, "end")?;
         }
         shorten_switch_interval(py)?;
-        if let Err(error) = child::this_is_the_server() {
+        if let Err(error) = forks_told.and_then(|()| child::this_is_the_server()) {
             report::write(py, &self.log, &format!("forked children cannot be told from the server: {error}"));
         }
         if self.prepared.set(()).is_ok() {
