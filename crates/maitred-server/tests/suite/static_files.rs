@@ -415,14 +415,14 @@ fn ranges_past_4_gib_of_a_sparse_file() {
 fn siblings_are_chosen_by_what_the_peer_accepts() {
     let site = Site::new();
     for (name, content) in
-        [("app.js", "plain"), ("app.js.gz", "GZ"), ("app.js.zst", "ZST"), ("app.js.br", "BR")]
+        [("app.js", "plain"), ("app.js.gz", "GZ"), ("app.js.zst", "ZS"), ("app.js.br", "BR")]
     {
         site.write(name, content);
     }
     let mut tags = Vec::new();
     for (accept, encoding, content) in [
         ("gzip, br, zstd", Some("br"), "BR"),
-        ("gzip, zstd", Some("zstd"), "ZST"),
+        ("gzip, zstd", Some("zstd"), "ZS"),
         ("br;q=0.5, gzip", Some("gzip"), "GZ"),
         ("deflate", None, "plain"),
     ] {
