@@ -181,3 +181,31 @@ def test_a_worker_that_does_not_answer_leaves_no_hole(serve: Serve) -> None:
         assert min(rows()) > 0.6 * max(rows()), rows()
     finally:
         os.kill(stopped, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_routes_and_marks_are_kept_over_a_restart(serve: Serve, workers: str) -> None:
+    options = ("--workers", workers, "--control", "ctl.sock", "--history", "kept")
+    server = serve(*options, source=APP)
+    if workers == "2":
+        server.wait_for("info all workers are ready")
+        before = len(server.said)
+        os.kill(server.process.pid, signal.SIGHUP)
+        server.wait_for("all workers are replaced", before)
+    for _ in range(7):
+        assert server.fetch("/page").status == 200
+    has_counted("requests", 7)
+    assert server.stop() == 0
+    serve(*options, source=APP)
+    found = history("--last", "1h", "--routes", "before")
+    [row] = [row for row in found["routes"] if row["route"] == "GET /page"]
+    assert (row["requests"], row["earlier_requests"]) == (7, 0)
+    assert 0 < row["mean_seconds"] <= row["p95_seconds"] * 1.02
+    marks = [mark["what"] for mark in found["marks"]]
+    assert marks == (["start", "reload", "start"] if workers == "2" else ["start", "start"])
+    minutes = history("--last", "1h", "--route", "GET /page")["minutes"]
+    assert sum(minute["requests"] for minute in minutes) == 7
+    shown = run("history", "--last", "1h", "--routes", "1d").stdout
+    assert "GET /page" in shown and "start" in shown, shown
+    shown = run("history", "--since", "00:00", "--route", "GET /page").stdout
+    assert shown.count(":00") >= 1, shown

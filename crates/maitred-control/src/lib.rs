@@ -192,6 +192,7 @@ impl Control {
         self.inner.with_server(|asking| {
             if let Some(history) = asking.history {
                 history.look_now(asking.server);
+                history.note_routes(&asking.server.statistics());
                 history.write();
             }
         });

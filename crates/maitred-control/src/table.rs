@@ -82,9 +82,9 @@ pub const WORKER: &str = "worker";
 /// What every question takes: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
-const HISTORY: [Argument; 6] = {
-    let [last, since, until, resolution, figure] = history::ARGUMENTS;
-    [last, since, until, resolution, figure, POOL]
+const HISTORY: [Argument; 8] = {
+    let [last, since, until, resolution, figure, routes, route] = history::ARGUMENTS;
+    [last, since, until, resolution, figure, routes, route, POOL]
 };
 
 const COMMANDS: &[Command] = &[
@@ -112,7 +112,7 @@ const COMMANDS: &[Command] = &[
     query(
         history::NAME,
         &HISTORY,
-        "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days.",
+        "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days; the routes of each minute of two days.",
         history::history,
     ),
     query(

@@ -6,6 +6,7 @@ import { withGaps } from "./series.js";
 
 /** @typedef {import("./series.js").Columns} Columns */
 /** @typedef {import("./series.js").Values} Values */
+/** @typedef {import("./series.js").Mark} Mark */
 /** @typedef {{ name: string, colour: string, of: (columns: Columns) => Values, help?: string, dash?: number[] }} Line */
 /**
  * @typedef {object} ChartGiven
@@ -44,6 +45,8 @@ export class Chart {
         this.raw = [];
         this.from = 0;
         this.to = 1;
+        /** @type {Mark[]} */
+        this.marks = [];
         /** @type {uPlot | null} */
         this.plot = null;
         this.described = 0;
@@ -88,8 +91,9 @@ export class Chart {
         return element("label", { for: id, class: "check" }, box, " log axis");
     }
 
-    /** @param {Columns} columns @param {number} from @param {number} to in seconds since 1970 */
-    update(columns, from, to) {
+    /** @param {Columns} columns @param {number} from @param {number} to in seconds since 1970 @param {Mark[]} [marks] */
+    update(columns, from, to, marks = []) {
+        this.marks = marks;
         this.columns = withGaps(columns);
         this.from = from;
         this.to = to;
@@ -152,7 +156,7 @@ export class Chart {
             padding: [8, 8, 0, 0],
             legend: { show: false },
             cursor: { sync: { key: TOGETHER, setSeries: false }, drag: { setScale: false, x: false, y: false }, points: { size: 6 } },
-            hooks: { setCursor: [() => this.showValues()] },
+            hooks: { setCursor: [() => this.showValues()], draw: [(plot) => this.drawMarks(plot)] },
             scales: {
                 x: { time: true, range: () => [this.from, this.to] },
                 y: isLog ? { distr: 3, range: (_, low, high) => decades(low, high) } : { range: (_, _low, high) => [0, Math.max((high ?? 0) * 1.08, given.least ?? 0) || 1] },
@@ -179,6 +183,24 @@ export class Chart {
                 },
             ],
         };
+    }
+
+    /** A line where the server began, or got other code: figures before and behind it are not of the same thing. @param {uPlot} plot */
+    drawMarks(plot) {
+        const { ctx, bbox } = plot;
+        ctx.save();
+        ctx.strokeStyle = ctx.fillStyle = colour("--muted");
+        ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+        ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+        for (const mark of this.marks.filter((one) => one.time >= this.from && one.time <= this.to)) {
+            const x = Math.round(plot.valToPos(mark.time, "x", true));
+            ctx.beginPath();
+            ctx.moveTo(x, bbox.top);
+            ctx.lineTo(x, bbox.top + bbox.height);
+            ctx.stroke();
+            ctx.fillText(mark.what, x + 3 * devicePixelRatio, bbox.top + 11 * devicePixelRatio);
+        }
+        ctx.restore();
     }
 
     fit() {

@@ -231,7 +231,7 @@ export function overviewPage(given) {
         // Long ranges change slowly.
         if (isAll || Date.now() - painted > Math.min(10000, range.seconds * 2)) {
             painted = Date.now();
-            for (const chart of charts) chart.update(columns, to - range.seconds, to);
+            for (const chart of charts) chart.update(columns, to - range.seconds, to, past.marks);
         }
         showTiles();
     };

@@ -9,6 +9,7 @@ import { ask, has, Refused } from "./api.js";
 /** @typedef {(number | null)[]} Values */
 /** @typedef {{ step: number, times: number[], values: Record<string, Values> }} Columns */
 /** @typedef {{ key: string, title: string, seconds: number, step: number }} TimeRange */
+/** @typedef {{ time: number, what: string }} Mark what happened to the server */
 
 /** @type {TimeRange[]} */
 export const RANGES = [
@@ -85,6 +86,8 @@ export class Past {
     constructor(range) {
         this.range = range;
         this.columns = noColumns(range.step);
+        /** @type {Mark[]} */
+        this.marks = [];
         this.isOn = true;
         this.isKept = has("history");
     }
@@ -121,6 +124,9 @@ export class Past {
         else addRows(this.columns, times, answer.figures);
         const newest = this.columns.times.at(-1) ?? 0;
         dropRows(this.columns, newest - this.range.seconds);
+        const known = new Set(this.marks.map((mark) => `${mark.time} ${mark.what}`));
+        this.marks.push(...(answer.marks ?? []).filter((/** @type {Mark} */ mark) => !known.has(`${mark.time} ${mark.what}`)));
+        this.marks = this.marks.filter((mark) => mark.time >= newest - this.range.seconds);
     }
 }
 

@@ -4,6 +4,7 @@
 //! figure.rs    what is kept, by name        interval.rs   one interval, put together of samples
 //! ring.rs      the newest rows of one step  latency.rs    buckets of times, which can be added
 //! saved.rs     as bytes, for a file         lib.rs        samples in, tables out
+//! by_route.rs  the routes of each minute, and what happened to the server
 //! ```
 //! Promises: what was counted is in one row of each step, once; percentiles are those of all requests of the interval, not of
 //! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory is asked for with the first sample, and never
@@ -11,6 +12,7 @@
 //!
 //! Leaves out: where figures come from, when they are looked at, and the file.
 
+mod by_route;
 mod figure;
 mod interval;
 pub mod latency;
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 use maitred_stats::{Distribution, Span};
 
+pub use by_route::{ByRoute, Done, MINUTES, MOST, Mark};
 use figure::OF_LATENCY;
 pub use figure::{CLASSES, COUNTERS, Figure, GAUGES};
 use interval::Interval;
@@ -32,7 +35,7 @@ pub use saved::Damage;
 /// Seconds of an interval, and how many intervals are kept: an hour, a day, 30 days.
 pub const STEPS: [(u64, usize); 3] = [(1, 3600), (10, 8640), (600, 4320)];
 
-/// What a [`History`] takes at most, in bytes: its rows, and what is put together of four intervals, each with seven distributions of 54 powers of
+/// What a [`History`] takes at most, in bytes, without [`ByRoute`]: its rows, and what is put together of four intervals, each with seven distributions of 54 powers of
 /// two.
 pub const MAX_BYTES: usize =
     (STEPS[0].1 + STEPS[1].1 + STEPS[2].1) * ROW_BYTES + 4 * 7 * 54 * (DISTRIBUTION_ROW + 16);
@@ -146,6 +149,8 @@ pub type Latency = [u32; BUCKETS];
 pub struct History {
     highest: Counts,
     levels: [Level; STEPS.len()],
+    /// The routes of each minute.
+    pub routes: ByRoute,
 }
 
 struct Level {
@@ -160,7 +165,7 @@ struct Level {
 impl Default for History {
     fn default() -> Self {
         let level = |(step, room)| Level { step, ring: Ring::new(room), open: None, is_written: true };
-        Self { highest: Counts::default(), levels: STEPS.map(level) }
+        Self { highest: Counts::default(), levels: STEPS.map(level), routes: ByRoute::default() }
     }
 }
 

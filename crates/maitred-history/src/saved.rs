@@ -3,6 +3,7 @@
 //! ```text
 //! "maitred history\n"   8 bytes: a sum over the names of the figures, the steps and the buckets
 //! for each step:        8 bytes: how many rows; the rows, each with its interval and its cells (4 bytes each)
+//! behind them:          the routes of each minute, which may be missing
 //! at the end:           8 bytes: a sum over everything before
 //! ```
 //! All numbers are little-endian. Promises: what was cut off or changed is not taken for a history, nor is what another version has
@@ -10,7 +11,7 @@
 
 use crate::figure::{CELLS, Figure};
 use crate::latency::{self, BUCKETS};
-use crate::{History, Level, STEPS};
+use crate::{ByRoute, History, Level, STEPS};
 
 const TITLE: &[u8; 16] = b"maitred history\n";
 
@@ -51,6 +52,7 @@ impl History {
                 cells.iter().for_each(|cell| bytes.extend(cell.to_le_bytes()));
             }
         }
+        self.routes.write(&mut bytes);
         bytes.extend(sum(&bytes).to_le_bytes());
         bytes
     }
@@ -88,7 +90,8 @@ impl History {
                 rest = behind;
             }
         }
-        rest.is_empty().then_some(history)
+        history.routes = ByRoute::read(rest)?;
+        Some(history)
     }
 }
 

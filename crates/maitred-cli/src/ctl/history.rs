@@ -15,6 +15,9 @@ pub(super) const NAME: &str = "history";
 /// What is asked for, for people.
 pub(super) fn for_people(given: &Given) -> Given {
     let mut given = given.clone();
+    if given.value("route").or(given.value("routes")).is_some() {
+        return given;
+    }
     let mut unless = |named: &[&str], value: &str| {
         if named.iter().all(|name| given.value(name).is_none()) {
             given.0.push((named[0].to_owned(), value.to_owned()));
@@ -27,6 +30,7 @@ pub(super) fn for_people(given: &Given) -> Given {
 
 /// With a list that has an object for each interval, for [`show`](super::show::show).
 pub(super) fn rows(mut value: Value) -> Value {
+    show_times(&mut value);
     let Some(Value::Object(figures)) = value.get_mut("figures").map(Value::take) else { return value };
     let count = value["intervals"].as_u64().unwrap_or_default();
     let (start, step) = (value["start"].as_u64(), value["resolution_seconds"].as_u64().unwrap_or_default());
@@ -44,7 +48,7 @@ pub(super) fn rows(mut value: Value) -> Value {
     };
     let rows: Vec<Value> = (0..count).map(row).collect();
     if let Value::Object(fields) = &mut value {
-        fields.retain(|name, _| matches!(&**name, "on" | "resolution_seconds"));
+        fields.retain(|name, _| matches!(&**name, "on" | "resolution_seconds" | "marks"));
         fields.insert("history".to_owned(), rows.into());
     }
     value
@@ -59,6 +63,24 @@ fn buckets(bounds: &Value, counts: &Value) -> Value {
         format!("{:.2} ms: {}", bound.unwrap_or_default() * 1e3, pair[1])
     };
     pairs.iter().map(one).collect::<Vec<_>>().join(", ").into()
+}
+
+/// Those of the answers about routes, and of marks, which are left out where there is none.
+fn show_times(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    fields.retain(|name, value| name != "marks" || value.as_array().is_none_or(|marks| !marks.is_empty()));
+    let show = |time: &mut Value| {
+        if let Some(seconds) = time.as_u64() {
+            *time = clock_time(seconds).into();
+        }
+    };
+    for name in ["since", "until", "earlier_since", "earlier_until"] {
+        fields.get_mut(name).into_iter().for_each(show);
+    }
+    for list in ["marks", "minutes"] {
+        let rows = fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        rows.filter_map(|row| row.get_mut("time")).for_each(show);
+    }
 }
 
 fn clock_time(seconds: u64) -> String {

@@ -175,11 +175,28 @@ impl Workers {
         let is_on = totals.on;
         let counts = counts_of(totals, &counters, &looked);
         self.history.note(&counts, &looked.gauges, is_on, look);
+        if self.history.wants_routes() {
+            self.note_routes();
+        }
+    }
+
+    fn note_routes(&self) {
+        let state = self.state();
+        let mut statistics = state.retired.statistics.clone();
+        state.serving.values().for_each(|process| statistics.merge(&process.statistics()));
+        drop(state);
+        self.history.note_routes(&statistics);
+    }
+
+    /// The workers are replaced by ones with other code, from now on.
+    pub(super) fn mark_reload(&self) {
+        self.history.mark("reload");
     }
 
     /// The last look: the workers have ended.
     pub(super) fn end_history(&self) {
         self.look();
+        self.note_routes();
         self.history.write();
     }
 
@@ -190,6 +207,7 @@ impl Workers {
 
     /// Has what was seen so far in the file, for a new program.
     pub(super) fn write_history(&self) {
+        self.note_routes();
         self.history.write();
     }
 

@@ -25,6 +25,7 @@ impl Supervisor {
                 "SIGHUP: the configuration has been read again; the workers are replaced one by one, each when its successor is ready"
             ));
             self.crew.replace_all(now);
+            self.workers.mark_reload();
         }
     }
 

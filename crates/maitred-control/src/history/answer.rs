@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! {"on": true, "resolution_seconds": 10, "start": 1764061200, "intervals": 3, "max_bytes": 6914880,
+//!  "marks": [{"time": 1764061210, "what": "reload"}],
 //!  "figures": {"requests": [7, 0, null], "p99_seconds": [0.031, null, null]},
 //!  "latency": {"bounds_seconds": [0.0, 0.000016384, ...], "counts": [[[12, 6], [13, 1]], [], null]}}
 //! ```
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use maitred_history::{Figure, MAX_BYTES, latency};
 
-use super::Keeper;
+use super::{Keeper, routes};
 use crate::QueryContext;
 use crate::nearest;
 use crate::owner::Refusal;
@@ -23,12 +24,20 @@ use crate::table::{Argument, Given, option};
 pub(crate) const NAME: &str = "history";
 
 /// What it takes, beside a pool.
-pub(crate) const ARGUMENTS: [Argument; 5] = [
+pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
-    option("since", "the first second, counted since 1970, instead of last"),
-    option("until", "the last second, counted since 1970"),
+    option(
+        "since",
+        "the first second, instead of last: a time of the last 24 hours such as 12:05, or counted since 1970",
+    ),
+    option("until", "the last second, likewise"),
     option("resolution", "1s, 10s or 10m; the finest that is kept for that long without it"),
     option("figure", "names of figures, any number of times; latency for the buckets of times"),
+    option(
+        "routes",
+        "the routes that took most time, and what they took earlier: before for as long just before, or how much earlier, such as 1h or 1d",
+    ),
+    option("route", "a route that routes shows, minute by minute"),
 ];
 
 /// Seconds that are shown if nothing else is asked for.
@@ -54,19 +63,19 @@ impl Keeper {
         if given.value("pool").is_some() {
             return Err(Refusal::wrong("the history is that of all pools together; leave the pool out"));
         }
+        let mut state = self.state();
+        let about_routes = given.value("routes").or(given.value("route")).is_some();
+        let shown = if about_routes { routes::SHOWN } else { SHOWN };
+        // Rows end with the last look; routes and marks may be newer.
+        let newest = state.history.newest();
+        let newest = if about_routes { newest.max(Some(super::seconds())) } else { newest };
+        let (from, to) = span(given, newest, shown)?;
+        if about_routes {
+            return routes::answer(&state.history.routes, given, from..to + 1);
+        }
+        let marked = from..if given.value("until").is_some() { to + 1 } else { u64::MAX };
         let (figures, with_latency) = wanted(given)?;
         let resolution = duration(given, "resolution")?;
-        let (last, since, until) =
-            (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
-        let mut state = self.state();
-        let to = until.unwrap_or_else(|| state.history.newest().unwrap_or_default());
-        let from = match (since, last) {
-            (Some(_), Some(_)) => {
-                return Err(Refusal::wrong("since and last at once; leave one of them out"));
-            }
-            (Some(since), None) => since,
-            (None, last) => (to + 1).saturating_sub(last.unwrap_or(SHOWN)),
-        };
         let step = resolution.unwrap_or_else(|| state.history.step_from(from));
         let table = state.history.table(from, to, step, &figures).ok_or_else(|| not_kept(step))?;
         let columns = figures.iter().zip(&table.values).map(|(figure, values)| {
@@ -79,6 +88,7 @@ impl Keeper {
             "start": table.times.first(),
             "intervals": table.times.len(),
             "max_bytes": MAX_BYTES,
+            "marks": routes::marks(&state.history.routes, marked),
             "figures": columns.collect::<Map<_, _>>(),
         });
         if with_latency {
@@ -90,6 +100,20 @@ impl Keeper {
         }
         Ok(answer)
     }
+}
+
+/// The first second and the last one that are asked for.
+fn span(given: &Given, newest: Option<u64>, shown: u64) -> Result<(u64, u64), Refusal> {
+    let (last, since, until) = (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
+    let to = until.unwrap_or_else(|| newest.unwrap_or_default());
+    let from = match (since, last) {
+        (Some(_), Some(_)) => {
+            return Err(Refusal::wrong("since and last at once; leave one of them out"));
+        }
+        (Some(since), None) => since,
+        (None, last) => (to + 1).saturating_sub(last.unwrap_or(shown)),
+    };
+    Ok((from, to))
 }
 
 fn pairs(row: &[u32]) -> Vec<(usize, u32)> {
@@ -107,7 +131,7 @@ fn not_kept(step: u64) -> Refusal {
 }
 
 /// Seconds, or with a unit.
-fn duration(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
+pub(super) fn duration(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
     let units = [("s", 1), ("min", 60), ("m", 60), ("h", 3600), ("d", 86_400)];
     let parse = |text: &str| {
         let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
@@ -120,13 +144,26 @@ fn duration(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
     given.value(name).map(|text| parse(text).ok_or_else(|| wrong(text))).transpose()
 }
 
-/// A second since 1970. The largest that a row can have is below 2^32.
+/// A second since 1970, or the time of a clock, which was passed last within a day. The largest that a row can have is below 2^32.
 fn moment(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
     let wrong = |text: &str| {
-        Refusal::wrong(format!("{name}: '{text}' is no second since 1970; 'date +%s' prints the present one"))
+        Refusal::wrong(format!(
+            "{name}: '{text}' is neither a time such as 12:05 nor a second since 1970; 'date +%s' prints the present one"
+        ))
     };
-    let parse = |text: &str| text.parse::<u32>().map(u64::from).map_err(|_| wrong(text));
+    let parse = |text: &str| {
+        let second = text.parse::<u32>().ok().map(u64::from);
+        second.or_else(|| of_clock(text, &jiff::Zoned::now())).ok_or_else(|| wrong(text))
+    };
     given.value(name).map(parse).transpose()
+}
+
+/// When a clock showed this time last.
+fn of_clock(text: &str, now: &jiff::Zoned) -> Option<u64> {
+    let time: jiff::civil::Time = text.parse().ok()?;
+    let today = now.with().time(time).build().ok()?;
+    let passed = if today <= *now { today } else { today.yesterday().ok()? };
+    u64::try_from(passed.timestamp().as_second()).ok()
 }
 
 /// The figures, all if none is named, and whether the buckets are wanted.
@@ -216,6 +253,48 @@ mod tests {
         assert!(refused(&[("last", "1"), ("since", "2")]).contains("at once"));
         assert!(refused(&[("pool", "default")]).contains("all pools"));
         assert!(refused(&[("since", "99999999999")]).contains("no second"));
+    }
+
+    #[test]
+    fn a_time_of_the_clock_is_that_of_today_or_yesterday() {
+        let now: jiff::Zoned = "2026-11-28T10:00:00+00:00[UTC]".parse().expect("a time");
+        let second = |text| of_clock(text, &now).map(|second| second as i64 - now.timestamp().as_second());
+        assert_eq!(
+            (second("09:05"), second("10:00"), second("12:05:10")),
+            (Some(-3300), Some(0), Some(7510 - 86400))
+        );
+        assert_eq!((second("25:00"), second("soon")), (None, None));
+    }
+
+    #[test]
+    fn routes_are_compared_with_what_they_took_earlier() {
+        let keeper = kept();
+        let begin = keeper.state().history.newest().expect("a row") / 60 * 60;
+        let mut times = maitred_stats::Distribution::default();
+        for (minute, milliseconds) in [(60, 10), (1, 20), (0, 500)] {
+            (0..100).for_each(|_| times.record(milliseconds * 1_000_000));
+            let routes = [("GET /a".to_owned(), times.clone())];
+            keeper.state().history.routes.add(begin / 60 - minute, &routes);
+        }
+        let (since, until) = (begin.to_string(), (begin + 59).to_string());
+        let ask = |name, value: &str| {
+            keeper.answer(&given(&[("since", &since), ("until", &until), (name, value)])).expect("an answer")
+        };
+        let mean =
+            |value: &Value, name: &str| (value["routes"][0][name].as_f64().unwrap_or_default() * 1e3).round();
+        let before = ask("routes", "before");
+        assert_eq!((mean(&before, "mean_seconds"), mean(&before, "earlier_mean_seconds")), (500.0, 20.0));
+        assert_eq!(mean(&ask("routes", "1h"), "earlier_mean_seconds"), 10.0);
+        assert_eq!(ask("routes", "1d")["routes"][0]["earlier_requests"], json!(0));
+        let minutes = ask("route", "GET /a");
+        assert_eq!(
+            (&minutes["minutes"][0]["time"], &minutes["minutes"][0]["requests"]),
+            (&json!(begin), &json!(100))
+        );
+        let refused = keeper.answer(&given(&[("routes", "soon")])).expect_err("refused").text;
+        assert!(refused.contains("'soon'"), "{refused}");
+        let marks = keeper.answer(&given(&[("last", "1h")])).expect("an answer")["marks"].clone();
+        assert_eq!(marks[0]["what"], "start");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! mod.rs   when there is a look    looked.rs   what is looked at    answer.rs   questions    file.rs   over a restart
+//! routes.rs   questions about routes
 //! ```
 //! Promises: looks take at most a hundredth of a processor, however many routes there are: then they are done less often, and the seconds
 //! between have no row, at most [`LONGEST_PAUSE`]. A machine without a free processor makes no look rarer: then it is wanted most. While
@@ -10,6 +11,7 @@
 mod answer;
 mod file;
 mod looked;
+mod routes;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use maitred_history::{Counts, Gauges, History, Sample};
 use maitred_io::process;
-use maitred_server::{Log, Server};
+use maitred_server::{Log, Server, Statistics};
 
 pub(super) use answer::{ARGUMENTS, NAME, history};
 use file::Place;
@@ -73,6 +75,8 @@ struct State {
     due: Instant,
     /// Whether figures were counted at the last look.
     is_on: bool,
+    /// The minute since 1970 of the last look.
+    minute: u64,
     /// When the file was written, or the start; none when it is somebody else's.
     written: Option<Instant>,
 }
@@ -84,10 +88,33 @@ impl Default for Keeper {
 }
 
 impl Keeper {
-    fn new(history: History, file: Option<Arc<Place>>) -> Self {
+    fn new(mut history: History, file: Option<Arc<Place>>) -> Self {
         let now = Instant::now();
         let (due, written) = (now + until_next(), Some(now));
-        Self { state: Mutex::new(State { history, last: now, due, is_on: true, written }), file }
+        history.routes.mark(seconds(), "start");
+        let state = State { history, last: now, due, is_on: true, minute: seconds() / 60, written };
+        Self { state: Mutex::new(state), file }
+    }
+
+    /// Notes what has happened to the server just now: figures before and after are those of other code.
+    pub fn mark(&self, what: &str) {
+        self.state().history.routes.mark(seconds(), what);
+    }
+
+    /// Whether a minute has ended whose routes have not been noted.
+    pub fn wants_routes(&self) -> bool {
+        let state = self.state();
+        state.is_on && state.minute != seconds() / 60
+    }
+
+    /// Notes what the routes have done in the minute that has ended, or, for the file, so far.
+    pub fn note_routes(&self, statistics: &Statistics) {
+        let times: Vec<_> =
+            statistics.routes.iter().map(|(name, leaf)| (name.clone(), leaf.total.clone())).collect();
+        let mut state = self.state();
+        let minute = state.minute;
+        state.history.routes.add(minute, &times);
+        state.minute = seconds() / 60;
     }
 
     /// Goes on with what this file has, and writes it now and then.
@@ -154,6 +181,9 @@ impl Keeper {
         server.each_counter(|series, count| counters.add(series, count));
         let is_on = totals.on;
         self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, look);
+        if self.wants_routes() {
+            self.note_routes(&server.statistics());
+        }
     }
 
     /// Writes the file, if there is one.
@@ -170,6 +200,11 @@ impl Keeper {
     pub fn leave_file(&self) {
         self.state().written = None;
     }
+}
+
+/// Since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// How long it is until a second of the clock has ended.
