@@ -1,6 +1,6 @@
 //! What has been counted and measured since the start: of the server, of a route, of a pool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use maitred_stats::exposition::whole;
 use maitred_stats::{Leaf, Span};
@@ -59,7 +59,7 @@ pub fn stats_of(counted: &Counted, statistics: &Statistics, given: &Given) -> Re
         "listeners": leaves(&statistics.listeners),
         "pools": pools(counted, statistics),
         "classes": leaves(&statistics.classes),
-        "routes": leaves(&statistics.routes),
+        "routes": routes(statistics),
         "application_timings": timings(statistics, |_| true),
         "databases": databases(statistics, |_| true),
         "application_timings_lost": statistics.application_lost,
@@ -81,10 +81,14 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
     }
     let classes = classes.into_iter().map(|(name, requests)| json!({ "name": name, "requests": requests }));
     let buckets = leaf.total.buckets().into_iter();
+    let measured = statistics.computing();
+    let [computing, waiting] = split(measured.get(&**name).copied(), leaf);
     Ok(json!({
         "route": name,
         "requests": leaf.requests,
         "body_bytes": leaf.bytes,
+        "computing_seconds": computing,
+        "waiting_seconds": waiting,
         "classes": classes.collect::<Vec<_>>(),
         "buckets": buckets.map(|(bound, count)| json!([seconds(bound), count])).collect::<Vec<_>>(),
         "spans": spans(leaf),
@@ -210,6 +214,27 @@ fn spans(leaf: &Leaf) -> Vec<Value> {
         })
     })
     .collect()
+}
+
+/// By route, with what becomes of the time in the application.
+fn routes(statistics: &Statistics) -> Vec<Value> {
+    let (mut rows, measured) = (leaves(&statistics.routes), statistics.computing());
+    let known: HashMap<_, _> = statistics.routes.iter().map(|(name, leaf)| (&**name, leaf)).collect();
+    for row in &mut rows {
+        let name = row["name"].as_str().unwrap_or_default();
+        let Some(leaf) = known.get(name) else { continue };
+        let [computing, waiting] = split(measured.get(name).copied(), leaf);
+        row["computing_seconds"] = computing.into();
+        row["waiting_seconds"] = waiting.into();
+    }
+    rows
+}
+
+/// The mean of `run`, which its thread has computed or waited, for the interpreter or a processor too; none where none was measured.
+fn split(measured: Option<(u64, u64)>, leaf: &Leaf) -> [Option<f64>; 2] {
+    let Some((computed, measured)) = measured.filter(|(_, measured)| *measured > 0) else { return [None; 2] };
+    let (run, part) = (leaf.spans[Span::Run as usize].mean() / 1e9, computed as f64 / measured as f64);
+    [Some(run * part), Some(run * (1.0 - part))]
 }
 
 /// The most of the kind first.

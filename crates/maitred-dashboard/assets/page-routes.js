@@ -24,6 +24,8 @@ const ROUTE_COLUMNS = [
     { key: "p90", title: "p90", number: true, optional: true, value: (row) => row.p90_seconds, text: duration },
     { key: "p99", title: "p99", number: true, value: (row) => row.p99_seconds, text: duration },
     { key: "max", title: "Max", number: true, value: (row) => row.max_seconds, text: duration },
+    { key: "computing", title: "Computing", number: true, optional: true, value: (row) => row.computing_seconds, text: duration, help: "of a request, by its thread: measured on some" },
+    { key: "waiting", title: "Waiting", number: true, optional: true, value: (row) => row.waiting_seconds, text: duration, help: "in the application, for a database, a lock, the interpreter or a processor" },
     { key: "queue", title: "Queue", number: true, optional: true, value: (row) => queueShare(row), text: percent, help: "part of the time that was waited for a thread" },
     { key: "errors", title: "Errors", number: true, optional: true, text: count },
     { key: "bytes", title: "Body", number: true, value: (row) => row.body_bytes, text: bytes, help: "body bytes of the answers" },

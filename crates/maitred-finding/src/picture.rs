@@ -51,6 +51,10 @@ pub struct Route {
     pub inside: u64,
     /// How long they are there, all together.
     pub inside_for: u64,
+    /// How long those of ended requests that were measured have computed.
+    pub computed: u64,
+    /// How long they were in the application.
+    pub measured: u64,
 }
 
 /// The threads of one pool, and what waits for them.
@@ -132,6 +136,8 @@ impl Picture {
             mine.database += theirs.database;
             mine.inside += theirs.inside;
             mine.inside_for += theirs.inside_for;
+            mine.computed += theirs.computed;
+            mine.measured += theirs.measured;
         }
         for (pool, theirs) in &other.pools {
             let mine = self.pools.entry(pool.clone()).or_default();

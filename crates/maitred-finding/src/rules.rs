@@ -262,7 +262,12 @@ fn database(pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
 }
 
 fn slow_route(interval: &Interval, pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
-    let does = if interval.computing >= 0.5 * route.held { "computes" } else { "waits for something" };
+    let does = match route.computing {
+        Some(part) if part >= 0.5 => format!("computes for {:.0} % of that", part * 100.0),
+        Some(part) => format!("waits for something for {:.0} % of that", (1.0 - part) * 100.0),
+        None if interval.computing >= 0.5 * route.held => "computes".to_owned(),
+        None => "waits for something".to_owned(),
+    };
     let waiting = if is_full {
         format!(", so that {:.1} requests wait at each moment", pool.waiting())
     } else {

@@ -295,6 +295,21 @@ fn a_route_is_slow_beside_others_or_by_itself() {
         found.sentence,
         "GET /slow takes 500 ms a request and waits for something; it holds 2.0 of the 8 threads of the pool default at each moment."
     );
+    let measured = |computed: u64| {
+        let scene = beside(8, 0.5, 100).with(move |_, after| {
+            let route = after.routes.get_mut("GET /slow").expect("a route");
+            (route.computed, route.measured) = (computed, 100);
+        });
+        scene.found().expect("slow").sentence
+    };
+    assert!(
+        measured(3).starts_with(
+            "GET /slow takes 500 ms a request and waits for something for 97 % of that; it holds"
+        )
+    );
+    assert!(
+        measured(50).starts_with("GET /slow takes 500 ms a request and computes for 50 % of that; it holds")
+    );
     assert_eq!(beside(7, 0.5, 100).cause(), None, "less than two threads");
     assert_eq!(beside(16, rules::SLOW, 100).cause(), Some(Cause::SlowRoute));
     assert_eq!(beside(17, rules::SLOW - 0.01, 100).cause(), None, "not that slow");

@@ -87,8 +87,8 @@ impl Line {
                 // Writing to memory does not fail.
                 made @ RequestId::Made(_) => _ = write!(out, "{made}"),
             },
-            Piece::Route => match outcome.pool {
-                Some(_) => {
+            Piece::Route => match (outcome.pool, outcome.route) {
+                (Some(_), None) => {
                     let shape = Shape {
                         method: outcome.head.method.as_str(),
                         path: outcome.head.path(),
@@ -96,7 +96,7 @@ impl Line {
                     };
                     push_shape(out, shape, lines, escape);
                 }
-                None => push_text(out, outcome.engine_route.unwrap_or_default().as_bytes(), escape),
+                (_, route) => push_text(out, route.unwrap_or_default().as_bytes(), escape),
             },
             Piece::Field(field) => self.push_field(*field, lines, outcome, spans),
         }

@@ -97,7 +97,8 @@ mod tests {
             id: RequestId::Made(1),
             listener: 0,
             pool: Some(0),
-            engine_route: None,
+            route: None,
+            told_route: "",
             status: Status::OK,
             body_bytes: 6,
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
@@ -173,13 +174,14 @@ mod tests {
     fn the_route_is_what_requests_have_in_common() {
         let mut head = RequestHead::default();
         head.path_and_query = head.fields.adopt(b"/user/17/a\"b?q=1").unwrap();
-        let outcome = |(pool, engine_route)| Outcome {
+        let outcome = |(pool, route)| Outcome {
             head: &head,
             id: RequestId::Made(1),
             peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
             listener: 0,
             pool,
-            engine_route,
+            route,
+            told_route: "",
             status: Status::OK,
             body_bytes: 0,
             times: Times::default(),
@@ -192,6 +194,7 @@ mod tests {
             ("$route", handler, "GET /user/*/a\\\"b\n"),
             ("{\"route\":\"$route\"}", handler, "{\"route\":\"GET /user/*/a\\\\\\\"b\"}\n"),
             ("$route", (None, Some("/static/*")), "/static/*\n"),
+            ("$route", (Some(0), Some("GET /user/<name>")), "GET /user/<name>\n"),
             ("$route", (None, None), "-\n"),
         ] {
             assert_eq!(written(lines(format, None), &outcome(by)), line);
@@ -219,7 +222,8 @@ mod tests {
                 peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
                 listener: 0,
                 pool: None,
-                engine_route: None,
+                route: None,
+                told_route: "",
                 status: Status::OK,
                 body_bytes: 0,
                 times,
@@ -254,7 +258,8 @@ mod tests {
                 peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
                 listener: 0,
                 pool: Some(0),
-                engine_route: None,
+                route: None,
+                told_route: "",
                 status,
                 body_bytes: 0,
                 times,
@@ -298,7 +303,8 @@ mod tests {
             peer: "192.0.2.1:99".parse::<std::net::SocketAddr>().unwrap().into(),
             listener: 0,
             pool: Some(0),
-            engine_route: None,
+            route: None,
+            told_route: "",
             status: Status::OK,
             body_bytes: 0,
             times: quick,

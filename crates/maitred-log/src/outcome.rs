@@ -18,8 +18,11 @@ pub struct Outcome<'a> {
     pub listener: u32,
     /// The number of the pool, 0 for the default one; none where the engine has answered.
     pub pool: Option<u16>,
-    /// The route of what the engine has answered, `/static/*`, if there is one and somebody wants to know.
-    pub engine_route: Option<&'a str>,
+    /// The name of its route, `/static/*` or `GET /users/{name}`, if there is one and somebody wants to know; none where that of an
+    /// application is the shape of its path.
+    pub route: Option<&'a str>,
+    /// What the application has called its route; empty where it has said nothing.
+    pub told_route: &'a str,
     /// Of the response.
     pub status: Status,
     /// Body bytes handed to the connection.

@@ -1,7 +1,7 @@
 //! The shape of a request: its method, and its path without what varies from one request to the next.
 //!
 //! It stands for the route where nobody tells the engine which routes there are. Leaves out: what is known of a shape
-//! (`costs.rs` of maitred-dispatch, `site.rs` of maitred-server).
+//! (`costs.rs` of maitred-dispatch), and at which places names have been seen to vary (`site/naming/` of maitred-server).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -42,8 +42,61 @@ impl Shape<'_> {
     }
 }
 
+/// Segments that are looked at one by one; those behind stay as they are.
+const MAX_PLACES: usize = 16;
+
+/// A [`Shape`] in which further segments are one for all.
+#[derive(Clone, Copy)]
+pub struct Widened<'a> {
+    shape: Shape<'a>,
+    /// These segments, by their numbers.
+    any: u32,
+    /// As [`Shape::hash`].
+    pub hash: u64,
+}
+
+impl<'a> Shape<'a> {
+    /// This shape with a segment being one for all where `varies` says so of its place and itself; none where that is nowhere.
+    /// A place is a number for what stands before, and how many segments there are. So `/a/x` and `/a/y` have the same second place, and
+    /// `/a/y/z` another one. `state` as for [`hash`](Self::hash).
+    pub fn widened(self, state: &RandomState, varies: impl FnMut(u64, &[u8]) -> bool) -> Option<Widened<'a>> {
+        let (any, hash) = self.walk(state, varies);
+        (any != 0).then_some(Widened { shape: self, any, hash })
+    }
+
+    /// Which segments are one for all beside those that have no text, and the hash that follows.
+    fn walk(self, state: &RandomState, mut varies: impl FnMut(u64, &[u8]) -> bool) -> (u32, u64) {
+        let mut hasher = state.build_hasher();
+        hasher.write_u16(self.host);
+        hasher.write(self.method.as_bytes());
+        // No byte of a method: the hash is never that of a shape that is not widened.
+        hasher.write_u8(0);
+        hasher.write_usize(segments(self.path).count());
+        let mut any = 0;
+        for (number, segment) in segments(self.path).enumerate() {
+            hasher.write_u8(b'/');
+            match segment {
+                Segment::Kept(bytes) if number < MAX_PLACES && varies(hasher.finish(), bytes) => {
+                    any |= 1 << number;
+                    hasher.write_u8(b'?');
+                }
+                Segment::Kept(bytes) => hasher.write(bytes),
+                Segment::Any => hasher.write_u8(b'?'),
+            }
+        }
+        (any, hasher.finish())
+    }
+}
+
 impl fmt::Display for Shape<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Widened { shape: *self, any: 0, hash: 0 }.fmt(f)
+    }
+}
+
+impl fmt::Display for Widened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape { method, path, .. } = self.shape;
         let mut left = MAX_SHAPE;
         let mut put = |text: &mut dyn Iterator<Item = char>| {
             for letter in text {
@@ -55,11 +108,11 @@ impl fmt::Display for Shape<'_> {
             }
             Ok(true)
         };
-        let mut whole = put(&mut self.method.escape_debug().chain([' ']))?;
-        for segment in segments(self.path) {
+        let mut whole = put(&mut method.escape_debug().chain([' ']))?;
+        for (number, segment) in segments(path).enumerate() {
             let bytes: &[u8] = match segment {
-                Segment::Kept(bytes) => bytes,
-                Segment::Any => b"*",
+                Segment::Kept(bytes) if number >= MAX_PLACES || self.any & 1 << number == 0 => bytes,
+                Segment::Kept(_) | Segment::Any => b"*",
             };
             let letters = bytes.escape_ascii().map(char::from);
             whole = whole && put(&mut std::iter::once('/').chain(letters))?;
@@ -101,6 +154,37 @@ mod tests {
         ] {
             assert_eq!(Shape { method: "GET", path: path.as_bytes(), host: 0 }.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_shape_is_widened_at_places_that_are_told_by_what_stands_before_them() {
+        let state = RandomState::new();
+        let shape = |path: &'static str| Shape { method: "GET", path: path.as_bytes(), host: 0 };
+        let places = |path| {
+            let mut places = Vec::new();
+            assert!(
+                shape(path)
+                    .widened(&state, |place, _| {
+                        places.push(place);
+                        false
+                    })
+                    .is_none()
+            );
+            places
+        };
+        assert_eq!(places("/users/ann"), places("/users/bob"));
+        assert_eq!(places("/users/ann")[0], places("/blog/x")[0]);
+        assert_ne!(places("/users/ann")[1], places("/blog/x")[1]);
+        assert_ne!(places("/users/ann")[1], places("/users/ann/orders")[1], "another number of segments");
+        assert_eq!(places("/users/17/orders").len(), 2, "a number has no place");
+        let second = places("/users/ann")[1];
+        let widened = |path| shape(path).widened(&state, |place, _| place == second);
+        let [ann, bob] = ["/users/ann", "/users/bob?a=b"].map(|path| widened(path).unwrap());
+        assert_eq!((ann.to_string(), ann.hash), ("GET /users/*".to_owned(), bob.hash));
+        assert!(widened("/blog/x").is_none() && widened("/users").is_none());
+        let deep: &'static str = Box::leak("/a".repeat(40).into_boxed_str());
+        let all = shape(deep).widened(&state, |_, _| true).unwrap().to_string();
+        assert_eq!(all, format!("GET {}{}", "/*".repeat(MAX_PLACES), "/a".repeat(40 - MAX_PLACES)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod own_memory;
 mod preload;
 mod releaser;
 mod report;
+mod route;
 mod signals;
 mod standard_streams;
 mod stuck;

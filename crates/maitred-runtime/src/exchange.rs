@@ -343,6 +343,14 @@ impl Exchange {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
     }
 
+    /// What statistics and logs call the route of this request, such as `/users/{name}`; they add its method. To be said before the
+    /// response ends. Names should be few, as the routes of an application are: beyond 1,000 all are one, "other".
+    pub fn name_route(&mut self, name: &str) {
+        if let Some(request) = &mut self.request {
+            request.name_route(name);
+        }
+    }
+
     /// See [`Respond::set_label`].
     pub fn set_label(&mut self, label: &str) {
         if let Some(responder) = &mut self.responder {
@@ -517,6 +525,14 @@ impl Stream {
     /// See [`Respond::is_tight`].
     pub fn is_tight(&self, length: u64) -> bool {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
+    }
+
+    /// What statistics and logs call the route of this request, such as `/users/{name}`; they add its method. To be said before the
+    /// response ends. Names should be few, as the routes of an application are: beyond 1,000 all are one, "other".
+    pub fn name_route(&mut self, name: &str) {
+        if let Some(request) = &mut self.request {
+            request.name_route(name);
+        }
     }
 
     /// See [`Respond::set_label`].

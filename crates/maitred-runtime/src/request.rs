@@ -24,9 +24,22 @@ pub struct Request {
     pub websocket: bool,
     /// Where the handler counts what it has of databases; none if nobody does.
     pub database: Option<Arc<Database>>,
+    /// What the handler calls its route, for statistics and logs: [`Exchange::name_route`](crate::Exchange::name_route). Empty where it
+    /// has said nothing.
+    pub route: String,
 }
 
+/// Bytes of the name of a route; what is longer is cut.
+const MAX_ROUTE: usize = 256;
+
 impl Request {
+    /// Calls its route so.
+    pub(crate) fn name_route(&mut self, name: &str) {
+        let end = (0..=MAX_ROUTE.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
+        self.route.clear();
+        self.route.push_str(&name[..end.unwrap_or_default()]);
+    }
+
     /// Whether the client takes fields behind the body of a response: always where the protocol has frames, in HTTP/1.1 if it
     /// says `TE: trailers` (RFC 9110 §6.5.1, §10.1.4).
     pub fn takes_trailers(&self) -> bool {

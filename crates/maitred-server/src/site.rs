@@ -2,11 +2,13 @@
 //!
 //! Sections below: counters; figures of exchanges.
 
+mod computing;
 mod contexts;
 mod database;
 mod handshakes;
 mod http2;
 mod metrics;
+mod naming;
 mod recent;
 mod rows;
 mod snapshot;
@@ -16,7 +18,6 @@ mod totals;
 mod websockets;
 
 use std::cell::RefCell;
-use std::hash::RandomState;
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
@@ -35,9 +36,7 @@ use maitred_runtime::Handler;
 use maitred_spool::{BodyMemory, Spooler};
 use maitred_stats::exposition::{Format, series};
 use maitred_stats::memory::Memory;
-use maitred_stats::{
-    Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, Routes as RouteNames, server_timing,
-};
+use maitred_stats::{Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, server_timing};
 use maitred_tls::Terms;
 
 use crate::hosts::{Host, Hosts};
@@ -52,6 +51,7 @@ pub use http2::Http2Settings;
 pub(crate) use http2::{Http2Counters, Open};
 pub use metrics::{page_of_workers, write_exchanges};
 pub(crate) use metrics::{write_build, write_cache, write_process};
+use naming::Naming;
 pub(crate) use recent::Recent;
 pub use recent::{RecentRequest, RecentRequests};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
@@ -295,9 +295,7 @@ impl Counters {
 // paths does not make routes of them. Leaves out: the figures themselves and their memory (maitred-stats), showing them
 // (`site/metrics.rs`).
 //
-// The route of a request for the application is the shape (maitred-match) of its path, since the application's own
-// routes are unknown here. Of a request that finds nothing (400, 404, 405, 501) no new route is made: a path exists
-// when it has been answered once. So at most 1,000 are known; all others are one, "other".
+// What a route is called is in `site/naming/`.
 
 /// The number of the pool of what the engine answers.
 const ENGINE: u16 = u16::MAX - 1;
@@ -312,12 +310,9 @@ const MAX_ENTRIES: usize = 32;
 /// What a server counts of its exchanges.
 pub(crate) struct Figures {
     recorder: Arc<Recorder>,
-    routes: RouteNames,
-    hasher: RandomState,
+    naming: Naming,
     /// The routes of the mounts, by the numbers of host and mount.
     mounts: Vec<Vec<EngineRoute>>,
-    /// What the hosts are called; the default one has no name.
-    hosts: Vec<Arc<str>>,
     /// What the engine answers about itself, called by its path.
     own: Vec<EngineRoute>,
     listeners: Vec<String>,
@@ -344,18 +339,17 @@ pub(crate) struct Names<'a> {
 
 impl Figures {
     pub(crate) fn new(hosts: &Hosts, names: Names<'_>, arena: &Arena) -> Self {
-        let known = RouteNames::in_arena(arena);
+        let called = hosts.all().iter().map(|host| host.name().into()).collect();
+        let naming = Naming::new(called, arena);
         let Names { own, listeners, pools } = names;
         arena.texts(LISTENERS, &listeners);
         arena.texts(POOLS, &pools);
-        let add = |name: String| EngineRoute { number: known.add_fixed(&name), name };
+        let add = |name: String| EngineRoute { number: naming.routes.add_fixed(&name), name };
         Self {
             recorder: Arc::new(Recorder::in_arena(arena)),
             mounts: hosts.all().iter().map(|host| patterns(host).map(add).collect()).collect(),
-            hosts: hosts.all().iter().map(|host| host.name().into()).collect(),
             own: own.into_iter().flatten().cloned().map(add).collect(),
-            hasher: RandomState::new(),
-            routes: known,
+            naming,
             listeners,
             spooled: pools.iter().map(|pool| spooled(arena, pool)).collect(),
             pools,
@@ -378,7 +372,7 @@ impl Figures {
             return;
         }
         let route = match outcome.pool {
-            Some(_) => self.route_of_application(outcome.head, outcome.status),
+            Some(_) => self.naming.number(outcome.head, outcome.told_route, outcome.status),
             None => route.map_or(OTHER, |route| route.number),
         };
         let key = LeafKey {
@@ -395,14 +389,14 @@ impl Figures {
     pub(crate) fn record_timings(
         &self,
         (pool, counted): (u16, bool),
-        head: &RequestHead,
+        (head, route): (&RequestHead, &str),
         status: Status,
         fields: &FieldSet,
     ) {
         if !self.is_on() || !fields.contains("server-timing") {
             return;
         }
-        let route = self.route_of_application(head, status);
+        let route = self.naming.number(head, route, status);
         let entries = fields.all("server-timing").flat_map(server_timing::parse);
         for entry in entries.take(MAX_ENTRIES).filter(|entry| !counted || entry.name != database::TIME) {
             self.recorder.record_timing(pool, route, entry.name, entry.nanos);
@@ -421,24 +415,19 @@ impl Figures {
         self.spooled.iter().map(Counter::total)
     }
 
-    fn route_of_application(&self, head: &RequestHead, status: Status) -> u32 {
-        let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
-        let hash = shape.hash(&self.hasher);
-        match self.routes.find(hash) {
-            Some(known) => known,
-            None if finds_nothing(status) => OTHER,
-            None => self.routes.add(hash, || self.name_of(shape)),
-        }
+    /// What the route of a request is called that leads to an application and has not been counted.
+    pub(crate) fn name_of(&self, shape: Shape<'_>) -> String {
+        self.naming.name_of(shape)
     }
 
-    /// The text of a route: `GET /user/*`, and of another than the default host `GET shop.example/user/*`.
-    pub(crate) fn name_of(&self, shape: Shape<'_>) -> String {
-        let text = shape.to_string();
-        let host = self.hosts.get(usize::from(shape.host)).map_or("", |host| host);
-        match text.split_once(' ').filter(|_| !host.is_empty()) {
-            Some((method, path)) => format!("{method} {host}{path}"),
-            None => text,
-        }
+    /// The same of an exchange that is counted.
+    pub(crate) fn name_of_exchange(&self, outcome: &Outcome<'_>) -> String {
+        self.naming.name(outcome.head, outcome.told_route)
+    }
+
+    /// What the route of an exchange with an application is called; none where that is the shape of its path.
+    pub(crate) fn told_name(&self, head: &RequestHead, route: &str) -> Option<String> {
+        (!route.is_empty() || self.naming.knows_more()).then(|| self.naming.name(head, route))
     }
 
     /// The route of what the engine has answered at a path of the host with this number; none if nothing is there.
@@ -478,9 +467,4 @@ fn spooled(arena: &Arena, pool: &str) -> Counter {
 /// The patterns of a host's mounts as figures call them: `/static/*`, `shop.example/static/*`.
 fn patterns(host: &Host) -> impl Iterator<Item = String> {
     host.routes().patterns().map(|pattern| format!("{}{pattern}", host.name()))
-}
-
-/// Whether the answer says that there is no such path, or none for this method.
-fn finds_nothing(status: Status) -> bool {
-    matches!(status.code(), 400 | 404 | 405 | 501)
 }

@@ -3,10 +3,11 @@
 //! A scan asks for thousands of paths once. So the fuller the table is, the more often a path must have come to become a route:
 //! what comes again finds a place for as long as there is one.
 //!
-//! In their memory: how many, and each text with the number of its bytes, in 21 words. Hashes are only known to this process.
+//! In their memory: how many, and each text with the number of its bytes, in 21 words. In the place of that number may stand another
+//! route: the two have turned out to be one. Hashes are only known to this process.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
 use crate::arena::{ALIGN, Arena, Kind, run_words};
@@ -47,12 +48,21 @@ const TEXT: usize = text_words(MAX_ROUTE_TEXT);
 /// Words of the memory: how many there are, and their texts, [`OTHER`] among them.
 const WORDS: usize = 1 + (MAX_ROUTES + 1) * TEXT;
 
+/// In the place of a text's length: this is the route whose number stands below. Far above any length.
+const IS_ONE_WITH: u64 = 1 << 63;
+
+/// One that is another one may be a third one then, and so on: once for each segment of a path.
+const MAX_STEPS: usize = 32;
+
+/// A route that was found so often is not [rare](Routes::is_rare).
+const OFTEN: u8 = 16;
+
 const NAME: &str = "routes";
 
 pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
 
 /// What all of it takes at most.
-pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>();
+pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>() + MAX_ROUTES + 1;
 
 /// Names and numbers of routes. Looking one up takes no lock. Routes are never forgotten; when there are [`MAX_ROUTES`],
 /// all others are [`OTHER`]. Memory: 32 KiB, and 168 bytes for each.
@@ -68,6 +78,8 @@ pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of:
 pub struct Routes {
     places: Box<[AtomicU64]>,
     waiting: Box<[AtomicU64]>,
+    /// How often each was found, up to [`OFTEN`].
+    found: Box<[AtomicU8]>,
     run: Run,
     /// Locked by who adds one.
     adding: Mutex<()>,
@@ -86,6 +98,7 @@ impl Routes {
         let routes = Self {
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
             waiting: (0..WAITING).map(|_| AtomicU64::new(0)).collect(),
+            found: (0..=MAX_ROUTES).map(|_| AtomicU8::new(0)).collect(),
             run: arena.take(Kind::Routes, 0, NAME, WORDS),
             adding: Mutex::new(()),
         };
@@ -103,7 +116,14 @@ impl Routes {
                 return None;
             }
             if (word ^ hash) & !NUMBER == 0 {
-                return Some((word & NUMBER) as u32);
+                let number = word & NUMBER;
+                // Written for a while only: then the threads share what they read.
+                if let Some(found) = self.found.get(number as usize)
+                    && found.load(Relaxed) < OFTEN
+                {
+                    found.fetch_add(1, Relaxed);
+                }
+                return Some(number as u32);
             }
         }
         None
@@ -138,7 +158,49 @@ impl Routes {
         self.push(text)
     }
 
-    /// All names, by number.
+    /// Whether it came a few times only.
+    #[must_use]
+    pub fn is_rare(&self, number: u32) -> bool {
+        self.found.get(number as usize).is_some_and(|found| found.load(Relaxed) < OFTEN)
+    }
+
+    /// Two routes have turned out to be one: what comes by the hash of `number` is `into` from now on, and what was counted for `number` has
+    /// the name of `into`. Neither is [`OTHER`]. `into` itself was not made one with `number`, or what that became.
+    pub fn merge(&self, number: u32, into: u32) {
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.count();
+        let known = |number: u32| number != OTHER && (number as usize) < count;
+        if number == into || !known(number) || !known(into) {
+            return;
+        }
+        for place in &self.places {
+            let word = place.load(Relaxed);
+            if word != 0 && word & NUMBER == u64::from(number) {
+                place.store(word & !NUMBER | u64::from(into), Relaxed);
+            }
+        }
+        if let Some(length) = self.text(number).and_then(<[_]>::first) {
+            length.store(IS_ONE_WITH | u64::from(into), Release);
+        }
+    }
+
+    /// The name of one.
+    #[must_use]
+    pub fn name(&self, number: u32) -> Option<String> {
+        let texts = self.run.words().get(1..)?;
+        self.text(number).map(|text| read_one(text, texts))
+    }
+
+    fn text(&self, number: u32) -> Option<&[AtomicU64]> {
+        self.run
+            .words()
+            .get(1..)?
+            .chunks(TEXT)
+            .nth(number as usize)
+            .filter(|_| (number as usize) < self.count())
+    }
+
+    /// All names, by number; several have the name of the one that they were [merged](Self::merge) into.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_routes(self.run.words())
@@ -147,7 +209,7 @@ impl Routes {
     /// What the table takes now.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>()
+        (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>() + self.found.len()
     }
 
     /// With [`OTHER`].
@@ -203,7 +265,20 @@ impl Default for Routes {
 pub(crate) fn read_routes(words: &[AtomicU64]) -> Vec<String> {
     let Some((count, texts)) = words.split_first() else { return Vec::new() };
     let count = count.load(Acquire).min(MAX_ROUTES as u64 + 1) as usize;
-    texts.chunks(TEXT).take(count).map(read_text).collect()
+    texts.chunks(TEXT).take(count).map(|text| read_one(text, texts)).collect()
+}
+
+/// A name, which may be that of another one among all of them.
+fn read_one<'a>(mut text: &'a [AtomicU64], texts: &'a [AtomicU64]) -> String {
+    for _ in 0..MAX_STEPS {
+        let length = load(text, 0);
+        match texts.chunks(TEXT).nth((length & NUMBER) as usize) {
+            Some(other) if length & IS_ONE_WITH != 0 => text = other,
+            _ => return read_text(text),
+        }
+    }
+    // Memory of another process, which is not as we write it.
+    String::new()
 }
 
 #[cfg(test)]
@@ -261,6 +336,32 @@ mod tests {
         let numbers = hashes.map(|hash| routes.add(hash, || hash.to_string()));
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
         assert_eq!(hashes.map(|hash| routes.find(hash)), numbers.map(Some));
+    }
+
+    #[test]
+    fn routes_that_are_one_have_one_name_and_one_number_from_then_on() {
+        let routes = Routes::new();
+        let [ann, bob, all] = [1, 2, 3].map(|number| routes.add(hash(number), || format!("/{number}")));
+        routes.merge(ann, all);
+        assert_eq!([1, 2, 3].map(|number| routes.find(hash(number))), [Some(all), Some(bob), Some(all)]);
+        assert_eq!(routes.names()[1..], ["/3", "/2", "/3"]);
+        assert_eq!(routes.name(ann).as_deref(), Some("/3"));
+        for (number, into) in [(bob, OTHER), (OTHER, all), (all, all), (bob, 77), (77, all)] {
+            routes.merge(number, into);
+        }
+        assert_eq!(routes.names(), ["other", "/3", "/2", "/3"]);
+        assert_eq!(routes.name(4), None);
+    }
+
+    #[test]
+    fn a_route_is_rare_until_it_was_found_some_times() {
+        let routes = Routes::new();
+        let number = routes.add(hash(1), String::new);
+        for _ in 0..OFTEN {
+            assert!(routes.is_rare(number));
+            routes.find(hash(1));
+        }
+        assert!(!routes.is_rare(number));
     }
 
     #[test]

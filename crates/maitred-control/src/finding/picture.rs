@@ -93,11 +93,13 @@ fn add_routes(server: &Server, picture: &mut Picture) {
             route.pool.clone_from(&leaf.pool);
         }
     }
+    let measured = statistics.computing();
     for (name, leaf) in &statistics.routes {
         if let Some(route) = picture.routes.get_mut(name) {
             let sum = |span: Span| leaf.spans[span as usize].sum();
             route.run = sum(Span::Run);
             route.waited = sum(Span::Queue).saturating_add(sum(Span::Gate));
+            (route.computed, route.measured) = measured.get(&**name).copied().unwrap_or_default();
         }
     }
     for timing in statistics.application.iter().filter(|timing| timing.name == DATABASE) {

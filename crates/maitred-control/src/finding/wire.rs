@@ -6,8 +6,11 @@ use serde_json::{Map, Value, json};
 /// For the supervisor.
 pub fn to_json(picture: &Picture) -> Value {
     let routes = picture.routes.iter().map(|(name, route)| {
-        let Route { pool, requests, errors, run, waited, database, inside, inside_for } = route;
-        (name.clone(), json!([pool, requests, errors, run, waited, database, inside, inside_for]))
+        let Route { pool, requests, errors, run, waited, database, inside, inside_for, computed, measured } =
+            route;
+        let row =
+            json!([pool, requests, errors, run, waited, database, inside, inside_for, computed, measured]);
+        (name.clone(), row)
     });
     let pools = picture.pools.iter().map(|(name, pool)| {
         let Pool { threads, max_threads, idle, inside, stuck, is_loop, queued, queued_for } = pool;
@@ -55,6 +58,8 @@ pub fn from_json(value: &Value) -> Picture {
         database: number(&row[5]),
         inside: number(&row[6]),
         inside_for: number(&row[7]),
+        computed: number(&row[8]),
+        measured: number(&row[9]),
     };
     let pool = |row: &Value| Pool {
         threads: number(&row[0]),
@@ -106,6 +111,8 @@ mod tests {
             database: 5,
             inside: 6,
             inside_for: 7,
+            computed: 8,
+            measured: 9,
         };
         let pool = Pool {
             threads: 1,

@@ -33,6 +33,7 @@ use super::departure::{Departure, Onward};
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
+use crate::route::{Dictionary, Interface};
 use crate::unwanted::Unwanted;
 use crate::values::Declared;
 
@@ -65,6 +66,7 @@ pub(super) struct Http {
     takes_trailers: bool,
     parts: AtomicU32,
     departure: Departure,
+    scope: Dictionary,
     state: Mutex<State>,
 }
 
@@ -167,6 +169,7 @@ impl Http {
             takes_trailers: scope.takes_trailers,
             parts: AtomicU32::new(0),
             departure: Departure::default(),
+            scope: Dictionary::new(Interface::Asgi, &scope.dict),
             state: Mutex::new(State {
                 phase,
                 announced: false,
@@ -212,9 +215,13 @@ impl Http {
 
     /// Keeps the head until the body begins: it may leave with it, and the application may still fail.
     /// `trailers`: they are announced.
-    pub(super) fn declare(&self, head: Declared, trailers: bool) {
+    pub(super) fn declare(&self, py: Python<'_>, head: Declared, trailers: bool) {
+        let route = self.scope.route(py);
         let mut state = self.state();
-        if let Phase::Waiting { declared, .. } = &mut state.phase {
+        if let Phase::Waiting { exchange, declared } = &mut state.phase {
+            if let Some(route) = route {
+                exchange.name_route(&route);
+            }
             *declared = Some(head);
             state.announced = trailers;
         }
@@ -444,6 +451,7 @@ impl Http {
 
     /// The response is over: whoever waits hears of it, and what was left to be sent leaves.
     fn settle(&self, py: Python<'_>) {
+        self.scope.forget();
         let (reading, watch) = {
             let mut state = self.state();
             (mem::replace(&mut state.reading, Reading::Ended), state.watch.take())
@@ -659,7 +667,10 @@ impl Http {
             (before, state.told, state.refused)
         };
         let ended = match before {
-            Phase::Waiting { exchange, declared } => {
+            Phase::Waiting { mut exchange, declared } => {
+                if let Some(route) = self.scope.route(py) {
+                    exchange.name_route(&route);
+                }
                 let status = refused.unwrap_or(Status::INTERNAL_SERVER_ERROR);
                 let head = ResponseHead::new(status).with("Content-Type", "text/plain; charset=utf-8");
                 // A peer that is gone needs no answer.

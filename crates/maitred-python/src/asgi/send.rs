@@ -75,7 +75,7 @@ fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyRe
         Kind::Start => {
             http.check_start(py)?;
             let (head, trailers) = head::parse(&message)?;
-            http.declare(head, trailers);
+            http.declare(py, head, trailers);
             Onward::Ready
         }
         Kind::Body => {

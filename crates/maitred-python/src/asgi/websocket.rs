@@ -27,6 +27,7 @@ use super::http::Ended;
 use super::scope::{Scope, utf8};
 use super::watch::Watch;
 use crate::held::Held;
+use crate::route::{Dictionary, Interface};
 use crate::values::Declared;
 
 /// After so many messages that the application takes at once, the loop's other tasks get their turn.
@@ -50,6 +51,7 @@ pub(super) struct WebSocket {
     title: Title,
     messages: AtomicU32,
     departure: Departure,
+    scope: Dictionary,
     state: Mutex<State>,
 }
 
@@ -101,6 +103,7 @@ impl WebSocket {
             title: Title { method: scope.method.clone().into(), raw_path: scope.raw_path.clone().into() },
             messages: AtomicU32::new(0),
             departure: Departure::default(),
+            scope: Dictionary::new(Interface::Asgi, &scope.dict),
             state: Mutex::new(State {
                 phase: Phase::Asked(exchange),
                 connected: false,
@@ -154,6 +157,7 @@ impl WebSocket {
 
     /// It is over: whoever waits hears of it.
     fn settle(&self, py: Python<'_>) {
+        self.scope.forget();
         let watch = self.state().watch.take();
         if let Some(watch) = watch {
             watch.wake(py);
@@ -163,7 +167,8 @@ impl WebSocket {
 
     /// Sends the answer that makes it one.
     pub(super) fn accept(&self, py: Python<'_>, head: ResponseHead) -> PyResult<Onward> {
-        let exchange = {
+        let route = self.scope.route(py);
+        let mut exchange = {
             let mut state = self.state();
             match mem::replace(&mut state.phase, Phase::Busy) {
                 Phase::Asked(exchange) => exchange,
@@ -174,6 +179,9 @@ impl WebSocket {
                 }
             }
         };
+        if let Some(route) = route {
+            exchange.name_route(&route);
+        }
         if let Some(chosen) = head.fields.first(PROTOCOL).filter(|chosen| !is_offered(&exchange, chosen)) {
             let text = format!(
                 "websocket.accept has the subprotocol {:?}, which the client has not offered; it offers those of scope[\"subprotocols\"]",

@@ -73,15 +73,19 @@ impl WsgiHandler {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
         let counts = database::counts_of(py, &mut exchange)?;
-        let start = self.start_response.make(py, Response::new(exchange, is_head))?;
+        let start = self.start_response.make(py, Response::new(exchange, is_head, &environ))?;
         environ.set_item(intern!(py, EARLY_HINTS), start.as_any())?;
         let counting = counts.map(|counts| database::enter(py, &counts)).transpose()?.flatten();
         let result = self.application.bind(py).call1((&environ, start.as_any()));
         child::end_if_child(py, result.as_ref().err());
         match result {
             Ok(result) => self.deliver(py, &result, &start, &environ),
-            Err(error) => self.fail(py, &start, &environ, Trouble::Raised(error)),
+            Err(error) => {
+                start.name_route(py);
+                self.fail(py, &start, &environ, Trouble::Raised(error));
+            }
         }
+        start.forget_environ();
         if let Some(token) = counting {
             database::leave(py, token, &self.log);
         }

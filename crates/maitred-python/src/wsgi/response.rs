@@ -27,10 +27,11 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::native::{Native, Object, answer, object_at};
 use crate::report::{found, type_name};
+use crate::route::{Dictionary, Interface};
 use crate::unwanted::Unwanted;
 use crate::values::{Declared, Lent, latin1_of};
 use crate::{child, values};
@@ -93,11 +94,27 @@ impl Unsent {
 pub(super) struct Response {
     phase: Mutex<Phase>,
     is_head: bool,
+    environ: Dictionary,
 }
 
 impl Response {
-    pub(super) fn new(exchange: Exchange, is_head: bool) -> Self {
-        Self { phase: Mutex::new(Phase::Waiting { exchange, declared: None }), is_head }
+    pub(super) fn new(exchange: Exchange, is_head: bool, environ: &Bound<'_, PyDict>) -> Self {
+        let environ = Dictionary::new(Interface::Wsgi, environ);
+        Self { phase: Mutex::new(Phase::Waiting { exchange, declared: None }), is_head, environ }
+    }
+
+    /// Says what the application calls the route of its request, if it has not been asked before.
+    pub(super) fn name_route(&self, py: Python<'_>) {
+        if let Some(route) = self.environ.route(py)
+            && let Phase::Waiting { exchange, .. } = &mut *self.phase()
+        {
+            exchange.name_route(&route);
+        }
+    }
+
+    /// The application has had its time to name the route.
+    pub(super) fn forget_environ(&self) {
+        self.environ.forget();
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
@@ -120,6 +137,8 @@ impl Response {
             }
             _ => parse(status, headers)?,
         };
+        // Now, since Flask takes away what knows it when its call ends.
+        self.name_route(status.py());
         match &mut *self.phase() {
             Phase::Waiting { declared, .. } if declared.is_none() || exc_info.is_some() => {
                 *declared = Some(parsed);

@@ -749,6 +749,7 @@ pub(crate) fn clear_request(request: &mut Request) -> bool {
     if is_small {
         request.websocket = false;
         request.database = None;
+        request.route.clear();
         request.head.clear();
         request.body.clear(MAX_KEPT);
     }

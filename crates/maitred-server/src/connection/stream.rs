@@ -21,7 +21,6 @@ use maitred_http::{BodyLength, Method, Peer, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 use maitred_limits::minimum::RateWatch;
 use maitred_log::{Database, End, Outcome, RequestId, next_number};
-use maitred_match::Shape;
 use maitred_runtime::{DatabaseCounts, Observe, Request};
 use maitred_stats::Times;
 
@@ -586,6 +585,11 @@ impl Kept {
         }
     }
 
+    /// What its handler has called its route; empty where it has said nothing.
+    pub(super) fn told_route(&self) -> &str {
+        if let Self::Request(request) = self { &request.route } else { "" }
+    }
+
     /// What it has had of databases, if its handler has counted any.
     fn database(&self) -> Option<DatabaseCounts> {
         let Self::Request(request) = self else { return None };
@@ -606,7 +610,7 @@ impl Record {
     }
 
     /// What becomes known of it.
-    pub(crate) fn outcome<'a>(&'a self, engine_route: Option<&'a str>) -> Outcome<'a> {
+    pub(crate) fn outcome<'a>(&'a self, route: Option<&'a str>) -> Outcome<'a> {
         let head = self.request.head();
         Outcome {
             head,
@@ -614,7 +618,8 @@ impl Record {
             peer: self.peer,
             listener: self.listener,
             pool: self.pool,
-            engine_route,
+            route,
+            told_route: self.request.told_route(),
             status: self.status,
             body_bytes: self.body_bytes,
             times: self.times,
@@ -650,7 +655,11 @@ impl Site {
         let asked = record.engine_path().filter(|_| wanted);
         let engine_route =
             asked.and_then(|(path, host)| self.figures.route_of_engine(path, host, &self.hosts));
-        let outcome = record.outcome(engine_route.map(|route| &*route.name));
+        let told = match record.pool.filter(|_| self.log.writes_access()) {
+            Some(_) => self.figures.told_name(record.request.head(), record.request.told_route()),
+            None => None,
+        };
+        let outcome = record.outcome(told.as_deref().or(engine_route.map(|route| &*route.name)));
         self.figures.record(&outcome, engine_route, self.times());
         if let Some(counts) = record.request.database() {
             self.figures.record_database(&outcome, counts);
@@ -672,11 +681,9 @@ impl Site {
 
     /// What statistics call the route of an exchange, if it has one.
     fn route_of(&self, outcome: &Outcome<'_>) -> Option<String> {
-        let head = outcome.head;
-        let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
-        match (outcome.pool, outcome.engine_route) {
-            (Some(_), _) => Some(self.figures.name_of(shape)),
-            (None, route) => route.map(str::to_owned),
+        match outcome.pool {
+            Some(_) => Some(self.figures.name_of_exchange(outcome)),
+            None => outcome.route.map(str::to_owned),
         }
     }
 

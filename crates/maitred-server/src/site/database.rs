@@ -44,7 +44,7 @@ impl Figures {
     /// Counts what the request of an exchange has had of databases.
     pub(crate) fn record_database(&self, outcome: &Outcome<'_>, counts: DatabaseCounts) {
         let Some(pool) = outcome.pool.filter(|_| self.is_on()) else { return };
-        let route = self.route_of_application(outcome.head, outcome.status);
+        let route = self.naming.number(outcome.head, outcome.told_route, outcome.status);
         let record = |name, value| self.recorder.record_timing(pool, route, name, value);
         let number = |name, value: u64| record(name, value.saturating_mul(THOUSANDTHS));
         if counts.statements > 0 || counts.nanos > 0 {

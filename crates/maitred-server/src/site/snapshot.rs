@@ -1,7 +1,7 @@
 //! Figures put together for whoever asks.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
 
@@ -74,13 +74,13 @@ impl Figures {
         self.recorder.leaves(|key, leaf| sums.add(key, &leaf));
         self.recorder.timings(|key, nanos| sums.add_timing(key, &nanos));
         // Afterwards: all routes and names that were counted are known now.
-        let (routes, timings) = (self.routes.names(), self.recorder.names());
+        let (routes, timings) = (self.naming.routes.names(), self.recorder.names());
         let names =
             Called { listeners: &self.listeners, pools: &self.pools, routes: &routes, timings: &timings };
         Statistics {
             on: self.is_on(),
             application_lost: self.recorder.lost_timings(),
-            bytes: self.recorder.bytes() + self.routes.bytes(),
+            bytes: self.recorder.bytes() + self.naming.routes.bytes(),
             max_bytes: MAX_BYTES,
             ..sums.named(&names)
         }
@@ -224,7 +224,7 @@ impl Sums {
         let pools = self.pools.into_iter().map(|(key, leaf)| (called.pool(key), leaf));
         let routes = self.routes.into_iter().map(|(key, leaf)| (called.route(key), leaf));
         let classes = self.classes.into_iter().map(|(key, leaf)| (class(key), leaf));
-        Statistics {
+        let statistics = Statistics {
             server: self.server,
             leaves: leaves.collect(),
             listeners: listeners.collect(),
@@ -233,7 +233,15 @@ impl Sums {
             classes: classes.collect(),
             application: application.collect(),
             ..Statistics::default()
+        };
+        let names: HashSet<_> = statistics.routes.iter().map(|(name, _)| name).collect();
+        if names.len() == statistics.routes.len() {
+            return statistics;
         }
+        // Routes that have turned out to be one.
+        let mut whole = Statistics::default();
+        whole.merge(&statistics);
+        whole
     }
 }
 

@@ -73,7 +73,8 @@ fn outcome_of(head: &RequestHead, pool: Option<u16>, status: u16, times: Times) 
         peer: SocketAddr::from(([127, 0, 0, 1], 1)).into(),
         listener: 1,
         pool,
-        engine_route: None,
+        route: None,
+        told_route: "",
         status: Status::from_code(status).expect("a status"),
         body_bytes: 10,
         times,
@@ -132,6 +133,88 @@ fn what_finds_nothing_makes_no_route() {
     assert_eq!(site.counts(), expected);
 }
 
+impl Site {
+    /// Of an application that calls its route so.
+    fn record_told(&self, path: &str, route: &str, status: u16) {
+        let head = head(&Method::Get, path);
+        let outcome = Outcome { told_route: route, ..outcome_of(&head, Some(0), status, Times::default()) };
+        self.figures.record(&outcome, None, true);
+    }
+
+    fn name_of(&self, path: &str) -> String {
+        self.figures.name_of(Shape { method: "GET", path: path.as_bytes(), host: 0 })
+    }
+}
+
+#[test]
+fn a_route_that_an_application_tells_has_its_name_also_before_it_is_told_again() {
+    let site = Site::new();
+    for name in ["ann", "bob"] {
+        site.record_told(&format!("/users/{name}"), "/users/{name}", 200);
+    }
+    site.record_told("/users/nobody", "/users/{name}", 404);
+    site.record_told("/order/7", "/order/<int:\"n\n\">", 200);
+    // A request of this shape that was cut before its route was told, or still runs.
+    site.record(Some(0), "/order/8", 504);
+    assert_eq!(site.name_of("/order/9"), "GET /order/<int:\"n\\n\">");
+    assert_eq!(site.name_of("/users/ann"), "GET /users/{name}");
+    assert_eq!(site.name_of("/other/1"), "GET /other/*");
+    let expected = [
+        of("GET /order/<int:\"n\\n\">", "2xx", 1),
+        of("GET /order/<int:\"n\\n\">", "5xx", 1),
+        of("GET /users/{name}", "2xx", 2),
+        of("GET /users/{name}", "4xx", 1),
+    ];
+    assert_eq!(site.counts(), expected);
+}
+
+#[test]
+fn names_that_applications_invent_are_bounded() {
+    let site = Site::new();
+    for number in 0..5_000 {
+        site.record_told("/a", &format!("/{number}"), 200);
+    }
+    let counts = site.counts();
+    assert!(counts.len() <= MAX_ROUTES + 1);
+    assert_eq!(counts.iter().map(|(.., requests)| requests).sum::<u64>(), 5_000);
+}
+
+#[test]
+fn a_place_with_many_names_is_one_route_and_what_comes_often_keeps_its_own() {
+    let site = Site::new();
+    for _ in 0..40 {
+        site.record(Some(0), "/users/login", 200);
+    }
+    for number in 0..200_u32 {
+        let name: String = number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
+        site.record(Some(0), &format!("/users/{name}"), 200);
+        site.record(Some(0), &format!("/users/{name}/orders"), 200);
+        site.record(Some(0), &format!("/{name}/{name}/photo/{name}"), 200);
+    }
+    site.record(Some(0), "/users/zoe", 404);
+    let expected = [
+        of("GET /*/*/photo/*", "2xx", 200),
+        of("GET /users/*", "2xx", 200),
+        of("GET /users/*", "4xx", 1),
+        of("GET /users/*/orders", "2xx", 200),
+        of("GET /users/login", "2xx", 40),
+    ];
+    assert_eq!(site.counts(), expected);
+    assert_eq!(site.name_of("/users/new"), "GET /users/*");
+    assert_eq!(site.name_of("/blog/new"), "GET /blog/new");
+}
+
+#[test]
+fn pages_side_by_side_stay_routes_of_their_own() {
+    let site = Site::new();
+    for first in ["api", "shop", "blog"] {
+        for page in 0..20_u8 {
+            site.record(Some(0), &format!("/{first}/page{}", char::from(b'a' + page)), 200);
+        }
+    }
+    assert_eq!(site.counts().len(), 60);
+}
+
 #[test]
 fn listeners_pools_and_spans_have_their_figures() {
     let site = Site::new();
@@ -167,8 +250,8 @@ fn an_application_s_timings_are_counted_by_pool_route_and_name() {
     fields.push("Server-Timing", "db;dur=20;desc=\"38 statements\", cache;dur=1");
     fields.push("server-timing", "db;dur=30");
     let request = head(&Method::Post, "/order/7");
-    site.figures.record_timings((1, false), &request, Status::OK, &fields);
-    site.figures.record_timings((1, false), &request, Status::OK, &FieldSet::default());
+    site.figures.record_timings((1, false), (&request, ""), Status::OK, &fields);
+    site.figures.record_timings((1, false), (&request, ""), Status::OK, &FieldSet::default());
     let timings = site.figures.snapshot().application;
     let shown: Vec<_> = timings
         .iter()
@@ -249,7 +332,7 @@ fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     // What the application says of the same beside it counts no second time.
     let mut fields = FieldSet::default();
     fields.push("Server-Timing", "db;dur=20, cache;dur=1");
-    site.figures.record_timings((1, true), &head(&Method::Get, "/user/9"), Status::OK, &fields);
+    site.figures.record_timings((1, true), (&head(&Method::Get, "/user/9"), ""), Status::OK, &fields);
     let said = site.figures.snapshot().application;
     let times = said.iter().filter(|one| one.is_duration()).map(|one| (&*one.name, one.durations.count()));
     assert_eq!(times.collect::<Vec<_>>(), [("db", 2), ("db-wait", 1), ("cache", 1)]);

@@ -1,6 +1,7 @@
 //! How a handler's answer reaches its connection, from whatever thread it comes.
 
 mod encoder;
+mod measured;
 mod own_limits;
 mod reshaped;
 mod trailers;
@@ -32,6 +33,7 @@ use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use encoder::{Encoder, ValueSender};
+use measured::Measured;
 pub(crate) use own_limits::OwnLimits;
 use reshaped::{Reshaped, Reshaping};
 
@@ -71,6 +73,8 @@ pub(crate) struct Responder {
     websocket: Option<websocket::Side>,
     /// Its place among the requests that an event loop runs, where there is a limit for them.
     on_loop: Option<OnLoop>,
+    /// The begin of its run, where it is measured how much of that its thread computes.
+    measured: Option<Measured>,
 }
 
 type OnLoop = crate::group::OnLoop<Connection>;
@@ -122,6 +126,7 @@ impl Responder {
             trailers: None,
             websocket: None,
             on_loop: None,
+            measured: None,
         }
     }
 
@@ -183,6 +188,10 @@ impl Responder {
     ) -> Result<(), SendError> {
         if let Some(database) = &request.database {
             database.end();
+        }
+        if let Some(measured) = self.measured.take().and_then(Measured::end) {
+            let asked = (&request.head, &*request.route);
+            self.group.site.figures.record_computing(self.origin.pool, asked, self.status, measured);
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -350,7 +359,8 @@ impl Respond for Responder {
         };
         let database = request.database.as_deref().map(Database::counts);
         let counted = database.is_some_and(|counts| !counts.is_empty());
-        site.figures.record_timings((self.origin.pool, counted), &request.head, head.status, &head.fields);
+        let asked = (&request.head, &*request.route);
+        site.figures.record_timings((self.origin.pool, counted), asked, head.status, &head.fields);
         let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
         let head = changed.as_ref().unwrap_or(head);
         let own = own_limits::take(head, site.submissions.is_on());
@@ -471,6 +481,7 @@ impl Respond for Responder {
 
     fn enter_interpreter(&mut self) {
         self.origin.times.gated = self.group.site.later(self.origin.times.begun);
+        self.measured = self.group.site.figures.is_on().then(Measured::begin).flatten();
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {

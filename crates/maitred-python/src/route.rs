@@ -1,0 +1,74 @@
+//! What an application calls the route of a request: in its scope or environ, or where its framework leaves it there
+//! (`python/maitred/_route.py`).
+//!
+//! Promises: a request to whose dictionary the application has added nothing costs a comparison. Whatever is wrong with a name, the response
+//! is not.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use crate::held::Held;
+
+/// Which interface a dictionary is of.
+#[derive(Clone, Copy)]
+pub(crate) enum Interface {
+    Asgi,
+    Wsgi,
+}
+
+/// The scope or environ of a request, until its response begins.
+///
+/// It is held by what the application holds, too: whoever sees the request end gives it [up](Self::forget).
+pub(crate) struct Dictionary {
+    interface: Interface,
+    /// With how many entries it had at first.
+    held: Mutex<Option<(Held<PyDict>, usize)>>,
+}
+
+impl Dictionary {
+    pub(crate) fn new(interface: Interface, dictionary: &Bound<'_, PyDict>) -> Self {
+        let held = (Held::new(dictionary.clone().unbind()), dictionary.len());
+        Self { interface, held: Mutex::new(Some(held)) }
+    }
+
+    /// The name of the route, asked for once, when a response begins.
+    pub(crate) fn route(&self, py: Python<'_>) -> Option<String> {
+        let (dictionary, before) = self.take()?;
+        let dictionary = dictionary.bind(py);
+        if dictionary.len() == before {
+            return None;
+        }
+        let name = self.interface.ask(py).and_then(|ask| ask.call1((dictionary,))).ok()?;
+        let name = name.cast::<PyString>().ok()?;
+        // A surrogate that has no UTF-8 is replaced.
+        Some(name.to_string_lossy().into_owned())
+    }
+
+    /// Nobody asks any more.
+    pub(crate) fn forget(&self) {
+        let taken = self.take();
+        // Not under the lock: its end may run application code.
+        drop(taken);
+    }
+
+    fn take(&self) -> Option<(Held<PyDict>, usize)> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Interface {
+    fn ask(self, py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+        static ASGI: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static WSGI: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let (known, name) = match self {
+            Self::Asgi => (&ASGI, "of_scope"),
+            Self::Wsgi => (&WSGI, "of_environ"),
+        };
+        let ask =
+            known.get_or_try_init(py, || py.import("maitred._route")?.getattr(name).map(Bound::unbind))?;
+        Ok(ask.bind(py))
+    }
+}

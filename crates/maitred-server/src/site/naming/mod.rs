@@ -1,0 +1,166 @@
+//! What a request for an application is counted under.
+//!
+//! ```text
+//! the name that the application or its framework has told      GET /users/{name}
+//! else, of the shape of its path, the name told last           a request that was cut before it was told
+//! else the shape (maitred-match), widened where names vary     GET /users/*
+//! ```
+//! Promises: the numbers of names are bounded, and so is what is kept to guess by ([`MAX_ROUTES`](maitred_stats::MAX_ROUTES)). Of a
+//! request that finds nothing (400, 404, 405, 501) no route is made by its path: a path exists when it has been answered once. All others
+//! are one, "other". Leaves out: by what the scheduler tells requests apart, which is always the shape, since it asks before the
+//! application runs.
+
+mod guesses;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use maitred_http::{RequestHead, Status};
+use maitred_match::Shape;
+use maitred_stats::{Arena, OTHER, Routes};
+
+use guesses::Guesses;
+
+/// Shapes whose names are remembered; of two with the same place the last one is.
+const SHAPES: usize = 1024;
+
+/// In the word of one of them, below its hash: the number of the route.
+const NUMBER: u64 = 0xffff;
+
+/// Characters of a name that an application has told.
+const MAX_NAME: usize = 120;
+
+/// Names and numbers of the routes of applications.
+pub(super) struct Naming {
+    /// Also those of the engine.
+    pub(super) routes: Routes,
+    hasher: RandomState,
+    /// What the hosts are called; the default one has no name.
+    hosts: Vec<Arc<str>>,
+    guesses: Guesses,
+    told: Box<[AtomicU64]>,
+    any_told: AtomicBool,
+}
+
+impl Naming {
+    pub(super) fn new(hosts: Vec<Arc<str>>, arena: &Arena) -> Self {
+        Self {
+            routes: Routes::in_arena(arena),
+            hasher: RandomState::new(),
+            hosts,
+            guesses: Guesses::new(),
+            told: (0..SHAPES).map(|_| AtomicU64::new(0)).collect(),
+            any_told: AtomicBool::new(false),
+        }
+    }
+
+    /// The number of the route of this request, of which the application has told this name, or an empty one.
+    pub(super) fn number(&self, head: &RequestHead, name: &str, status: Status) -> u32 {
+        let shape = shape_of(head);
+        let hash = shape.hash(&self.hasher);
+        if !name.is_empty() {
+            let number = self.routes.add(self.hash_of(shape, name), || self.text_of(shape, name));
+            self.note_told(hash, number);
+            return number;
+        }
+        if let Some(known) = self.told(hash).or_else(|| self.routes.find(hash)) {
+            return known;
+        }
+        let widened = self.guesses.widened(shape, &self.hasher);
+        if let Some(known) = widened.and_then(|widened| self.routes.find(widened.hash)) {
+            return known;
+        }
+        if finds_nothing(status) {
+            return OTHER;
+        }
+        let number = match widened {
+            Some(widened) => {
+                self.routes.add(widened.hash, || self.with_host(shape.host, widened.to_string()))
+            }
+            None => self.routes.add(hash, || self.with_host(shape.host, shape.to_string())),
+        };
+        let name = |host, text| self.with_host(host, text);
+        match number != OTHER && self.guesses.note(shape, number, &self.routes, &self.hasher, &name) {
+            true => self.routes.find(hash).unwrap_or(number),
+            false => number,
+        }
+    }
+
+    /// The name of the route of a request of which nobody has told one: as that of the last ones of its shape, or as it would be guessed.
+    pub(super) fn name_of(&self, shape: Shape<'_>) -> String {
+        let told = self.told(shape.hash(&self.hasher)).and_then(|number| self.routes.name(number));
+        told.unwrap_or_else(|| match self.guesses.widened(shape, &self.hasher) {
+            Some(widened) => self.with_host(shape.host, widened.to_string()),
+            None => self.with_host(shape.host, shape.to_string()),
+        })
+    }
+
+    /// The same of a request whose application has told this name, or an empty one.
+    pub(super) fn name(&self, head: &RequestHead, name: &str) -> String {
+        let shape = shape_of(head);
+        if name.is_empty() { self.name_of(shape) } else { self.text_of(shape, name) }
+    }
+
+    /// Whether a request without a name may have another one than its shape.
+    pub(super) fn knows_more(&self) -> bool {
+        self.guesses.any() || self.any_told.load(Relaxed)
+    }
+
+    fn hash_of(&self, shape: Shape<'_>, name: &str) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u16(shape.host);
+        hasher.write(shape.method.as_bytes());
+        // No byte of a method, and none that a widened shape has there.
+        hasher.write_u8(1);
+        hasher.write(name.as_bytes());
+        hasher.finish()
+    }
+
+    /// `GET /users/{name}`, printable.
+    fn text_of(&self, shape: Shape<'_>, name: &str) -> String {
+        let name: String = name.chars().flat_map(printable).take(MAX_NAME).collect();
+        let host = self.hosts.get(usize::from(shape.host)).map_or("", |host| host);
+        format!("{} {host}{name}", shape.method.escape_debug())
+    }
+
+    /// The text of a shape with the name of another than the default host: `GET shop.example/user/*`.
+    fn with_host(&self, host: u16, text: String) -> String {
+        let host = self.hosts.get(usize::from(host)).map_or("", |host| host);
+        match text.split_once(' ').filter(|_| !host.is_empty()) {
+            Some((method, path)) => format!("{method} {host}{path}"),
+            None => text,
+        }
+    }
+
+    fn note_told(&self, hash: u64, number: u32) {
+        let (word, place) = (hash & !NUMBER | u64::from(number), &self.told[(hash >> 16) as usize % SHAPES]);
+        if place.load(Relaxed) != word && number != OTHER {
+            place.store(word, Relaxed);
+            self.any_told.store(true, Relaxed);
+        }
+    }
+
+    fn told(&self, hash: u64) -> Option<u32> {
+        if !self.any_told.load(Relaxed) {
+            return None;
+        }
+        let word = self.told[(hash >> 16) as usize % SHAPES].load(Relaxed);
+        (word != 0 && (word ^ hash) & !NUMBER == 0).then_some((word & NUMBER) as u32)
+    }
+}
+
+fn shape_of(head: &RequestHead) -> Shape<'_> {
+    Shape { method: head.method.as_str(), path: head.path(), host: head.host }
+}
+
+/// What stands for a character in a name: itself, or what a log shows of it.
+fn printable(letter: char) -> impl Iterator<Item = char> {
+    let plain = matches!(letter, '\'' | '"' | '\\').then_some(letter);
+    plain.into_iter().chain(plain.is_none().then(|| letter.escape_debug()).into_iter().flatten())
+}
+
+/// Whether the answer says that there is no such path, or none for this method.
+fn finds_nothing(status: Status) -> bool {
+    matches!(status.code(), 400 | 404 | 405 | 501)
+}
