@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -26,7 +26,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-match", &["maitred-http"]),
     ("maitred-forward", &["maitred-http", "maitred-match"]),
     ("maitred-log", &["maitred-http", "maitred-stats", "maitred-io", "maitred-match"]),
-    ("maitred-dispatch", &["maitred-stats", "maitred-io", "maitred-runtime"]),
+    ("maitred-pool", &[]),
+    ("maitred-turns", &["maitred-io"]),
+    (
+        "maitred-dispatch",
+        &["maitred-stats", "maitred-io", "maitred-runtime", "maitred-pool", "maitred-turns"],
+    ),
     ("maitred-compress", &["maitred-http", "maitred-io", "maitred-match", "maitred-stats"]),
     (
         "maitred-files",
@@ -58,6 +63,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-match",
             "maitred-log",
             "maitred-dispatch",
+            "maitred-pool",
+            "maitred-turns",
         ],
     ),
     (
@@ -71,7 +78,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-log",
             "maitred-match",
             "maitred-files",
-            "maitred-dispatch",
             "maitred-runtime",
             "maitred-server",
             "maitred-dashboard",

@@ -14,6 +14,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "maitred-forward",
     "maitred-history",
     "maitred-finding",
+    "maitred-pool",
 ];
 
 /// Modules of the standard library that reach outside the process, or observe something other than the arguments.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use maitred_dispatch::{MIGRATIONS_TOTAL, REFUSED_TOTAL, WAITED_TOTAL};
 use maitred_server::limits::RULES_TOTAL;
 use maitred_server::{Server, Snapshot, figures};
+use maitred_stats::pool::{MIGRATIONS_TOTAL, REFUSED_TOTAL, WAITED_TOTAL};
 use serde_json::{Map, Value, json};
 
 /// See the module text.

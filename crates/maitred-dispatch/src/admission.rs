@@ -4,32 +4,26 @@
 //! a source has something, and this process is not free: the user stops watching the source, and says that it has (set_deferred)
 //! a thread of this process has nothing else to do:      it has the user look there (take_deferred), before it waits for events
 //! ```
-//! Nobody is missed: who turns work away says so before it asks once more whether this process is free, and who becomes free looks
-//! at what was said after that.
+//! Nothing is missed: a thread that turns work away says so before it asks once more whether this process is free, and a thread that
+//! becomes free looks at what was said after that.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_io::sync::atomic::Ordering;
+use maitred_pool::Strategy;
 
-use crate::settings::Strategy;
 use crate::writing::with_own_thread;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
-    /// This thread runs no requests: it is the driver.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static DRIVES: Cell<bool> = Cell::new(false);
 }
 
-/// The calling thread is the driver, from now on.
 pub(super) fn set_drives() {
     DRIVES.with(|cell| cell.set(true));
 }
-
-/// Something was turned away.
-#[derive(Default)]
-pub(super) struct Deferred(AtomicBool);
 
 impl<J: Send> Scheduler<J> {
     /// Whether a request that came now would be run now, by this thread or another one of the pool that polls. To be asked by a
@@ -50,8 +44,8 @@ impl<J: Send> Scheduler<J> {
         if drives && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        // Who asks may have a permit, and is between two requests.
-        !self.gated || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
+        // The thread that asks may have a permit, and is between two requests.
+        !self.pool.exclusive || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
     }
 
     /// The same of a group whose threads the caller is none of.
@@ -71,17 +65,16 @@ impl<J: Send> Scheduler<J> {
 
     /// Says whether work was turned away, so that a thread with nothing else to do has the user look for it.
     pub fn set_deferred(&self, deferred: bool) {
-        self.deferred.0.store(deferred, Ordering::SeqCst);
+        self.deferred.store(deferred, Ordering::SeqCst);
     }
 
     /// A thread has nothing else to do: takes what was turned away, if anything was. Whether there was something. One load
     /// if not.
     pub(super) fn take_deferred<S: Serve<Job = J>>(&self, server: &Arc<S>) -> bool {
-        self.deferred.0.load(Ordering::SeqCst) && server.take_deferred()
+        self.is_deferred() && server.take_deferred()
     }
 
-    /// Whether work was turned away.
     pub(super) fn is_deferred(&self) -> bool {
-        self.deferred.0.load(Ordering::SeqCst)
+        self.deferred.load(Ordering::SeqCst)
     }
 }

@@ -8,7 +8,6 @@ use maitred_runtime::InterpreterLock;
 
 use crate::costs;
 
-/// The permit of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Permit {
@@ -35,7 +34,6 @@ pub(super) enum Activity {
     Waits,
 }
 
-/// What samples have seen of a request.
 pub(super) struct Seen {
     /// How long it has computed so far, in nanoseconds.
     pub(super) computed: u64,
@@ -43,7 +41,6 @@ pub(super) struct Seen {
     pub(super) detached: u64,
 }
 
-/// One application thread.
 pub(super) struct AppThread {
     permit: AtomicU8,
     /// Permits in use in its pool.
@@ -69,7 +66,6 @@ pub(super) struct AppThread {
 }
 
 impl AppThread {
-    /// The calling thread, of the pool that counts its permits there.
     pub(super) fn own(permits: &Arc<AtomicUsize>, lock: Option<&dyn InterpreterLock>) -> Arc<Self> {
         Arc::new(Self {
             permit: AtomicU8::new(Permit::None as u8),
@@ -114,7 +110,6 @@ impl AppThread {
         self.entered.store(now.max(1), Ordering::Release);
     }
 
-    /// It comes back.
     pub(super) fn leave(&self) {
         self.entered.store(0, Ordering::Release);
     }
@@ -123,7 +118,6 @@ impl AppThread {
         self.entered.load(Ordering::Acquire) != 0
     }
 
-    /// Whether its request is of a route that computes for long.
     pub(super) fn is_long(&self) -> bool {
         self.long.load(Ordering::Relaxed) != 0
     }

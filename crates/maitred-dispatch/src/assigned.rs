@@ -8,12 +8,11 @@ use std::sync::Arc;
 use maitred_io::clock;
 
 use crate::app_thread::AppThread;
-use crate::limiter::{Admitted, Monitored, Monitoring};
-use crate::pool::{Parked, Pool, WakeAction};
-use crate::scaling::After;
+use crate::limiter::Admitted;
+use crate::pool::{Errand, Pool, WakeAction};
+use crate::worker::monitor;
 use crate::{Scheduler, Serve};
 
-/// The life of a thread of the pool `index`.
 pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     let scheduler = server.scheduler();
     let pool = scheduler.pool_at(index);
@@ -27,7 +26,6 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     while !scheduler.is_stopping() && !own.done {
         let job = match given.take() {
             Some(job) => own.arrive(job),
-            None if slot.take_monitors() => own.monitor(),
             None => own.look(),
         };
         if let Some(job) = job {
@@ -35,9 +33,10 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
             continue;
         }
         match pool.park(&slot, |waiting| !waiting || (pool.exclusive && pool.limiter.is_monitored())) {
-            Parked::Woken => {}
-            Parked::Given(job) => given = Some(job),
-            Parked::Superfluous => return,
+            Errand::Look => {}
+            Errand::Run(job) => given = Some(job),
+            Errand::Monitor => given = own.monitor().and_then(|job| own.serve(job)),
+            Errand::End => return,
         }
     }
     // A request that is left is dropped unanswered: a 500.
@@ -47,14 +46,11 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     }
 }
 
-/// One such thread.
 struct Assigned<'a, S: Serve> {
     server: &'a Arc<S>,
     index: usize,
     pool: &'a Pool<S::Job>,
-    /// What the limiter knows of it.
     thread: Arc<AppThread>,
-    /// Requests it has run.
     served: u64,
     /// It is not counted any more, and ends.
     done: bool,
@@ -85,7 +81,6 @@ impl<'a, S: Serve> Assigned<'a, S> {
         self.follow(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
     }
 
-    /// A request that waits and may enter.
     fn look(&self) -> Option<S::Job> {
         if !self.pool.exclusive {
             return self.pool.pop();
@@ -105,19 +100,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
         }
     }
 
-    /// Monitors until a request may enter or none waits.
     fn monitor(&self) -> Option<S::Job> {
-        let mut monitoring = Monitoring::begin(clock::monotonic());
-        while !self.scheduler().is_stopping() {
-            let moving = monitoring.is_moving(self.pool.taken());
-            match self.pool.monitor(&self.thread, &mut monitoring, moving) {
-                Monitored::Run(job) => return Some(job),
-                Monitored::Idle => return None,
-                Monitored::Pause(pause) => self.pool.limiter.pause(clock::monotonic(), pause),
-            }
-        }
-        self.pool.end_monitoring();
-        None
+        monitor(self.scheduler(), self.pool, &self.thread, || self.pool.taken())
     }
 
     /// Runs a request, and at the limiter those that wait for as long as it has a permit. A request that is left then.
@@ -133,11 +117,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
             }
             self.scheduler().run_assigned(job, clock::monotonic(), &**self.server, self.pool);
             self.served += 1;
-            if let After::End { replace } = self.pool.after_request(self.served) {
+            if self.scheduler().ends_after(self.index, self.served, self.server) {
                 self.done = true;
-                if replace {
-                    self.answer(&WakeAction::Spawn);
-                }
                 self.make_way();
                 return None;
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Scheduler, Serve, Signals};
+use maitred_turns::Signals;
+
+use super::{Scheduler, Serve};
 
 impl<J: Send> Scheduler<J> {
     /// The next entry of the ready list.

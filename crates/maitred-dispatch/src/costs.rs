@@ -15,24 +15,16 @@
 //! class. Threads that note at once lose a step, which changes an average by less than noise does.
 
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
+use maitred_pool::RouteClass;
 
-use crate::interpreter::LONG;
-use crate::serve::RouteClass;
+use crate::numbers::{COMPUTED, LONG, STEP, WAITS};
 
 /// Places: some times as many routes as an application has.
 const PLACES: usize = 1024;
 
-/// A request takes so much of the last one's time into the average: one part of so many.
-const STEP: u64 = 4;
-
 /// A request of so many nanoseconds tells its class alone. Half of a long one: a route whose requests are now a little shorter, now a
 /// little longer than that keeps its class.
 const TELLING: u64 = LONG / 2;
-
-/// The score of short requests: one more for each that waited, [`COMPUTED`] fewer for each that computed, from 0 to [`WAITS`]. At
-/// [`WAITS`] the route waits, until it is at 0.
-const WAITS: u64 = 8;
-const COMPUTED: u64 = 3;
 
 /// A class is forgotten so many seconds after the last evidence; that of short requests, which costs little to learn again, after fewer.
 const VALID: u64 = 10;
@@ -45,7 +37,6 @@ const SCORE_SHIFT: u32 = 2;
 const SCORE_BITS: u64 = 0xff;
 const SECOND_SHIFT: u32 = 32;
 
-/// The routes of one pool.
 pub(super) struct Costs {
     places: Box<[Place]>,
     /// Routes matter until this second, as requests were long lately: before there are any, a load saves a hash for each request.
@@ -77,7 +68,6 @@ pub(super) struct Seen {
     pub(super) ended: u64,
 }
 
-/// What is known of the class of a place.
 #[derive(Clone, Copy)]
 struct Known {
     class: RouteClass,
@@ -165,13 +155,11 @@ impl Costs {
         }
     }
 
-    /// The class of a route at `now`, in monotonic nanoseconds.
     pub(super) fn class(&self, route: u64, now: u64) -> RouteClass {
         let known = Known::of(self.place(route).class.load(Ordering::Relaxed));
         if known.holds(now / SECOND) { known.class } else { RouteClass::Normal }
     }
 
-    /// Notes a request of this route.
     pub(super) fn note(&self, route: u64, seen: Seen) {
         let place = self.place(route);
         let own = seen.computed.max(seen.share);

@@ -21,39 +21,18 @@ use maitred_io::clock;
 use maitred_io::parker::Parker;
 use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_turns::TurnContext;
 
 use super::loop_watchdog::standby;
-use super::{Serve, UNPOLLED, panic_text};
+use super::{Serve, panic_text};
+use crate::numbers::{EVENTS, FEW_EVENTS, IDLE_LOOKS, LONG, NOW_AND_THEN, USUAL};
 use crate::sample_timer::{Pause, SampleTimer};
-use crate::signals::Signals;
-use crate::turn_clock::TurnContext;
+use crate::worker::{fetch, signals};
 
-/// The first look after application code was entered with nobody polling, and the one after a look that nobody has put off:
-/// long enough that a request of ordinary length is over (an interpreter's request takes 50 to 200 µs). In nanoseconds.
-const FIRST_LOOK: u64 = 300_000;
+/// Further looks after the first one, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a
+/// millisecond.
+const LOOK: u64 = LONG / 2 - USUAL;
 
-/// Further looks, and how far one is put off: with [`FIRST_LOOK`] about a millisecond. In nanoseconds.
-const LOOK: u64 = 800_000;
-
-/// Looks without anything to watch before the driver parks, so that a steady load does not wake it
-/// for every request.
-#[cfg(not(shuttle))]
-const IDLE_LOOKS: u32 = 50;
-
-/// Parks at once, so that the model finds what only its looks would have mended.
-#[cfg(shuttle)]
-const IDLE_LOOKS: u32 = 1;
-
-/// Events fetched by one look at the poller.
-const POLL_ONCE: usize = 64;
-
-/// The driver asks whether application code computes after so many questions whether it is still alone.
-const ASK_AGAIN: u32 = 32;
-
-/// Events fetched by one wait of the driver; they go to the ready list, which every thread sees.
-const BATCH: usize = 16;
-
-/// The driver's state, shared with the threads it stands in for.
 pub(super) struct Driver {
     parked: AtomicBool,
     polls: AtomicBool,
@@ -113,12 +92,10 @@ impl Driver {
         rested
     }
 
-    /// Sleeps, at most for `limit`.
     pub(super) fn pause(&self, limit: Duration) {
         self.sleep.park(Some(limit));
     }
 
-    /// A thread has come out of application code at `now`, in monotonic nanoseconds.
     pub(super) fn defer(&self, now: u64) {
         self.timer.defer(now, LOOK);
     }
@@ -131,7 +108,6 @@ impl Driver {
     }
 }
 
-/// The life of the driver.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.set_serving(true);
@@ -179,7 +155,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
     let mut before = scheduler.progress.load(Ordering::Relaxed);
-    let mut pause = FIRST_LOOK;
+    let mut pause = USUAL;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
         scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most: u64::MAX });
         pause = LOOK;
@@ -192,21 +168,19 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             idle_looks += 1;
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
-            if scheduler.gated && scheduler.pool.limiter.interpreter.is_busy() {
+            if scheduler.pool.exclusive && scheduler.pool.limiter.interpreter.is_busy() {
                 poll_once(server, context);
-                pause = UNPOLLED;
-                before = now;
+                (pause, before) = (LONG, now);
                 continue;
             }
             scheduler.wake_extra(false, server);
             if !scheduler.pool.limiter.is_monitored() {
-                let call = scheduler.pool.wake_poller();
-                scheduler.perform(&call, server);
+                scheduler.wake_poller(server);
             }
             take_over_polling(server, context);
         } else {
             // With a limiter another thread polls, or there is nothing to be found out soon.
-            (idle_looks, pause) = (0, if scheduler.gated { LOOK } else { FIRST_LOOK });
+            (idle_looks, pause) = (0, if scheduler.pool.exclusive { LOOK } else { USUAL });
         }
         before = now;
     }
@@ -217,8 +191,8 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     scheduler.note_poll(clock::monotonic());
-    let mut events = Events::with_capacity(POLL_ONCE);
-    fetch(server, &mut events);
+    let mut events = Events::with_capacity(EVENTS);
+    fetch_for_all(server, &mut events);
     serve_ready(server, context, || !scheduler.is_stopping());
     wake_for_rest(server);
 }
@@ -232,8 +206,8 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
         asked.set(asked.get().wrapping_add(1));
         scheduler.pollers.load(Ordering::SeqCst) == 0
             && !scheduler.is_stopping()
-            && !(scheduler.gated
-                && asked.get().is_multiple_of(ASK_AGAIN)
+            && !(scheduler.pool.exclusive
+                && asked.get().is_multiple_of(NOW_AND_THEN)
                 && scheduler.pool.limiter.interpreter.is_busy())
     });
 }
@@ -244,20 +218,14 @@ fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
     scheduler.wake_extra(false, server);
     if left && !scheduler.pool.limiter.is_monitored() {
-        let call = scheduler.pool.wake_poller();
-        scheduler.perform(&call, server);
+        scheduler.wake_poller(server);
     }
 }
 
 /// Moves events of the poller to the ready list.
-fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events) {
-    let scheduler = server.scheduler();
-    if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
-        server.report(format_args!("waiting for events: {error}"));
-    }
-    for (token, readiness) in events.iter() {
-        scheduler.ready.push(token, Signals::of(readiness));
-    }
+pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events) {
+    fetch(server, events, false);
+    server.scheduler().ready.extend(events.iter().map(signals));
 }
 
 /// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
@@ -282,12 +250,12 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
 /// Serves what needs no application as long as the driver is `alone`, and queues the rest.
 pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
     let scheduler = server.scheduler();
-    let mut events = Events::with_capacity(BATCH);
+    let mut events = Events::with_capacity(FEW_EVENTS);
     // `alone` is asked after the store: a thread that polls since before it did not release the driver.
     scheduler.driver.polls.store(true, Ordering::SeqCst);
     if scheduler.is_offered() {
         // A group that has offered it before the store did not wake the driver.
-        scheduler.perform(&scheduler.pool.wake_poller(), server);
+        scheduler.wake_poller(server);
     }
     while alone() {
         // Of a loop that came back and has entered the next handler; if it did before the store, it did not release the driver.
@@ -306,7 +274,7 @@ pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, al
         if let Err(error) = watched {
             server.report(format_args!("waiting for events: {error}"));
         }
-        fetch(server, &mut events);
+        fetch_for_all(server, &mut events);
     }
     scheduler.driver.polls.store(false, Ordering::SeqCst);
     // What was fetched and not served is for the thread that polls now.

@@ -13,44 +13,28 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
+use maitred_turns::Signals;
+use maitred_turns::TurnContext;
 
+use crate::driver::fetch_for_all;
+use crate::numbers::{EVENTS, FEW_EVENTS, LONG, LOOKS, SWITCH};
 use crate::ready::Ready;
-use crate::signals::Signals;
-use crate::turn_clock::TurnContext;
-use crate::worker::{serve, serve_batch};
+use crate::worker::{fetch, serve, serve_batch};
 use crate::writing::has_written;
 use crate::{Scheduler, Serve};
 
-/// Events fetched by one look at the poller; they go to the ready list before a handler is called.
-const BATCH: usize = 64;
-
-/// Looks at the poller in one turn. A client that is answered sends its next request within microseconds,
-/// and coming back from the loop costs more than a look.
-const MAX_LOOKS: u32 = 8;
-
 /// Handlers called in one turn before the loop's other tasks get theirs.
-const MAX_JOBS: u32 = 64;
-
-/// The same of handlers that begin after the turn, while nothing is known of what they take.
-const FEW_JOBS: u32 = 8;
+const MAX_JOBS: u32 = EVENTS as u32;
 
 /// The handlers of one turn take so long or little more, in nanoseconds: then the loop looks round, and so do we.
-const SPAN: u64 = 4_000_000;
-
-/// So many complete responses wait at most.
-const MOST_UNSENT: usize = 16;
-
-/// The first of them waits for so long at most if handlers come back at all, in nanoseconds.
-const OLDEST: u64 = 500_000;
+const SPAN: u64 = 2 * LONG;
 
 maitred_io::sync::thread_local! {
-    /// Whether this thread is that of an event loop.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static IS_LOOP: Cell<bool> = Cell::new(false);
 }
@@ -73,7 +57,6 @@ impl Looped {
         Ok(Self { event_loop, waker: Waker::new()?, woken, held, unsent: Ready::new("unsent") })
     }
 
-    /// Has the loop take a turn.
     pub(super) fn wake(&self) {
         if !self.woken.swap(true, Ordering::SeqCst) {
             self.waker.wake();
@@ -95,7 +78,6 @@ impl Looped {
         }
     }
 
-    /// Waits as a loop does.
     #[cfg(all(test, shuttle))]
     pub(super) fn wait(&self, poller: &maitred_io::poller::Poller) {
         poller.watch(&self.waker).expect("simulated");
@@ -116,12 +98,10 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Whether a complete response waits.
     pub(super) fn has_unsent(&self) -> bool {
         self.looped.as_ref().is_some_and(|looped| !looped.unsent.is_empty())
     }
 
-    /// Sends the complete responses that wait.
     pub(super) fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         if let Some(looped) = self.looped.as_ref().filter(|looped| !looped.unsent.is_empty()) {
             let now = clock::monotonic();
@@ -137,14 +117,12 @@ impl<J: Send> Scheduler<J> {
 struct Age(Option<u64>);
 
 impl Age {
-    /// Whether so many that wait have waited long enough at `now`, or are enough.
     fn is_over(&mut self, waiting: usize, now: u64) -> bool {
         let since = *self.0.get_or_insert(now);
-        waiting >= MOST_UNSENT || now.saturating_sub(since) >= OLDEST
+        waiting >= FEW_EVENTS || now.saturating_sub(since) >= SWITCH
     }
 }
 
-/// The turns of one scheduler.
 pub(super) struct LoopTurns<S: Serve> {
     server: Arc<S>,
     context: S::Context,
@@ -159,7 +137,7 @@ impl<S: Serve> LoopTurns<S> {
         Self {
             server: Arc::clone(server),
             context: S::Context::default(),
-            events: Events::with_capacity(BATCH),
+            events: Events::with_capacity(EVENTS),
             age: Age::default(),
             has_backlog: false,
         }
@@ -219,7 +197,7 @@ impl<S: Serve> LoopTurns<S> {
     fn gather(&mut self) {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
-        for look in 0..=MAX_LOOKS {
+        for look in 0..=LOOKS {
             for _ in 0..scheduler.ready.len() {
                 let Some((token, signals)) = scheduler.ready.pop() else { break };
                 scheduler.note_progress();
@@ -230,22 +208,16 @@ impl<S: Serve> LoopTurns<S> {
                     }
                 }
             }
-            if look == MAX_LOOKS {
+            if look == LOOKS {
                 return;
             }
-            if let Err(error) = scheduler.poller.wait(&mut self.events, Some(Duration::ZERO)) {
-                return server.report(format_args!("waiting for events: {error}"));
-            }
+            fetch_for_all(&server, &mut self.events);
             if self.events.iter().len() == 0 {
                 return;
             }
-            scheduler
-                .ready
-                .extend(self.events.iter().map(|(token, readiness)| (token, Signals::of(readiness))));
         }
     }
 
-    /// What a turn leaves behind.
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
         let waits = scheduler.pool.queued() > 0 && !self.looped().held.load(Ordering::SeqCst);
@@ -270,15 +242,12 @@ impl<S: Serve> LoopTurns<S> {
                 }
             }
             self.send_unsent();
-            if *looks == MAX_LOOKS {
+            if *looks == LOOKS {
                 return None;
             }
             *looks += 1;
             let took = scheduler.take_deferred(&server);
-            if let Err(error) = scheduler.poller.wait(&mut self.events, Some(Duration::ZERO)) {
-                server.report(format_args!("waiting for events: {error}"));
-                return None;
-            }
+            fetch(&server, &mut self.events, false);
             if self.events.iter().len() == 0 && !took {
                 return None;
             }
@@ -307,7 +276,7 @@ impl<S: Serve> LoopTurns<S> {
                 return Some(job);
             }
             self.looped().held.store(true, Ordering::SeqCst);
-            // Asked again: who wrote last may not have seen that.
+            // Asked again: the thread that wrote last may not have seen that.
             if self.server.is_disk_behind() {
                 return None;
             }
@@ -321,7 +290,6 @@ impl<S: Serve> LoopTurns<S> {
         self.server.scheduler().send_unsent(&self.server);
     }
 
-    /// Sends what waits if it is much or old.
     fn send_unsent_in_time(&mut self, now: u64) {
         let waiting = self.looped().unsent.len();
         if waiting == 0 || self.age.is_over(waiting, now) {
@@ -329,7 +297,6 @@ impl<S: Serve> LoopTurns<S> {
         }
     }
 
-    /// Calls `act` as a thread that serves.
     fn serving<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let scheduler = self.server.scheduler();
         // What the driver looks for.
@@ -348,7 +315,7 @@ impl<S: Serve> LoopTurns<S> {
 /// How many handlers a turn calls at most that begin after it, by what those of the last turn took.
 fn most_later(last: Later) -> u32 {
     // Not many more than have been seen to be short.
-    let seen = last.handlers.saturating_mul(2).max(FEW_JOBS);
+    let seen = last.handlers.saturating_mul(2).max(LOOKS);
     let fit = (u64::from(last.handlers) * SPAN).checked_div(last.nanos).unwrap_or(u64::MAX);
     u32::try_from(fit).unwrap_or(MAX_JOBS).min(seen).clamp(1, MAX_JOBS)
 }
@@ -389,11 +356,11 @@ mod tests {
     #[test]
     fn a_turn_calls_as_many_handlers_as_fit() {
         let most = |handlers, nanos| most_later(Later { handlers, nanos });
-        assert_eq!(most(0, 0), FEW_JOBS, "nothing is known");
+        assert_eq!(most(0, 0), LOOKS, "nothing is known");
         assert_eq!(most(64, 200_000_000), 1, "3 ms each: at least one");
         assert_eq!(most(1, 3_000_000), 1);
         assert_eq!(most(8, 8_000_000), 4);
-        assert_eq!(most(2, 40_000), FEW_JOBS, "short ones, but few were seen");
+        assert_eq!(most(2, 40_000), LOOKS, "short ones, but few were seen");
         assert_eq!([8, 16, 32, 64].map(|handlers| most(handlers, 1000)), [16, 32, 64, 64]);
     }
 }

@@ -1,13 +1,12 @@
-//! The extra thread of a pool: it runs requests of other routes while one route has all threads, or while all threads write to a
+//! The reserve thread of a pool: it runs requests of other routes while one route has all threads, or while all threads write to a
 //! disk.
 //!
 //! No thread is kept from the requests of a slow route while they wait. What would then wait behind them is run here, one
-//! after the other. Which route has the threads is seen by what it holds at this moment: the time for which its requests
-//! have been in application code. A request is run here if its route holds less than half as much as the one that holds most, and is
-//! not known to wait.
-//! So nothing has to be learnt, and nothing to be forgotten. The thread is made when it is needed for the first time, is not
-//! counted in `max-threads`, and ends after the idle time of its pool. A pool of one thread has none: its application may
-//! rely on it. Nor has a poll group: threads of other groups take what waits.
+//! after the other: a request whose route is not known to wait, and holds less than half as much as the one that holds most. What a
+//! route holds is the time for which its requests have been in application code, so nothing has to be learnt or forgotten.
+//!
+//! The thread is made when it is needed for the first time, is not counted in `max-threads`, and ends after the idle time of its pool. A
+//! pool of one thread has none: its application may rely on it. Nor has a poll group: threads of other groups take what waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +14,12 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::parker::Parker;
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
+use maitred_pool::RouteClass;
 
 use super::{Scheduler, Serve};
+use crate::numbers::{LONG, STUCK};
 use crate::pool::Pool;
-use crate::serve::RouteClass;
 
-/// A request that has been in application code for so long holds its thread: so long a thread that others wait for may be missed
-/// (Python's default switch interval). In nanoseconds.
-#[cfg(not(shuttle))]
-const STUCK: u64 = 5_000_000;
-
-/// Simulated time passes slowly.
-#[cfg(shuttle)]
-const STUCK: u64 = 100_000;
-
-/// Between two looks at threads that hold it up: as often as a monitor samples at the latest. In nanoseconds.
-const LOOK: u64 = 2_000_000;
-
-/// Whether there is one, and where it sleeps.
 #[derive(Default)]
 pub(super) struct Extra {
     exists: AtomicBool,
@@ -77,7 +64,7 @@ impl<J: Send> Scheduler<J> {
     }
 }
 
-/// The life of the extra thread.
+/// The life of the reserve thread.
 pub fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let (pool, extra) = (&scheduler.pool, &scheduler.extra);
@@ -97,7 +84,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
         }
         if pool.queued() > 0 {
             // What is in application code now may stay there.
-            if !extra.parker.park(Some(Duration::from_nanos(LOOK))) {
+            if !extra.parker.park(Some(Duration::from_nanos(LONG))) {
                 // No thread monitors while all are in application code.
                 pool.limiter.interpreter.sample(clock::monotonic());
             }
@@ -114,13 +101,6 @@ pub fn run<S: Serve>(server: &Arc<S>) {
     }
     scheduler.set_serving(false);
     pool.limiter.remove(&thread);
-}
-
-/// What one route holds.
-struct Holding {
-    route: u64,
-    /// How long its requests have been in application code, all together, in nanoseconds.
-    nanos: u64,
 }
 
 impl<J> Pool<J> {
@@ -144,18 +124,19 @@ impl<J> Pool<J> {
     /// The next request of a route that holds little beside the one that holds most.
     fn pop_beside_holders(&self) -> Option<J> {
         let now = clock::monotonic();
-        let mut holdings: Vec<Holding> = Vec::new();
+        // Routes, and for how many nanoseconds their requests have been in application code, all together.
+        let mut holdings: Vec<(u64, u64)> = Vec::new();
         self.limiter.interpreter.in_application(|thread| {
             let Some((route, nanos)) = thread.holding(now) else { return };
-            match holdings.iter_mut().find(|holding| holding.route == route) {
-                Some(holding) => holding.nanos += nanos,
-                None => holdings.push(Holding { route, nanos }),
+            match holdings.iter_mut().find(|(other, _)| *other == route) {
+                Some((_, all)) => *all += nanos,
+                None => holdings.push((route, nanos)),
             }
         });
-        let most = holdings.iter().map(|holding| holding.nanos).max().unwrap_or(0);
+        let most = holdings.iter().map(|(_, nanos)| *nanos).max().unwrap_or(0);
         self.pop_light(|class, route| {
-            let own = holdings.iter().find(|holding| holding.route == route);
-            class != RouteClass::Blocking && own.is_none_or(|holding| holding.nanos < most / 2)
+            let own = holdings.iter().find(|(other, _)| *other == route);
+            class != RouteClass::Blocking && own.is_none_or(|(_, nanos)| *nanos < most / 2)
         })
     }
 }

@@ -4,62 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::sync::atomic::Ordering;
+use maitred_pool::PoolLimits;
 use maitred_stats::LockSnapshot;
+use maitred_stats::pool::PoolFigures;
 
-use super::counters::{END_REASONS, START_REASONS};
 use super::pool::{Pool, WakeAction};
-use super::work_conservation::Idleness;
 use super::{Scheduler, Serve};
-use crate::settings::PoolLimits;
-
-/// The figures of one pool.
-#[derive(Clone, Debug)]
-pub struct PoolFigures {
-    /// Of the pool.
-    pub name: String,
-    /// Threads that exist or have been asked for.
-    pub threads: usize,
-    /// Those of them that have not begun.
-    pub starting: usize,
-    /// Threads whose request has timed out and that have not returned.
-    pub lost: usize,
-    /// The most there may be.
-    pub max: usize,
-    /// Threads on the idle stack: they sleep until they are woken.
-    pub parked: usize,
-    /// Threads ever asked for.
-    pub made: usize,
-    /// Threads asked for, by [reason](START_REASONS).
-    pub starts: [u64; START_REASONS.len()],
-    /// Threads that have ended, by [reason](END_REASONS).
-    pub ends: [u64; END_REASONS.len()],
-    /// Requests that wait now.
-    pub queued: usize,
-    /// Requests that have waited since the start.
-    pub waited: u64,
-    /// Requests refused since the start because the queue was full.
-    pub refused: u64,
-    /// Requests that waited although a thread was idle.
-    pub idleness: Idleness,
-}
-
-impl PoolFigures {
-    /// Adds those of another part of the pool.
-    pub fn add(&mut self, other: &Self) {
-        self.threads += other.threads;
-        self.starting += other.starting;
-        self.lost += other.lost;
-        self.max += other.max;
-        self.parked += other.parked;
-        self.made += other.made;
-        self.starts.iter_mut().zip(other.starts).for_each(|(own, more)| *own += more);
-        self.ends.iter_mut().zip(other.ends).for_each(|(own, more)| *own += more);
-        self.queued += other.queued;
-        self.waited += other.waited;
-        self.refused += other.refused;
-        self.idleness.add(other.idleness);
-    }
-}
 
 impl<J: Send> Scheduler<J> {
     /// The figures of all pools, the one that polls first.
@@ -136,7 +86,7 @@ impl<J: Send> Scheduler<J> {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
         let limits = &self.possible(index, *limits);
         if index == 0 {
-            // Before its parked threads are woken, which look at this.
+            // Before its parked threads are called, which look at this.
             self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);
         }
         for _ in 0..self.pool_at(index).set_limits(limits) {

@@ -29,7 +29,6 @@ pub(super) struct PeerGroup<J> {
 }
 
 impl<J> PeerGroup<J> {
-    /// Has a thread that polls look around. False when none does.
     fn wake(&self) -> bool {
         let polled = self.pollers.load(Ordering::SeqCst) > 0;
         if polled {
@@ -40,7 +39,6 @@ impl<J> PeerGroup<J> {
 }
 
 impl<J> Pool<J> {
-    /// Whether threads of other groups may run what waits. One load.
     fn is_offered(&self) -> bool {
         self.offered.load(Ordering::SeqCst)
     }
@@ -53,7 +51,7 @@ impl<J> Pool<J> {
         waits
     }
 
-    /// The offer ends when nothing waits any more, before the length says so: whoever sees an offer finds something, or
+    /// The offer ends when nothing waits any more, before the length says so: a thread that sees an offer finds something, or
     /// a lock to wait for.
     pub(super) fn withdraw(&self, queue: &Queue<J>) {
         if queue.is_empty() && self.offered.load(Ordering::Relaxed) {

@@ -20,17 +20,8 @@ use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 use maitred_runtime::InterpreterLock;
 
 use crate::app_thread::{Activity, AppThread, Permit, Seen};
+use crate::numbers::{DETACHED, LONG};
 
-/// A request computes for long that has computed for so long, in nanoseconds: four of the intervals after which Python takes the
-/// interpreter from a thread that others wait for (0.5 ms, as the server sets it). From then on it is Python that gives each
-/// its turn, which costs little of what such a request takes.
-pub(super) const LONG: u64 = 2_000_000;
-
-/// A sample counts for the time since the one before, or since the request has entered, and for so many nanoseconds at most: what a
-/// thread has done in a longer time one look cannot tell.
-const LONGEST_STEP: u64 = 2_000_000;
-
-/// What the limiters share.
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
@@ -45,7 +36,6 @@ struct Threads {
     sampled: u64,
 }
 
-/// What a sample has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Threads in application code that compute or want the interpreter.
@@ -56,16 +46,12 @@ pub(super) struct Sample {
     pub(super) unsure: bool,
 }
 
-/// So many samples in a row without the interpreter take the permit from a thread.
-const DETACHED: u64 = 2;
-
 impl Interpreter {
     /// One with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
         Self { lock, threads: Mutex::new(Threads::default()), longs: AtomicUsize::new(0) }
     }
 
-    /// Whether there is a lock.
     pub(super) fn has_lock(&self) -> bool {
         self.lock.is_some()
     }
@@ -77,7 +63,6 @@ impl Interpreter {
         thread
     }
 
-    /// A thread ends.
     pub(super) fn remove(&self, thread: &Arc<AppThread>) {
         self.with_threads(|threads| threads.all.retain(|other| !Arc::ptr_eq(thread, other)));
     }
@@ -114,7 +99,6 @@ impl Interpreter {
         self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Gives it back.
     pub(super) fn give_long_back(&self) {
         self.longs.fetch_sub(1, Ordering::SeqCst);
     }
@@ -129,7 +113,8 @@ impl Interpreter {
         let Some(lock) = self.lock.as_deref() else { return Sample::default() };
         self.with_threads(|threads| {
             let before = std::mem::replace(&mut threads.sampled, now);
-            let step = now.saturating_sub(before).min(LONGEST_STEP);
+            // What a thread has done for longer than between two samples while requests wait, one sample cannot tell.
+            let step = now.saturating_sub(before).min(LONG);
             let (mut busy, mut unsure) = (0, false);
             for thread in threads.all.iter().filter(|thread| thread.in_application()) {
                 let activity = thread.activity(lock);

@@ -1,17 +1,19 @@
 //! Which thread runs a request.
 //!
-//! The thread that gets an event reads, parses, runs the handler and writes the answer itself. As
-//! many threads poll as there are processors; further ones are parked. A driver without
-//! interpreter watches while the last thread that polls is in application code. When that thread stands still, the driver wakes a parked
-//! thread or makes one, and polls itself until one does.
+//! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
+//! are processors; further ones are parked (`pool`). The driver, a thread of the engine, watches while the last thread that polls is in
+//! application code. When that thread stands still, the driver wakes a parked thread or makes one, and polls itself until one does.
 //!
 //! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the driver only looks
-//! at the poller now and then while threads compute.
+//! at the poller now and then while threads compute. Where the language brings an event loop, that loop's thread is the only one that
+//! polls and runs application code (`event_loop`), and the driver stands by (`loop_watchdog`).
 //!
-//! Where the language brings an event loop, that loop's thread is the only one that polls and runs application
-//! code (`event_loop`), and the driver stands by (`loop_watchdog`).
+//! A request that waits while another one waits for a database and a third one computes: it was read by a thread that found the permit
+//! taken, and is in the queue; that thread monitors. Its next samples see the first thread without the interpreter, which
+//! frees the permit if that thread has it, and the monitor enters. If the computing thread has the permit, a usual request waits until
+//! it ends, or has computed for long.
 //!
-//! Promises (checked under shuttle on this code, see `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
+//! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
 //! application code, or none made yet, the driver serves.
 
@@ -20,38 +22,28 @@ mod app_thread;
 mod assigned;
 #[cfg(feature = "by-hand")]
 mod by_hand;
-mod claim;
 mod costs;
-mod counters;
 mod driver;
-mod epc;
 mod event_loop;
 mod extra;
-mod fair;
 mod figures;
 mod group_steal;
 mod interpreter;
-mod jobs;
 mod limiter;
+#[cfg(all(test, shuttle))]
+mod limiter_shuttle;
 mod loop_watchdog;
 #[cfg(all(test, shuttle))]
 mod model_shuttle;
-mod parked_thread;
-mod parking;
-mod pc;
-mod pec;
+mod numbers;
 mod pool;
 mod ready;
 mod sample_timer;
-mod scaling;
 #[cfg(all(test, shuttle))]
 mod scenarios_shuttle;
 mod serve;
-mod settings;
-mod signals;
+mod strategies;
 mod trace;
-mod turn_clock;
-mod work_conservation;
 mod worker;
 mod writing;
 
@@ -62,44 +54,31 @@ use std::sync::Arc;
 use maitred_io::clock;
 use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_pool::scaling::After;
+use maitred_pool::{PoolLimits, PoolSettings, RouteClass, Strategy};
 use maitred_runtime::{EventLoop, InterpreterLock};
+use maitred_stats::pool::MIGRATIONS_TOTAL;
 use maitred_stats::{Arena, Counter};
+use maitred_turns::Signals;
 
-use admission::Deferred;
 use driver::Driver;
 use event_loop::{LoopTurns, Looped};
 use extra::Extra;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use limiter::Limiter;
+use numbers::{LONG, USUAL};
 use pool::{Pool, Sorting, WakeAction};
 use ready::Ready;
 use writing::with_own_thread;
 
-pub use claim::Claim;
-pub use counters::{
-    END_REASONS, ENDS_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL,
-    REFUSED_TOTAL, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
-};
 pub use extra::run as run_extra;
-pub use figures::PoolFigures;
-pub use jobs::Jobs;
-pub use serve::{RouteClass, Serve, Target};
-pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
-pub use signals::Signals;
+pub use serve::{Serve, Target};
 pub use trace::Trace;
-pub use turn_clock::{TurnClock, TurnContext};
 
 /// The scheduler's own tokens; those of its user stay below.
 const WAKER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
-
-/// Threads with permits that have enough to do leave the poller alone for so long, in nanoseconds; then the driver looks at it
-/// once: a static file does not wait for all pages before it.
-const UNPOLLED: u64 = 2_000_000;
-
-/// A request of ordinary length is over after so many nanoseconds: an interpreter's takes 50 to 200 µs.
-const QUICK: u64 = 250_000;
 
 maitred_io::sync::thread_local! {
     /// The address of the scheduler that this thread serves, whose ready list it looks at by itself; 0 for none.
@@ -122,7 +101,6 @@ pub struct Scheduler<J> {
     pool: Arc<Pool<J>>,
     /// The others, which all groups share: their threads run what they are given.
     others: Arc<[Pool<J>]>,
-    /// The other groups.
     peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.
     migrations: Counter,
@@ -131,16 +109,15 @@ pub struct Scheduler<J> {
     max_pollers: AtomicUsize,
     /// The same, if there are as many threads.
     width: usize,
-    /// The language has one interpreter lock: threads enter by the [`limiter`].
-    gated: bool,
     /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
     /// Other threads there.
     beside: AtomicUsize,
-    deferred: Deferred,
-    /// EPC: somebody is the producer.
+    /// Work was turned away, see [`set_deferred`](Self::set_deferred).
+    deferred: AtomicBool,
+    /// EPC: a thread is the producer.
     producing: AtomicBool,
-    /// EPC: somebody has been called to become it.
+    /// EPC: a thread has been woken to become it.
     followed: AtomicBool,
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
@@ -213,10 +190,9 @@ impl<J: Send> Scheduler<J> {
             max_pollers: AtomicUsize::new(0),
             // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
             width: max_pollers.max(if gated { 2 } else { 1 }),
-            gated,
             inside: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
-            deferred: Deferred::default(),
+            deferred: AtomicBool::new(false),
             producing: AtomicBool::new(false),
             followed: AtomicBool::new(false),
             progress: AtomicU64::new(0),
@@ -251,7 +227,6 @@ impl<J: Send> Scheduler<J> {
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
     }
 
-    /// What holds of `limits` in the pool with this number.
     fn possible(&self, index: usize, limits: PoolLimits) -> PoolLimits {
         if self.looped.is_some() && index == 0 {
             return without_threads(limits);
@@ -265,7 +240,6 @@ impl<J: Send> Scheduler<J> {
         self.looped.is_some()
     }
 
-    /// How many of so many threads poll at once.
     fn pollers_of(&self, threads: usize) -> usize {
         self.width.min(threads.max(1))
     }
@@ -327,12 +301,27 @@ impl<J: Send> Scheduler<J> {
         server.spawn(index, &pool.name, pool.number())
     }
 
-    /// Does what a call asks for, in the pool that polls.
     fn perform<S: Serve<Job = J>>(&self, call: &WakeAction, server: &Arc<S>) {
         if *call == WakeAction::Nothing {
             self.wake_peer_group();
         }
         self.perform_in(0, call, server);
+    }
+
+    /// Has a thread poll: the last one that did is in application code.
+    fn wake_poller<S: Serve<Job = J>>(&self, server: &Arc<S>) -> WakeAction {
+        let call = self.pool.wake_poller();
+        self.perform(&call, server);
+        call
+    }
+
+    /// Whether a thread of the pool `index` that has run `served` requests ends, and is not counted any more.
+    fn ends_after<S: Serve<Job = J>>(&self, index: usize, served: u64, server: &Arc<S>) -> bool {
+        let After::End { replace } = self.pool_at(index).after_request(served) else { return false };
+        if replace {
+            self.perform_in(index, &WakeAction::Spawn, server);
+        }
+        true
     }
 
     fn perform_in<S: Serve<Job = J>>(&self, index: usize, call: &WakeAction, server: &Arc<S>) {
@@ -385,7 +374,7 @@ impl<J: Send> Scheduler<J> {
         self.allow_bursts(server);
         let queued = self.pool.push(&mut self.pool.lock(), job, class, now);
         queued.unwrap_or_else(|job| server.refuse(job));
-        if self.gated && class == RouteClass::Blocking {
+        if self.pool.exclusive && class == RouteClass::Blocking {
             // It may enter at once, and this thread may find another one first.
             self.pool.limiter.fire_now(now);
         }
@@ -402,7 +391,7 @@ impl<J: Send> Scheduler<J> {
     fn leave_polling_to_another<S: Serve<Job = J>>(&self, class: RouteClass, server: &Arc<S>) {
         let watched = self.pollers.load(Ordering::SeqCst) > 0 || self.pool.limiter.is_monitored();
         if class != RouteClass::Normal && !watched && self.strategy == Strategy::Adaptive {
-            self.perform(&self.pool.wake_poller(), server);
+            self.wake_poller(server);
         }
     }
 
@@ -413,7 +402,6 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Calls a thread that polls.
     fn wake(&self) {
         match &self.looped {
             Some(looped) => looped.wake(),
@@ -421,8 +409,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// A thread gets on. Where two do so at once one of the steps may be lost, which nobody misses: what is looked
-    /// for is that there are none.
+    /// Where two threads do so at once one of the steps may be lost: what is looked for is that there are none.
     fn note_progress(&self) {
         let steps = self.progress.load(Ordering::Relaxed);
         self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
@@ -443,7 +430,7 @@ impl<J: Send> Scheduler<J> {
             self.driver.wake_from_standby();
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
-        } else if !self.gated && (!self.ready.is_empty() || self.is_offered()) {
+        } else if !self.pool.exclusive && (!self.ready.is_empty() || self.is_offered()) {
             // Left for this thread, or offered to it, which is away now; those that poll have looked already.
             self.waker.wake();
         }
@@ -459,7 +446,7 @@ impl<J: Send> Scheduler<J> {
         self.inside.fetch_sub(1, Ordering::SeqCst);
         // To set a timer for each long request would cost more than that the driver looks.
         let puts_off =
-            !self.gated || (ended.saturating_sub(now) < QUICK && !self.is_unpolled_for_long(ended));
+            !self.pool.exclusive || (ended.saturating_sub(now) < USUAL && !self.is_unpolled_for_long(ended));
         if self.looped.is_none() && puts_off {
             self.driver.defer(ended);
         }
@@ -468,10 +455,9 @@ impl<J: Send> Scheduler<J> {
 
     /// Those inside have not looked at the poller for long: they have enough to do, and what needs no application waits.
     fn is_unpolled_for_long(&self, now: u64) -> bool {
-        self.gated && now.saturating_sub(self.polled.load(Ordering::Relaxed)) > UNPOLLED
+        self.pool.exclusive && now.saturating_sub(self.polled.load(Ordering::Relaxed)) > LONG
     }
 
-    /// A thread with a permit looks at the poller at `now`.
     fn note_poll(&self, now: u64) {
         self.polled.store(now, Ordering::Relaxed);
     }
@@ -485,7 +471,6 @@ impl<J: Send> Scheduler<J> {
         ended
     }
 
-    /// Whether no thread is in application code.
     fn is_outside(&self) -> bool {
         self.inside.load(Ordering::SeqCst) == 0 && self.beside.load(Ordering::SeqCst) == 0
     }
@@ -499,7 +484,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Puts something on the ready list, from application code or from a thread that does not serve.
     /// A thread that serves looks there when it leaves application code, and the driver if that takes
-    /// long; any other thread calls somebody.
+    /// long; any other thread wakes one.
     pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         if let Some(looped) = &self.looped {
@@ -517,7 +502,6 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Says whether this thread looks at the ready list by itself.
     fn set_serving(&self, serving: bool) {
         SERVING.with(|cell| cell.set(if serving { self.address() } else { 0 }));
     }
@@ -526,13 +510,12 @@ impl<J: Send> Scheduler<J> {
         SERVING.with(Cell::get) == self.address()
     }
 
-    /// A thread serves one of several schedulers, which stay where they are meanwhile.
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
     /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a
-    /// poller: whoever made work before that saw no poller to wake.
+    /// poller: a thread that made work before that saw no poller to wake.
     fn is_idle(&self) -> bool {
         #[cfg(shuttle)]
         if self.forgetful {
@@ -578,7 +561,6 @@ impl<J: Send> Scheduler<J> {
     }
 }
 
-/// Pools whose threads do not poll.
 fn named<J>(
     settings: &[PoolSettings],
     gated: bool,
@@ -593,16 +575,11 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
     PoolLimits { min_threads: 0, max_threads: 0, ..limits }
 }
 
-/// Runs a request of a pool from `now` on; the end is returned, both in monotonic nanoseconds.
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let class = server.target(&job).class;
     let route = pool.route_if_it_matters(&job, now);
     let _blocked = (class == RouteClass::Blocking).then(|| writing::Counted::begin(&pool.blocked));
-    with_own_thread(|own| {
-        if let Some(own) = own {
-            own.enter(now, route, class == RouteClass::CpuBound);
-        }
-    });
+    with_own_thread(|own| own.map(|own| own.enter(now, route, class == RouteClass::CpuBound)));
     // Clears what an earlier request has left.
     writing::has_written();
     let was_run = server.run(job, now);
@@ -610,10 +587,9 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -
     let nanos = ended.saturating_sub(now);
     let mut seen = pool.seen(nanos, ended);
     with_own_thread(|own| {
-        if let Some(own) = own {
-            own.leave();
-            own.tell(&mut seen);
-        }
+        let Some(own) = own else { return };
+        own.leave();
+        own.tell(&mut seen);
     });
     pool.costs.watch(nanos, ended);
     if route > 0 && was_run {
@@ -627,9 +603,9 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
     match server.scheduler().strategy {
         _ if pool > 0 => assigned::run(server, pool),
         Strategy::Adaptive => worker::run(server),
-        Strategy::Pc => pc::run(server),
+        Strategy::Pc => strategies::run_pc(server),
         Strategy::Pec => assigned::run(server, pool),
-        Strategy::Epc => epc::run(server),
+        Strategy::Epc => strategies::run_epc(server),
     }
 }
 
@@ -637,7 +613,7 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 pub fn run_driver<S: Serve>(server: &Arc<S>) {
     admission::set_drives();
     match server.scheduler().strategy {
-        Strategy::Pec if server.scheduler().looped.is_none() => pec::run(server),
+        Strategy::Pec if server.scheduler().looped.is_none() => strategies::run_pec(server),
         _ => driver::run(server),
     }
 }

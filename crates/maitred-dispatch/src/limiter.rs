@@ -27,37 +27,31 @@ use std::sync::Arc;
 
 use maitred_io::clock;
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use maitred_pool::RouteClass;
 
 use crate::app_thread::{AppThread, Permit};
 use crate::interpreter::{Interpreter, Sample};
-use crate::pool::{Pool, Queue, WakeAction};
+use crate::numbers::{FIRST_PAUSE, LONG, UNNOTICED};
+use crate::pool::{Errand, Pool, Queue, WakeAction};
 use crate::sample_timer::{Pause, SampleTimer};
-use crate::serve::RouteClass;
 use crate::writing::set_own_thread;
 
 /// Permits of a pool: one thread holds the interpreter.
 const PERMITS: usize = 1;
 
-/// The pause between two samples while the same requests are in application code: it begins with the first, and doubles up to
-/// the last. So a permit is taken from a thread that waits about as late as its request has computed before, and at most one last pause
-/// late. In nanoseconds.
-const FIRST_PAUSE: u64 = 50_000;
-const LAST_PAUSE: u64 = 1_000_000;
+/// The last pause between two samples while the same requests are in application code, in nanoseconds; each is twice as long as the one
+/// before. So a permit is taken from a thread that waits about as late as its request has computed before, and at most one last pause
+/// late.
+const LAST_PAUSE: u64 = LONG / 2;
 
 /// While requests end, the monitor sleeps: each end pushes the next sample back, to the last pause from then, but not beyond
 /// this time from the last one: each request may have waited for most of its time. In nanoseconds.
-const LATEST: u64 = 2_000_000;
+const LATEST: u64 = LONG;
 
 /// A request enters, whatever samples say, if none has left the queue for so long under the eyes of a monitor. Samples may be wrong where a
 /// thread is not what it seems. In nanoseconds.
-#[cfg(not(shuttle))]
-const STANDSTILL: u64 = 50_000_000;
+const STANDSTILL: u64 = UNNOTICED / 2;
 
-/// Simulated time passes slowly.
-#[cfg(shuttle)]
-const STANDSTILL: u64 = 2_000_000;
-
-/// The limiter of one pool.
 pub(super) struct Limiter {
     pub(super) interpreter: Arc<Interpreter>,
     /// Permits that are in use. There can be more than one for a while.
@@ -106,7 +100,6 @@ pub(super) struct Monitoring {
 }
 
 impl Monitoring {
-    /// Begins at `now`.
     pub(super) fn begin(now: u64) -> Self {
         Self { pause: FIRST_PAUSE, sampled: 0, progress: None, taken: 0, since: now }
     }
@@ -124,7 +117,6 @@ impl Monitoring {
         now.saturating_sub(self.since) >= STANDSTILL
     }
 
-    /// The pause behind a sample.
     fn behind(&mut self, sample: Sample) -> Pause {
         let nanos = if sample.unsure { FIRST_PAUSE } else { self.pause };
         self.pause = (nanos * 2).min(LAST_PAUSE);
@@ -142,9 +134,6 @@ impl Monitoring {
 
 impl Limiter {
     /// A limiter before an interpreter.
-    ///
-    /// # Errors
-    /// Out of descriptors.
     pub(super) fn new(interpreter: &Arc<Interpreter>) -> io::Result<Self> {
         Ok(Self {
             interpreter: Arc::clone(interpreter),
@@ -162,7 +151,6 @@ impl Limiter {
         thread
     }
 
-    /// The thread ends.
     pub(super) fn remove(&self, thread: &Arc<AppThread>) {
         set_own_thread(None);
         self.give_back(thread);
@@ -277,12 +265,10 @@ impl Limiter {
         self.take(thread)
     }
 
-    /// Whether a thread has a permit.
     pub(super) fn is_taken(&self) -> bool {
         self.permits.load(Ordering::SeqCst) > 0
     }
 
-    /// The monitor's pause.
     pub(super) fn pause(&self, now: u64, pause: Pause) {
         self.timer.wait(now, pause);
     }
@@ -297,7 +283,6 @@ impl Limiter {
         self.timer.fire_now(now);
     }
 
-    /// Whether a thread monitors.
     pub(super) fn is_monitored(&self) -> bool {
         self.monitored.load(Ordering::SeqCst)
     }
@@ -383,7 +368,6 @@ impl<J> Pool<J> {
         self.limiter.is_taken() && !self.limiter.monitored.swap(true, Ordering::SeqCst)
     }
 
-    /// Under the lock.
     fn monitor_or_park(&self) -> Admitted<J> {
         match self.limiter.monitored.swap(true, Ordering::SeqCst) {
             true => Admitted::Park,
@@ -436,7 +420,7 @@ impl<J> Pool<J> {
         if let Some((Sample { busy: 0, before, .. }, _)) = sampled {
             // When between two samples the last thread began to wait is not known: in the middle, as a mean.
             let idle = clock::monotonic().saturating_sub(waits.max(before)) / 2;
-            self.idle_while_queued.add(&queue.counted, idle);
+            queue.note_idle(idle);
         }
         Some(Monitored::Run(next))
     }
@@ -469,9 +453,6 @@ impl<J> Pool<J> {
     }
 
     /// Queues a request of a thread that may not run it. A thread that monitors sees it; else a thread is woken.
-    ///
-    /// # Errors
-    /// The queue is full and its overflow is refused: the request.
     pub(super) fn enqueue_limited(&self, job: J, class: RouteClass, now: u64) -> Result<WakeAction, J> {
         let monitored = {
             let mut queue = self.lock();
@@ -493,11 +474,11 @@ impl<J> Pool<J> {
         if self.limiter.is_monitored() {
             return true;
         }
-        let Some(place) = self.take_parked() else { return false };
+        let Some(place) = self.parking.pop() else { return false };
         self.limiter.monitored.store(true, Ordering::SeqCst);
         // A call is a system call.
         drop(queue);
-        place.monitor();
+        place.wake(Some(Errand::Monitor));
         true
     }
 }

@@ -17,20 +17,10 @@ use maitred_io::sync::atomic::Ordering;
 use super::driver::poll_while;
 use super::event_loop::Looped;
 use super::{Scheduler, Serve};
-
-/// Between two looks: a fifth of a percent of a core.
-const LOOK: Duration = Duration::from_millis(5);
+use crate::numbers::{IDLE_LOOKS, STUCK};
 
 /// How long something waits and the loop makes no step until the driver takes over, in nanoseconds.
-const STANDSTILL: u64 = 10_000_000;
-
-/// Looks without anything pending before the driver rests: a quarter of a second.
-#[cfg(not(shuttle))]
-const IDLE_LOOKS: u32 = 50;
-
-/// Rests at once, so that the model finds what only its looks would have mended.
-#[cfg(shuttle)]
-const IDLE_LOOKS: u32 = 1;
+const STANDSTILL: u64 = 2 * STUCK;
 
 /// Rests until something comes, and looks until nothing has come for a while.
 pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
@@ -42,7 +32,7 @@ pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut 
     let mut progress = scheduler.progress.load(Ordering::SeqCst);
     let mut since = None;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.pause(LOOK);
+        scheduler.driver.pause(Duration::from_nanos(STUCK));
         let now = clock::monotonic();
         let before = std::mem::replace(&mut progress, scheduler.progress.load(Ordering::SeqCst));
         if progress != before {
@@ -63,7 +53,6 @@ pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut 
     }
 }
 
-/// Something waits for the loop.
 fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
     !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.poller.is_readable()
 }

@@ -10,14 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use maitred_io::sync::{Condvar, Mutex, schedules, thread};
+use maitred_pool::RouteClass;
+use maitred_pool::{PoolLimits, PoolSettings, Strategy};
 use maitred_runtime::{EventLoop, InterpreterLock, Turned, Turns};
+use maitred_turns::Jobs;
+use maitred_turns::Signals;
+use maitred_turns::TurnClock;
 use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Jobs, RouteClass, Scheduler, Serve, Target, run_driver, run_extra, work};
-use crate::settings::{PoolLimits, PoolSettings, Strategy};
-use crate::signals::Signals;
-use crate::turn_clock::TurnClock;
+use super::{Scheduler, Serve, Target, run_driver, run_extra, work};
 
 /// Schedules tried for each scenario.
 pub(crate) const SCHEDULES: usize = 2_000;

@@ -1,45 +1,39 @@
-//! The application threads of a pool: who is idle, what waits, and when one is made.
+//! The application threads of a pool: which are idle, what waits, and when one is made.
 //!
-//! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
-//! none, or others wait. At a limiter no request is given to a parked thread, as the thread that enters first is to have the one that has come first: its reader runs it, or queues it. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
+//! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is none, or others
+//! wait. At a limiter no request is given to a parked thread, as the thread that enters first is to have what has come first: its reader
+//! runs it, or queues it. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
 //!
-//! The queue and the counts of threads have a lock each (D2); who takes both takes the queue's first. The idle threads
-//! themselves are a stack without one ([`parking`](super::parking)). Nobody is missed: a request is in the queue before an
+//! The queue and the counts of threads have a lock each (D2); a thread that takes both takes the queue's first. The idle threads
+//! themselves are a stack without one ([`Parking`]). Nothing is missed: a request is in the queue before an
 //! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
-//!
-//! Sections below: the queue.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use maitred_io::clock;
+use maitred_io::parking::{ParkSlot, Parking};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
+use maitred_pool::RouteClass;
+use maitred_pool::fair::{FairQueue, Waiting};
+use maitred_pool::scaling::{After, ENDS_APART, Ends, Load};
+use maitred_pool::{Overflow, PoolLimits};
 use maitred_stats::Arena;
+use maitred_stats::pool::{
+    End, IDLE_NANOS, IDLE_REQUESTS, Idleness, PoolFigures, QueueCounters, REFUSED, Start, ThreadCounters,
+    WAITED, queue_counters,
+};
 
 use crate::costs::{Costs, Seen};
-use crate::counters::{self, End, QueueCounters, REFUSED, Start, ThreadCounters, WAITED};
-use crate::fair::{FairQueue, Waiting};
-use crate::figures::PoolFigures;
-use crate::interpreter::LONG;
 use crate::limiter::Limiter;
-use crate::parked_thread::ParkedThread;
-use crate::parking::{ParkSlot, Parking};
-use crate::scaling::{After, BUDGET_ENDS_APART, BudgetEnds, IdleEnds, Load, Rule};
-use crate::serve::RouteClass;
-use crate::settings::{Overflow, PoolLimits};
+use crate::numbers::{FIRST_PAUSE, LONG, UNNOTICED};
 use crate::trace;
-use crate::work_conservation::WorkConservation;
 use crate::writing::has_written;
-
-/// How long the first request waits until a queue counts as full that an event loop fills faster than it begins requests, in
-/// nanoseconds: much longer than a loop takes that is idle, and what people hardly notice.
-const BURST: u64 = 100_000_000;
 
 /// What has to be done so that a thread runs a request that waits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WakeAction {
-    /// A parked thread has been woken.
     Woken,
     /// One more thread must be made; it is counted already.
     Spawn,
@@ -47,12 +41,11 @@ pub(crate) enum WakeAction {
     Nothing,
 }
 
-/// The queue and the threads.
 pub(crate) struct Pool<J> {
     pub name: String,
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
-    parking: Parking<J>,
+    pub(super) parking: Parking<Errand<J>>,
     /// Before the language's interpreter; unused where threads run side by side.
     pub(super) limiter: Limiter,
     /// There is a limiter: a parked thread may not be able to enter.
@@ -65,15 +58,14 @@ pub(crate) struct Pool<J> {
     sorted: AtomicBool,
     /// Threads of other groups may run what waits, likewise.
     pub(super) offered: AtomicBool,
-    /// A full queue takes more while the first in it has not waited for [`BURST`].
+    /// A full queue takes more while the first in it has not waited for [`UNNOTICED`].
     pub(super) bursts: AtomicBool,
     /// Threads in requests of routes that are known to wait, likewise.
     pub(super) blocked: AtomicUsize,
     /// Threads that write to a disk what their request has made, likewise.
     pub(super) writing: AtomicUsize,
-    /// No thread parks any more, likewise.
     stopping: AtomicBool,
-    /// How often the limits were changed: who is about to park looks at them again.
+    /// How often the limits were changed: a thread that is about to park looks at them again.
     changes: AtomicU64,
     /// How long a thread is parked at most, in nanoseconds, likewise.
     idle_limit: AtomicU64,
@@ -88,10 +80,9 @@ pub(crate) struct Pool<J> {
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
     request_limit: AtomicU64,
     interrupts: AtomicBool,
-    pub(super) idle_while_queued: WorkConservation,
 }
 
-/// How many could run something.
+#[derive(Default)]
 struct Counts {
     /// Threads that run or have been asked for.
     threads: usize,
@@ -103,10 +94,10 @@ struct Counts {
     /// Threads whose request has timed out and that have not returned.
     lost: usize,
     limits: PoolLimits,
-    /// The rule of the limits, with room for threads in the place of those that are lost.
-    rule: Rule,
-    budget_ends: BudgetEnds,
-    idle_ends: IdleEnds,
+    /// The same with room for threads in the place of those that are lost.
+    rule: PoolLimits,
+    budget_ends: Ends,
+    idle_ends: Ends,
 }
 
 /// Numbers by which waiting requests are sorted.
@@ -115,35 +106,26 @@ pub(super) struct Sorting<J> {
     pub(super) connection_of: fn(&J) -> u64,
 }
 
-/// Why a parked thread goes on.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parked<J> {
+/// What a parked thread is woken for.
+pub(crate) enum Errand<J> {
     /// There may be something to do.
-    Woken,
-    /// It has been given this.
-    Given(J),
-    /// It may end; it is not counted any more.
-    Superfluous,
+    Look,
+    Run(J),
+    Monitor,
+    /// It ends, and is not counted any more.
+    End,
 }
+
+pub(crate) type Slot<'a, J> = ParkSlot<'a, Errand<J>>;
 
 impl<J> Pool<J> {
     pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
-        let counts = Counts {
-            threads: 0,
-            starting: 0,
-            stopping: false,
-            counted: ThreadCounters::new(),
-            lost: 0,
-            limits,
-            rule: Rule::of(&limits),
-            budget_ends: BudgetEnds::default(),
-            idle_ends: IdleEnds::default(),
-        };
+        let counts = Counts { limits, rule: limits, ..Counts::default() };
         let pool = Self {
             name: name.to_owned(),
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
             counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
-            parking: Parking::new(),
+            parking: Parking::default(),
             limiter,
             exclusive,
             queued: AtomicUsize::new(0),
@@ -164,7 +146,6 @@ impl<J> Pool<J> {
             is_surplus: AtomicBool::new(false),
             request_limit: AtomicU64::new(0),
             interrupts: AtomicBool::new(false),
-            idle_while_queued: WorkConservation::default(),
         };
         pool.publish(&pool.counts.lock());
         pool
@@ -174,10 +155,7 @@ impl<J> Pool<J> {
         self.queue.lock()
     }
 
-    /// Has a request run: by the most recently idle thread, else by whoever looks at the queue first.
-    ///
-    /// # Errors
-    /// The queue is full and its overflow is refused: the request.
+    /// Has a request run: by the most recently idle thread, else by the thread that looks at the queue first.
     pub(crate) fn submit(&self, job: J, class: RouteClass, now: u64) -> Result<WakeAction, J> {
         // Of threads that were given one each, the first to wake would enter with its own, whichever came first.
         if self.exclusive {
@@ -185,24 +163,20 @@ impl<J> Pool<J> {
         }
         // What waits is before it, also while a thread that is about to look there can be found.
         if self.queued() == 0
-            && let Some(place) = self.take_parked()
+            && let Some(place) = self.parking.pop()
         {
-            place.give(job);
+            place.wake(Some(Errand::Run(job)));
             return Ok(WakeAction::Woken);
         }
         self.push(&mut self.lock(), job, class, now)?;
         Ok(self.wake_for_queue())
     }
 
-    /// Wakes a thread that looks at the queue.
     pub(super) fn wake_for_queue(&self) -> WakeAction {
         self.wake(Counts::grow_for_queue)
     }
 
     /// Puts a request into the queue.
-    ///
-    /// # Errors
-    /// The queue is full and its overflow is refused: the request.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
         if !self.is_burst(queue, now) && queue.is_full(|| self.held_back()) {
             return Err(job);
@@ -218,7 +192,7 @@ impl<J> Pool<J> {
 
     fn is_burst(&self, queue: &Queue<J>, now: u64) -> bool {
         self.bursts.load(Ordering::Relaxed)
-            && queue.oldest().is_none_or(|since| now.saturating_sub(since) < BURST)
+            && queue.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED)
     }
 
     fn note_length(&self, queue: &Queue<J>) {
@@ -266,33 +240,31 @@ impl<J> Pool<J> {
 
     /// The request whose turn it is among those of classes that `may` enter.
     pub(super) fn pop_from(&self, queue: &mut Queue<J>, may: impl Fn(RouteClass) -> bool) -> Option<J> {
-        let waiting = queue.jobs.pop(&self.costs, |waiting| may(waiting.class))?;
-        Some(self.take_out(queue, waiting))
+        self.take_next(queue, |waiting| may(waiting.class))
     }
 
-    fn take_out(&self, queue: &mut Queue<J>, waiting: Waiting<J>) -> J {
+    fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
+        // A route that is not known is charged too, or would have its turn for ever.
+        let waiting = queue.jobs.pop(|route| self.costs.of(route).max(FIRST_PAUSE), may)?;
         queue.taken += 1;
         trace::note_taken(waiting.since);
         self.withdraw(queue);
         self.note_length(queue);
-        waiting.job
+        Some(waiting.job)
     }
 
     /// The request whose turn it is among those of routes that do not write to a disk what they make, and of which `may` says so,
     /// which is told class and route.
     pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
-        let mut queue = self.lock();
-        let light = |waiting: &Waiting<J>| {
+        self.take_next(&mut self.lock(), |waiting| {
             let route = self.route(&waiting.job);
             !self.costs.writes(route) && may(waiting.class, route)
-        };
-        let waiting = queue.jobs.pop(&self.costs, light)?;
-        Some(self.take_out(&mut queue, waiting))
+        })
     }
 
     /// Wakes a thread that can poll: the thread that did is in application code.
     pub(crate) fn wake_poller(&self) -> WakeAction {
-        self.wake(|counts, _| counts.grow(1, Start::Reading))
+        self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
     /// Wakes a parked thread, or has one made if `grow` counts one more, which is told how many requests wait.
@@ -304,32 +276,19 @@ impl<J> Pool<J> {
         if grow(&mut self.counts.lock(), self.queued()) { WakeAction::Spawn } else { WakeAction::Nothing }
     }
 
-    /// A parked thread, which the caller wakes.
-    pub(super) fn take_parked(&self) -> Option<&ParkedThread<J>> {
-        self.parking.pop()
-    }
-
-    /// Has a parked thread poll. False when none is parked.
+    /// Has a parked thread look around. False when none is parked.
     pub(super) fn wake_parked(&self) -> bool {
-        self.parking.pop().map(ParkedThread::wake).is_some()
+        self.parking.pop().map(|place| place.wake(None)).is_some()
     }
 
-    /// Wakes all parked threads.
-    fn wake_all(&self) {
-        while self.wake_parked() {}
-    }
-
-    /// Where a thread that begins will park.
-    pub(super) fn slot(&self) -> ParkSlot<'_, J> {
+    pub(super) fn slot(&self) -> Slot<'_, J> {
         self.parking.slot()
     }
 
-    /// Threads that are parked, or about to be.
     pub(super) fn parked(&self) -> usize {
         self.parking.len()
     }
 
-    /// Drops all waiting requests.
     pub(crate) fn discard(&self) {
         let mut queue = self.lock();
         let jobs = std::mem::take(&mut queue.jobs);
@@ -340,38 +299,29 @@ impl<J> Pool<J> {
         drop(jobs);
     }
 
-    /// The request whose turn it is.
     pub(crate) fn pop(&self) -> Option<J> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut queue = self.lock();
         let since = queue.oldest()?;
-        if let (false, Some(idle)) = (self.exclusive, self.idle_since()) {
-            self.idle_while_queued.add(&queue.counted, clock::monotonic().saturating_sub(since.max(idle)));
+        if !self.exclusive && self.parked() > 0 {
+            queue.note_idle(clock::monotonic().saturating_sub(since.max(self.parking.since())));
         }
         self.pop_from(&mut queue, |_| true)
     }
 
-    /// Since when a thread has been parked, in monotonic nanoseconds, if one is.
-    pub(super) fn idle_since(&self) -> Option<u64> {
-        (self.parked() > 0).then(|| self.parking.since())
-    }
-
-    /// Counts a thread that must be made at the start.
     pub(crate) fn claim_initial(&self) -> bool {
         let mut counts = self.counts.lock();
         let wanted = counts.threads < counts.rule.floor();
-        counts.count_new(wanted, Start::Least)
+        counts.count_new(wanted.into(), Start::Least)
     }
 
-    /// A number for the next thread's name.
     pub(crate) fn number(&self) -> usize {
         let counts = self.counts.lock();
         counts.counted.made() as usize
     }
 
-    /// A thread has begun.
     pub(crate) fn started(&self) {
         self.counts.lock().starting -= 1;
     }
@@ -385,14 +335,13 @@ impl<J> Pool<J> {
         }
     }
 
-    /// A thread has ended because the server stops.
     pub(crate) fn ended(&self) {
         self.counts.lock().end(End::Stop);
     }
 
     /// Sleeps until woken, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
     /// can be woken: work that was made before a parked thread was looked for is not missed.
-    pub(super) fn park(&self, slot: &ParkSlot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Parked<J> {
+    pub(super) fn park(&self, slot: &Slot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
         let since = clock::monotonic();
         let changes = self.changes.load(Ordering::SeqCst);
         let rests = || {
@@ -401,18 +350,18 @@ impl<J> Pool<J> {
                 && still_idle(self.queued() > 0)
         };
         if !rests() {
-            return Parked::Woken;
+            return Errand::Look;
         }
         if self.is_surplus.load(Ordering::SeqCst) && self.ends_surplus() {
-            return Parked::Superfluous;
+            return Errand::End;
         }
         let mut limit = Duration::from_nanos(self.idle_limit());
         loop {
             self.parking.push(slot, clock::monotonic());
             if !rests() && self.parking.cancel(slot) {
-                return Parked::Woken;
+                return Errand::Look;
             }
-            if slot.parker.park(Some(limit)) {
+            if slot.sleep(Some(limit)) {
                 break;
             }
             let mut counts = self.counts.lock();
@@ -420,28 +369,28 @@ impl<J> Pool<J> {
             if !self.parking.cancel(slot) {
                 // Woken at the moment at which the limit was reached.
                 drop(counts);
-                slot.parker.park(None);
+                slot.sleep(None);
                 break;
             }
             let now = clock::monotonic();
             if !counts.rule.ends_idle(counts.load(self.queued()), since, now) {
-                return Parked::Woken;
+                return Errand::Look;
             }
             match counts.idle_ends.end(now) {
-                Err(wait) if counts.threads <= counts.rule.max => limit = Duration::from_nanos(wait),
+                Err(wait) if counts.threads <= counts.rule.max_threads => limit = Duration::from_nanos(wait),
                 ends => {
                     counts.end(if ends.is_ok() { End::Idle } else { End::Limit });
-                    return Parked::Superfluous;
+                    return Errand::End;
                 }
             }
         }
-        slot.take_given().map_or(Parked::Woken, Parked::Given)
+        slot.take_message().unwrap_or(Errand::Look)
     }
 
     /// Whether a thread ends because there are too many; it is not counted any more then.
     fn ends_surplus(&self) -> bool {
         let mut counts = self.counts.lock();
-        let ends = counts.load(0).begun() > counts.rule.max;
+        let ends = counts.load(0).begun() > counts.rule.max_threads;
         if ends {
             counts.end(End::Limit);
             self.publish(&counts);
@@ -464,12 +413,12 @@ impl<J> Pool<J> {
         let Counts { rule, budget_ends, .. } = &mut *counts;
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
-            let is_surplus = load.begun() > counts.rule.max;
+            let is_surplus = load.begun() > counts.rule.max_threads;
             counts.end(if is_surplus { End::Limit } else { End::Spent });
-            self.budget_ends.store(clock::monotonic() + BUDGET_ENDS_APART, Ordering::Relaxed);
-            let surplus = counts.threads > counts.rule.max;
+            self.budget_ends.store(clock::monotonic() + ENDS_APART, Ordering::Relaxed);
+            let surplus = counts.threads > counts.rule.max_threads;
             self.is_surplus.store(surplus, Ordering::SeqCst);
-            counts.count_new(replace, Start::Spent);
+            counts.count_new(replace.into(), Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
             self.wake_parked();
@@ -487,19 +436,16 @@ impl<J> Pool<J> {
         counts.limits = *limits;
         self.renew(&mut counts);
         let missing = counts.rule.floor().saturating_sub(counts.threads);
-        counts.threads += missing;
-        counts.starting += missing;
-        counts.counted.starts(Start::Least, missing);
+        counts.count_new(missing, Start::Least);
         // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
         drop(counts);
         self.changes.fetch_add(1, Ordering::SeqCst);
         // They sleep anew, with the new idle time, or end.
-        self.wake_all();
+        while self.wake_parked() {}
         missing + usize::from(waiting)
     }
 
-    /// The limits, as they are now.
     pub(super) fn limits(&self) -> PoolLimits {
         self.counts.lock().limits
     }
@@ -514,30 +460,27 @@ impl<J> Pool<J> {
         if self.queued() == 0 {
             return WakeAction::Nothing;
         }
-        self.wake(|counts, _| counts.grow(1, Start::Lost))
+        self.wake(|counts, _| counts.grow(Start::Lost))
     }
 
-    /// A lost thread has returned.
     pub(super) fn find_thread(&self) {
         let mut counts = self.counts.lock();
         counts.lost -= 1;
         self.renew(&mut counts);
     }
 
-    /// From the complete request until its response has begun.
     pub(super) fn request_limit(&self) -> Option<Duration> {
         let nanos = self.request_limit.load(Ordering::Relaxed);
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Whether the application is interrupted when that is over.
     pub(super) fn interrupts(&self) -> bool {
         self.interrupts.load(Ordering::Relaxed)
     }
 
     fn renew(&self, counts: &mut Counts) {
-        counts.rule = Rule::of(&counts.limits);
-        counts.rule.max += counts.lost.min(counts.limits.max_lost);
+        counts.rule = counts.limits;
+        counts.rule.max_threads += counts.lost.min(counts.limits.max_lost);
         self.publish(counts);
     }
 
@@ -546,31 +489,31 @@ impl<J> Pool<J> {
         let limit = limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
         self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.interrupts.store(limits.interrupt, Ordering::Relaxed);
-        self.max.store(rule.max, Ordering::Relaxed);
+        self.max.store(rule.max_threads, Ordering::Relaxed);
         self.several.store(limits.max_threads > 1, Ordering::Relaxed);
-        self.budget.store(if rule.budget == 0 { u64::MAX } else { rule.budget }, Ordering::Relaxed);
-        self.idle_limit.store(rule.idle, Ordering::SeqCst);
-        self.is_surplus.store(counts.threads > rule.max, Ordering::SeqCst);
+        self.budget.store(
+            if rule.thread_requests == 0 { u64::MAX } else { rule.thread_requests },
+            Ordering::Relaxed,
+        );
+        self.idle_limit
+            .store(u64::try_from(rule.thread_idle.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.is_surplus.store(counts.threads > rule.max_threads, Ordering::SeqCst);
     }
 
-    /// No thread parks any more; all that do are woken.
     pub(crate) fn stop(&self) {
         self.counts.lock().stopping = true;
         self.stopping.store(true, Ordering::SeqCst);
-        self.wake_all();
+        while self.wake_parked() {}
     }
 
-    /// Threads that exist or have been asked for.
     pub(crate) fn threads(&self) -> usize {
         self.counts.lock().threads
     }
 
-    /// How long a thread is idle at most, in nanoseconds.
     pub(super) fn idle_limit(&self) -> u64 {
         self.idle_limit.load(Ordering::SeqCst)
     }
 
-    /// The most threads.
     pub(super) fn max(&self) -> usize {
         self.max.load(Ordering::Relaxed)
     }
@@ -578,7 +521,7 @@ impl<J> Pool<J> {
     /// Whether so many `inside` are all threads that have begun, and no further one may be asked for.
     pub(super) fn is_exhausted(&self, inside: usize) -> bool {
         let counts = self.counts.lock();
-        let is_last = counts.starting > 0 || counts.threads >= counts.rule.max;
+        let is_last = counts.starting > 0 || counts.threads >= counts.rule.max_threads;
         is_last && inside >= counts.threads - counts.starting
     }
 
@@ -591,10 +534,9 @@ impl<J> Pool<J> {
     /// Whether one more thread may be made, and none is on its way.
     pub(super) fn has_room(&self) -> bool {
         let counts = self.counts.lock();
-        counts.threads < counts.rule.max && counts.starting == 0
+        counts.threads < counts.rule.max_threads && counts.starting == 0
     }
 
-    /// Requests that have left the queue so far.
     pub(super) fn taken(&self) -> u64 {
         self.lock().taken
     }
@@ -604,15 +546,14 @@ impl<J> Pool<J> {
         self.several.load(Ordering::Relaxed)
     }
 
-    /// Whether there is never more than one thread.
     pub(super) fn is_single(&self) -> bool {
         self.max() == 1
     }
 
     pub(super) fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
-            let counted = &self.lock().counted;
-            (counted.total(WAITED), counted.total(REFUSED), self.idle_while_queued.snapshot(counted))
+            let queue = self.lock();
+            (queue.counted.total(WAITED), queue.counted.total(REFUSED), queue.idleness())
         };
         let counts = self.counts.lock();
         let (starts, ends) = counts.counted.by_reason();
@@ -621,7 +562,7 @@ impl<J> Pool<J> {
             threads: counts.threads,
             starting: counts.starting,
             lost: counts.lost,
-            max: counts.rule.max,
+            max: counts.rule.max_threads,
             parked: self.parked(),
             made: counts.counted.total() as usize,
             starts,
@@ -633,9 +574,8 @@ impl<J> Pool<J> {
         }
     }
 
-    /// Counts in this memory from now on, what was counted before left out.
     pub(super) fn count_in(&self, arena: &Arena) {
-        self.lock().counted = counters::of_queue(arena, &self.name);
+        self.lock().counted = queue_counters(arena, &self.name);
         self.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
     }
 
@@ -643,7 +583,6 @@ impl<J> Pool<J> {
         [self.queue.snapshot(), self.counts.snapshot()]
     }
 
-    /// Requests that wait.
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
     }
@@ -657,25 +596,23 @@ impl Counts {
     /// Counts one more thread if there may be one because requests wait (D3).
     fn grow_for_queue(&mut self, queued: usize) -> bool {
         let grows = !self.stopping && self.rule.may_create(self.load(queued));
-        self.count_new(grows, Start::Waiting)
+        self.count_new(grows.into(), Start::Waiting)
     }
 
-    /// Counts one more thread if there may be one and fewer than `wanted` are on their way.
-    fn grow(&mut self, wanted: usize, reason: Start) -> bool {
-        let grows = self.threads < self.rule.max && self.starting < wanted && !self.stopping;
-        self.count_new(grows, reason)
+    /// Counts one more thread if there may be one and none is on its way.
+    fn grow(&mut self, reason: Start) -> bool {
+        let grows = self.threads < self.rule.max_threads && self.starting == 0 && !self.stopping;
+        self.count_new(grows.into(), reason)
     }
 
-    fn count_new(&mut self, grows: bool, reason: Start) -> bool {
-        if grows {
-            self.threads += 1;
-            self.starting += 1;
-            self.counted.starts(reason, 1);
-        }
-        grows
+    /// Whether so many are any.
+    fn count_new(&mut self, threads: usize, reason: Start) -> bool {
+        self.threads += threads;
+        self.starting += threads;
+        self.counted.starts(reason, threads);
+        threads > 0
     }
 
-    /// A thread is not counted any more.
     fn end(&mut self, reason: End) {
         self.threads -= 1;
         self.counted.ends(reason);
@@ -683,22 +620,18 @@ impl Counts {
 }
 
 // ---- The queue ----
-//
-// What waits for a thread of a pool.
 
-/// Fair between routes where much waits.
 pub(super) struct Queue<J> {
     pub(super) jobs: FairQueue<J>,
     pub(super) capacity: usize,
     pub(super) overflow: Overflow,
-    /// What has become of requests so far.
     pub(super) counted: QueueCounters,
-    /// Requests that were taken from it so far.
     pub(super) taken: u64,
+    /// The longest wait of a request although a thread was idle, in nanoseconds.
+    longest_idle: u64,
 }
 
 impl<J> Queue<J> {
-    /// An empty one.
     pub(super) fn new(limits: &PoolLimits) -> Self {
         Self {
             jobs: FairQueue::default(),
@@ -706,6 +639,7 @@ impl<J> Queue<J> {
             overflow: limits.overflow,
             counted: QueueCounters::new(),
             taken: 0,
+            longest_idle: 0,
         }
     }
 
@@ -716,6 +650,22 @@ impl<J> Queue<J> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
+    }
+
+    /// A request has waited for so many nanoseconds although a thread was idle. Where threads run side by side there is no such wait: a
+    /// request is queued only when no thread is idle.
+    pub(super) fn note_idle(&mut self, nanos: u64) {
+        self.counted.add(IDLE_REQUESTS, 1);
+        self.counted.add(IDLE_NANOS, nanos);
+        self.longest_idle = self.longest_idle.max(nanos);
+    }
+
+    fn idleness(&self) -> Idleness {
+        Idleness {
+            requests: self.counted.total(IDLE_REQUESTS),
+            total_ns: self.counted.total(IDLE_NANOS),
+            longest_ns: self.longest_idle,
+        }
     }
 
     /// Whether what comes now is refused; counted. Of those that wait `held_back` do not wait for a thread.

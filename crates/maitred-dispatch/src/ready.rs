@@ -8,22 +8,18 @@ use std::collections::VecDeque;
 
 use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+use maitred_turns::Signals;
 
-use crate::signals::Signals;
-
-/// First in, first out.
 pub(crate) struct Ready {
     list: NamedLock<VecDeque<(u64, Signals)>>,
     length: AtomicUsize,
 }
 
 impl Ready {
-    /// An empty list whose lock has this name.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { list: NamedLock::with_name(name.into(), VecDeque::new()), length: AtomicUsize::new(0) }
     }
 
-    /// What its lock has counted.
     pub(crate) fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
         self.list.snapshot()
     }

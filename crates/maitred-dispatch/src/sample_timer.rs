@@ -27,8 +27,6 @@ pub(super) struct Pause {
 }
 
 impl SampleTimer {
-    /// # Errors
-    /// Out of descriptors.
     pub(super) fn new() -> io::Result<Self> {
         let (defers_from, latest) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
         Ok(Self { alarm: Alarm::new()?, defers_from, latest })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use maitred_io::sync::schedules;
+use maitred_pool::{PoolLimits, PoolSettings, Strategy};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use crate::Scheduler;
@@ -14,7 +15,6 @@ use crate::model_shuttle::{
     Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
     scheduler, scheduler_with,
 };
-use crate::settings::{PoolLimits, PoolSettings, Strategy};
 
 #[test]
 fn an_event_loop_forgets_nothing() {

@@ -4,7 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::{Jobs, Scheduler, Signals, TurnContext};
+use maitred_pool::RouteClass;
+use maitred_turns::{Jobs, Signals, TurnContext};
+
+use super::Scheduler;
 
 /// What the threads of a scheduler serve.
 pub trait Serve: Send + Sync + Sized + 'static {
@@ -35,13 +38,14 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Runs application code. False if no client waited for it any more, and it was not run.
     fn run(&self, job: Self::Job, now: u64) -> bool;
 
-    /// Whether what requests have made waits for a disk, and too much of it. Who says so calls
+    /// Whether what requests have made waits for a disk, and too much of it. A server that says so calls
     /// [`go_on_held`](Scheduler::go_on_held) when that is over.
     fn is_disk_behind(&self) -> bool {
         false
     }
 
-    /// Whether the event loop runs as many requests as it may. Who says so calls [`go_on_held`](Scheduler::go_on_held) when one has ended.
+    /// Whether the event loop runs as many requests as it may. A server that says so calls [`go_on_held`](Scheduler::go_on_held) when one has
+    /// ended.
     fn is_loop_full(&self) -> bool {
         false
     }
@@ -81,16 +85,4 @@ pub struct Target {
     pub pool: usize,
     /// What its route is known for.
     pub class: RouteClass,
-}
-
-/// What requests of a route are known to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RouteClass {
-    /// Nothing is known: the usual case.
-    #[default]
-    Normal,
-    /// They wait for long: for a database, a disk, another server.
-    Blocking,
-    /// They compute for long.
-    CpuBound,
 }

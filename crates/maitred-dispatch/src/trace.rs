@@ -7,10 +7,8 @@ use std::fmt;
 use maitred_io::sync::atomic::Ordering;
 
 use super::Scheduler;
-use super::pool::Pool;
 
 maitred_io::sync::thread_local! {
-    /// Requests that this thread has run.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SERVED: Cell<u64> = Cell::new(0);
     /// Since when the request that this thread took from a queue last had been there, in monotonic nanoseconds.
@@ -45,7 +43,6 @@ impl fmt::Display for Trace {
     }
 }
 
-/// This thread has run so many requests.
 pub(super) fn note_served(served: u64) {
     SERVED.with(|cell| cell.set(served));
 }
@@ -59,22 +56,15 @@ impl<J: Send> Scheduler<J> {
     /// Of a request of this pool that was complete at `complete`, and that this thread has now.
     pub fn trace(&self, pool: usize, complete: u64) -> Trace {
         let pool = self.pool_at(pool);
-        let (threads, idle) = pool.threads_and_parked();
         let budget = pool.budget.load(Ordering::Relaxed);
         Trace {
             waiting: pool.queued(),
-            threads,
-            idle,
+            threads: pool.threads(),
+            idle: pool.parked(),
             budget: (budget != u64::MAX && self.looped.is_none())
                 .then(|| budget.saturating_sub(SERVED.with(Cell::get))),
-            // What was left while nobody traced is of an earlier one.
+            // What was left without a trace is of an earlier one.
             queued: SINCE.with(Cell::take) >= complete.max(1),
         }
-    }
-}
-
-impl<J> Pool<J> {
-    fn threads_and_parked(&self) -> (usize, usize) {
-        (self.threads(), self.parked())
     }
 }

@@ -1,6 +1,7 @@
-//! What an application thread does: look, poll, serve, run.
+//! What an application thread does, round after round: it runs what waits, serves the ready list, polls, or parks.
 //!
-//! Sections below: at the interpreter gate; rounds.
+//! At a limiter it enters with a request, and goes on with further ones from the queue, the ready list and the poller for as long as it
+//! has the permit; or it monitors, or parks while another thread does.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,32 +11,22 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
+use maitred_pool::RouteClass;
+use maitred_turns::Signals;
+use maitred_turns::TurnContext;
 
 use crate::app_thread::AppThread;
 use crate::limiter::{Admitted, Monitored, Monitoring};
-use crate::parking::ParkSlot;
-use crate::pool::{Parked, WakeAction};
+use crate::numbers::{EVENTS, FEW_EVENTS, NOW_AND_THEN};
+use crate::pool::{Errand, Pool, Slot};
 use crate::ready::Ready;
-use crate::scaling::After;
-use crate::serve::RouteClass;
-use crate::signals::Signals;
-use crate::turn_clock::TurnContext;
 use crate::{Scheduler, Serve, panic_text};
 
-/// Events fetched by one wait where a single thread polls: nobody else could have taken them, and
-/// the driver takes over the ready list if this thread stands still. With several pollers a wait
-/// fetches one: a private batch strands requests behind a slow one, and one on the ready list has all threads meet at its
-/// lock, for as long as the one that holds it has lost its core.
-const BATCH: usize = 64;
-
-/// One application thread.
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) slot: ParkSlot<'a, S::Job>,
-    /// What the limiter knows of it.
+    pub(super) slot: Slot<'a, S::Job>,
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
-    /// For waits.
     pub(super) events: Events,
     /// For looks at the poller between requests while a thread monitors.
     pub(super) more: Events,
@@ -43,13 +34,11 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) turns: usize,
     /// Another thread monitors: this one parks in the next round.
     pub(super) away: bool,
-    /// Requests it has run.
     pub(super) served: u64,
     /// It is not counted any more, and ends.
     done: bool,
 }
 
-/// The life of an application thread.
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.started();
@@ -59,7 +48,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),
-        more: Events::with_capacity(LOOK_BATCH),
+        more: Events::with_capacity(FEW_EVENTS),
         turns: 1,
         away: false,
         served: 0,
@@ -72,8 +61,11 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.limiter.remove(&worker.thread);
 }
 
+/// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the driver takes over the ready list
+/// if this one stands still. With several pollers a private batch would strand requests behind a slow one, and one on the ready list has
+/// all threads meet at its lock.
 fn batch(max_pollers: usize) -> usize {
-    if max_pollers == 1 { BATCH } else { 1 }
+    if max_pollers == 1 { EVENTS } else { 1 }
 }
 
 impl<'a, S: Serve> Worker<'a, S> {
@@ -89,7 +81,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             return Round::End;
         }
         self.context.clock_mut().set_now(None);
-        if scheduler.gated {
+        if scheduler.pool.exclusive {
             // After a panic of ours this thread may have its permit still.
             self.thread.leave();
             scheduler.pool.limiter.give_back(&self.thread);
@@ -98,7 +90,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.away = false;
             return self.park(|_| scheduler.pool.limiter.is_monitored());
         }
-        if scheduler.gated {
+        if scheduler.pool.exclusive {
             if self.look() {
                 return Round::GoOn;
             }
@@ -115,12 +107,12 @@ impl<'a, S: Serve> Worker<'a, S> {
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        // After it is counted: the driver, which turns away what comes while nobody polls, looks at that.
+        // After it is counted: the driver, which turns away what comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
             if let Some(job) = scheduler.visit() {
-                self.run_visiting(job);
+                self.run_plainly(job, clock::monotonic());
                 return Round::GoOn;
             }
             return self.park(|waiting| {
@@ -136,14 +128,13 @@ impl<'a, S: Serve> Worker<'a, S> {
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.take(job);
         } else if wanted && scheduler.pool.begin_monitoring() {
-            self.monitor();
+            self.follow(Admitted::Monitor);
         } else if idle && let Some(job) = scheduler.visit() {
-            self.run_visiting(job);
+            self.run_plainly(job, clock::monotonic());
         }
         Round::GoOn
     }
 
-    /// Runs a request it has read, or hands it to whoever may.
     fn take(&mut self, job: S::Job) {
         let scheduler = self.scheduler();
         if let Some(job) = scheduler.assign(job, self.server) {
@@ -152,7 +143,7 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 
     fn run_here(&mut self, job: S::Job) {
-        if self.scheduler().gated {
+        if self.scheduler().pool.exclusive {
             self.arrive(job);
         } else {
             self.run_plainly(job, self.context.clock().turn_began());
@@ -168,34 +159,17 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.is_done();
     }
 
-    /// Runs a request of another group.
-    fn run_visiting(&mut self, job: S::Job) {
-        self.scheduler().run(job, clock::monotonic(), self.server);
-        self.served += 1;
-        self.is_done();
-    }
-
-    /// Whether this thread has run its share of requests and ends; asked after each.
     pub(super) fn is_done(&mut self) -> bool {
-        if !self.done
-            && let After::End { replace } = self.scheduler().pool.after_request(self.served)
-        {
-            self.done = true;
-            if replace {
-                self.scheduler().perform(&WakeAction::Spawn, self.server);
-            }
-        }
+        self.done = self.done || self.scheduler().ends_after(0, self.served, self.server);
         self.done
     }
 
     fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Round {
         match self.scheduler().pool.park(&self.slot, still_idle) {
-            Parked::Superfluous => return Round::End,
-            Parked::Woken => {}
-            Parked::Given(job) => self.run_here(job),
-        }
-        if self.slot.take_monitors() {
-            self.monitor();
+            Errand::End => return Round::End,
+            Errand::Look => {}
+            Errand::Run(job) => self.run_here(job),
+            Errand::Monitor => self.follow(Admitted::Monitor),
         }
         Round::GoOn
     }
@@ -237,7 +211,7 @@ pub(super) fn serve_batch<S: Serve>(
     None
 }
 
-fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
+pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
     (token, Signals::of(readiness))
 }
 
@@ -270,7 +244,7 @@ pub(super) fn serve<S: Serve>(
     let mut own = None;
     for job in jobs {
         match server.target(&job).pool {
-            0 if scheduler.gated => scheduler.queue(job, server),
+            0 if scheduler.pool.exclusive => scheduler.queue(job, server),
             0 if own.is_none() => own = Some(job),
             _ => scheduler.submit(job, server),
         }
@@ -279,18 +253,8 @@ pub(super) fn serve<S: Serve>(
 }
 
 // ---- At the limiter ----
-//
-// Arrive, monitor, run request after request.
-
-/// After so many requests without a pause a busy thread wants a monitor: with one it may fetch several events at once.
-const BUSY: u32 = 32;
-
-/// Events fetched at once between two requests while a thread monitors: they go to the ready list, and the gain
-/// of more is 2 to 3 %.
-pub(super) const LOOK_BATCH: usize = 16;
 
 impl<S: Serve> Worker<'_, S> {
-    /// This thread has a request to run, and no permit.
     fn arrive(&mut self, job: S::Job) {
         let class = self.server.target(&job).class;
         let admitted = self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic());
@@ -306,11 +270,6 @@ impl<S: Serve> Worker<'_, S> {
         let Some(admitted) = pool.look(&self.thread) else { return false };
         self.follow(admitted);
         true
-    }
-
-    /// Monitors the threads in application code, and runs what may enter.
-    fn monitor(&mut self) {
-        self.follow(Admitted::Monitor);
     }
 
     fn follow(&mut self, mut admitted: Admitted<S::Job>) {
@@ -333,26 +292,13 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// Monitors until a request may enter or none waits.
     fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
-        let mut monitoring = Monitoring::begin(clock::monotonic());
         if scheduler.pollers.load(Ordering::SeqCst) == 0 {
             // This thread polled last, and the driver was not told when the others entered.
             scheduler.driver.watch();
         }
-        loop {
-            if scheduler.is_stopping() {
-                scheduler.pool.end_monitoring();
-                return None;
-            }
-            let moving = monitoring.is_moving(scheduler.progress.load(Ordering::Relaxed));
-            match scheduler.pool.monitor(&self.thread, &mut monitoring, moving) {
-                Monitored::Run(job) => return Some(job),
-                Monitored::Idle => return None,
-                Monitored::Pause(pause) => scheduler.pool.limiter.pause(clock::monotonic(), pause),
-            }
-        }
+        monitor(scheduler, &scheduler.pool, &self.thread, || scheduler.progress.load(Ordering::Relaxed))
     }
 
     /// Runs request after request until there is none, or this thread, which has a permit, has none any more: a request that is left
@@ -400,7 +346,7 @@ impl<S: Serve> Worker<'_, S> {
         };
         let class = self.server.target(&job).class;
         run.count = run.count.wrapping_add(1);
-        self.before_entry(class, run.count.is_multiple_of(BUSY));
+        self.before_entry(class, run.count.is_multiple_of(NOW_AND_THEN));
         if !limiter.admit_next(&self.thread, class) {
             (run.next, run.ended) = (Some(job), true);
             return;
@@ -435,7 +381,7 @@ impl<S: Serve> Worker<'_, S> {
     }
 
     /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
-    /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`BUSY`] requests.
+    /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
     /// Without one the driver watches.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
@@ -451,8 +397,7 @@ impl<S: Serve> Worker<'_, S> {
             }
         } else if !polled {
             if !scheduler.pool.wake_parked() && (busy || class != RouteClass::Normal) {
-                let call = scheduler.pool.wake_poller();
-                scheduler.perform(&call, self.server);
+                scheduler.wake_poller(self.server);
             }
         } else if busy && !scheduler.pool.wake_monitor() {
             scheduler.pool.limiter.want_monitor();
@@ -474,7 +419,7 @@ impl<S: Serve> Worker<'_, S> {
                 return self.next_behind(job);
             }
         }
-        self.turns = scheduler.ready.len().clamp(1, LOOK_BATCH);
+        self.turns = scheduler.ready.len().clamp(1, FEW_EVENTS);
         scheduler.note_poll(self.context.clock().turn_began());
         if scheduler.take_deferred(self.server)
             && let Some((token, signals)) = self.next_ready()
@@ -484,9 +429,7 @@ impl<S: Serve> Worker<'_, S> {
         }
         let several = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
         let events = if several { &mut self.more } else { &mut self.events };
-        if let Err(error) = scheduler.poller.wait(events, Some(Duration::ZERO)) {
-            self.server.report(format_args!("waiting for events: {error}"));
-        }
+        fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
             Some(job) => self.next_behind(job),
             // What came several at once is in the queue.
@@ -505,23 +448,37 @@ impl<S: Serve> Worker<'_, S> {
     }
 }
 
-/// The requests of one thread, from its entry on.
+/// Monitors until a request may enter or none waits. `progress` is a number that changes while threads get on.
+pub(super) fn monitor<J: Send>(
+    scheduler: &Scheduler<J>,
+    pool: &Pool<J>,
+    thread: &AppThread,
+    progress: impl Fn() -> u64,
+) -> Option<J> {
+    let mut monitoring = Monitoring::begin(clock::monotonic());
+    while !scheduler.is_stopping() {
+        let moving = monitoring.is_moving(progress());
+        match pool.monitor(thread, &mut monitoring, moving) {
+            Monitored::Run(job) => return Some(job),
+            Monitored::Idle => return None,
+            Monitored::Pause(pause) => pool.limiter.pause(clock::monotonic(), pause),
+        }
+    }
+    pool.end_monitoring();
+    None
+}
+
 struct Run<J> {
     /// The last return, or the begin.
     now: u64,
     next: Option<J>,
     ended: bool,
-    /// Requests so far.
     count: u32,
 }
 
-// ---- Rounds ----
-//
-// What all threads that serve have in common, whatever the strategy: rounds until the end, and waiting for events.
+// ---- Rounds, of all threads that serve ----
 
-/// What follows a round of a thread.
 pub(super) enum Round {
-    /// The next one.
     GoOn,
     /// The end: the thread is superfluous, and not counted any more.
     End,
@@ -549,15 +506,19 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     counted
 }
 
-/// Waits for events, unless there is something else to do. The caller has counted itself as one who polls, and is not
-/// counted afterwards. `took`: it has just taken something that brings events.
+/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted
+/// afterwards. `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
     scheduler.driver.release_polling();
-    let limit = if scheduler.is_idle() && !took { None } else { Some(Duration::ZERO) };
-    let waited = scheduler.poller.wait(events, limit);
+    fetch(server, events, scheduler.is_idle() && !took);
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-    if let Err(error) = waited {
+}
+
+/// Fetches events; `waits` until there is one.
+pub(super) fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {
+    let limit = if waits { None } else { Some(Duration::ZERO) };
+    if let Err(error) = server.scheduler().poller.wait(events, limit) {
         server.report(format_args!("waiting for events: {error}"));
     }
 }

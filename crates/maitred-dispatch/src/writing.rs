@@ -1,4 +1,4 @@
-//! A thread that writes to a disk what its request has made: it serves nobody meanwhile.
+//! A thread that writes to a disk what its request has made: it serves no client meanwhile.
 //!
 //! Its permit goes to another thread: the interpreter is free. When all threads write, or are in slow requests, others are run by
 //! the [`extra`](super::extra) thread. What a route writes is remembered ([`fair`](super::fair)).
@@ -16,7 +16,6 @@ maitred_io::sync::thread_local! {
     /// What the request of this thread has made goes to a disk, or will.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static WROTE: Cell<bool> = Cell::new(false);
-    /// This thread, if a limiter knows it.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static OWN: RefCell<Option<Arc<AppThread>>> = RefCell::new(None);
 }
@@ -26,17 +25,14 @@ pub(super) fn has_written() -> bool {
     WROTE.with(Cell::take)
 }
 
-/// Says what the limiter knows of this thread from now on.
 pub(super) fn set_own_thread(thread: Option<&Arc<AppThread>>) {
     OWN.with(|own| *own.borrow_mut() = thread.cloned());
 }
 
-/// Asks about this thread, if a limiter knows it.
 pub(super) fn with_own_thread<T>(ask: impl FnOnce(Option<&AppThread>) -> T) -> T {
     OWN.with(|own| ask(own.borrow().as_deref()))
 }
 
-/// One that is counted until this is dropped.
 pub(super) struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
@@ -60,7 +56,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
     pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
-        // What a loop's thread does nobody else can do, and other pools have no extra thread.
+        // No other thread can do what a loop's thread does, and other pools have no extra thread.
         if self.looped.is_some() || !self.is_served_here() {
             return act();
         }
@@ -82,7 +78,7 @@ impl<J: Send> Scheduler<J> {
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
-            self.perform(&self.pool.wake_poller(), server);
+            self.wake_poller(server);
         }
     }
 }

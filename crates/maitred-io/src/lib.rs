@@ -13,6 +13,7 @@
 //! | [`transport`] | a connection's bytes: receive, send, send a file by a socket, or by what stands for one in a test |
 //! | [`timers`] | the deadlines of a poll group; no clock and no system call |
 //! | [`parker`] | where one thread sleeps until it is called |
+//! | [`parking`] | the sleeping threads of a pool, the last to sleep on top |
 //! | [`line_writer`] | a bounded buffer of log lines and the thread that writes them |
 //! | [`accounts`] | users and groups by name and by number |
 //! | [`thread_state`] | what another thread of this process is doing now |
@@ -48,6 +49,7 @@ pub mod local;
 pub mod machine;
 pub mod memory;
 pub mod parker;
+pub mod parking;
 pub mod pid_file;
 pub mod poller;
 pub mod private_memory;

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use maitred_dispatch::PoolFigures;
 use maitred_filters::Filters;
 use maitred_http::RequestHead;
 use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
@@ -15,6 +14,7 @@ use maitred_match::Shape;
 use maitred_runtime::ThreadStack;
 use maitred_stats::LockSnapshot;
 use maitred_stats::exposition::Format;
+use maitred_stats::pool::PoolFigures;
 
 use crate::connection::Key;
 use crate::connection::answer::asks_for;

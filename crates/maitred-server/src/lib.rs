@@ -53,7 +53,6 @@ pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use listener::BoundListeners;
 pub use maitred_compress::CompressionSettings;
-pub use maitred_dispatch::{END_REASONS, START_REASONS};
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
@@ -62,6 +61,7 @@ pub use maitred_io::{accounts, machine, pid_file, process, rights, service_manag
 pub use maitred_limits as limits;
 pub use maitred_limits::{Applied, Limits, Rule};
 pub use maitred_log::{AccessLogSettings, Level, Log, Progress, printable};
+pub use maitred_stats::pool::{END_REASONS, START_REASONS};
 pub use maitred_tls as tls;
 pub use pages::{ErrorPage, ErrorPages, PageFor};
 pub use pool_map::PoolMap;

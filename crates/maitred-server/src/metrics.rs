@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use maitred_dispatch::{
-    END_REASONS, ENDS_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL,
-    PoolFigures, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
-};
 use maitred_io::listener::Backlog;
 use maitred_io::process;
 use maitred_limits::RULES_TOTAL;
 use maitred_stats::exposition::{Format, Metric, Value};
+use maitred_stats::pool::{
+    self, END_REASONS, ENDS_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL, MADE_TOTAL, MIGRATIONS_TOTAL,
+    PoolFigures, START_REASONS, STARTS_TOTAL, WAITED_TOTAL,
+};
 use maitred_stats::{Counter, LockSnapshot, exposition};
 
 use crate::connection::Group;
@@ -255,7 +255,7 @@ const OF_POOLS: &[Figure] = &[
     (MADE_TOTAL, "Threads ever asked for.", |pool| Value::Counter(pool.made as u64)),
     ("maitred_pool_queued", "Requests that wait for a thread.", |pool| Value::gauge(pool.queued as u64)),
     (WAITED_TOTAL, "Requests that have waited for a thread.", |pool| Value::Counter(pool.waited)),
-    (maitred_dispatch::REFUSED_TOTAL, "Requests refused because the queue was full.", |pool| {
+    (pool::REFUSED_TOTAL, "Requests refused because the queue was full.", |pool| {
         Value::Counter(pool.refused)
     }),
     (IDLE_REQUESTS_TOTAL, "Requests that waited although a thread was idle.", |pool| {

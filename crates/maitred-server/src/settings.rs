@@ -25,10 +25,10 @@ use crate::sharing::Accept;
 use crate::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
 use crate::spill::WriterSettings;
 
-pub use maitred_dispatch::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 pub use maitred_match::{
     CertificatePattern, HeaderPattern, HostCondition, HostPattern, Network, PathPattern,
 };
+pub use maitred_pool::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 
 /// What a server serves, where, and within which bounds.
 pub struct Settings {

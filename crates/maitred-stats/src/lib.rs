@@ -20,6 +20,7 @@ mod foreign;
 mod lock;
 pub mod memory;
 mod names;
+pub mod pool;
 mod recorder;
 mod rings;
 mod routes;

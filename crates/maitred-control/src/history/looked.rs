@@ -1,10 +1,10 @@
 //! What is looked at for the history: of a server of this process, or what a worker says of its own.
 
-use maitred_dispatch::PoolFigures;
 use maitred_history::{COUNTERS, Counts, Gauges};
 use maitred_io::process;
 use maitred_server::Server;
 use maitred_server::figures::Totals;
+use maitred_stats::pool::PoolFigures;
 use serde_json::{Value, json};
 
 /// The series that each count is made of, in the order of [`COUNTERS`]; the lines that a log has dropped are counted elsewhere.

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-use maitred_dispatch::Signals;
 use maitred_http::Peer;
 use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
+use maitred_turns::Signals;
 
 use maitred_io::transport::{Moved, Socket, Transport};
 use maitred_io::{clock, machine};

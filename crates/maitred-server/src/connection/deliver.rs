@@ -3,12 +3,12 @@
 
 use std::io::IoSlice;
 
-use maitred_dispatch::Signals;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::transport::Moved;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, SendError};
+use maitred_turns::Signals;
 
 use super::spilling::has_made_room;
 use super::stream::Record;

@@ -9,9 +9,9 @@
 //! A stream of events (`text/event-stream`) has no end of its own, and its client comes again when it ends. Every other
 //! response has the whole time of the drain.
 
-use maitred_dispatch::Signals;
 use maitred_http::ResponseHead;
 use maitred_log::End;
+use maitred_turns::Signals;
 
 use super::stream::Stream;
 use super::{Connection, Context, Group, Key, Turn};

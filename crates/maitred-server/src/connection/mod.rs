@@ -47,7 +47,6 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-use maitred_dispatch::{Signals, TurnClock, TurnContext};
 use maitred_http::{Peer, RequestHead, ResponseHead, Status, date};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
@@ -57,6 +56,7 @@ use maitred_io::transport::Transport;
 use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::Request;
+use maitred_turns::{Signals, TurnClock, TurnContext};
 
 use crate::group::Resident;
 use crate::group::slots::Token;

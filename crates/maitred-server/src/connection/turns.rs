@@ -15,9 +15,9 @@
 
 use std::sync::Arc;
 
-use maitred_dispatch::Signals;
 use maitred_io::clock;
 use maitred_io::listener::Backlog;
+use maitred_turns::Signals;
 
 use super::Group;
 use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};

@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use maitred_dispatch::{Jobs, Scheduler, Serve, Signals, Target, TurnContext, panic_text, run_extra, work};
+use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
@@ -29,6 +29,7 @@ use maitred_io::{clock, memory};
 use maitred_match::Shape;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
+use maitred_turns::{Jobs, Signals, TurnContext};
 
 use crate::listener::Listening;
 use crate::pages::PLAIN;

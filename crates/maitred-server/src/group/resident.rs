@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maitred_dispatch::{Jobs, Signals, TurnContext};
+use maitred_turns::{Jobs, Signals, TurnContext};
 
 use super::slots::{Key, Token};
 use super::{Group, Job};

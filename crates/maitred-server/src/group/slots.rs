@@ -10,10 +10,10 @@ use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use maitred_dispatch::Claim;
 use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use maitred_runtime::lock_order::SlotHeld;
+use maitred_turns::Claim;
 
 /// Slots in one allocation.
 const CHUNK: usize = 256;

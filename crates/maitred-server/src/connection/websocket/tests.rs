@@ -4,12 +4,12 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use maitred_dispatch::Signals;
 use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_runtime::{
     Closed, Exchange, Flow, Handler, Incoming, InvocationType, Last, MessageKind, Observe, SendError,
     WebSocket,
 };
+use maitred_turns::Signals;
 
 use crate::connection::framed::tests::{Driven, open_for};
 use crate::connection::{Connection, Protocol};

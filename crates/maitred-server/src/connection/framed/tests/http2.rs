@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use maitred_dispatch::Signals;
 use maitred_h2::hpack::{Decoder, Encoder};
+use maitred_turns::Signals;
 
 use super::{Do, Done, Driven, open_speaking};
 use crate::connection::Protocol;

@@ -16,7 +16,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use base64ct::{Base64, Encoding};
-use maitred_dispatch::{Serve, Signals, TurnContext};
+use maitred_dispatch::Serve;
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_io::clock;
@@ -24,6 +24,7 @@ use maitred_io::transport::{Pipe, Transport};
 use maitred_log::{Level, Log};
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadBody, ThreadHost};
 use maitred_testkit::{End, Frame, MAX_FRAME, STREAM_WINDOW, pair};
+use maitred_turns::{Signals, TurnContext};
 
 use super::Framed;
 use crate::connection::{Connection, Group, Protocol, Scratch};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use maitred_dispatch::Signals;
 use maitred_io::clock;
 use maitred_limits::minimum::{Minimum, RateWatch};
 use maitred_testkit::{Frame, STREAM_WINDOW};
+use maitred_turns::Signals;
 
 use super::{Do, Done, Driven, Puppet, body, get, open, open_with};
 use crate::Place;

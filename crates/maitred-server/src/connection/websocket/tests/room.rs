@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use flate2::{Compress, Compression, FlushCompress};
-use maitred_dispatch::Signals;
 use maitred_runtime::{Content, Incoming, Last, MessageKind};
+use maitred_turns::Signals;
 
 use super::super::{INBOX, SHORT, Socket};
 use super::{ASK, CLOSE, Chat, PING, TEXT, closed, frame, open, snapshot, text};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use maitred_dispatch::Signals;
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Handler, WebSocket};
+use maitred_turns::Signals;
 
 use super::{ACK, Client, DATA, END_HEADERS, Got, HEADERS, SETTINGS};
 use crate::connection::framed::tests::open_for;

@@ -1,12 +1,27 @@
 //! Every sentence of the rule, under a clock that only the test moves.
 
+use std::time::Duration;
+
 use super::*;
+use crate::settings::Overflow;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The defaults of a queue of 1,000: marks at 100 and 800.
-const RULE: Rule =
-    Rule { min: 2, max: 10, capacity: 1_000, low: 10, high: 80, idle: 60 * SECOND, budget: 10_000 };
+/// Marks at 100 and 800 of a queue of 1,000.
+const RULE: PoolLimits = PoolLimits {
+    min_threads: 2,
+    max_threads: 10,
+    queue: 1_000,
+    low_mark: 10,
+    high_mark: 80,
+    thread_idle: Duration::from_secs(60),
+    thread_requests: 10_000,
+    request_timeout: None,
+    max_lost: 0,
+    interrupt: false,
+    overflow: Overflow::Wait,
+    bandwidth: 0,
+};
 
 fn load(queued: usize, threads: usize, starting: usize) -> Load {
     Load { queued, threads, starting }
@@ -32,11 +47,11 @@ fn the_marks_say_when_a_thread_is_made() {
 
 #[test]
 fn no_request_waits_where_there_is_no_thread() {
-    let none = Rule { min: 0, ..RULE };
+    let none = PoolLimits { min_threads: 0, ..RULE };
     assert!(none.may_create(load(1, 0, 0)));
     // One on its way is counted, and it will look at the queue.
     assert!(!none.may_create(load(1, 1, 1)));
-    assert!(!Rule { max: 0, ..none }.may_create(load(1, 0, 0)), "never beyond the most");
+    assert!(!PoolLimits { max_threads: 0, ..none }.may_create(load(1, 0, 0)), "never beyond the most");
 }
 
 #[test]
@@ -44,24 +59,27 @@ fn the_least_is_made_up_at_once() {
     assert!(RULE.may_create(load(0, 1, 0)));
     assert!(RULE.may_create(load(0, 1, 1)));
     assert!(!RULE.may_create(load(0, 2, 2)));
-    assert!(!Rule { min: 20, ..RULE }.may_create(load(0, 10, 0)), "the most is stronger than the least");
+    assert!(
+        !PoolLimits { min_threads: 20, ..RULE }.may_create(load(0, 10, 0)),
+        "the most is stronger than the least"
+    );
 }
 
 #[test]
 fn low_zero_lets_every_waiting_request_have_one_made() {
-    let eager = Rule { low: 0, ..RULE };
+    let eager = PoolLimits { low_mark: 0, ..RULE };
     assert!(!eager.may_create(load(0, 5, 0)), "none waits");
     assert!(eager.may_create(load(1, 5, 0)));
     assert!(!eager.may_create(load(2, 6, 1)), "one at a time up to the high mark all the same");
-    assert!(Rule { high: 0, ..eager }.may_create(load(2, 6, 1)), "unless that is zero too");
+    assert!(PoolLimits { high_mark: 0, ..eager }.may_create(load(2, 6, 1)), "unless that is zero too");
 }
 
 #[test]
 fn high_hundred_switches_parallel_creation_off() {
-    let single = Rule { high: 100, ..RULE };
+    let single = PoolLimits { high_mark: 100, ..RULE };
     assert!(single.may_create(load(1_000, 5, 0)));
     assert!(!single.may_create(load(1_000, 6, 1)));
-    let shrunk = Rule { capacity: 10, ..single };
+    let shrunk = PoolLimits { queue: 10, ..single };
     assert!(!shrunk.may_create(load(1_000, 6, 1)), "also where the queue is longer than it may be now");
 }
 
@@ -69,18 +87,22 @@ fn high_hundred_switches_parallel_creation_off() {
 fn the_marks_are_those_of_the_present_limits() {
     let waiting = load(300, 5, 1);
     assert!(!RULE.may_create(waiting));
-    let smaller = Rule { capacity: 300, ..RULE };
-    assert_eq!((smaller.low_mark(), smaller.high_mark()), (30, Some(240)));
+    let smaller = PoolLimits { queue: 300, ..RULE };
+    assert_eq!((smaller.low(), smaller.high()), (30, Some(240)));
     assert!(smaller.may_create(waiting), "300 are above 80 % of 300");
-    assert!(!Rule { max: 5, ..smaller }.may_create(waiting));
-    assert!(Rule { min: 6, ..RULE }.may_create(load(0, 5, 1)));
+    assert!(!PoolLimits { max_threads: 5, ..smaller }.may_create(waiting));
+    assert!(PoolLimits { min_threads: 6, ..RULE }.may_create(load(0, 5, 1)));
     assert!(!RULE.may_create(load(99, 5, 0)) && smaller.may_create(load(30, 5, 0)));
     for (capacity, low, mark) in
         [(0, 10, 0), (5, 10, 0), (19, 10, 1), (usize::MAX, 10, usize::MAX / 100 * 10 + 1)]
     {
-        assert_eq!(Rule { capacity, low, ..RULE }.low_mark(), mark, "{low} % of {capacity}");
+        assert_eq!(
+            PoolLimits { queue: capacity, low_mark: low, ..RULE }.low(),
+            mark,
+            "{low} % of {capacity}"
+        );
     }
-    let most = Rule { capacity: usize::MAX, low: u32::MAX, ..RULE };
+    let most = PoolLimits { queue: usize::MAX, low_mark: u8::MAX, ..RULE };
     assert!(!most.may_create(load(usize::MAX - 1, 5, 0)), "nothing overflows");
 }
 
@@ -101,7 +123,7 @@ fn idle_threads_above_the_least_end_each_at_its_own_time() {
         }
     }
     let expected = [(0, 60 * SECOND), (SECOND, 61 * SECOND), (2 * SECOND, 62 * SECOND)];
-    assert_eq!((ends.as_slice(), threads), (&expected[..], RULE.min));
+    assert_eq!((ends.as_slice(), threads), (&expected[..], RULE.min_threads));
     assert!(!RULE.ends_idle(load(1, 5, 0), 0, 100 * SECOND), "something waits for it");
 }
 
@@ -109,31 +131,41 @@ fn idle_threads_above_the_least_end_each_at_its_own_time() {
 fn a_change_of_the_limits_is_obeyed_at_once() {
     let resting = load(0, 8, 0);
     assert!(!RULE.ends_idle(resting, 0, SECOND));
-    assert!(Rule { idle: SECOND, ..RULE }.ends_idle(resting, 0, SECOND));
-    assert!(!Rule { idle: SECOND, min: 8, ..RULE }.ends_idle(resting, 0, SECOND));
-    let fewer = Rule { max: 7, ..RULE };
+    assert!(PoolLimits { thread_idle: Duration::from_nanos(SECOND), ..RULE }.ends_idle(resting, 0, SECOND));
+    assert!(
+        !PoolLimits { thread_idle: Duration::from_nanos(SECOND), min_threads: 8, ..RULE }
+            .ends_idle(resting, 0, SECOND)
+    );
+    let fewer = PoolLimits { max_threads: 7, ..RULE };
     assert!(fewer.ends_idle(resting, SECOND, SECOND), "more than the most: without its idle time");
-    let mut ends = BudgetEnds::default();
+    let mut ends = Ends::default();
     assert_eq!(ends.after_request(&RULE, resting, 1, 0), After::GoOn);
     assert_eq!(ends.after_request(&fewer, load(999, 8, 0), 1, 0), After::End { replace: false });
     assert_eq!(ends.after_request(&fewer, load(999, 7, 0), 1, 0), After::GoOn);
     // That was no end for a budget: one may follow at once.
-    let tight = Rule { budget: 1, ..RULE };
+    let tight = PoolLimits { thread_requests: 1, ..RULE };
     assert_eq!(ends.after_request(&tight, load(0, 7, 0), 1, 0), After::End { replace: false });
 }
 
 #[test]
 fn a_spent_budget_ends_a_thread_unless_requests_wait() {
-    let after = |rule: &Rule, load, served| BudgetEnds::default().after_request(rule, load, served, 5);
+    let after = |rule: &PoolLimits, load, served| Ends::default().after_request(rule, load, served, 5);
     assert_eq!(after(&RULE, load(0, 5, 0), 9_999), After::GoOn);
     assert_eq!(after(&RULE, load(0, 5, 0), 10_000), After::End { replace: false });
     assert_eq!(after(&RULE, load(100, 5, 0), 10_000), After::End { replace: false }, "at the low mark");
     assert_eq!(after(&RULE, load(101, 5, 0), 20_000), After::GoOn, "above it");
-    assert_eq!(after(&Rule { budget: 0, ..RULE }, load(0, 5, 0), u64::MAX), After::GoOn, "0: never");
-    assert_eq!(after(&RULE, load(0, 2, 0), 10_000), After::End { replace: true }, "below the least");
-    assert_eq!(after(&Rule { min: 0, ..RULE }, load(0, 1, 0), 10_000), After::End { replace: false });
     assert_eq!(
-        after(&Rule { min: 0, ..RULE }, load(1, 1, 0), 10_000),
+        after(&PoolLimits { thread_requests: 0, ..RULE }, load(0, 5, 0), u64::MAX),
+        After::GoOn,
+        "0: never"
+    );
+    assert_eq!(after(&RULE, load(0, 2, 0), 10_000), After::End { replace: true }, "below the least");
+    assert_eq!(
+        after(&PoolLimits { min_threads: 0, ..RULE }, load(0, 1, 0), 10_000),
+        After::End { replace: false }
+    );
+    assert_eq!(
+        after(&PoolLimits { min_threads: 0, ..RULE }, load(1, 1, 0), 10_000),
         After::End { replace: true },
         "one waits"
     );
@@ -141,19 +173,26 @@ fn a_spent_budget_ends_a_thread_unless_requests_wait() {
 
 #[test]
 fn threads_stay_while_one_that_was_asked_for_has_not_begun() {
-    let after = |rule: &Rule, load, served| BudgetEnds::default().after_request(rule, load, served, 5);
+    let after = |rule: &PoolLimits, load, served| Ends::default().after_request(rule, load, served, 5);
     assert_eq!(after(&RULE, load(0, 5, 1), 10_000), After::GoOn, "whatever the budget");
-    assert_eq!(after(&Rule { max: 3, ..RULE }, load(0, 5, 2), 1), After::GoOn, "three have begun");
-    assert_eq!(after(&Rule { max: 3, ..RULE }, load(0, 5, 1), 1), After::End { replace: false });
-    let idle = |rule: &Rule, load| rule.ends_idle(load, 0, 100 * SECOND);
+    assert_eq!(
+        after(&PoolLimits { max_threads: 3, ..RULE }, load(0, 5, 2), 1),
+        After::GoOn,
+        "three have begun"
+    );
+    assert_eq!(
+        after(&PoolLimits { max_threads: 3, ..RULE }, load(0, 5, 1), 1),
+        After::End { replace: false }
+    );
+    let idle = |rule: &PoolLimits, load| rule.ends_idle(load, 0, 100 * SECOND);
     assert!(!idle(&RULE, load(0, 3, 1)) && idle(&RULE, load(0, 4, 1)), "the least have begun");
-    assert!(!idle(&Rule { min: 9, max: 3, ..RULE }, load(0, 5, 2)));
+    assert!(!idle(&PoolLimits { min_threads: 9, max_threads: 3, ..RULE }, load(0, 5, 2)));
 }
 
 #[test]
 fn twenty_threads_past_their_budget_never_end_in_the_same_second() {
-    let rule = Rule { min: 20, max: 20, budget: 100, ..RULE };
-    let mut ends = BudgetEnds::default();
+    let rule = PoolLimits { min_threads: 20, max_threads: 20, thread_requests: 100, ..RULE };
+    let mut ends = Ends::default();
     let mut served = [99_u64; 20];
     let mut ended = Vec::new();
     // Each finishes a request every 10 ms, all in the same moment.
@@ -172,7 +211,7 @@ fn twenty_threads_past_their_budget_never_end_in_the_same_second() {
         }
     }
     assert!(ended.len() >= 25, "they do end: {}", ended.len());
-    assert!(ended.windows(2).all(|pair| pair[1] - pair[0] >= BUDGET_ENDS_APART), "{ended:?}");
+    assert!(ended.windows(2).all(|pair| pair[1] - pair[0] >= ENDS_APART), "{ended:?}");
 }
 
 /// A number without a pattern from the one before it (xorshift64).
@@ -190,7 +229,7 @@ struct Model {
     starting: usize,
     /// For each thread: requests served, and since when it is idle.
     threads: Vec<(u64, Option<u64>)>,
-    ends: BudgetEnds,
+    ends: Ends,
     ended: Vec<u64>,
     now: u64,
 }
@@ -200,10 +239,10 @@ impl Model {
         load(self.queued, self.threads.len() + self.starting, self.starting)
     }
 
-    fn step(&mut self, rule: &Rule, choice: u64) {
+    fn step(&mut self, rule: &PoolLimits, choice: u64) {
         let chosen = (choice >> 8) as usize % self.threads.len().max(1);
         match choice % 6 {
-            0 => self.queued += (choice >> 8) as usize % (rule.capacity / 4 + 1),
+            0 => self.queued += (choice >> 8) as usize % (rule.queue / 4 + 1),
             1 => self.now += (choice >> 8) % (SECOND / 2),
             2 if self.starting > 0 => {
                 self.starting -= 1;
@@ -227,7 +266,7 @@ impl Model {
             }
             _ => {}
         }
-        if (self.queued > 0 || self.load().threads < rule.min) && rule.may_create(self.load()) {
+        if (self.queued > 0 || self.load().threads < rule.min_threads) && rule.may_create(self.load()) {
             self.starting += 1;
         }
     }
@@ -239,18 +278,24 @@ fn any_schedule_keeps_the_promises() {
     for _ in 0..200 {
         let max = 1 + random(&mut seed) as usize % 30;
         let min = random(&mut seed) as usize % (max + 1);
-        let mut rule = Rule { min, max, budget: 3, idle: SECOND, ..RULE };
+        let mut rule = PoolLimits {
+            min_threads: min,
+            max_threads: max,
+            thread_requests: 3,
+            thread_idle: Duration::from_nanos(SECOND),
+            ..RULE
+        };
         let mut model = Model::default();
         while model.load().threads < min {
             model.starting += 1;
         }
         for _ in 0..2_000 {
             if random(&mut seed).is_multiple_of(50) {
-                rule.capacity = random(&mut seed) as usize % 200;
-                rule.low = random(&mut seed) as u32 % 101;
-                rule.high = random(&mut seed) as u32 % 101;
-                rule.idle = random(&mut seed) % (5 * SECOND);
-                rule.budget = random(&mut seed) % 5;
+                rule.queue = random(&mut seed) as usize % 200;
+                rule.low_mark = (random(&mut seed) % 101) as u8;
+                rule.high_mark = (random(&mut seed) % 101) as u8;
+                rule.thread_idle = Duration::from_nanos(random(&mut seed) % (5 * SECOND));
+                rule.thread_requests = random(&mut seed) % 5;
             }
             model.step(&rule, random(&mut seed));
             let threads = model.load().threads;
@@ -258,14 +303,14 @@ fn any_schedule_keeps_the_promises() {
             assert!(threads >= min, "{threads} of {min}");
             assert!(model.queued == 0 || threads > 0, "a request waits and nobody comes");
         }
-        let apart = model.ended.windows(2).all(|pair| pair[1] - pair[0] >= BUDGET_ENDS_APART);
+        let apart = model.ended.windows(2).all(|pair| pair[1] - pair[0] >= ENDS_APART);
         assert!(apart, "{:?}", model.ended);
     }
 }
 
 #[test]
 fn threads_that_are_idle_equally_long_end_one_by_one() {
-    let mut ends = IdleEnds::default();
+    let mut ends = Ends::default();
     let mut ended = Vec::new();
     // Eight threads of one burst; each comes again when it was told to.
     let mut due = [5 * SECOND; 8];
@@ -281,5 +326,5 @@ fn threads_that_are_idle_equally_long_end_one_by_one() {
         }
     }
     let apart: Vec<_> = ended.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_eq!(apart, [IDLE_ENDS_APART; 7]);
+    assert_eq!(apart, [ENDS_APART; 7]);
 }

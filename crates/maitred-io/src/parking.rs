@@ -1,5 +1,5 @@
-//! The parked threads of a pool: a stack without a lock, so that a thread that parks and one that gives a request away never wait
-//! for one another.
+//! The parked threads of a pool: a stack without a lock, so that a thread that parks and one that gives work away never wait for one
+//! another.
 //!
 //! ```text
 //!             push                        pop, then its caller wakes the thread
@@ -16,11 +16,16 @@
 
 use std::ops::Deref;
 use std::sync::{OnceLock, PoisonError};
+use std::time::Duration;
 
-use maitred_io::sync::Mutex;
-use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use crate::parker::Parker;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use super::parked_thread::{CANCELLED, OUT, PARKED, ParkedThread};
+/// States of a place: not in the stack; in it, and parked; in it, to be skipped.
+const OUT: u8 = 0;
+const PARKED: u8 = 1;
+const CANCELLED: u8 = 2;
 
 /// Places of the first chunk; each further one has twice as many.
 const FIRST: usize = 8;
@@ -28,43 +33,81 @@ const FIRST: usize = 8;
 /// More than half a million places: no machine has so many threads.
 const CHUNKS: usize = 16;
 
-/// See the module text.
-pub(super) struct Parking<J> {
+/// The place of one thread: it sleeps there, and finds there what it was woken for.
+pub struct Place<M> {
+    parker: Parker,
+    message: Mutex<Option<M>>,
+    state: AtomicU8,
+    /// The number of the place below it in the stack and one; 0 for none.
+    below: AtomicU64,
+}
+
+impl<M> Default for Place<M> {
+    fn default() -> Self {
+        Self {
+            parker: Parker::default(),
+            message: Mutex::new(None),
+            state: AtomicU8::new(OUT),
+            below: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<M> Place<M> {
+    /// Wakes the thread that was popped, with a message or without.
+    pub fn wake(&self, message: Option<M>) {
+        if message.is_some() {
+            *self.message.lock().unwrap_or_else(PoisonError::into_inner) = message;
+        }
+        self.parker.unpark();
+    }
+
+    /// Sleeps until the thread is woken, at most for `limit` (`None`: for ever). Whether it was woken.
+    pub fn sleep(&self, limit: Option<Duration>) -> bool {
+        self.parker.park(limit)
+    }
+
+    /// The message with which the thread was woken.
+    pub fn take_message(&self) -> Option<M> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The stack; see the module text.
+pub struct Parking<M> {
     /// The tag above, below the number of the uppermost place and one; 0 for none.
     head: AtomicU64,
-    chunks: [OnceLock<Box<[ParkedThread<J>]>>; CHUNKS],
+    chunks: [OnceLock<Box<[Place<M>]>>; CHUNKS],
     /// Places that have no thread, and how many were ever taken.
     free: Mutex<(Vec<u32>, u32)>,
-    /// Threads that are parked, or about to be.
     count: AtomicUsize,
-    /// Since when there are any, in monotonic nanoseconds.
     since: AtomicU64,
 }
 
 /// The place of a thread, as long as it has it.
-pub(super) struct ParkSlot<'a, J> {
-    parking: &'a Parking<J>,
+pub struct ParkSlot<'a, M> {
+    parking: &'a Parking<M>,
     number: u32,
-    place: &'a ParkedThread<J>,
+    place: &'a Place<M>,
 }
 
-impl<J> Deref for ParkSlot<'_, J> {
-    type Target = ParkedThread<J>;
+impl<M> Deref for ParkSlot<'_, M> {
+    type Target = Place<M>;
 
-    fn deref(&self) -> &ParkedThread<J> {
+    fn deref(&self) -> &Place<M> {
         self.place
     }
 }
 
-impl<J> Drop for ParkSlot<'_, J> {
+impl<M> Drop for ParkSlot<'_, M> {
     fn drop(&mut self) {
         // The thread is not parked, and has taken what it was woken for.
         self.parking.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.number);
     }
 }
 
-impl<J> Parking<J> {
-    pub(super) fn new() -> Self {
+impl<M> Default for Parking<M> {
+    fn default() -> Self {
         Self {
             head: AtomicU64::new(0),
             chunks: [const { OnceLock::new() }; CHUNKS],
@@ -73,9 +116,11 @@ impl<J> Parking<J> {
             since: AtomicU64::new(0),
         }
     }
+}
 
+impl<M> Parking<M> {
     /// A place for a thread that begins.
-    pub(super) fn slot(&self) -> ParkSlot<'_, J> {
+    pub fn slot(&self) -> ParkSlot<'_, M> {
         let number = {
             let (list, made) = &mut *self.free.lock().unwrap_or_else(PoisonError::into_inner);
             list.pop().unwrap_or_else(|| {
@@ -86,17 +131,17 @@ impl<J> Parking<J> {
         ParkSlot { parking: self, number, place: self.place(number) }
     }
 
-    fn place(&self, number: u32) -> &ParkedThread<J> {
+    fn place(&self, number: u32) -> &Place<M> {
         let nth = number as usize / FIRST + 1;
         let chunk = nth.ilog2() as usize;
         let first = FIRST * ((1 << chunk) - 1);
-        let make = || (0..FIRST << chunk).map(|_| ParkedThread::default()).collect();
+        let make = || (0..FIRST << chunk).map(|_| Place::default()).collect();
         &self.chunks[chunk].get_or_init(make)[number as usize - first]
     }
 
     /// The thread can be popped from now on. It looks for work afterwards, and cancels if there is some: a thread that has made work
     /// before either pops it, or has made the work early enough to be seen.
-    pub(super) fn push(&self, slot: &ParkSlot<'_, J>, now: u64) {
+    pub fn push(&self, slot: &ParkSlot<'_, M>, now: u64) {
         // Before it can be popped, which counts it out.
         if self.count.fetch_add(1, SeqCst) == 0 {
             self.since.store(now, SeqCst);
@@ -117,7 +162,7 @@ impl<J> Parking<J> {
     }
 
     /// The thread is not parked any more. False when it has been popped: it is being woken.
-    pub(super) fn cancel(&self, slot: &ParkSlot<'_, J>) -> bool {
+    pub fn cancel(&self, slot: &ParkSlot<'_, M>) -> bool {
         let was_parked = slot.state.compare_exchange(PARKED, CANCELLED, SeqCst, SeqCst).is_ok();
         if was_parked {
             self.count.fetch_sub(1, SeqCst);
@@ -126,7 +171,7 @@ impl<J> Parking<J> {
     }
 
     /// The place of the thread that was pushed last; the caller wakes it.
-    pub(super) fn pop(&self) -> Option<&ParkedThread<J>> {
+    pub fn pop(&self) -> Option<&Place<M>> {
         let mut head = self.head.load(SeqCst);
         while let Some(number) = (head & NUMBER).checked_sub(1) {
             let place = self.place(number as u32);
@@ -146,12 +191,12 @@ impl<J> Parking<J> {
     }
 
     /// Threads that are parked, or about to be.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.count.load(SeqCst)
     }
 
     /// Since when there are any, in monotonic nanoseconds.
-    pub(super) fn since(&self) -> u64 {
+    pub fn since(&self) -> u64 {
         self.since.load(SeqCst)
     }
 }
@@ -169,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_last_to_park_is_the_first_to_be_woken() {
-        let parking = Parking::<u8>::new();
+        let parking = Parking::<u8>::default();
         let slots: Vec<_> = (0..20).map(|_| parking.slot()).collect();
         slots.iter().for_each(|slot| parking.push(slot, 1));
         assert!(parking.cancel(&slots[18]));
@@ -183,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_parks_again_is_woken_once() {
-        let parking = Parking::<u8>::new();
+        let parking = Parking::<u8>::default();
         let (one, other) = (parking.slot(), parking.slot());
         parking.push(&one, 1);
         parking.push(&other, 2);
@@ -198,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_place_of_a_thread_that_has_ended_is_for_the_next_one() {
-        let parking = Parking::<u8>::new();
+        let parking = Parking::<u8>::default();
         let first = parking.slot();
         parking.push(&first, 1);
         assert!(parking.cancel(&first));
@@ -213,7 +258,7 @@ mod tests {
 
     #[test]
     fn places_do_not_move() {
-        let parking = Parking::<u8>::new();
+        let parking = Parking::<u8>::default();
         let slots: Vec<_> = (0..1000).map(|_| parking.slot()).collect();
         for (index, slot) in slots.iter().enumerate() {
             assert_eq!(slot.number as usize, index);
@@ -224,21 +269,21 @@ mod tests {
 
 #[cfg(all(test, shuttle))]
 mod shuttle_tests {
-    use maitred_io::sync::{Arc, schedules, thread};
+    use crate::sync::{Arc, schedules, thread};
 
     use super::*;
 
     const ROUNDS: usize = 2;
-    const PARKED: usize = 3;
+    const SLEEPERS: usize = 3;
     const CALLERS: usize = 2;
 
     /// Threads park, and cancel or not; each that stays is woken once, and no other one is.
     #[test]
     fn a_parked_thread_is_woken_once() {
         let scenario = || {
-            let parking = Arc::new(Parking::<u8>::new());
-            let missing = Arc::new(AtomicUsize::new(PARKED * ROUNDS));
-            let parked = (0..PARKED).map(|_| {
+            let parking = Arc::new(Parking::<u8>::default());
+            let missing = Arc::new(AtomicUsize::new(SLEEPERS * ROUNDS));
+            let parked = (0..SLEEPERS).map(|_| {
                 let parking = Arc::clone(&parking);
                 thread::spawn(move || {
                     let slot = parking.slot();
@@ -247,7 +292,7 @@ mod shuttle_tests {
                         if parking.cancel(&slot) {
                             parking.push(&slot, 2);
                         }
-                        assert!(slot.parker.park(None));
+                        assert!(slot.sleep(None));
                     }
                 })
             });
@@ -259,7 +304,7 @@ mod shuttle_tests {
                         match parking.pop() {
                             Some(place) => {
                                 missing.fetch_sub(1, SeqCst);
-                                place.wake();
+                                place.wake(None);
                             }
                             None => thread::yield_now(),
                         }

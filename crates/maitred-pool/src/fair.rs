@@ -12,24 +12,21 @@
 //!
 //! A request of a class that may not enter application code now is passed over.
 //!
-//! Leaves out: what a route is (the user of the scheduler says it as a number), and what may enter (`limiter.rs`).
+//! Leaves out: what a route is (the user of the scheduler says it as a number), and what may enter (the limiter of maitred-dispatch).
 
 use std::collections::VecDeque;
 
-use crate::costs::Costs;
-use crate::serve::RouteClass;
+use crate::RouteClass;
 
-/// So many wait before they are sorted: a hash for each request is saved where fewer do.
+/// So many requests wait before they are sorted: a hash for each is saved where fewer do. Half and double: two requests more or fewer
+/// are taken in the order in which they came.
 const SORT_FROM: usize = 4;
 
 /// The most lanes. Requests of further routes wait in the last lane, so a client that invents paths gets one lane for them.
 const MAX_LANES: usize = 64;
 
-/// A request is charged with so many nanoseconds at the least.
-const LEAST: u64 = 20_000;
-
 /// What waits for a thread.
-pub(super) struct FairQueue<J> {
+pub struct FairQueue<J> {
     /// Before all lanes: what came while it was not sorted.
     first: VecDeque<Waiting<J>>,
     lanes: Vec<Lane<J>>,
@@ -38,14 +35,16 @@ pub(super) struct FairQueue<J> {
     turn: u64,
 }
 
-pub(super) struct Waiting<J> {
-    pub(super) job: J,
+/// A request that waits.
+pub struct Waiting<J> {
+    /// The request.
+    pub job: J,
     /// In monotonic nanoseconds.
-    pub(super) since: u64,
+    pub since: u64,
     /// What its route is known for.
-    pub(super) class: RouteClass,
+    pub class: RouteClass,
     /// A number for its connection, if that may have several requests at a time; else 0.
-    pub(super) connection: u64,
+    pub connection: u64,
 }
 
 struct Lane<J> {
@@ -89,26 +88,28 @@ impl<J> Default for FairQueue<J> {
 }
 
 impl<J> FairQueue<J> {
-    pub(super) fn len(&self) -> usize {
+    /// How many wait.
+    pub fn len(&self) -> usize {
         self.length
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// Whether what comes now is sorted.
-    pub(super) fn is_sorted(&self) -> bool {
+    pub fn is_sorted(&self) -> bool {
         !self.lanes.is_empty()
     }
 
     /// All of them, in no order that means anything where they are sorted.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Waiting<J>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Waiting<J>> {
         self.first.iter().chain(self.lanes.iter().flat_map(|lane| lane.rounds.iter().flatten()))
     }
 
     /// Since when the one waits that has come first, in monotonic nanoseconds.
-    pub(super) fn oldest(&self) -> Option<u64> {
+    pub fn oldest(&self) -> Option<u64> {
         match self.first.front() {
             Some(waiting) => Some(waiting.since),
             None => {
@@ -119,7 +120,7 @@ impl<J> FairQueue<J> {
     }
 
     /// Appends a request; `route` is asked for its route if it matters.
-    pub(super) fn push(&mut self, waiting: Waiting<J>, route: impl FnOnce(&J) -> u64) {
+    pub fn push(&mut self, waiting: Waiting<J>, route: impl FnOnce(&J) -> u64) {
         self.length += 1;
         // Once sorted it stays so until it is empty: the order within a route would not stay otherwise.
         if !self.is_sorted() && self.length <= SORT_FROM {
@@ -143,7 +144,7 @@ impl<J> FairQueue<J> {
     }
 
     /// The classes that wait, in the order in which their next requests have their turn.
-    pub(super) fn classes(&self) -> impl Iterator<Item = RouteClass> + use<J> {
+    pub fn classes(&self) -> impl Iterator<Item = RouteClass> + use<J> {
         let mut classes = [RouteClass::Normal, RouteClass::Blocking, RouteClass::CpuBound]
             .map(|class| (self.turn_of(class), class));
         classes.sort_unstable_by_key(|(turn, _)| *turn);
@@ -161,11 +162,15 @@ impl<J> FairQueue<J> {
         own.map(|(had, waiting)| (true, had, waiting.since)).min()
     }
 
-    /// Takes the next one of those that `may` be taken.
-    pub(super) fn pop(&mut self, costs: &Costs, may: impl Fn(&Waiting<J>) -> bool) -> Option<Waiting<J>> {
+    /// Takes the next one of those that `may` be taken. `charge` says what a request of a route is expected to take, in nanoseconds; never 0.
+    pub fn pop(
+        &mut self,
+        charge: impl Fn(u64) -> u64,
+        may: impl Fn(&Waiting<J>) -> bool,
+    ) -> Option<Waiting<J>> {
         let waiting = match self.first.iter().position(&may) {
             Some(index) => self.first.remove(index)?,
-            None => self.pop_sorted(costs, may)?,
+            None => self.pop_sorted(charge, may)?,
         };
         self.length -= 1;
         if self.length == 0 {
@@ -174,7 +179,11 @@ impl<J> FairQueue<J> {
         Some(waiting)
     }
 
-    fn pop_sorted(&mut self, costs: &Costs, may: impl Fn(&Waiting<J>) -> bool) -> Option<Waiting<J>> {
+    fn pop_sorted(
+        &mut self,
+        charge: impl Fn(u64) -> u64,
+        may: impl Fn(&Waiting<J>) -> bool,
+    ) -> Option<Waiting<J>> {
         let turn = |lane: &Lane<J>| {
             let next = lane.front().filter(|waiting| may(waiting))?;
             Some((lane.had, next.since))
@@ -183,7 +192,7 @@ impl<J> FairQueue<J> {
         let (_, index) = lanes.filter_map(|(index, lane)| Some((turn(lane)?, index))).min()?;
         let lane = &mut self.lanes[index];
         self.turn = lane.had;
-        lane.had += costs.of(lane.route).max(LEAST);
+        lane.had += charge(lane.route);
         let waiting = lane.pop();
         let turn = self.turn;
         // One that has had more than the others keeps its place for as long as that matters.
@@ -192,10 +201,9 @@ impl<J> FairQueue<J> {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::costs::Seen;
 
     const HEAVY: u64 = 1;
     const LIGHT: u64 = 2;
@@ -209,64 +217,52 @@ mod tests {
         queue.push(Waiting { job: (route, number), since: number, class, connection }, |job| job.0);
     }
 
-    fn pop(queue: &mut FairQueue<(u64, u64)>, costs: &Costs) -> Option<(u64, u64)> {
-        queue.pop(costs, |_| true).map(|waiting| waiting.job)
+    fn pop(queue: &mut FairQueue<(u64, u64)>) -> Option<(u64, u64)> {
+        queue.pop(charge, |_| true).map(|waiting| waiting.job)
     }
 
-    fn costs() -> Costs {
-        let costs = Costs::default();
-        let seen = Seen {
-            nanos: 0,
-            computed: 16_000_000,
-            held: 0,
-            share: 0,
-            wrote: true,
-            without_interpreter: None,
-            ended: 0,
-        };
-        costs.note(HEAVY, seen);
-        costs.note(LIGHT, Seen { computed: 100_000, wrote: false, ..seen });
-        costs
+    fn charge(route: u64) -> u64 {
+        if route == HEAVY { 16_000_000 } else { 100_000 }
     }
 
     #[test]
     fn few_keep_their_order_whatever_they_take() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         for number in 0..4 {
             push(&mut queue, if number % 2 == 0 { HEAVY } else { LIGHT }, number);
         }
         assert_eq!(queue.oldest(), Some(0));
-        let numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        let numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).map(|job| job.1).collect();
         assert_eq!(numbers, [0, 1, 2, 3]);
         assert!(queue.is_empty() && queue.oldest().is_none());
     }
 
     #[test]
     fn one_of_another_route_does_not_wait_for_a_burst() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         (0..200).for_each(|number| push(&mut queue, HEAVY, number));
         // What is not sorted, and one of those that are.
-        let begun: Vec<_> = (0..5).filter_map(|_| pop(&mut queue, &costs)).collect();
+        let begun: Vec<_> = (0..5).filter_map(|_| pop(&mut queue)).collect();
         assert_eq!(begun, (0..5).map(|number| (HEAVY, number)).collect::<Vec<_>>());
         push(&mut queue, LIGHT, 200);
-        assert_eq!(pop(&mut queue, &costs), Some((LIGHT, 200)));
-        assert_eq!(pop(&mut queue, &costs), Some((HEAVY, 5)));
+        assert_eq!(pop(&mut queue), Some((LIGHT, 200)));
+        assert_eq!(pop(&mut queue), Some((HEAVY, 5)));
         assert_eq!(queue.len(), 194);
     }
 
     #[test]
     fn connections_take_turns_within_a_route_and_keep_their_order() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         // One connection with a batch, then one with a smaller one.
         (0..100).for_each(|number| push_from(&mut queue, 1, HEAVY, number));
         (200..210).for_each(|number| push_from(&mut queue, 2, HEAVY, number));
-        let unsorted: Vec<_> = (0..4).filter_map(|_| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        let unsorted: Vec<_> = (0..4).filter_map(|_| pop(&mut queue)).map(|job| job.1).collect();
         assert_eq!(unsorted, [0, 1, 2, 3]);
         // Connections with one request at a time ask again when they are answered.
         push(&mut queue, HEAVY, 300);
         push(&mut queue, HEAVY, 301);
         let mut order = Vec::new();
-        while let Some((_, number)) = pop(&mut queue, &costs) {
+        while let Some((_, number)) = pop(&mut queue) {
             order.push(number);
             if (300..340).contains(&number) {
                 push(&mut queue, HEAVY, number + 2);
@@ -284,14 +280,14 @@ mod tests {
 
     #[test]
     fn lanes_get_the_same_time_and_keep_their_order() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         (0..4).for_each(|number| push(&mut queue, LIGHT, number));
         for number in 4..1004 {
             push(&mut queue, HEAVY, number);
             push(&mut queue, LIGHT, number);
         }
-        (0..4).for_each(|_| _ = pop(&mut queue, &costs));
-        let order: Vec<_> = (0..644).filter_map(|_| pop(&mut queue, &costs)).collect();
+        (0..4).for_each(|_| _ = pop(&mut queue));
+        let order: Vec<_> = (0..644).filter_map(|_| pop(&mut queue)).collect();
         let heavy = order.iter().filter(|job| job.0 == HEAVY).count();
         // 640 light ones take as long as 4 heavy ones.
         assert!((4..=5).contains(&heavy), "{heavy}");
@@ -303,32 +299,32 @@ mod tests {
 
     #[test]
     fn time_not_used_is_not_saved_up() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         (0..300).for_each(|number| push(&mut queue, HEAVY, number));
-        (0..200).for_each(|_| _ = pop(&mut queue, &costs));
+        (0..200).for_each(|_| _ = pop(&mut queue));
         // It has had nothing for 200 turns of the other, and is owed none of it.
         (0..600).for_each(|number| push(&mut queue, LIGHT, 1000 + number));
-        let light = (0..400).filter_map(|_| pop(&mut queue, &costs)).filter(|job| job.0 == LIGHT).count();
+        let light = (0..400).filter_map(|_| pop(&mut queue)).filter(|job| job.0 == LIGHT).count();
         assert!((300..400).contains(&light), "{light}");
     }
 
     #[test]
     fn what_writes_to_a_disk_can_be_passed_over() {
-        let (mut queue, costs) = (FairQueue::default(), costs());
+        let mut queue = FairQueue::default();
         (0..3).for_each(|number| push(&mut queue, HEAVY, number));
         (3..5).for_each(|number| push(&mut queue, LIGHT, number));
-        let light = |waiting: &Waiting<(u64, u64)>| !costs.writes(waiting.job.0);
-        let mut light = || queue.pop(&costs, light).map(|waiting| waiting.job);
+        let light = |waiting: &Waiting<(u64, u64)>| waiting.job.0 == LIGHT;
+        let mut light = || queue.pop(charge, light).map(|waiting| waiting.job);
         assert_eq!([light(), light(), light()], [Some((LIGHT, 3)), Some((LIGHT, 4)), None]);
-        let rest: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).collect();
+        let rest: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).collect();
         assert_eq!(rest, (0..3).map(|number| (HEAVY, number)).collect::<Vec<_>>());
     }
 
     #[test]
     fn no_request_is_lost_when_there_are_more_routes_than_lanes() {
-        let (mut queue, costs) = (FairQueue::default(), Costs::default());
+        let mut queue = FairQueue::default();
         (0..1000).for_each(|number| push(&mut queue, number * 7919, number));
-        let mut numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue, &costs)).map(|job| job.1).collect();
+        let mut numbers: Vec<_> = std::iter::from_fn(|| pop(&mut queue)).map(|job| job.1).collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
         assert!(queue.lanes.is_empty());

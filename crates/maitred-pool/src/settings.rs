@@ -12,7 +12,7 @@ pub struct PoolSettings {
     pub name: String,
     /// How many threads and requests, and for how long.
     pub limits: PoolLimits,
-    /// Who runs what.
+    /// Which thread runs what.
     pub strategy: Strategy,
 }
 
@@ -101,7 +101,7 @@ pub enum Strategy {
     /// Whichever of the others fits the request and the threads that are free.
     #[default]
     Adaptive,
-    /// Produce, consume: the thread that polls runs what it has found, and nobody polls meanwhile.
+    /// Produce, consume: the thread that polls runs what it has found, and none polls meanwhile.
     Pc,
     /// Produce, execute, consume: the thread that polls gives what it has found to another one.
     Pec,

@@ -1,0 +1,204 @@
+//! The strategies that are there to compare with the adaptive one, in the words of Jetty.
+//!
+//! - PC, produce, consume: one thread polls, reads and runs every request itself. The driver stands by (D7).
+//! - PEC, produce, execute, consume: the driver polls and reads, and hands every request to a thread that does not
+//!   ([`assigned`](super::assigned)).
+//! - EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it wakes another
+//!   one to take over, and runs the request itself.
+
+use std::sync::Arc;
+
+use maitred_io::clock;
+use maitred_io::poller::Events;
+use maitred_io::sync::atomic::Ordering;
+use maitred_turns::TurnContext;
+
+use crate::Serve;
+use crate::numbers::EVENTS;
+use crate::pool::{Errand, Slot, WakeAction};
+use crate::worker::{Round, fetch, poll, run_rounds, serve, serve_batch};
+
+/// A thread that polls.
+struct Reader<'a, S: Serve> {
+    server: &'a Arc<S>,
+    context: S::Context,
+    events: Events,
+}
+
+impl<'a, S: Serve> Reader<'a, S> {
+    fn new(server: &'a Arc<S>, events: usize) -> Self {
+        Self { server, context: S::Context::default(), events: Events::with_capacity(events) }
+    }
+
+    /// The next request from the ready list, of which so many entries are `left` in this round.
+    fn next_ready(&mut self, left: &mut usize) -> Option<S::Job> {
+        while *left > 0 {
+            *left -= 1;
+            let (token, signals) = self.server.scheduler().ready.pop()?;
+            if let Some(job) = serve(self.server, token, signals, &mut self.context) {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    /// A request that the last wait has brought.
+    fn next_polled(&mut self) -> Option<S::Job> {
+        self.context.clock_mut().set_now(None);
+        serve_batch(self.server, &self.events, &mut self.context)
+    }
+}
+
+/// The life of the thread of PC.
+pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    scheduler.pool.started();
+    let mut reader = Reader::new(server, EVENTS);
+    let consume = |reader: &mut Reader<'_, S>, job| {
+        if let Some(job) = scheduler.assign(job, server) {
+            let ended = scheduler.run(job, reader.context.clock().turn_began(), server);
+            reader.context.clock_mut().set_now(Some(ended));
+        }
+    };
+    run_rounds(server, || {
+        reader.context.clock_mut().set_now(None);
+        while let Some(job) = scheduler.pool.pop() {
+            scheduler.run(job, clock::monotonic(), server);
+        }
+        let mut left = scheduler.ready.len();
+        while let Some(job) = reader.next_ready(&mut left) {
+            consume(&mut reader, job);
+        }
+        scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        let took = scheduler.take_deferred(server);
+        poll(server, &mut reader.events, took);
+        if let Some(job) = reader.next_polled() {
+            consume(&mut reader, job);
+        }
+        Round::GoOn
+    });
+    scheduler.pool.ended();
+}
+
+/// The life of the driver with PEC.
+pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    let mut reader = Reader::new(server, EVENTS);
+    let hand_over = |reader: &Reader<'_, S>, job| {
+        if server.is_non_blocking(&job) {
+            server.run(job, reader.context.clock().turn_began());
+        } else {
+            scheduler.submit(job, server);
+        }
+    };
+    // For ever: a thread that makes something ready wakes it.
+    scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+    run_rounds(server, || {
+        reader.context.clock_mut().set_now(None);
+        let mut left = scheduler.ready.len();
+        while let Some(job) = reader.next_ready(&mut left) {
+            hand_over(&reader, job);
+        }
+        let took = scheduler.take_deferred(server);
+        fetch(server, &mut reader.events, scheduler.ready.is_empty() && !took);
+        if let Some(job) = reader.next_polled() {
+            hand_over(&reader, job);
+        }
+        Round::GoOn
+    });
+    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The life of a thread of EPC.
+pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    scheduler.pool.started();
+    // One event: what a producer leaves behind would wait for its successor's wake-up.
+    let mut member = Member { reader: Reader::new(server, 1), slot: scheduler.pool.slot(), served: 0 };
+    if run_rounds(server, || member.round()) {
+        scheduler.pool.ended();
+    }
+}
+
+struct Member<'a, S: Serve> {
+    reader: Reader<'a, S>,
+    slot: Slot<'a, S::Job>,
+    served: u64,
+}
+
+impl<S: Serve> Member<'_, S> {
+    /// What waits, then production if no other thread does that, else idleness.
+    fn round(&mut self) -> Round {
+        let scheduler = self.reader.server.scheduler();
+        if let Some(job) = scheduler.pool.pop() {
+            return self.consume(job, clock::monotonic());
+        }
+        if !scheduler.producing.swap(true, Ordering::SeqCst) {
+            scheduler.followed.store(false, Ordering::SeqCst);
+            let produced = Seat { server: self.reader.server }.hold(|| self.produce());
+            return produced.map_or(Round::GoOn, |job| self.execute(job));
+        }
+        let busy = || scheduler.producing.load(Ordering::SeqCst);
+        match scheduler.pool.park(&self.slot, |waiting| !waiting && busy()) {
+            Errand::Look | Errand::Monitor => Round::GoOn,
+            Errand::End => Round::End,
+            Errand::Run(job) => self.consume(job, clock::monotonic()),
+        }
+    }
+
+    /// Polls and reads until there is a request, or something else to look at.
+    fn produce(&mut self) -> Option<S::Job> {
+        let scheduler = self.reader.server.scheduler();
+        self.reader.context.clock_mut().set_now(None);
+        let mut left = scheduler.ready.len();
+        if let Some(job) = self.reader.next_ready(&mut left) {
+            return Some(job);
+        }
+        let took = scheduler.take_deferred(self.reader.server);
+        fetch(self.reader.server, &mut self.reader.events, scheduler.is_idle() && !took);
+        self.reader.next_polled()
+    }
+
+    /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
+    fn execute(&mut self, job: S::Job) -> Round {
+        let server = self.reader.server;
+        let scheduler = server.scheduler();
+        let Some(job) = scheduler.assign(job, server) else { return Round::GoOn };
+        if !scheduler.producing.load(Ordering::SeqCst)
+            && !scheduler.followed.swap(true, Ordering::SeqCst)
+            && scheduler.wake_poller(server) == WakeAction::Nothing
+        {
+            scheduler.followed.store(false, Ordering::SeqCst);
+        }
+        self.consume(job, self.reader.context.clock().turn_began())
+    }
+
+    fn consume(&mut self, job: S::Job, now: u64) -> Round {
+        let server = self.reader.server;
+        server.scheduler().run(job, now, server);
+        self.served += 1;
+        if server.scheduler().ends_after(0, self.served, server) { Round::End } else { Round::GoOn }
+    }
+}
+
+/// The role of the producer, given up also in a panic.
+struct Seat<'a, S: Serve> {
+    server: &'a Arc<S>,
+}
+
+impl<S: Serve> Seat<'_, S> {
+    fn hold<T>(self, act: impl FnOnce() -> T) -> T {
+        let scheduler = self.server.scheduler();
+        scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        scheduler.driver.release_polling();
+        act()
+    }
+}
+
+impl<S: Serve> Drop for Seat<'_, S> {
+    fn drop(&mut self) {
+        let scheduler = self.server.scheduler();
+        scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+        scheduler.producing.store(false, Ordering::SeqCst);
+    }
+}
