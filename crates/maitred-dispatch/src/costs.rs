@@ -26,9 +26,10 @@ const PLACES: usize = 1024;
 /// little longer than that keeps its class.
 const TELLING: u64 = LONG / 2;
 
-/// A class is forgotten so many seconds after the last evidence; that of short requests, which costs little to learn again, after fewer.
+/// A class is forgotten so many seconds after the last evidence, as documents promise; that of short requests, which [`WAITS`] of them
+/// teach again, after a tenth.
 const VALID: u64 = 10;
-const VALID_SHORT: u64 = 1;
+const VALID_SHORT: u64 = VALID / 10;
 
 const SECOND: u64 = 1_000_000_000;
 const WRITES: u64 = 1;
