@@ -16,6 +16,9 @@ use crate::limiter::{Admitted, Limiter, Monitored, Monitoring};
 use crate::numbers::LONG;
 use crate::pool::{Errand, Pool};
 
+/// Later than the simulated clock, which all tests of the process move: what begins then has lasted for no time at all.
+const FUTURE: u64 = u64::MAX / 2;
+
 /// All threads in application code have or want the interpreter, or none.
 #[derive(Default)]
 struct Told(AtomicBool);
@@ -54,7 +57,7 @@ impl Rig {
     fn enter(&self, class: RouteClass) -> Arc<AppThread> {
         let thread = self.pool.limiter.add();
         assert!(self.pool.limiter.admit(&thread, class), "{class:?} enters");
-        thread.enter(clock::monotonic(), 0, class == CpuBound);
+        thread.enter(FUTURE, 0, class == CpuBound);
         thread
     }
 
@@ -150,7 +153,7 @@ fn a_thread_that_goes_on_leaves_other_classes_to_others_if_there_are_any() {
         let rig = Rig::new(true);
         let inside = rig.enter(Normal);
         for (job, class) in [(1, Blocking), (2, CpuBound), (3, Normal)] {
-            assert!(rig.pool.enqueue_limited(job, class, 1).is_ok());
+            assert!(rig.pool.enqueue_limited(job, class, job.into()).is_ok());
         }
         assert!(rig.pool.begin_monitoring());
         assert_eq!(rig.pool.next_in_turn(&inside), Some(3));
@@ -173,7 +176,7 @@ fn a_monitor_enters_when_samples_see_no_thread_with_the_interpreter() {
         let inside = rig.enter(Normal);
         let (thread, admitted) = rig.arrive(1, Normal);
         assert_eq!(admitted, Admitted::Monitor);
-        let mut monitoring = Monitoring::begin(clock::monotonic());
+        let mut monitoring = Monitoring::begin(FUTURE);
         let mut step = || rig.pool.monitor(&thread, &mut monitoring, false);
         assert!(matches!(step(), Monitored::Pause(_)) && rig.permits() == 1);
         rig.lock.0.store(false, SeqCst);
@@ -243,7 +246,8 @@ fn one_parked_thread_is_woken_to_monitor() {
 fn the_counts_of_permits_are_those_of_threads_that_have_one() {
     const CLASSES: [[RouteClass; 3]; 3] =
         [[Normal, Normal, CpuBound], [Normal, Blocking, Normal], [CpuBound, Normal, CpuBound]];
-    check(|| {
+    // With `forces` there are more permits than there may be, as the extra thread has one.
+    let scenario = |forces: bool| {
         let rig = Rig::new(true);
         let left = Arc::new(AtomicUsize::new(CLASSES.len()));
         let threads = CLASSES.map(|classes| {
@@ -251,12 +255,15 @@ fn the_counts_of_permits_are_those_of_threads_that_have_one() {
             thread::spawn(move || {
                 let own = pool.limiter.add();
                 for class in classes {
-                    if pool.limiter.admit_next(&own, class) {
-                        own.enter(1, 0, class == CpuBound);
-                        thread::yield_now();
-                        own.leave();
-                        pool.limiter.may_go_on(&own);
+                    match pool.limiter.admit_next(&own, class) {
+                        true => {}
+                        false if forces => pool.limiter.force(&own),
+                        false => continue,
                     }
+                    own.enter(1, 0, class == CpuBound);
+                    thread::yield_now();
+                    own.leave();
+                    pool.limiter.may_go_on(&own);
                 }
                 pool.limiter.remove(&own);
                 left.fetch_sub(1, SeqCst);
@@ -270,7 +277,9 @@ fn the_counts_of_permits_are_those_of_threads_that_have_one() {
         }
         threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
         assert!(rig.is_at_rest(), "{} permits are left", rig.permits());
-    });
+    };
+    check(move || scenario(false));
+    check(move || scenario(true));
 }
 
 /// Without samples that move permits there is one usual request in application code, and one long computation.

@@ -286,7 +286,7 @@ impl<J> Pool<J> {
     }
 
     pub(super) fn parked(&self) -> usize {
-        self.parking.len()
+        self.parking.count()
     }
 
     pub(crate) fn discard(&self) {

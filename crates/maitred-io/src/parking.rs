@@ -191,7 +191,7 @@ impl<M> Parking<M> {
     }
 
     /// Threads that are parked, or about to be.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.load(SeqCst)
     }
 
@@ -218,11 +218,11 @@ mod tests {
         let slots: Vec<_> = (0..20).map(|_| parking.slot()).collect();
         slots.iter().for_each(|slot| parking.push(slot, 1));
         assert!(parking.cancel(&slots[18]));
-        assert_eq!(parking.len(), 19);
+        assert_eq!(parking.count(), 19);
         let popped: Vec<_> = std::iter::from_fn(|| parking.pop()).collect();
         let expected = slots.iter().rev().filter(|slot| slot.number != 18);
         assert!(popped.into_iter().zip(expected).all(|(place, slot)| std::ptr::eq(place, slot.place)));
-        assert_eq!(parking.len(), 0);
+        assert_eq!(parking.count(), 0);
         assert!(!parking.cancel(&slots[0]), "it was popped");
     }
 
@@ -313,7 +313,7 @@ mod shuttle_tests {
             });
             let callers: Vec<_> = callers.collect();
             threads.into_iter().chain(callers).for_each(|thread| thread.join().unwrap());
-            assert_eq!((parking.len(), parking.pop().is_none()), (0, true));
+            assert_eq!((parking.count(), parking.pop().is_none()), (0, true));
         };
         shuttle::check_random(scenario, schedules(20_000));
         shuttle::check_pct(scenario, schedules(20_000), 3);
