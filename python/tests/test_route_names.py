@@ -193,24 +193,24 @@ def test_the_framework_s_route_names_the_request(
     serve: Serve, module: str, source: str, paths: dict[str, str], tmp_path: Path
 ) -> None:
     pytest.importorskip(module)
-    counted(serve(*LOG, source=source), tmp_path, paths)
+    counted(serve(*LOG, checked=False, source=source), tmp_path, paths)
 
 
 def test_django_by_asgi(serve: Serve, tmp_path: Path) -> None:
     pytest.importorskip("django")
-    server = serve(*LOG, source=DJANGO.replace("asgi = ", "app = "))
+    server = serve(*LOG, checked=False, source=DJANGO.replace("asgi = ", "app = "))
     counted(server, tmp_path, {"/users/ann": "GET /users/<str:name>", "/shop/ann/orders": "GET /shop/<slug:name>/orders"})
 
 
 def test_a_mounted_application_has_its_prefix(serve: Serve, tmp_path: Path) -> None:
     pytest.importorskip("flask")
     (tmp_path / "second.py").write_text(FLASK)
-    server = serve(*LOG, "--mount", "/inner=second:app", source=FLASK)
+    server = serve(*LOG, "--mount", "/inner=second:app", checked=False, source=FLASK)
     counted(server, tmp_path, {"/users/ann": "GET /users/<name>", "/inner/users/ann": "GET /inner/users/<name>"})
 
 
 def test_many_names_at_one_place_of_a_path_are_one_route(serve: Serve) -> None:
-    server = serve(source=PLAIN)
+    server = serve(checked=False, source=PLAIN)
     names = ["".join(chr(ord("a") + int(digit)) for digit in str(number)) for number in range(120)]
     for name in names:
         assert server.fetch(f"/blog/{name}").status == 200
@@ -221,7 +221,7 @@ def test_many_names_at_one_place_of_a_path_are_one_route(serve: Serve) -> None:
 def test_a_websocket_has_its_route(serve: Serve) -> None:
     pytest.importorskip("starlette")
     client = pytest.importorskip("websockets.sync.client")
-    server = serve(*LOG, source=STARLETTE)
+    server = serve(*LOG, checked=False, source=STARLETTE)
     for room in ("red", "blue"):
         with client.connect(f"ws://127.0.0.1:{server.port}/chat/{room}") as socket:
             with pytest.raises(Exception, match="1000"):
@@ -231,7 +231,7 @@ def test_a_websocket_has_its_route(serve: Serve) -> None:
 
 def test_a_scope_that_the_server_holds_is_given_up(serve: Serve) -> None:
     """Also of requests that never begin a response."""
-    server = serve(source="""
+    server = serve(checked=False, source="""
 import gc, weakref
 alive = weakref.WeakSet()
 
@@ -258,7 +258,7 @@ async def app(scope, receive, send):
 
 
 def test_the_time_in_the_application_is_divided_by_route(serve: Serve) -> None:
-    server = serve(source="""
+    server = serve(checked=False, source="""
 import time
 
 def app(environ, start_response):
