@@ -184,7 +184,7 @@ LOG = ("--access-log", "access.log", "--access-log-format", "$path $route")
             "/users/ann": "GET /users/{name}", "/users/nobody": "GET /users/{name}",
             "/v1/shop/ann/orders": "GET /v1/shop/{name}/orders", "/inner/things/x": "GET /inner/things/{name}",
         }),
-        ("litestar", LITESTAR, {"/users/ann": "GET /users/{name:str}", "/users/bob": "GET /users/{name:str}"}),
+        ("litestar", LITESTAR, {"/users/ann": "GET /users/{name}", "/users/bob": "GET /users/{name}"}),
         ("json", PLAIN, {"/named/ann": "GET /search", "/named/bob": "GET /search", "/users/ann": "GET /users/ann"}),
     ],
     ids=lambda value: value if isinstance(value, str) and value.isidentifier() else "",
