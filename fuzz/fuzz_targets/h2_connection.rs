@@ -119,6 +119,11 @@ impl Run {
                         }
                         self.model.note(&event, &self.head);
                         self.note(&event);
+                        if let Event::Narrow { stream, bytes } = event {
+                            let mut out = Vec::new();
+                            self.connection.widen(stream, bytes, &mut out);
+                            self.note_answers(&out);
+                        }
                     }
                     Err(error) => return self.fail(error),
                 }
@@ -237,6 +242,10 @@ impl Model {
             }
             Event::Priority { stream, priority } => {
                 assert!(self.open.contains_key(&stream) && priority.urgency < 8);
+            }
+            Event::Narrow { stream, bytes } => {
+                assert!(self.open.get(&stream).is_some_and(|open| !open.complete));
+                assert!(bytes > 0 && bytes <= settings().max_stream_window);
             }
             Event::Window { change } => assert!(change != 0 && change.abs() < 1 << 31),
             Event::Leaving | Event::NeedMore => {}

@@ -89,8 +89,11 @@ mod tests {
     use super::*;
     use crate::PathPattern;
 
+    /// Host and path; `None` is any.
+    type Rule = (Option<u16>, Option<PathPattern>);
+
     /// Rules as text, `HOST PATH`, where `-` is any.
-    fn index(rules: &[String]) -> (RuleIndex, Vec<(Option<u16>, Option<PathPattern>)>) {
+    fn index(rules: &[String]) -> (RuleIndex, Vec<Rule>) {
         let rules: Vec<_> = rules
             .iter()
             .map(|rule| {
@@ -122,7 +125,7 @@ mod tests {
                 for host in [0, 1, 2, 65_535] {
                     let found: Vec<usize> = index.candidates(host, path.as_bytes()).collect();
                     assert!(found.is_sorted_by(|one, other| one < other), "{found:?}");
-                    let meets = |(own, pattern): &(Option<u16>, Option<PathPattern>)| {
+                    let meets = |(own, pattern): &Rule| {
                         own.is_none_or(|own| own == host)
                             && pattern.as_ref().is_none_or(|pattern| pattern.matches(path.as_bytes()))
                     };
