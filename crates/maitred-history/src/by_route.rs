@@ -274,7 +274,8 @@ fn number(rest: &mut &[u8]) -> Option<u32> {
 }
 
 fn text(rest: &mut &[u8]) -> Option<String> {
-    let (text, behind) = rest.split_at_checked(number(rest)? as usize)?;
+    let length = number(rest)? as usize;
+    let (text, behind) = rest.split_at_checked(length)?;
     *rest = behind;
     String::from_utf8(text.to_vec()).ok()
 }

@@ -252,7 +252,7 @@ mod tests {
         }
         assert!(refused(&[("last", "1"), ("since", "2")]).contains("at once"));
         assert!(refused(&[("pool", "default")]).contains("all pools"));
-        assert!(refused(&[("since", "99999999999")]).contains("no second"));
+        assert!(refused(&[("since", "99999999999")]).contains("nor a second since 1970"));
     }
 
     #[test]

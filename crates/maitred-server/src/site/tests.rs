@@ -299,7 +299,7 @@ fn a_client_that_invents_paths_adds_nothing() {
     }
     let full = site.figures.snapshot();
     assert_eq!(full.server.requests, 200_002);
-    assert!((400..MAX_ROUTES * 3 / 4).contains(&full.routes.len()), "the rest is for what comes again");
+    assert!(full.routes.len() < 100, "a place where names vary is one route: {}", full.routes.len());
     for _ in 0..200 {
         site.record(Some(0), "/new/page", 200);
     }
