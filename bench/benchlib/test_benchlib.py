@@ -228,7 +228,7 @@ class Suites(unittest.TestCase):
     def test_all_commands_use_the_folder_in_which_cargo_builds(self) -> None:
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, CARGO_TARGET_DIR=folder):
             self.assertEqual(self.script.target(), Path(folder))
-            done = subprocess.run(["make", "-n", "binary"], cwd=machine.REPOSITORY, capture_output=True, text=True, check=True)
+            done = subprocess.run(["make", "-n", "binary", "PROFILE=release"], cwd=machine.REPOSITORY, capture_output=True, text=True, check=True)
             self.assertIn(f"split-debug {folder}/release/maitred", done.stdout)
             shown = [sys.executable, "-c", "from benchlib import load, servers; print(load.GENERATOR, servers.maitred().program)"]
             environment = {name: value for name, value in os.environ.items() if name != "MAITRED_BENCH_BINARY"}

@@ -154,7 +154,8 @@ fn is_authority(text: &str) -> bool {
             || b"-._~!$&'()*+,;=%".contains(&byte)
             || (byte == b':' && inside.is_some())
     };
-    let port = port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.is_empty() || digits && port.parse::<u16>().is_ok();
     !name.is_empty() && name.bytes().all(known) && escapes && port
 }
 

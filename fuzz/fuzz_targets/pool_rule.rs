@@ -56,7 +56,9 @@ fn check_path(parsed: &PathPattern, text: &str, path: &[u8]) -> bool {
     let last = pattern.len() - 1;
     let everywhere = |position: usize| position == 0 || position == last;
     let whole = stands_for(pattern, path, everywhere);
-    let folder = pattern.strip_suffix(b"/*").filter(|folder| !folder.is_empty() || path.is_empty());
+    // What is below anything has a slash: `*/*` names no folder.
+    let is_folder = |folder: &&[u8]| *folder != b"*" && (!folder.is_empty() || path.is_empty());
+    let folder = pattern.strip_suffix(b"/*").filter(is_folder);
     let expected = whole || folder.is_some_and(|folder| stands_for(folder, path, |_| false));
     assert_eq!(parsed.matches(path), expected);
     expected

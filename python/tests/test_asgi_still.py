@@ -86,8 +86,8 @@ def test_only_the_loop_s_thread_says_which_request_it_runs(serve_asgi: Serve, tm
     by_role = {thread["role"]: str(thread["tid"]) for thread in asked("threads")}
     (loop,) = asked("stacks", by_role["event loop"])
     assert loop["state"] == "runs GET /keeps, keeps the interpreter"
-    (driver,) = asked("stacks", by_role["driver"])
-    assert driver["state"] == "waits for the interpreter"
+    (poller,) = asked("stacks", by_role["backup poller"])
+    assert poller["state"] == "waits for the interpreter"
     with open(tmp_path / "door", "wb", buffering=0) as door:
         door.write(b"x")
     asking.join(PATIENCE)

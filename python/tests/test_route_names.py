@@ -258,7 +258,8 @@ async def app(scope, receive, send):
 
 
 def test_the_time_in_the_application_is_divided_by_route(serve: Serve) -> None:
-    server = serve(checked=False, source="""
+    # One thread: from the second request on its clock is read.
+    server = serve("--max-threads", "1", checked=False, source="""
 import time
 
 def app(environ, start_response):

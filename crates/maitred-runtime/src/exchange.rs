@@ -68,8 +68,8 @@ pub trait Respond: Send {
         let _ = now;
     }
 
-    /// That thread has waited for the interpreter of its language, and has it now.
-    fn enter_interpreter(&mut self) {}
+    /// That thread has the interpreter of its language now, for which it has `waited`, or had it already.
+    fn enter_interpreter(&mut self, _waited: bool) {}
 
     /// Queues a part of the body and tries to send it at once.
     ///
@@ -300,9 +300,9 @@ impl Exchange {
     }
 
     /// See [`Respond::enter_interpreter`].
-    pub fn enter_interpreter(&mut self) {
+    pub fn enter_interpreter(&mut self, waited: bool) {
         if let Some(responder) = &mut self.responder {
-            responder.enter_interpreter();
+            responder.enter_interpreter(waited);
         }
     }
 

@@ -171,9 +171,7 @@ impl Handler for WsgiHandler {
             return;
         }
         Python::attach(|py| {
-            if !is_inside() {
-                exchange.enter_interpreter();
-            }
+            exchange.enter_interpreter(!is_inside());
             let _interruptible = interruptible;
             if let Err(error) = self.answer(py, exchange) {
                 // The exchange was dropped on the way, so the peer has its 500.

@@ -18,39 +18,36 @@ thread_local! {
     static SKIP: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The begin of a run that is measured.
+/// The begin of a run.
 pub(super) struct Measured {
     thread: usize,
     at: u64,
-    processor: u64,
+    /// What the thread had computed; `None` where that is not measured.
+    processor: Option<u64>,
 }
 
 impl Measured {
     /// A run begins on this thread.
-    pub(super) fn begin() -> Option<Self> {
-        match SKIP.get() {
-            0 => Some(Self {
-                thread: thread(),
-                at: clock::monotonic(),
-                processor: process::thread_processor_ns(),
-            }),
-            skip => {
-                SKIP.set(skip - 1);
-                None
-            }
-        }
+    pub(super) fn begin() -> Self {
+        let skip = SKIP.get();
+        SKIP.set(skip.saturating_sub(1));
+        let processor = (skip == 0).then(process::thread_processor_ns);
+        Self { thread: thread(), at: clock::monotonic(), processor }
     }
 
-    /// It ends: how long it has computed, and how long it was, in nanoseconds. None on another thread.
+    /// It ends: how long it has computed, and how long it was, in nanoseconds. None where that was not measured, and on another
+    /// thread.
     pub(super) fn end(self) -> Option<(u64, u64)> {
         if self.thread != thread() {
             return None;
         }
         let ran = clock::monotonic().saturating_sub(self.at);
-        let computed = process::thread_processor_ns().saturating_sub(self.processor);
-        if ran < LONG {
+        if ran >= LONG {
+            SKIP.set(0);
+        } else if self.processor.is_some() {
             SKIP.set(SKIPPED);
         }
+        let computed = process::thread_processor_ns().saturating_sub(self.processor?);
         Some((computed.min(ran), ran))
     }
 }
@@ -66,18 +63,18 @@ mod tests {
 
     #[test]
     fn behind_a_short_run_some_are_not_measured_and_behind_a_long_one_the_next_is() {
-        let (computed, ran) = Measured::begin().and_then(Measured::end).expect("the first");
+        let long = || Measured { at: clock::monotonic() - 2 * LONG, ..Measured::begin() };
+        let (computed, ran) = Measured::begin().end().expect("the first");
         assert!(computed <= ran);
         SKIP.set(2);
-        assert!(Measured::begin().is_none() && Measured::begin().is_none());
-        let long = Measured { at: clock::monotonic() - 2 * LONG, ..Measured::begin().expect("measured") };
-        let (computed, ran) = long.end().expect("this thread");
+        assert!(Measured::begin().end().is_none() && long().end().is_none());
+        let (computed, ran) = long().end().expect("the one behind a long one");
         assert!(computed < ran && ran >= 2 * LONG && SKIP.get() == 0);
     }
 
     #[test]
     fn what_ends_on_another_thread_is_not_known() {
-        let measured = Measured::begin().expect("the first");
+        let measured = Measured::begin();
         assert!(std::thread::spawn(move || measured.end()).join().expect("no panic").is_none());
     }
 }

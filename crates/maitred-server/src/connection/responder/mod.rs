@@ -479,9 +479,11 @@ impl Respond for Responder {
         }
     }
 
-    fn enter_interpreter(&mut self) {
-        self.origin.times.gated = self.group.site.later(self.origin.times.begun);
-        self.measured = self.group.site.figures.is_on().then(Measured::begin).flatten();
+    fn enter_interpreter(&mut self, waited: bool) {
+        if waited {
+            self.origin.times.gated = self.group.site.later(self.origin.times.begun);
+        }
+        self.measured = self.group.site.figures.is_on().then(Measured::begin);
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
