@@ -7,6 +7,7 @@ use maitred_io::thread_state::{Doing, ThreadState};
 use maitred_runtime::InterpreterLock;
 
 use crate::costs;
+use crate::numbers::FIRST_PAUSE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -34,6 +35,10 @@ pub(super) enum Activity {
     Waits,
 }
 
+/// What a thread did, seen by a sample: 0 is neither.
+const COMPUTES: u8 = 1;
+const HOLDS: u8 = 2;
+
 pub(super) struct Seen {
     /// How long it has computed so far, in nanoseconds.
     pub(super) computed: u64,
@@ -56,6 +61,8 @@ pub(super) struct AppThread {
     samples: AtomicU64,
     /// How long they have seen it hold the interpreter, in nanoseconds.
     held: AtomicU64,
+    /// The last of them has seen it with the interpreter ([`HOLDS`]), compute without ([`COMPUTES`]), or neither.
+    before: AtomicU8,
     /// Samples of them that have seen it without the interpreter.
     without: AtomicU64,
     /// The last samples in a row that have seen it neither hold the interpreter nor want it.
@@ -76,6 +83,7 @@ impl AppThread {
             computed: AtomicU64::new(0),
             samples: AtomicU64::new(0),
             held: AtomicU64::new(0),
+            before: AtomicU8::new(0),
             without: AtomicU64::new(0),
             detached: AtomicU64::new(0),
             state: ThreadState::own(),
@@ -102,6 +110,7 @@ impl AppThread {
         self.computed.store(0, Ordering::Relaxed);
         self.samples.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
+        self.before.store(0, Ordering::Relaxed);
         self.without.store(0, Ordering::Relaxed);
         self.detached.store(0, Ordering::Relaxed);
         self.long.store(u8::from(long), Ordering::Relaxed);
@@ -138,14 +147,21 @@ impl AppThread {
         }
     }
 
-    /// A sample has seen what the thread did for about `nanos`.
+    /// A sample has seen what the thread does, `nanos` after the one before. It has done so all the time if that has seen it do so too;
+    /// else it may have begun just now.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
         self.samples.fetch_add(1, Ordering::Relaxed);
-        if activity == Activity::Holds {
-            self.held.fetch_add(nanos, Ordering::Relaxed);
+        let now = match activity {
+            Activity::Holds => HOLDS,
+            Activity::Computes => COMPUTES,
+            Activity::Wants | Activity::Waits => 0,
+        };
+        let before = self.before.swap(now, Ordering::Relaxed);
+        let since = |before: bool| if before { nanos } else { nanos.min(FIRST_PAUSE) };
+        if now == HOLDS {
+            self.held.fetch_add(since(before == HOLDS), Ordering::Relaxed);
         }
-        let computes = matches!(activity, Activity::Holds | Activity::Computes);
-        let nanos = if computes { nanos } else { 0 };
+        let nanos = if now > 0 { since(before > 0) } else { 0 };
         let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
         let detached = match activity {
             Activity::Holds | Activity::Wants => 0,

@@ -169,12 +169,16 @@ impl Costs {
             before => before - before / STEP + own / STEP,
         };
         place.charge.store(charge & !WRITES | if seen.wrote { WRITES } else { 0 }, Ordering::Relaxed);
-        let Some(without) = seen.without_interpreter else { return };
         let second = seen.ended / SECOND;
         let before = Known::of(place.class.load(Ordering::Relaxed));
-        let before =
-            if before.holds(second) { before } else { Known { class: RouteClass::Normal, score: 0, second } };
-        let known = before.after(seen, without, second);
+        let nothing = Known { class: RouteClass::Normal, score: 0, second };
+        let known = match seen.without_interpreter {
+            Some(without) if before.holds(second) => before.after(seen, without, second),
+            Some(without) => nothing.after(seen, without, second),
+            // So short it has not computed for long, whether or not a sample has seen it.
+            None if before.class == RouteClass::CpuBound && seen.nanos < TELLING => nothing,
+            None => return,
+        };
         place.class.store(known.word(), Ordering::Relaxed);
         if known.class != RouteClass::Normal {
             self.watched_until.store(second + VALID + 1, Ordering::Relaxed);
@@ -215,6 +219,9 @@ mod tests {
         assert_eq!(costs.class(7, 75 * SECOND), RouteClass::CpuBound, "it was kept from the interpreter");
         costs.note(7, seen(LONG - 1, Some(false), 76 * SECOND));
         assert_eq!(costs.class(7, 76 * SECOND), RouteClass::Normal);
+        costs.note(7, seen(20 * MS, Some(false), 77 * SECOND));
+        costs.note(7, seen(TELLING - 1, None, 77 * SECOND));
+        assert_eq!(costs.class(7, 77 * SECOND), RouteClass::Normal, "it was short");
     }
 
     #[test]

@@ -279,6 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn one_sample_of_a_request_that_wanted_the_interpreter_before_does_not_say_that_it_held_it() {
+        let lock = Arc::new(Told::default());
+        let interpreter = Arc::new(Interpreter::new(Some(lock.clone())));
+        let permits = Arc::new(AtomicUsize::new(0));
+        let inside = enter(&interpreter, &permits, true);
+        let held = || {
+            let mut seen = costs::Seen { nanos: u64::MAX, ..costs::Seen::default() };
+            inside.thread.tell(&mut seen);
+            seen.held
+        };
+        lock.0.store(inside.number, Ordering::SeqCst);
+        sample_until(&interpreter, &inside, Activity::Holds);
+        interpreter.sample(10 * LONG);
+        assert!(held() < LONG, "it may have had it for a moment");
+        interpreter.sample(11 * LONG);
+        assert!(held() >= LONG);
+        leave(inside);
+    }
+
+    #[test]
     fn a_long_computation_gives_its_permit_to_others_and_there_is_one() {
         let lock = Arc::new(Told::default());
         let interpreter = Arc::new(Interpreter::new(Some(lock.clone())));
