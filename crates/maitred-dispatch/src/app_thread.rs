@@ -18,7 +18,7 @@ pub(super) enum Permit {
     Normal,
     /// It has the permit of long computations.
     Long,
-    /// It is in application code, or entering, without a permit that counts: it waits, or computes without the interpreter.
+    /// It is in application code, or entering, and not counted: it waits, runs without the interpreter, or was let in beside the permit.
     Released,
 }
 

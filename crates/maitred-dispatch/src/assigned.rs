@@ -18,8 +18,8 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     let pool = scheduler.pool_at(index);
     pool.started();
     let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
-    if pool.follow() {
-        own.answer(&WakeAction::Spawn);
+    if pool.grow_behind_start() {
+        own.perform(&WakeAction::Spawn);
     }
     let slot = pool.slot();
     let mut given = None;
@@ -39,7 +39,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
             Errand::End => return,
         }
     }
-    // A request that is left is dropped unanswered: a 500.
+    // A request that is left is to drop it answers 500.
     drop(given);
     if !own.done {
         pool.ended();
@@ -68,7 +68,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
         self.server.scheduler()
     }
 
-    fn answer(&self, call: &WakeAction) {
+    fn perform(&self, call: &WakeAction) {
         self.scheduler().perform_in(self.index, call, self.server);
     }
 
@@ -78,17 +78,17 @@ impl<'a, S: Serve> Assigned<'a, S> {
             return Some(job);
         }
         let class = self.server.target(&job).class;
-        self.follow(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
+        self.act_on(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
     }
 
     fn look(&self) -> Option<S::Job> {
         if !self.pool.exclusive {
             return self.pool.pop();
         }
-        self.pool.look(&self.thread).and_then(|admitted| self.follow(admitted))
+        self.pool.look(&self.thread).and_then(|admitted| self.act_on(admitted))
     }
 
-    fn follow(&self, admitted: Admitted<S::Job>) -> Option<S::Job> {
+    fn act_on(&self, admitted: Admitted<S::Job>) -> Option<S::Job> {
         match admitted {
             Admitted::Run(job) => Some(job),
             Admitted::Monitor => self.monitor(),
@@ -133,7 +133,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     /// No thread enters while a request waits that no thread monitors, unless none is left.
     fn wake_for_queued(&self) {
         if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.wake_monitor() {
-            self.answer(&self.pool.wake_for_queue());
+            self.perform(&self.pool.wake_for_queue());
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     fn make_way(&self) {
         let pool = self.pool;
         if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
-            self.answer(&pool.wake_for_queue());
+            self.perform(&pool.wake_for_queue());
         }
     }
 }

@@ -7,7 +7,8 @@
 //! ```
 //! Watching means to look at a counter now and then, and each thread that comes out of application code defers the next look: that costs
 //! the usual path a load or two. Only when the counter stands still while no thread polls is one woken. Until one polls, the driver does
-//! what needs no application: it reads, parses, answers from files, moves writes and timers, and queues the rest.
+//! what needs no application: it reads, parses, answers from files, moves writes and timers, runs what never blocks, and queues the rest.
+//! Where a limiter lets one thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
 //!
 //! Where an event loop polls, the driver stands by in another way: see `loop_watchdog`.
 
@@ -179,7 +180,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             }
             take_over_polling(server, context);
         } else {
-            // With a limiter another thread polls, or there is nothing to be found out soon.
+            // With a limiter the thread that has the permit looks at the poller between its requests.
             (idle_looks, pause) = (0, if scheduler.pool.exclusive { LOOK } else { USUAL });
         }
         before = now;

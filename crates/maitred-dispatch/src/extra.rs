@@ -38,8 +38,7 @@ impl Extra {
         }
     }
 
-    /// Sleeps for so many nanoseconds, or until it is called unless `may_sleep` says that there is something to look at. Whether
-    /// it was called, or has something to look at.
+    /// Sleeps for so many nanoseconds, or until it is called; not if `may_sleep` is false. Whether there is something to look at.
     fn sleep(&self, nanos: u64, may_sleep: impl FnOnce() -> bool) -> bool {
         self.sleeps.store(true, Ordering::SeqCst);
         let called = !may_sleep() || self.parker.park(Some(Duration::from_nanos(nanos)));

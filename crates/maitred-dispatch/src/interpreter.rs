@@ -113,7 +113,7 @@ impl Interpreter {
         let Some(lock) = self.lock.as_deref() else { return Sample::default() };
         self.with_threads(|threads| {
             let before = std::mem::replace(&mut threads.sampled, now);
-            // What a thread has done for longer than between two samples while requests wait, one sample cannot tell.
+            // One sample tells of 2 ms at most: while requests wait there is one as often.
             let step = now.saturating_sub(before).min(LONG);
             let (mut busy, mut unsure) = (0, false);
             for thread in threads.all.iter().filter(|thread| thread.in_application()) {
@@ -123,14 +123,14 @@ impl Interpreter {
                 let own = thread.holding(now).map_or(0, |(_, nanos)| nanos);
                 let seen = thread.note(activity, step.min(own));
                 unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
-                self.follow(thread, &seen);
+                self.move_permit(thread, &seen);
             }
             Sample { busy, before, unsure }
         })
     }
 
     /// Moves the permit of a thread that has been seen.
-    fn follow(&self, thread: &AppThread, seen: &Seen) {
+    fn move_permit(&self, thread: &AppThread, seen: &Seen) {
         match thread.permit() {
             Permit::Normal | Permit::Long if seen.detached >= DETACHED => _ = self.release(thread),
             Permit::Normal if seen.detached == 0 && seen.computed >= LONG && self.take_long() => {

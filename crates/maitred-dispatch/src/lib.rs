@@ -106,23 +106,23 @@ pub struct Scheduler<J> {
     migrations: Counter,
     /// Application threads that wait on the poller.
     pollers: Arc<AtomicUsize>,
+    /// Threads that may poll at once now, and the most, whatever the number of threads.
     max_pollers: AtomicUsize,
-    /// The same, if there are as many threads.
     width: usize,
     /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
-    /// Other threads there.
+    /// Threads of other pools, and the reserve thread, in application code.
     beside: AtomicUsize,
     /// Work was turned away, see [`set_deferred`](Self::set_deferred).
     deferred: AtomicBool,
     /// EPC: a thread is the producer.
     producing: AtomicBool,
     /// EPC: a thread has been woken to become it.
-    followed: AtomicBool,
+    successor_woken: AtomicBool,
     /// Rises with everything an application thread begins or ends; standing still is what the
     /// driver looks for.
     progress: AtomicU64,
-    /// When a thread with a permit has looked at the poller last, in monotonic nanoseconds.
+    /// The last look at the poller by a thread between two requests, or by the driver while threads compute, in monotonic nanoseconds.
     polled: AtomicU64,
     driver: Arc<Driver>,
     /// A thread for usual requests while all are in slow ones.
@@ -147,8 +147,8 @@ impl<J: Send> Scheduler<J> {
         lock: Option<Arc<dyn InterpreterLock>>,
     ) -> io::Result<Self> {
         let interpreter = Arc::new(Interpreter::new(lock));
-        let gated = interpreter.has_lock() && first.strategy == Strategy::Adaptive;
-        Self::with_others(first, &named(others, gated, &interpreter)?, max_pollers, gated, &interpreter)
+        let limited = interpreter.has_lock() && first.strategy == Strategy::Adaptive;
+        Self::with_others(first, &named(others, limited, &interpreter)?, max_pollers, limited, &interpreter)
     }
 
     /// Schedulers of several groups, each for the threads of one of `firsts`, and all for those of `others`.
@@ -172,7 +172,7 @@ impl<J: Send> Scheduler<J> {
         first: &PoolSettings,
         others: &Arc<[Pool<J>]>,
         max_pollers: usize,
-        gated: bool,
+        limited: bool,
         interpreter: &Arc<Interpreter>,
     ) -> io::Result<Self> {
         let scheduler = Self {
@@ -182,19 +182,19 @@ impl<J: Send> Scheduler<J> {
             stopping: AtomicBool::new(false),
             ready: Ready::new("ready"),
             strategy: first.strategy,
-            pool: Arc::new(Pool::new(&first.name, first.limits, gated, Limiter::new(interpreter)?)),
+            pool: Arc::new(Pool::new(&first.name, first.limits, limited, Limiter::new(interpreter)?)),
             others: Arc::clone(others),
             peer_groups: Box::default(),
             migrations: Counter::new(),
             pollers: Arc::default(),
             max_pollers: AtomicUsize::new(0),
             // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
-            width: max_pollers.max(if gated { 2 } else { 1 }),
+            width: max_pollers.max(if limited { 2 } else { 1 }),
             inside: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
             deferred: AtomicBool::new(false),
             producing: AtomicBool::new(false),
-            followed: AtomicBool::new(false),
+            successor_woken: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             polled: AtomicU64::new(0),
             driver: Arc::new(Driver::new()?),
@@ -409,14 +409,13 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Where two threads do so at once one of the steps may be lost: what is looked for is that there are none.
+    /// Where two threads do so at once one of the steps may be lost: the driver only looks whether there were any.
     fn note_progress(&self) {
         let steps = self.progress.load(Ordering::Relaxed);
         self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Runs application code on this thread, which polls otherwise. What claims not to block is watched like the
-    /// rest: it would stop everything if the claim were wrong. `now` is a time before that, in monotonic
+    /// Runs application code on this thread, which polls otherwise. `now` is a time before that, in monotonic
     /// nanoseconds; the end is returned.
     fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
@@ -471,7 +470,7 @@ impl<J: Send> Scheduler<J> {
         ended
     }
 
-    fn is_outside(&self) -> bool {
+    fn is_nobody_inside(&self) -> bool {
         self.inside.load(Ordering::SeqCst) == 0 && self.beside.load(Ordering::SeqCst) == 0
     }
 
@@ -563,10 +562,11 @@ impl<J: Send> Scheduler<J> {
 
 fn named<J>(
     settings: &[PoolSettings],
-    gated: bool,
+    limited: bool,
     interpreter: &Arc<Interpreter>,
 ) -> io::Result<Arc<[Pool<J>]>> {
-    let one = |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, gated, Limiter::new(interpreter)?));
+    let one =
+        |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, limited, Limiter::new(interpreter)?));
     settings.iter().map(one).collect()
 }
 

@@ -39,13 +39,11 @@ use crate::writing::set_own_thread;
 /// Permits of a pool: one thread holds the interpreter.
 const PERMITS: usize = 1;
 
-/// The last pause between two samples while the same requests are in application code, in nanoseconds; each is twice as long as the one
-/// before. So a permit is taken from a thread that waits about as late as its request has computed before, and at most one last pause
-/// late.
-const LAST_PAUSE: u64 = LONG / 2;
+/// Pauses between two samples while the same requests are in application code double up to this. In nanoseconds.
+const LONGEST_PAUSE: u64 = LONG / 2;
 
-/// While requests end, the monitor sleeps: each end pushes the next sample back, to the last pause from then, but not beyond
-/// this time from the last one: each request may have waited for most of its time. In nanoseconds.
+/// Each end of a request pushes the next sample back. While requests end all the time, one is taken this long after the one before. In
+/// nanoseconds.
 const LATEST: u64 = LONG;
 
 /// A request enters, whatever samples say, if none has left the queue for so long under the eyes of a monitor. Samples may be wrong where a
@@ -119,16 +117,16 @@ impl Monitoring {
 
     fn behind(&mut self, sample: Sample) -> Pause {
         let nanos = if sample.unsure { FIRST_PAUSE } else { self.pause };
-        self.pause = (nanos * 2).min(LAST_PAUSE);
+        self.pause = (nanos * 2).min(LONGEST_PAUSE);
         Pause { nanos, most: 0 }
     }
 
     /// The pause while requests end at `now`.
     fn while_moving(&mut self, now: u64) -> Pause {
         // What has not ended by then has been in application code for about as long.
-        self.pause = LAST_PAUSE;
+        self.pause = LONGEST_PAUSE;
         let most = (self.sampled + LATEST).saturating_sub(now);
-        Pause { nanos: LAST_PAUSE.min(most), most }
+        Pause { nanos: LONGEST_PAUSE.min(most), most }
     }
 }
 
@@ -176,18 +174,18 @@ impl Limiter {
         if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
             return false;
         }
-        self.has(thread, Permit::Normal);
+        self.grant(thread, Permit::Normal);
         true
     }
 
     /// Takes one more permit than there may be.
     pub(super) fn force(&self, thread: &AppThread) {
         self.permits.fetch_add(1, Ordering::SeqCst);
-        self.has(thread, Permit::Normal);
+        self.grant(thread, Permit::Normal);
     }
 
     /// A permit that was counted becomes that of this thread, which has none and is the caller.
-    fn has(&self, thread: &AppThread, permit: Permit) {
+    fn grant(&self, thread: &AppThread, permit: Permit) {
         let had_none = thread.change(Permit::None, permit);
         debug_assert!(had_none, "a thread has one permit at most");
     }
@@ -218,8 +216,8 @@ impl Limiter {
             RouteClass::Normal if self.take(thread) => return true,
             RouteClass::Normal if !self.interpreter.has_long() => return false,
             RouteClass::CpuBound if !self.interpreter.take_long() => return false,
-            RouteClass::CpuBound => self.has(thread, Permit::Long),
-            RouteClass::Normal | RouteClass::Blocking => self.has(thread, Permit::Released),
+            RouteClass::CpuBound => self.grant(thread, Permit::Long),
+            RouteClass::Normal | RouteClass::Blocking => self.grant(thread, Permit::Released),
         }
         true
     }
@@ -242,7 +240,7 @@ impl Limiter {
             return false;
         }
         self.give_back(thread);
-        self.has(thread, if class == RouteClass::CpuBound { Permit::Long } else { Permit::Released });
+        self.grant(thread, if class == RouteClass::CpuBound { Permit::Long } else { Permit::Released });
         true
     }
 
@@ -275,7 +273,7 @@ impl Limiter {
 
     /// A request has ended at `now`: the monitor need not look yet. One load while none waits.
     pub(super) fn note_end(&self, now: u64) {
-        self.timer.defer(now, LAST_PAUSE);
+        self.timer.defer(now, LONGEST_PAUSE);
     }
 
     /// A thread that waits for the monitor's sample has it taken now.
@@ -342,7 +340,7 @@ impl<J> Pool<J> {
                 if gives_way { first } else { other }
             }
         };
-        let next = self.pop_from(queue, |waiting| waiting == class);
+        let next = self.pop_from(queue, |other| other == class);
         debug_assert!(next.is_some(), "a request of this class waits");
         next
     }
@@ -359,7 +357,7 @@ impl<J> Pool<J> {
             RouteClass::Normal => true,
             _ => !others_may && self.limiter.exchange(thread, *class),
         })?;
-        self.pop_from(&mut queue, |waiting| waiting == class)
+        self.pop_from(&mut queue, |other| other == class)
     }
 
     /// A thread that polls is to monitor instead. False when no thread has a permit, or another one monitors.
@@ -412,7 +410,7 @@ impl<J> Pool<J> {
         };
         let mut next = self.enter_with_next(&mut queue, thread, true);
         if next.is_none() && matches!(sampled, Some((_, true))) {
-            self.limiter.has(thread, Permit::Released);
+            self.limiter.grant(thread, Permit::Released);
             next = self.pop_from(&mut queue, |_| true);
         }
         let next = next?;

@@ -309,7 +309,7 @@ pub(crate) enum Source {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
     Free,
-    Gated,
+    Limited,
 }
 
 pub(crate) fn scenario(
@@ -355,7 +355,7 @@ pub(crate) fn scheduler_with(
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
     let limits = PoolLimits { min_threads: 0, max_threads: others, ..limits };
     let other = PoolSettings { limits, ..PoolSettings::named("other") };
-    let lock = (threads == Threads::Gated).then(made_up_lock);
+    let lock = (threads == Threads::Limited).then(made_up_lock);
     Scheduler::new(&first, &[other], pollers, lock).expect("simulated")
 }
 
@@ -448,7 +448,7 @@ pub(crate) fn play_groups(
 }
 
 pub(crate) fn check(kinds: &'static [Kind], max: usize, pollers: usize, source: Source) {
-    for threads in [Threads::Free, Threads::Gated] {
+    for threads in [Threads::Free, Threads::Limited] {
         check_random(move || scenario(kinds, max, pollers, threads, source, false));
     }
 }

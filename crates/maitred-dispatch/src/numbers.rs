@@ -6,7 +6,7 @@
 /// an event loop waits for others at most. Half: fewer responses leave together. Double: what the slowest client of a round waits.
 pub(crate) const SWITCH: u64 = 500_000;
 
-/// So long is long: a computation that others pass by, a request that tells the class of its route, a time without a look at the
+/// So long is long: a computation that gives up the permit of usual requests, twice what a request takes that tells the class of its route, a time without a look at the
 /// poller, or without a sample while requests end. From then on four turns that Python gives others cost little of what the request
 /// takes. Half: pages of 1 ms count as long, and those beside them take turns more often. Double: a short request waits for 4 ms.
 pub(crate) const LONG: u64 = 4 * SWITCH;
@@ -68,7 +68,7 @@ pub(crate) const NOW_AND_THEN: u32 = 32;
 /// microseconds again and again. One: a second thread gets in between. Four: each wait of a request costs two more samples.
 pub(crate) const DETACHED: u64 = 2;
 
-/// A request takes so much of the last one's time into the average of its route: one part of so many. Half and double: the average
+/// The newest request counts for one part in so many of the average of its route. Half and double: the average
 /// follows within two or eight requests.
 pub(crate) const STEP: u64 = 4;
 

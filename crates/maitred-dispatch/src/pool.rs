@@ -37,7 +37,7 @@ pub(crate) enum WakeAction {
     Woken,
     /// One more thread must be made; it is counted already.
     Spawn,
-    /// Every thread there may be exists: the next one that finishes looks at the queue.
+    /// No thread can be woken, and none may be made now: the next one that finishes looks at the queue.
     Nothing,
 }
 
@@ -46,38 +46,39 @@ pub(crate) struct Pool<J> {
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     pub(super) parking: Parking<Errand<J>>,
-    /// Before the language's interpreter; unused where threads run side by side.
+    /// Before the language's interpreter. Where threads run side by side it only knows which are in application code.
     pub(super) limiter: Limiter,
-    /// There is a limiter: a parked thread may not be able to enter.
+    /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
-    /// The length of the queue, to look at without the lock.
+    // From here on copies to read without the lock of what they are copies of.
+    /// The length of the queue.
     queued: AtomicUsize,
     /// What requests of each route take here, their routes, and whether that matters now.
     pub(super) costs: Costs,
     pub(super) sorting: OnceLock<Sorting<J>>,
     sorted: AtomicBool,
-    /// Threads of other groups may run what waits, likewise.
+    /// Threads of other groups may run what waits.
     pub(super) offered: AtomicBool,
     /// A full queue takes more while the first in it has not waited for [`UNNOTICED`].
     pub(super) bursts: AtomicBool,
-    /// Threads in requests of routes that are known to wait, likewise.
+    /// Threads in requests of routes that are known to wait.
     pub(super) blocked: AtomicUsize,
-    /// Threads that write to a disk what their request has made, likewise.
+    /// Threads that write to a disk what their request has made.
     pub(super) writing: AtomicUsize,
     stopping: AtomicBool,
     /// How often the limits were changed: a thread that is about to park looks at them again.
     changes: AtomicU64,
-    /// How long a thread is parked at most, in nanoseconds, likewise.
+    /// How long a thread is parked at most, in nanoseconds.
     idle_limit: AtomicU64,
-    /// The most threads, likewise, and whether there may be more than one without those in the place of lost ones.
+    /// The most threads, and whether the configured one is above 1.
     max: AtomicUsize,
     several: AtomicBool,
-    /// Requests after which a thread asks whether it ends, likewise, and when the next one may, in monotonic nanoseconds.
+    /// Requests after which a thread asks whether it ends, and when the next one may, in monotonic nanoseconds.
     pub(super) budget: AtomicU64,
     budget_ends: AtomicU64,
-    /// There are more threads than there may be, likewise.
+    /// There are more threads than there may be.
     is_surplus: AtomicBool,
-    /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts, likewise.
+    /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts.
     request_limit: AtomicU64,
     interrupts: AtomicBool,
 }
@@ -328,7 +329,7 @@ impl<J> Pool<J> {
 
     /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
     /// its way none may have been made for them.
-    pub(super) fn follow(&self) -> bool {
+    pub(super) fn grow_behind_start(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
             waiting => self.counts.lock().grow_for_queue(waiting),
@@ -605,7 +606,7 @@ impl Counts {
         self.count_new(grows.into(), reason)
     }
 
-    /// Whether so many are any.
+    /// Counts threads that are asked for. Whether there are any.
     fn count_new(&mut self, threads: usize, reason: Start) -> bool {
         self.threads += threads;
         self.starting += threads;

@@ -172,14 +172,14 @@ fn what_waits_for_another_pool_holds_nobody_up() {
 /// Threads of the other pool stand still, and those behind them get past, whether the pool's threads end after each request
 /// or not.
 #[test]
-fn the_other_pool_has_a_gate_too() {
+fn the_other_pool_has_a_limiter_too() {
     const KINDS: [&[Kind]; 4] = [
         &[OtherAfterOthers, Other],
         &[OtherAfterOthers, OtherAfterOthers, Other, Page],
         &[OtherAfterPages, OtherAfterOthers, Other, PageAfterPages, Page],
         &[Other, OtherAfterOthers, Other, OtherAfterOthers, Other],
     ];
-    for threads in [Threads::Free, Threads::Gated] {
+    for threads in [Threads::Free, Threads::Limited] {
         for (kinds, budget) in KINDS.into_iter().flat_map(|kinds| [(kinds, 0), (kinds, 1)]) {
             run(RandomScheduler::new(schedules(SCHEDULES)), move || {
                 let scheduler = scheduler_with(budget, 3, Strategy::Adaptive, 2, 2, threads);
@@ -201,7 +201,7 @@ fn a_successor_that_comes_late_leaves_nobody_behind() {
     for source in [Source::Poller, Source::Elsewhere] {
         for strategy in [Strategy::Adaptive, Strategy::Epc] {
             for (kinds, threads) in
-                KINDS.into_iter().flat_map(|kinds| [(kinds, Threads::Free), (kinds, Threads::Gated)])
+                KINDS.into_iter().flat_map(|kinds| [(kinds, Threads::Free), (kinds, Threads::Limited)])
             {
                 run(RandomScheduler::new(schedules(SCHEDULES / 4)), move || {
                     play(scheduler_with(1, 1, strategy, 1, 1, threads), kinds, 1, source, |_| None);
@@ -237,7 +237,7 @@ fn a_thread_that_ends_leaves_another_one_polling() {
     const KINDS: &[Kind] = &[PageAfterPages, Page, Page, File, Page];
     for (strategy, threads) in [
         (Strategy::Adaptive, Threads::Free),
-        (Strategy::Adaptive, Threads::Gated),
+        (Strategy::Adaptive, Threads::Limited),
         (Strategy::Epc, Threads::Free),
         (Strategy::Pec, Threads::Free),
     ] {

@@ -29,7 +29,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Loads what serving `token` will touch; it is served soon.
     fn prefetch(&self, token: u64);
 
-    /// Whether `job` may run on the thread that polls, also on the last one.
+    /// Whether `job` never blocks: also the driver, and the last thread that polls, may run it.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
     /// Where `job` is to run.

@@ -134,7 +134,7 @@ impl<S: Serve> Member<'_, S> {
             return self.consume(job, clock::monotonic());
         }
         if !scheduler.producing.swap(true, Ordering::SeqCst) {
-            scheduler.followed.store(false, Ordering::SeqCst);
+            scheduler.successor_woken.store(false, Ordering::SeqCst);
             let produced = Seat { server: self.reader.server }.hold(|| self.produce());
             return produced.map_or(Round::GoOn, |job| self.execute(job));
         }
@@ -165,10 +165,10 @@ impl<S: Serve> Member<'_, S> {
         let scheduler = server.scheduler();
         let Some(job) = scheduler.assign(job, server) else { return Round::GoOn };
         if !scheduler.producing.load(Ordering::SeqCst)
-            && !scheduler.followed.swap(true, Ordering::SeqCst)
+            && !scheduler.successor_woken.swap(true, Ordering::SeqCst)
             && scheduler.wake_poller(server) == WakeAction::Nothing
         {
-            scheduler.followed.store(false, Ordering::SeqCst);
+            scheduler.successor_woken.store(false, Ordering::SeqCst);
         }
         self.consume(job, self.reader.context.clock().turn_began())
     }

@@ -28,7 +28,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
     pub(super) events: Events,
-    /// For looks at the poller between requests while a thread monitors.
+    /// For looks at the poller between requests while a thread monitors, or if there is no other thread.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
@@ -128,7 +128,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
             self.take(job);
         } else if wanted && scheduler.pool.begin_monitoring() {
-            self.follow(Admitted::Monitor);
+            self.act_on(Admitted::Monitor);
         } else if idle && let Some(job) = scheduler.visit() {
             self.run_plainly(job, clock::monotonic());
         }
@@ -169,7 +169,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             Errand::End => return Round::End,
             Errand::Look => {}
             Errand::Run(job) => self.run_here(job),
-            Errand::Monitor => self.follow(Admitted::Monitor),
+            Errand::Monitor => self.act_on(Admitted::Monitor),
         }
         Round::GoOn
     }
@@ -258,7 +258,7 @@ impl<S: Serve> Worker<'_, S> {
     fn arrive(&mut self, job: S::Job) {
         let class = self.server.target(&job).class;
         let admitted = self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic());
-        self.follow(admitted);
+        self.act_on(admitted);
     }
 
     /// Looks at the queue; whether there was something to do.
@@ -268,11 +268,11 @@ impl<S: Serve> Worker<'_, S> {
             return false;
         }
         let Some(admitted) = pool.look(&self.thread) else { return false };
-        self.follow(admitted);
+        self.act_on(admitted);
         true
     }
 
-    fn follow(&mut self, mut admitted: Admitted<S::Job>) {
+    fn act_on(&mut self, mut admitted: Admitted<S::Job>) {
         loop {
             let job = match admitted {
                 Admitted::Run(job) => Some(job),
@@ -309,10 +309,10 @@ impl<S: Serve> Worker<'_, S> {
         let now = clock::monotonic();
         let mut run = Run { now, next: Some(job), ended: false, count: 0 };
         while !run.ended {
-            // Another thread in application code waits for something, and wants the interpreter when it has it: at the end of
-            // a request it can have it at once, while in the middle of one it would have to interrupt.
-            let alone = || scheduler.is_outside();
-            // And without a request it does not wait for the interpreter: it may be kept for long.
+            // The interpreter is kept between requests only while no other thread is in application code: one that has waited there can
+            // have it at once at the end of a request, while in the middle of one it would have to interrupt. And only with a request
+            // in hand: without one this thread would wait for the interpreter, which C code may keep for long.
+            let alone = || scheduler.is_nobody_inside();
             if run.next.is_some() && alone() {
                 server.attached(&mut || {
                     while !run.ended && alone() {
@@ -336,7 +336,7 @@ impl<S: Serve> Worker<'_, S> {
             return;
         };
         if scheduler.is_stopping() {
-            // Dropped unanswered: a 500.
+            // To drop it answers 500.
             drop(job);
             return;
         }
@@ -382,7 +382,8 @@ impl<S: Serve> Worker<'_, S> {
 
     /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
     /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
-    /// Without one the driver watches.
+    /// Without one the driver watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
+    /// that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
@@ -427,8 +428,8 @@ impl<S: Serve> Worker<'_, S> {
         {
             return self.next_behind(job);
         }
-        let several = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
-        let events = if several { &mut self.more } else { &mut self.events };
+        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
+        let events = if fetches_many { &mut self.more } else { &mut self.events };
         fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
             Some(job) => self.next_behind(job),

@@ -1,7 +1,7 @@
 //! A thread that writes to a disk what its request has made: it serves no client meanwhile.
 //!
 //! Its permit goes to another thread: the interpreter is free. When all threads write, or are in slow requests, others are run by
-//! the [`extra`](super::extra) thread. What a route writes is remembered ([`fair`](super::fair)).
+//! the [`extra`](super::extra) thread. What a route writes is remembered ([`costs`](super::costs)).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! Promises: no clock, no lock, no counting of its own. The caller holds the pool's lock, brings its limits of this moment and the time,
 //! and counts as it is told; so what is changed at run time holds from the next question on.
 //!
-//! Leaves out: the other reason for a thread, that none polls. A request is run by the thread that reads it, so the usual pool has
-//! nothing in its queue, and a thread may be made whenever none polls and there are fewer than the most.
+//! Leaves out: the other reason for a thread, that none polls. Without a limiter a request is run by the thread that reads it, so the
+//! usual pool has nothing in its queue, and a thread may be made whenever none polls and there are fewer than the most.
 
 use crate::settings::PoolLimits;
 
