@@ -6,10 +6,9 @@
 //! ```
 //! The **charge** is what the fair queue counts of a request: an average of the last ones.
 //!
-//! The **class** comes from samples of the monitor; where threads run side by side, from the time that a request takes. A long request
-//! tells it at once: most of its samples have seen it with the interpreter, or without. A short one is sampled once or twice, by chance in a moment that is not typical, so short ones add up a
-//! score. A class that no request confirms any more is forgotten: a site changes within seconds, and a class is learnt again
-//! from some requests.
+//! The **class** comes from samples; where threads run side by side, from the time that a request takes. A long request tells it at
+//! once. A short one is sampled once or twice, perhaps in a moment that is not typical: short ones add up a score. A class that no
+//! request confirms any more is forgotten.
 //!
 //! A table of a fixed size, no lock, no allocation. Two routes that share a place are charged with what both take, and have one
 //! class. Threads that note at once lose a step, which changes an average by less than noise does.

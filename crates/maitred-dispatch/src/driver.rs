@@ -169,7 +169,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             idle_looks += 1;
         } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
             idle_looks = 0;
-            if scheduler.pool.exclusive && scheduler.pool.limiter.interpreter.is_busy() {
+            if scheduler.pool.exclusive && scheduler.pool.limiter.interpreter.is_busy_beside(None) {
                 poll_once(server, context);
                 (pause, before) = (LONG, now);
                 continue;
@@ -209,7 +209,7 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             && !scheduler.is_stopping()
             && !(scheduler.pool.exclusive
                 && asked.get().is_multiple_of(NOW_AND_THEN)
-                && scheduler.pool.limiter.interpreter.is_busy())
+                && scheduler.pool.limiter.interpreter.is_busy_beside(None))
     });
 }
 

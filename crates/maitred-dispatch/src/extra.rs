@@ -48,8 +48,7 @@ impl Extra {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may be such a
-    /// request.
+    /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may run so.
     pub(super) fn wake_extra<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
         let is_alone = self.peer_groups.is_empty() && self.pool.has_several();

@@ -89,11 +89,6 @@ impl Interpreter {
         busy
     }
 
-    /// The same of all threads.
-    pub(super) fn is_busy(&self) -> bool {
-        self.is_busy_beside(None)
-    }
-
     /// Takes the permit of long computations, if it is free.
     pub(super) fn take_long(&self) -> bool {
         self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()

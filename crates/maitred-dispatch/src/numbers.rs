@@ -6,9 +6,9 @@
 /// an event loop waits for others at most. Half: fewer responses leave together. Double: what the slowest client of a round waits.
 pub(crate) const SWITCH: u64 = 500_000;
 
-/// So long is long: a computation that gives up the permit of usual requests, twice what a request takes that tells the class of its route, a time without a look at the
-/// poller, or without a sample while requests end. From then on four turns that Python gives others cost little of what the request
-/// takes. Half: pages of 1 ms count as long, and those beside them take turns more often. Double: a short request waits for 4 ms.
+/// So long is long: a computation that gives up the permit of usual requests (half of it tells the class of a route), a time without a
+/// look at the poller, or without a sample while requests end. From then on four turns that Python gives others cost little of what the
+/// request takes. Half: pages of 1 ms count as long, and those beside them take turns more often. Double: a short request waits for 4 ms.
 pub(crate) const LONG: u64 = 4 * SWITCH;
 
 /// A request of usual length is over by now: one in Python takes 50 to 200 µs. The driver looks no earlier after the last thread that
