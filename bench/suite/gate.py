@@ -1,4 +1,4 @@
-"""The limiter before the interpreter: what ten threads behind it cost beside one, and what they save when requests block."""
+"""What ten threads behind the limiter cost beside one thread, and what they save when requests block."""
 
 from __future__ import annotations
 

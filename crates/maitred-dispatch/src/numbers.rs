@@ -1,4 +1,4 @@
-//! The numbers of this crate that were chosen by measuring: what each is for, and what half and double of it change.
+//! The numbers of this crate that measurements chose. Each comment says what its number is for, and what half and double of it change.
 //!
 //! Sizes that only bound memory (lanes, places of routes) stand where they are used. Times are in nanoseconds.
 

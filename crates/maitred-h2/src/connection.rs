@@ -71,7 +71,7 @@ pub struct Connection {
 struct Probe {
     /// Whose; 0 while none is under way.
     stream: u32,
-    /// When the last PING was sent, and what the stream had been given then.
+    /// When the last PING was sent, and how many bytes the stream had been granted by then.
     since: u64,
     given: u64,
 }

@@ -4,7 +4,7 @@
 //! figure.rs    what is kept, by name        interval.rs   one interval, put together of samples
 //! ring.rs      the newest rows of one step  latency.rs    buckets of times, which can be added
 //! saved.rs     as bytes, for a file         lib.rs        samples in, tables out
-//! by_route.rs  the routes of each minute, and what happened to the server
+//! by_route.rs  requests and times of each route by minute; starts and reloads of the server
 //! ```
 //! Promises: what was counted is in one row of each step, once; percentiles are those of all requests of the interval, not of
 //! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory is asked for with the first sample, and never

@@ -11,7 +11,7 @@ use std::time::Duration;
 use maitred_testkit::client::{Client, by_tls, certificate, learn};
 use tempfile::TempDir;
 
-/// The binary in `folder`, where its control socket is, too, without the variables of whoever runs the tests.
+/// The binary in `folder`. Its control socket is there too, and it inherits no variable of the test run.
 pub(crate) fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
     command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder.path());

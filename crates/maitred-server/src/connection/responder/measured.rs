@@ -47,7 +47,8 @@ impl Measured {
         } else if self.processor.is_some() {
             SKIP.set(SKIPPED);
         }
-        let computed = process::thread_processor_ns().saturating_sub(self.processor?);
+        let before = self.processor?;
+        let computed = process::thread_processor_ns().saturating_sub(before);
         Some((computed.min(ran), ran))
     }
 }
