@@ -35,7 +35,7 @@ pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("figure", "names of figures, any number of times; latency for the buckets of times"),
     option(
         "routes",
-        "the routes that took most time, and what they took earlier: before for as long just before, or how much earlier, such as 1h or 1d",
+        "the routes that took most time, compared with the same length of time just before (before), or so much earlier (1h, 1d)",
     ),
     option("route", "a route that routes shows, minute by minute"),
 ];
