@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maitred_io::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::thread_state::{Doing, ThreadState};
 use maitred_runtime::InterpreterLock;
 
@@ -35,10 +35,6 @@ pub(super) enum Activity {
     Waits,
 }
 
-/// What a thread did, seen by a sample: 0 is neither.
-const COMPUTES: u8 = 1;
-const HOLDS: u8 = 2;
-
 pub(super) struct Seen {
     /// How long it has computed so far, in nanoseconds.
     pub(super) computed: u64,
@@ -61,8 +57,10 @@ pub(super) struct AppThread {
     samples: AtomicU64,
     /// How long they have seen it hold the interpreter, in nanoseconds.
     held: AtomicU64,
-    /// The last of them has seen it with the interpreter ([`HOLDS`]), compute without ([`COMPUTES`]), or neither.
-    before: AtomicU8,
+    /// The last of them has seen it hold the interpreter or want it.
+    attached: AtomicBool,
+    /// The processor time of the thread at the last of them, in nanoseconds; 0 before the first.
+    processor: AtomicU64,
     /// Samples of them that have seen it without the interpreter.
     without: AtomicU64,
     /// The last samples in a row that have seen it neither hold the interpreter nor want it.
@@ -83,7 +81,8 @@ impl AppThread {
             computed: AtomicU64::new(0),
             samples: AtomicU64::new(0),
             held: AtomicU64::new(0),
-            before: AtomicU8::new(0),
+            attached: AtomicBool::new(true),
+            processor: AtomicU64::new(0),
             without: AtomicU64::new(0),
             detached: AtomicU64::new(0),
             state: ThreadState::own(),
@@ -110,7 +109,8 @@ impl AppThread {
         self.computed.store(0, Ordering::Relaxed);
         self.samples.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
-        self.before.store(0, Ordering::Relaxed);
+        self.attached.store(true, Ordering::Relaxed);
+        self.processor.store(0, Ordering::Relaxed);
         self.without.store(0, Ordering::Relaxed);
         self.detached.store(0, Ordering::Relaxed);
         self.long.store(u8::from(long), Ordering::Relaxed);
@@ -147,30 +147,26 @@ impl AppThread {
         }
     }
 
-    /// A sample has seen what the thread does, `nanos` after the one before. It has done so all the time if that has seen it do so too;
-    /// else it may have begun just now.
+    /// A sample has seen what the thread does, `nanos` after its request has entered. From the first sample on the kernel says for how
+    /// long it had a processor; before that it may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
         self.samples.fetch_add(1, Ordering::Relaxed);
-        let now = match activity {
-            Activity::Holds => HOLDS,
-            Activity::Computes => COMPUTES,
-            Activity::Wants | Activity::Waits => 0,
+        let attached = matches!(activity, Activity::Holds | Activity::Wants);
+        let runs = matches!(activity, Activity::Holds | Activity::Computes);
+        let processor = self.state.processor_ns();
+        let before = match self.processor.swap(processor, Ordering::Relaxed) {
+            0 if runs => processor.saturating_sub(nanos.min(FIRST_PAUSE)),
+            0 => processor,
+            before => before,
         };
-        let before = self.before.swap(now, Ordering::Relaxed);
-        let since = |before: bool| if before { nanos } else { nanos.min(FIRST_PAUSE) };
-        if now == HOLDS {
-            self.held.fetch_add(since(before == HOLDS), Ordering::Relaxed);
+        let nanos = processor.saturating_sub(before);
+        if self.attached.swap(attached, Ordering::Relaxed) && attached {
+            self.held.fetch_add(nanos, Ordering::Relaxed);
         }
-        let nanos = if now > 0 { since(before > 0) } else { 0 };
         let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        let detached = match activity {
-            Activity::Holds | Activity::Wants => 0,
-            Activity::Computes | Activity::Waits => self.detached.load(Ordering::Relaxed) + 1,
-        };
+        let detached = if attached { 0 } else { self.detached.load(Ordering::Relaxed) + 1 };
         self.detached.store(detached, Ordering::Relaxed);
-        if detached > 0 {
-            self.without.fetch_add(1, Ordering::Relaxed);
-        }
+        self.without.fetch_add(u64::from(!attached), Ordering::Relaxed);
         Seen { computed, detached }
     }
 
@@ -180,8 +176,7 @@ impl AppThread {
         request.computed = self.computed.load(Ordering::Relaxed).min(request.nanos);
         request.held = self.held.load(Ordering::Relaxed).min(request.nanos);
         if samples > 0 {
-            // For most of the time.
-            request.without_interpreter = Some(self.without.load(Ordering::Relaxed) * 2 > samples);
+            (request.samples, request.without) = (samples, self.without.load(Ordering::Relaxed));
         }
     }
 }

@@ -6,9 +6,9 @@
 //! ```
 //! The **charge** is what the fair queue counts of a request: an average of the last ones.
 //!
-//! The **class** comes from samples; where threads run side by side, from the time that a request takes. A long request tells it at
-//! once. A short one is sampled once or twice, perhaps in a moment that is not typical: short ones add up a score. A class that no
-//! request confirms any more is forgotten.
+//! The **class** comes from samples; where threads run side by side, from the time that a request takes. A long request of several
+//! samples tells it at once. Others are sampled once or twice, perhaps in a moment that is not typical: they add up a score. A class that
+//! no request confirms any more is forgotten.
 //!
 //! A table of a fixed size, no lock, no allocation. Two routes that share a place are charged with what both take, and have one
 //! class. Threads that note at once lose a step, which changes an average by less than noise does.
@@ -21,7 +21,7 @@ use crate::numbers::{COMPUTED, LONG, STEP, WAITS};
 /// Places: some times as many routes as an application has.
 const PLACES: usize = 1024;
 
-/// A request of so many nanoseconds tells its class alone. Half of a long one: a route whose requests are now a little shorter, now a
+/// A request of so many nanoseconds may tell its class alone. Half of a long one: a route whose requests are now a little shorter, now a
 /// little longer than that keeps its class.
 const TELLING: u64 = LONG / 2;
 
@@ -62,8 +62,9 @@ pub(super) struct Seen {
     pub(super) share: u64,
     /// It has written to a disk what it has made.
     pub(super) wrote: bool,
-    /// Whether it did without the interpreter, as samples say; `None` where none was taken.
-    pub(super) without_interpreter: Option<bool>,
+    /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
+    pub(super) samples: u64,
+    pub(super) without: u64,
     /// Its end, in monotonic nanoseconds.
     pub(super) ended: u64,
 }
@@ -101,16 +102,23 @@ impl Known {
     }
 
     /// What is known after a request that was sampled.
-    fn after(self, seen: Seen, without: bool, second: u64) -> Self {
-        if seen.nanos >= TELLING {
+    fn after(self, seen: Seen, second: u64) -> Self {
+        let without = seen.without * 2 > seen.samples;
+        let is_long = seen.nanos >= TELLING;
+        if is_long && seen.samples > 1 {
             let class = match without {
                 true => RouteClass::Blocking,
                 false if seen.held >= LONG => RouteClass::CpuBound,
                 false if seen.held * 2 >= seen.nanos => RouteClass::Normal,
+                false if self.class == RouteClass::Blocking && seen.without == 0 => RouteClass::Normal,
                 // Most of the time it wanted the interpreter, which others had: that tells nothing of it.
                 false => return self,
             };
             return Self { class, score: 0, second };
+        }
+        if is_long && self.class != RouteClass::Normal && self.score == 0 {
+            // A thread that is about to have the interpreter looks as if it did without: one sample tells nothing against what several have.
+            return self;
         }
         let score = if without { (self.score + 1).min(WAITS) } else { self.score.saturating_sub(COMPUTED) };
         let class = match score {
@@ -171,12 +179,12 @@ impl Costs {
         let second = seen.ended / SECOND;
         let before = Known::of(place.class.load(Ordering::Relaxed));
         let nothing = Known { class: RouteClass::Normal, score: 0, second };
-        let known = match seen.without_interpreter {
-            Some(without) if before.holds(second) => before.after(seen, without, second),
-            Some(without) => nothing.after(seen, without, second),
+        let known = match seen.samples {
             // So short it has not computed for long, whether or not a sample has seen it.
-            None if before.class == RouteClass::CpuBound && seen.nanos < TELLING => nothing,
-            None => return,
+            0 if before.class == RouteClass::CpuBound && seen.nanos < TELLING => nothing,
+            0 => return,
+            _ if before.holds(second) => before.after(seen, second),
+            _ => nothing.after(seen, second),
         };
         place.class.store(known.word(), Ordering::Relaxed);
         if known.class != RouteClass::Normal {
@@ -191,9 +199,12 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn seen(nanos: u64, without_interpreter: Option<bool>, ended: u64) -> Seen {
-        let computed = if without_interpreter == Some(true) { 0 } else { nanos };
-        Seen { nanos, computed, held: computed, without_interpreter, ended, ..Seen::default() }
+    /// Of a request that did without the interpreter all the time, or had it all the time; `None`: no sample was taken.
+    fn seen(nanos: u64, without: Option<bool>, ended: u64) -> Seen {
+        let computed = if without == Some(true) { 0 } else { nanos };
+        let samples = if without.is_some() { 4 } else { 0 };
+        let without = if without == Some(true) { samples } else { 0 };
+        Seen { nanos, computed, held: computed, samples, without, ended, ..Seen::default() }
     }
 
     #[test]
@@ -221,6 +232,28 @@ mod tests {
         costs.note(7, seen(20 * MS, Some(false), 77 * SECOND));
         costs.note(7, seen(TELLING - 1, None, 77 * SECOND));
         assert_eq!(costs.class(7, 77 * SECOND), RouteClass::Normal, "it was short");
+    }
+
+    #[test]
+    fn one_sample_of_a_long_request_is_a_moment_and_one_that_only_wants_the_interpreter_does_not_wait() {
+        let costs = Costs::default();
+        let once = |without| Seen { samples: 1, without, held: 0, ..seen(3 * MS, Some(without > 0), SECOND) };
+        costs.note(7, once(1));
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
+        (0..20).for_each(|turn| costs.note(7, once(u64::from(turn % 4 == 0))));
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal, "about to have the interpreter now and then");
+        (0..WAITS).for_each(|_| costs.note(7, once(1)));
+        assert_eq!(costs.class(7, SECOND), RouteClass::Blocking);
+        costs.note(7, seen(5 * MS, Some(true), SECOND));
+        costs.note(7, once(0));
+        costs.note(7, Seen { held: MS, without: 1, ..seen(5 * MS, Some(false), SECOND) });
+        assert_eq!(
+            costs.class(7, SECOND),
+            RouteClass::Blocking,
+            "it waits and was then kept from the interpreter"
+        );
+        costs.note(7, Seen { held: MS, ..seen(5 * MS, Some(false), SECOND) });
+        assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
     }
 
     #[test]

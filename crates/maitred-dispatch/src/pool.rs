@@ -229,7 +229,8 @@ impl<J> Pool<J> {
             share: nanos / self.max().max(1) as u64,
             wrote: has_written(),
             // Side by side, a request that stays holds its thread, whatever it does there.
-            without_interpreter: (!self.exclusive).then_some(nanos >= LONG),
+            samples: if self.exclusive { 0 } else { 2 },
+            without: if nanos >= LONG { 2 } else { 1 },
             ended,
         }
     }

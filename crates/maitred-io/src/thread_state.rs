@@ -28,6 +28,9 @@ pub enum Doing {
 /// One thread of this process.
 #[derive(Debug)]
 pub struct ThreadState {
+    /// The clock of the processor time that it has had.
+    #[cfg(not(shuttle))]
+    clock: libc::clockid_t,
     /// `None` where /proc is hidden or has no such file.
     #[cfg(not(shuttle))]
     file: Option<std::fs::File>,
@@ -46,7 +49,18 @@ impl ThreadState {
 
     /// The thread with this number.
     pub fn of(tid: i32) -> Self {
-        Self { file: open(&format!("/proc/self/task/{tid}/syscall")) }
+        // As pthread_getcpuclockid(3) makes the number of the clock of a thread: its own (4), of its processor time (2).
+        Self { clock: !tid << 3 | 6, file: open(&format!("/proc/self/task/{tid}/syscall")) }
+    }
+
+    /// Nanoseconds for which it has had a processor since it began; 0 if it has ended. Costs a quarter of [`now`](Self::now).
+    pub fn processor_ns(&self) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a local variable that outlives the call.
+        if unsafe { libc::clock_gettime(self.clock, &raw mut time) } != 0 {
+            return 0;
+        }
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
     /// What it does now.
@@ -100,6 +114,11 @@ impl ThreadState {
     /// The calling thread.
     pub fn own() -> Self {
         Self {}
+    }
+
+    /// Nanoseconds of a thread that always has a processor.
+    pub fn processor_ns(&self) -> u64 {
+        crate::clock::monotonic()
     }
 
     /// A state, made up.
