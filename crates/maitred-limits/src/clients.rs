@@ -1,29 +1,58 @@
-//! Connections and requests of each client address. Pure: the time is given.
+//! Connections and requests of each client address, in all processes of a server. Pure: the time is given.
 //!
 //! A client is an IPv4 address, or the IPv6 addresses with the same prefix, since one customer has 2^64 of them. They
-//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a key of
-//! this process, so that nobody can choose whom to meet there. One look at one set for each request or connection.
+//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random key,
+//! so that nobody can choose whom to meet there. One look at one set for each request or connection.
 //!
+//! ```text
+//!   table    place | place | place | …      all processes, without a lock: one that is killed holds nothing
+//!   ledger     2       0       1            how many of the connections there are this process's
+//! ```
 //! Promises: a client that has a connection is never forgotten. Of the others a new one takes the place of the one whose
-//! bucket has been full for longest, of which nothing is lost; if there is none, of the one that has least to lose. With
+//! buckets have been full for longest, of which nothing is lost; if there is none, of the one that has least to lose. With
 //! connections in all eight places the new client is not counted, and let in: a limit that refuses those who have done
-//! nothing would be what an attacker wants.
+//! nothing would be what an attacker wants. What a process that was killed has counted is given back by its ledger, up to one connection for each of its
+//! threads, which it may have been counting: then one more is let in. Two processes that count a new client at the same moment may give it two places, until
+//! one is free.
 
-use std::hash::{BuildHasher, RandomState};
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::io;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use maitred_io::sync::{NamedGuard, NamedLock};
-use maitred_stats::LockSnapshot;
+use maitred_io::private_memory::PrivateMemory;
+use maitred_io::shared_memory::SharedMemory;
+use maitred_match::Network;
+use maitred_stats::memory::{self, Memory};
 
 use super::bucket::{Bucket, Rate};
-use maitred_match::Network;
 
-/// Clients that are remembered: as many as have connections at the same time on a large site. Takes 2 MiB.
+/// Clients that are remembered: as many as have connections at the same time on a large site. Takes 2 MiB, in all processes together.
 const MAX_CLIENTS: usize = 65_536;
 
 /// Places of a set: two of them fill a cache line, and with eight a set of harmless clients only is rarely full.
 const WAYS: usize = 8;
+
+/// Words before the places: two of the key, and as many as fill a cache line.
+const HEADER: usize = 8;
+
+const WORD: usize = size_of::<AtomicU64>();
+
+const TABLE_BYTES: usize = (HEADER + MAX_CLIENTS * Place::WORDS) * WORD;
+
+/// Bytes of memory in which a process keeps what it has counted. A page of it takes memory when something is first counted there.
+pub const LEDGER_BYTES: usize = MAX_CLIENTS * WORD;
+
+/// Stands for the name of a client while its place is given to another one.
+const REPLACED: u64 = 1;
+
+/// So often a client is looked for while others change its set. Then it is not counted.
+const TRIES: usize = 8;
 
 /// Handshakes that a client may always begin at once: browsers open six connections to a host.
 const MIN_HANDSHAKES: u64 = 8;
@@ -94,102 +123,267 @@ impl Client {
     }
 }
 
-/// What is known of a client.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// 0 while the place has never been used.
-    client: u128,
-    bucket: Bucket,
-    connections: u32,
+/// Gives a table its key.
+fn prepare(words: &[AtomicU64]) {
+    let random = RandomState::new();
+    words.iter().take(2).zip([1_u64, 2]).for_each(|(word, of)| word.store(random.hash_one(of), Relaxed));
 }
 
-type Set = [Place; WAYS];
+/// Which of the buckets of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Request,
+    Handshake,
+}
 
-/// What the locks of the sets are called, all together.
-const LOCK: &str = "clients";
-
-/// The clients.
+/// The clients of all processes of a server, as this one has them.
 pub(crate) struct Clients {
-    sets: Box<[NamedLock<Set>]>,
-    hasher: RandomState,
+    table: Memory,
+    /// How many connections of this process are counted at each place; none where it is the only one.
+    ledger: Option<Memory>,
+    keys: [u64; 2],
 }
+
+/// Where a connection is counted, if it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use = "it has to be closed"]
+pub struct Seat(Option<NonZeroU32>);
 
 impl Clients {
+    /// Those of this process alone.
     pub(crate) fn new() -> Self {
-        Self::with_sets(MAX_CLIENTS / WAYS)
-    }
-
-    fn with_sets(count: usize) -> Self {
-        Self {
-            sets: (0..count).map(|_| NamedLock::with_name(LOCK.into(), Set::default())).collect(),
-            hasher: RandomState::new(),
-        }
-    }
-
-    fn set(&self, client: Client) -> NamedGuard<'_, Set> {
-        // There are 2^13 of them, or fewer in tests.
-        let number = self.hasher.hash_one(client) as usize % self.sets.len();
-        self.sets[number].lock()
-    }
-
-    /// The counts of all their locks as if they were one.
-    pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
-        let mut sum = LockSnapshot {
-            name: LOCK.into(),
-            acquisitions: 0,
-            contended: 0,
-            wait_total: Duration::ZERO,
-            wait_max: Duration::ZERO,
+        let table: Memory = match PrivateMemory::new(TABLE_BYTES) {
+            Ok(own) => Arc::new(own),
+            // Where no memory can be mapped, the allocator has some.
+            Err(_) => memory::private(TABLE_BYTES / WORD),
         };
-        self.sets.iter().for_each(|set| sum.add(&set.snapshot()));
-        sum
+        prepare((*table).as_ref());
+        Self::of(table, None)
     }
 
-    /// A client makes a connection, of which it may have so many: `Some(true)` when it is counted and has to be
-    /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
-    pub(crate) fn open(&self, client: Client, most: u32) -> Option<bool> {
-        let mut set = self.set(client);
-        let Some(place) = place(&mut set, client) else { return Some(false) };
-        if place.connections >= most {
-            return None;
+    pub(crate) fn shared(shared: &ProcessClients) -> Self {
+        Self::of(Arc::clone(&shared.table.0) as Memory, Some(Arc::clone(&shared.ledger) as Memory))
+    }
+
+    fn of(table: Memory, ledger: Option<Memory>) -> Self {
+        let keys = [0, 1].map(|at| (*table).as_ref().get(at).map_or(0, |key| key.load(Relaxed)));
+        Self { table, ledger, keys }
+    }
+
+    fn places(&self) -> &[AtomicU64] {
+        (*self.table).as_ref().get(HEADER..).unwrap_or_default()
+    }
+
+    fn place(&self, number: usize) -> Option<Place<'_>> {
+        self.places().get(number * Place::WORDS..)?.first_chunk().map(Place)
+    }
+
+    /// What stands for a client in the table: two are the same one by chance only, and none can be made so.
+    fn name(&self, client: Client) -> u64 {
+        #[expect(
+            deprecated,
+            reason = "the hasher of the standard library that takes a key, which all processes have"
+        )]
+        let mut hasher = std::hash::SipHasher::new_with_keys(self.keys[0], self.keys[1]);
+        client.hash(&mut hasher);
+        hasher.finish().max(REPLACED + 1)
+    }
+
+    /// The place of a client: the one it has, or one that it gets.
+    fn find(&self, name: u64) -> Option<(usize, Place<'_>)> {
+        let sets = (self.places().len() / Place::WORDS / WAYS).max(1) as u64;
+        let first = (name % sets) as usize * WAYS;
+        for _ in 0..TRIES {
+            let of_set = || (first..first + WAYS).filter_map(|number| Some((number, self.place(number)?)));
+            if let Some(own) = of_set().find(|(_, place)| place.name() == name) {
+                return Some(own);
+            }
+            let free = of_set().filter(|(_, place)| place.name() != REPLACED && place.connections() == 0);
+            // A place that was never used is that of the longest full bucket.
+            let (number, place) = free.min_by_key(|(_, place)| place.is_full_at())?;
+            // With a full bucket: whoever brings so many addresses that others lose theirs has a full one with each anyway.
+            if place.replace(name) {
+                return Some((number, place));
+            }
         }
-        place.connections += 1;
-        Some(true)
+        None
+    }
+
+    /// A client makes a connection, of which it may have so many: where it is counted, if there is a place; it has to be
+    /// [closed](Self::close). `None` when it is one too many.
+    pub(crate) fn open(&self, client: Client, most: u32) -> Option<Seat> {
+        let name = self.name(client);
+        for _ in 0..TRIES {
+            let Some((number, place)) = self.find(name) else { return Some(Seat(None)) };
+            let seat = u32::try_from(number + 1).ok().and_then(NonZeroU32::new);
+            self.note(number, |own| own.saturating_add(1));
+            let before = place.add_connection();
+            // Whoever gives the place away looks at its connections afterwards, so one of the two sees the other.
+            let is_own = place.name() == name;
+            if is_own && before < u64::from(most) {
+                return Some(Seat(seat));
+            }
+            self.close(Seat(seat));
+            if is_own {
+                return None;
+            }
+        }
+        Some(Seat(None))
     }
 
     /// A connection that was counted has ended.
-    pub(crate) fn close(&self, client: Client) {
-        let mut set = self.set(client);
-        if let Some(place) = set.iter_mut().find(|place| place.client == client.0) {
-            place.connections = place.connections.saturating_sub(1);
+    pub(crate) fn close(&self, Seat(seat): Seat) {
+        let Some(number) = seat.map(|seat| seat.get() as usize - 1) else { return };
+        if let Some(place) = self.place(number) {
+            place.give_back(1);
         }
+        self.note(number, |own| own.saturating_sub(1));
     }
 
-    /// A client makes a request.
+    /// A client makes a request or begins a handshake.
     ///
     /// # Errors
     /// It may not; the value is when it may, on the clock of `now`.
-    pub(crate) fn request(&self, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
-        let mut set = self.set(client);
-        match place(&mut set, client) {
-            Some(place) => place.bucket.take(rate, now, 1),
-            None => Ok(()),
+    pub(crate) fn ask(&self, what: Asked, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
+        let Some((_, place)) = self.find(self.name(client)) else { return Ok(()) };
+        let mut refused = Ok(());
+        let _ = place.bucket(what).fetch_update(Relaxed, Relaxed, |full_at| {
+            let mut bucket = Bucket::full_at(full_at);
+            refused = bucket.take(rate, now, 1);
+            refused.is_ok().then(|| bucket.is_full_at())
+        });
+        refused
+    }
+
+    fn note(&self, number: usize, change: impl Fn(u64) -> u64) {
+        let word = self.ledger.as_ref().and_then(|ledger| (**ledger).as_ref().get(number));
+        // The function always has a value.
+        let _ = word.map(|word| word.fetch_update(Relaxed, Relaxed, |own| Some(change(own))));
+    }
+}
+
+/// What is known of a client.
+///
+/// ```text
+/// name | full_at of its requests | full_at of its handshakes | connections of all processes
+/// ```
+/// The name is 0 while the place has never been used, and [`REPLACED`] for the moment in which a client gets the place of another one.
+struct Place<'a>(&'a [AtomicU64; Place::WORDS]);
+
+impl Place<'_> {
+    const WORDS: usize = 4;
+
+    fn name(&self) -> u64 {
+        self.0[0].load(SeqCst)
+    }
+
+    fn bucket(&self, what: Asked) -> &AtomicU64 {
+        match what {
+            Asked::Request => &self.0[1],
+            Asked::Handshake => &self.0[2],
+        }
+    }
+
+    /// When all buckets of the client are full.
+    fn is_full_at(&self) -> u64 {
+        self.0[1].load(Relaxed).max(self.0[2].load(Relaxed))
+    }
+
+    fn connections(&self) -> u64 {
+        self.0[3].load(SeqCst)
+    }
+
+    /// How many there were before.
+    fn add_connection(&self) -> u64 {
+        self.0[3].fetch_add(1, SeqCst)
+    }
+
+    fn give_back(&self, connections: u64) {
+        let less = |before: u64| Some(before.saturating_sub(connections));
+        // The function always has a value.
+        let _ = self.0[3].fetch_update(SeqCst, SeqCst, less);
+    }
+
+    /// Gives the place to another client, unless something has happened there.
+    fn replace(&self, name: u64) -> bool {
+        let before = self.name();
+        if before == REPLACED || self.0[0].compare_exchange(before, REPLACED, SeqCst, SeqCst).is_err() {
+            return false;
+        }
+        if self.connections() > 0 {
+            self.0[0].store(before, SeqCst);
+            return false;
+        }
+        self.0[1].store(0, Relaxed);
+        self.0[2].store(0, Relaxed);
+        self.0[0].store(name, SeqCst);
+        true
+    }
+}
+
+// ---- Several processes ----
+
+/// The table that several processes have. Whoever makes it hands it to the others.
+#[derive(Clone)]
+pub struct ClientTable(Arc<SharedMemory>);
+
+impl ClientTable {
+    /// A new one.
+    ///
+    /// # Errors
+    /// Out of descriptors or memory.
+    pub fn new() -> io::Result<Self> {
+        let memory = SharedMemory::new(TABLE_BYTES)?;
+        prepare(memory.words());
+        Ok(Self(Arc::new(memory)))
+    }
+
+    /// That of another process, by its descriptor.
+    ///
+    /// # Errors
+    /// It is none of this version.
+    pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
+        let memory = SharedMemory::open(descriptor)?;
+        if memory.words().len() * WORD != TABLE_BYTES {
+            return Err(io::Error::other("the table of clients is of another version"));
+        }
+        Ok(Self(Arc::new(memory)))
+    }
+
+    /// The process with this ledger has ended, however: its connections are counted no more. Called once.
+    pub fn give_back(&self, ledger: &SharedMemory) {
+        let clients = Clients::of(Arc::clone(&self.0) as Memory, None);
+        for (number, own) in ledger.words().iter().enumerate() {
+            let Some(place) = clients.place(number) else { return };
+            match own.load(Relaxed) {
+                0 => {}
+                connections => place.give_back(connections),
+            }
+            // It may have been killed in that moment.
+            let _ = place.0[0].compare_exchange(REPLACED, 0, SeqCst, SeqCst);
         }
     }
 }
 
-/// The place of a client in its set: the one it has, or one that it gets.
-fn place(set: &mut Set, client: Client) -> Option<&mut Place> {
-    let own = set.iter().position(|place| place.client == client.0);
-    let found = own.or_else(|| {
-        let free = set.iter().enumerate().filter(|(_, place)| place.connections == 0);
-        // A place that was never used is that of the longest full bucket.
-        let (found, _) = free.min_by_key(|(_, place)| place.bucket.is_full_at())?;
-        // With a full bucket: whoever brings so many addresses that others lose theirs has a full one with each anyway.
-        set[found] = Place { client: client.0, ..Place::default() };
-        Some(found)
-    })?;
-    Some(&mut set[found])
+impl AsFd for ClientTable {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl fmt::Debug for ClientTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientTable")
+    }
+}
+
+/// The table as one of the processes has it, with memory in which it keeps what it has counted there.
+#[derive(Clone)]
+pub struct ProcessClients {
+    /// That of all.
+    pub table: ClientTable,
+    /// [`LEDGER_BYTES`] that whoever looks after this process has, too.
+    pub ledger: Arc<SharedMemory>,
 }
 
 #[cfg(test)]
@@ -218,26 +412,39 @@ mod tests {
         assert_eq!(Client::of("fd00::1".parse().unwrap(), 8), Client::of("fdff::2".parse().unwrap(), 8));
     }
 
+    fn with_sets(count: usize) -> Clients {
+        let table = memory::private(HEADER + count * WAYS * Place::WORDS);
+        prepare((*table).as_ref());
+        Clients::of(table, None)
+    }
+
+    fn names(clients: &Clients) -> Vec<u64> {
+        clients.places().chunks(Place::WORDS).map(|place| place[0].load(Relaxed)).collect()
+    }
+
     #[test]
     fn connections_are_counted_up_and_down_each_client_by_itself() {
-        let clients = Clients::with_sets(4);
+        let clients = with_sets(4);
         let [one, other] = [client("192.0.2.1"), client("2001:db8::1")];
-        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true); 2]);
+        let first = clients.open(one, 2).expect("one");
+        assert!(clients.open(one, 2).is_some());
         assert_eq!(clients.open(one, 2), None);
-        assert_eq!(clients.open(other, 2), Some(true));
-        clients.close(one);
-        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true), None]);
+        assert!(clients.open(other, 2).is_some());
+        clients.close(first);
+        assert!(clients.open(one, 2).is_some());
+        assert_eq!(clients.open(one, 2), None);
         // A lower limit ends nothing, but lets nobody in.
         assert_eq!(clients.open(other, 1), None);
     }
 
     #[test]
-    fn requests_of_a_client_pass_at_its_rate() {
-        let clients = Clients::with_sets(4);
+    fn requests_of_a_client_pass_at_its_rate_and_handshakes_at_theirs() {
+        let clients = with_sets(4);
         let rate = Rate::of_requests(2_000, 3);
-        let ask = |client, now| clients.request(client, rate, now);
+        let ask = |client, now| clients.ask(Asked::Request, client, rate, now);
         assert_eq!([0, 0, 0].map(|_| ask(numbered(1), NOW)), [Ok(()); 3]);
         assert_eq!(ask(numbered(1), NOW), Err(NOW + SECOND / 2));
+        assert_eq!(clients.ask(Asked::Handshake, numbered(1), rate, NOW), Ok(()));
         assert_eq!(ask(numbered(2), NOW), Ok(()));
         assert_eq!(ask(numbered(1), NOW + SECOND / 2), Ok(()));
     }
@@ -245,19 +452,17 @@ mod tests {
     #[test]
     fn a_new_client_takes_the_place_of_the_one_that_was_harmless_for_longest_and_never_that_of_a_connection()
     {
-        let clients = Clients::with_sets(1);
+        let clients = with_sets(1);
         let rate = Rate::of_requests(1_000, 1);
+        let ask = |number, now| clients.ask(Asked::Request, numbered(number), rate, now);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
-        assert_eq!(clients.open(numbered(100), 1), Some(true));
+        assert!(clients.open(numbered(100), 1).is_some());
         for number in 1..=7 {
-            assert_eq!(clients.request(numbered(number), rate, NOW + u64::from(number) * SECOND), Ok(()));
+            assert_eq!(ask(number, NOW + u64::from(number) * SECOND), Ok(()));
         }
         let now = NOW + 8 * SECOND;
-        assert_eq!(clients.request(numbered(200), rate, now), Ok(()));
-        let known = |number| {
-            let set = clients.sets[0].lock();
-            set.iter().any(|place| place.client == numbered(number).0)
-        };
+        assert_eq!(ask(200, now), Ok(()));
+        let known = |number| names(&clients).contains(&clients.name(numbered(number)));
         assert!(!known(1), "it was full for longest");
         assert!((2..=7).all(known) && known(200) && known(100));
         assert_eq!(clients.open(numbered(100), 1), None, "still counted");
@@ -265,22 +470,95 @@ mod tests {
 
     #[test]
     fn with_connections_in_all_places_a_new_client_is_let_in_uncounted() {
-        let clients = Clients::with_sets(1);
+        let clients = with_sets(1);
         for number in 1..=8 {
-            assert_eq!(clients.open(numbered(number), 1), Some(true));
+            assert_ne!(clients.open(numbered(number), 1), Some(Seat(None)));
         }
-        assert_eq!(clients.open(numbered(9), 1), Some(false));
-        assert_eq!(clients.request(numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
-        clients.close(numbered(9));
+        assert_eq!(clients.open(numbered(9), 1), Some(Seat(None)));
+        assert_eq!(clients.ask(Asked::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
+        clients.close(Seat(None));
         assert!((1..=8).all(|number| clients.open(numbered(number), 1).is_none()));
+    }
+
+    /// Two processes with one table, the second one by descriptors.
+    fn processes() -> [ProcessClients; 2] {
+        let table = ClientTable::new().expect("memory");
+        let other = table.as_fd().try_clone_to_owned().and_then(ClientTable::open).expect("the same");
+        [table, other].map(|table| {
+            let ledger = Arc::new(SharedMemory::new(LEDGER_BYTES).expect("memory"));
+            ProcessClients { table, ledger }
+        })
+    }
+
+    #[test]
+    fn processes_count_a_client_together() {
+        let [one, other] = processes().map(|process| Clients::shared(&process));
+        let (who, rate) = (client("192.0.2.1"), Rate::of_requests(1_000, 2));
+        let seat = one.open(who, 2).expect("the first");
+        assert!(other.open(who, 2).is_some());
+        assert_eq!((one.open(who, 2), other.open(who, 2)), (None, None));
+        one.close(seat);
+        assert!(other.open(who, 2).is_some());
+        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Ok(()));
+        assert_eq!(other.ask(Asked::Request, who, rate, NOW), Ok(()));
+        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Err(NOW + SECOND));
+    }
+
+    #[test]
+    fn what_a_process_that_was_killed_has_counted_is_given_back_and_nothing_else() {
+        let [one, other] = processes();
+        let [first, second] = [&one, &other].map(Clients::shared);
+        let who = client("192.0.2.1");
+        let _ =
+            [first.open(who, 3), first.open(who, 3), second.open(who, 3)].map(|seat| seat.expect("three"));
+        assert_eq!(second.open(who, 3), None);
+        drop(first);
+        other.table.give_back(&one.ledger);
+        assert!(second.open(who, 3).is_some() && second.open(who, 3).is_some());
+        assert_eq!(second.open(who, 3), None);
+        // Killed in the middle: a place that was being given away, and a connection that is in the ledger alone.
+        let place = second.find(second.name(who)).expect("there").1;
+        place.0[0].store(REPLACED, SeqCst);
+        one.ledger.words()[3].store(7, Relaxed);
+        other.table.give_back(&one.ledger);
+        assert!(!names(&second).contains(&REPLACED));
+    }
+
+    #[test]
+    fn threads_of_all_processes_at_once_leave_nothing_counted() {
+        const CLIENTS: u32 = 40;
+        let [one, other] = processes();
+        let [first, second] = [&one, &other].map(Clients::shared);
+        std::thread::scope(|scope| {
+            for (clients, start) in [(&first, 0), (&second, 7), (&first, 13), (&second, 29)] {
+                scope.spawn(move || {
+                    for round in 0..20_000_u32 {
+                        let who = numbered(start + round % CLIENTS);
+                        if let Some(seat) = clients.open(who, 3) {
+                            let _ = clients.ask(
+                                Asked::Request,
+                                who,
+                                Rate::of_requests(1_000, 1),
+                                u64::from(round),
+                            );
+                            clients.close(seat);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(first.places().chunks(Place::WORDS).all(|place| place[3].load(Relaxed) == 0));
+        assert!(
+            [&one, &other].iter().all(|process| process
+                .ledger
+                .words()
+                .iter()
+                .all(|own| own.load(Relaxed) == 0))
+        );
     }
 
     #[test]
     fn a_table_takes_the_memory_it_is_documented_with() {
-        assert!(
-            size_of::<NamedLock<Set>>() * (MAX_CLIENTS / WAYS) <= 3 << 20,
-            "{}",
-            size_of::<NamedLock<Set>>()
-        );
+        assert!(TABLE_BYTES <= (2 << 20) + 64 && LEDGER_BYTES <= 1 << 19);
     }
 }

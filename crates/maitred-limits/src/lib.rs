@@ -25,12 +25,12 @@ use arc_swap::ArcSwap;
 use maitred_http::Peer;
 use maitred_io::machine;
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use maitred_stats::{Arena, LockSnapshot};
+use maitred_stats::Arena;
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
-pub use clients::ClientLimits;
-use clients::{Client, Clients};
+use clients::{Asked, Client, Clients};
+pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients, Seat};
 use heads::Heads;
 use maitred_log::Log;
 use minimum::Minimum;
@@ -98,8 +98,8 @@ pub struct Guard {
     client_limits: ArcSwap<ClientLimits>,
     /// Made when there is a limit for the first time.
     clients: OnceLock<Clients>,
-    /// The same, for their handshakes.
-    beginners: OnceLock<Clients>,
+    /// What other processes of the server know of them, too.
+    shared: Option<ProcessClients>,
     ipv6_prefix: u8,
     /// How fast responses leave.
     pub bandwidth: Bandwidth,
@@ -115,8 +115,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// `pools` are the bandwidths of the pools by number.
-    pub fn new(limits: &Limits, pools: impl Iterator<Item = u64>) -> Self {
+    /// `pools` are the bandwidths of the pools by number. `shared`: clients are counted together with other processes.
+    pub fn new(limits: &Limits, pools: impl Iterator<Item = u64>, shared: Option<ProcessClients>) -> Self {
         let guard = Self {
             inward: AtomicU64::new(0),
             outward: AtomicU64::new(0),
@@ -126,7 +126,7 @@ impl Guard {
             limits_handshakes: AtomicBool::new(false),
             client_limits: ArcSwap::default(),
             clients: OnceLock::new(),
-            beginners: OnceLock::new(),
+            shared,
             ipv6_prefix: limits.clients.ipv6_prefix,
             bandwidth: Bandwidth::new(pools),
             applied: Applied::default(),
@@ -156,26 +156,15 @@ impl Guard {
         let grace = u64::try_from(rates.grace.as_nanos()).unwrap_or(u64::MAX / 4);
         self.grace.store(grace, Ordering::Relaxed);
         let (connections, requests) = (clients.connections > 0, clients.rate > 0);
-        if connections || requests {
-            self.clients.get_or_init(Clients::new);
-        }
         let handshakes = clients.handshakes > 0;
-        if handshakes {
-            self.beginners.get_or_init(Clients::new);
+        if connections || requests || handshakes {
+            self.clients.get_or_init(|| self.shared.as_ref().map_or_else(Clients::new, Clients::shared));
         }
         self.client_limits.store(Arc::new(clients.clone()));
         self.limits_connections.store(connections, Ordering::Release);
         self.limits_requests.store(requests, Ordering::Release);
         self.limits_handshakes.store(handshakes, Ordering::Release);
         self.bandwidth.set(bandwidth);
-    }
-
-    /// The counts of the locks around clients, if clients are counted.
-    pub fn lock_snapshot(&self) -> Option<LockSnapshot> {
-        let mut all = [&self.clients, &self.beginners].into_iter().filter_map(OnceLock::get);
-        let mut sum = all.next()?.lock_snapshot();
-        all.for_each(|clients| sum.add(&clients.lock_snapshot()));
-        Some(sum)
     }
 
     /// The least a peer has to send of a request body.
@@ -200,11 +189,10 @@ impl Guard {
         }
     }
 
-    /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is
-    /// one too many.
-    pub fn open(&self, peer: Peer, log: &Log) -> Option<bool> {
+    /// A peer has connected: where its connection is counted, which has to be [closed](Self::close); `None` when it is one too many.
+    pub fn open(&self, peer: Peer, log: &Log) -> Option<Seat> {
         if !self.limits_connections.load(Ordering::Acquire) {
-            return Some(false);
+            return Some(Seat::default());
         }
         let (most, client) = {
             let limits = self.client_limits.load();
@@ -212,7 +200,9 @@ impl Guard {
         };
         // It may have been switched off in this moment.
         let client = client.filter(|_| most > 0);
-        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Some(false) };
+        let (Some(clients), Some(client)) = (self.clients.get(), client) else {
+            return Some(Seat::default());
+        };
         let counted = clients.open(client, most);
         if counted.is_none() {
             self.applied.note(Rule::ClientConnections, peer, log);
@@ -221,9 +211,9 @@ impl Guard {
     }
 
     /// A connection that was counted has ended.
-    pub fn close(&self, peer: Peer) {
-        if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
-            clients.close(Client::of(address, self.ipv6_prefix));
+    pub fn close(&self, seat: Seat) {
+        if let Some(clients) = self.clients.get() {
+            clients.close(seat);
         }
     }
 
@@ -240,7 +230,7 @@ impl Guard {
             (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };
-        clients.request(client, rate, now).map_err(|then| {
+        clients.ask(Asked::Request, client, rate, now).map_err(|then| {
             self.applied.note(Rule::ClientRate, peer, log);
             then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
         })
@@ -255,8 +245,8 @@ impl Guard {
             let limits = self.client_limits.load();
             (limits.handshake_rate(), self.client(&limits, peer).filter(|_| limits.handshakes > 0))
         };
-        let (Some(beginners), Some(client)) = (self.beginners.get(), client) else { return true };
-        let may = beginners.request(client, rate, now).is_ok();
+        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return true };
+        let may = clients.ask(Asked::Handshake, client, rate, now).is_ok();
         if !may {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }

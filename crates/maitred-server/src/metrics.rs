@@ -213,7 +213,6 @@ impl Group {
         }
         let folders = self.site.hosts.all().iter().flat_map(|host| host.routes().folders());
         folders.for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
-        locks.extend(self.site.guard.lock_snapshot());
         locks.extend(self.scheduler.shared_locks());
         let site = &self.site;
         locks.extend([

@@ -227,7 +227,8 @@ impl Server {
         let figures = Figures::new(&hosts, names, &arena);
         figures.set_on(settings.insight.statistics);
         let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
-        let mut guard = Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth));
+        let mut guard =
+            Guard::new(&settings.limits, of_pools.map(|pool| pool.limits.bandwidth), settings.clients);
         guard.count_in(&arena);
         let spooler =
             hosts.has_application().then(|| Spooler::start(open, settings.spool_threads)).transpose();

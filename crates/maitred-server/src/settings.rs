@@ -11,7 +11,7 @@ use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
 use maitred_io::listener::{Address, SocketOptions};
 use maitred_io::shared_memory::SharedMemory;
-use maitred_limits::Limits;
+use maitred_limits::{Limits, ProcessClients};
 use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::Terms;
@@ -109,6 +109,8 @@ pub struct Settings {
     /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
     /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
     pub figures: Option<Arc<SharedMemory>>,
+    /// Where clients are counted, by this process and by others that serve the same addresses. Without it only by this one.
+    pub clients: Option<ProcessClients>,
     /// Which responses of the application are compressed, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
@@ -156,6 +158,7 @@ impl Settings {
             language: String::new(),
             insight: Insight::default(),
             figures: None,
+            clients: None,
             compression: None,
             log,
         }

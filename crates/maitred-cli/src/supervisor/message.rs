@@ -25,8 +25,8 @@ pub(crate) const LOOKED: &str = "/worker/looked";
 pub(crate) const PICTURE: &str = "/worker/picture";
 pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
-/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the memory in which it
-/// counts.
+/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the
+/// table in which they count clients, the memory in which it counts, that of its lines, and its part of that table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Its number, from 1 on.

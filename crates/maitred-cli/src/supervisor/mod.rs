@@ -26,7 +26,7 @@ mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Child, Program};
+use maitred_server::limits::ClientTable;
 use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
@@ -113,6 +114,8 @@ struct Supervisor {
     preload: Preload,
     /// What workers call each other by.
     bell: Bell,
+    /// Where they count clients.
+    clients: ClientTable,
     crew: Crew,
     processes: BTreeMap<WorkerId, Arc<Process>>,
     /// What each has said of why it could not start.
@@ -204,6 +207,10 @@ pub(crate) fn run(
         Some(bell) => bell,
         None => Bell::new().map_err(|error| system("workers cannot be told of each other", error))?,
     };
+    let clients = match predecessor.as_mut().and_then(Predecessor::take_clients) {
+        Some(clients) => clients,
+        None => ClientTable::new().map_err(|error| system("workers cannot count clients together", error))?,
+    };
     let workers = Arc::new(Workers::new(
         host.languages(),
         if listeners.is_own() { "reuseport" } else { "shared" },
@@ -252,6 +259,7 @@ pub(crate) fn run(
         to_empty: Vec::new(),
         preload: Preload::default(),
         bell,
+        clients,
         processes: BTreeMap::new(),
         causes: BTreeMap::new(),
         workers,
@@ -424,6 +432,7 @@ impl Supervisor {
             Happening::Said(_, FromWorker::Answer(..)) => {}
             Happening::Exit(worker, exit) => {
                 if let Some(process) = self.processes.remove(&worker) {
+                    process.give_back_clients(&self.clients);
                     self.workers.retire(&process);
                     process.adopt_lines(&self.log);
                     if let Some(hooks) = &self.hooks {
@@ -463,8 +472,11 @@ impl Supervisor {
             let sockets = self.listeners.of_worker(number);
             let sockets = sockets.ok_or_else(|| std::io::Error::other("there is no socket for it"));
             sockets.and_then(|sockets| {
-                let descriptors: Vec<BorrowedFd<'_>> =
-                    sockets.into_iter().chain(self.bell.descriptors()).collect();
+                let descriptors: Vec<BorrowedFd<'_>> = sockets
+                    .into_iter()
+                    .chain(self.bell.descriptors())
+                    .chain([self.clients.as_fd()])
+                    .collect();
                 let lines = self.log.memory_for_worker()?;
                 let template = self.preload.template.as_ref().filter(|_| self.preloads());
                 let launch = |input: OwnedFd| match template {

@@ -14,6 +14,7 @@ use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
 use maitred_server::Log;
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
+use maitred_server::limits::{ClientTable, LEDGER_BYTES};
 use maitred_supervise::{Exit, WorkerId};
 
 use super::Happening;
@@ -33,6 +34,8 @@ pub(crate) struct Process {
     figures: SharedMemory,
     /// Lines of its logs that it has not written.
     lines: Arc<SharedMemory>,
+    /// What it has counted among the connections of clients.
+    ledger: SharedMemory,
     /// The last page of its figures that was shown.
     page: Mutex<String>,
     child: Child,
@@ -65,9 +68,10 @@ impl Process {
         own.set_send_limit(Some(SEND_LIMIT))?;
         let receiving = own.try_clone()?;
         let figures = SharedMemory::new(figures::MEMORY_BYTES)?;
+        let ledger = SharedMemory::new(LEDGER_BYTES)?;
         // Before the process is there: it finds its setup when it looks.
         let descriptors: Vec<BorrowedFd<'_>> =
-            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd()]).collect();
+            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd(), ledger.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
         let child = launch(other.into_descriptor())?;
         let process = Arc::new(Self {
@@ -75,6 +79,7 @@ impl Process {
             number,
             figures,
             lines: Arc::new(lines),
+            ledger,
             page: Mutex::default(),
             child,
             sending: Mutex::new(own),
@@ -132,6 +137,11 @@ impl Process {
     /// It has ended: the lines that it has left are written. Called once.
     pub(crate) fn adopt_lines(&self, log: &Log) {
         log.adopt(&self.lines);
+    }
+
+    /// It has ended: its connections are no more those of any client. Called once.
+    pub(crate) fn give_back_clients(&self, clients: &ClientTable) {
+        clients.give_back(&self.ledger);
     }
 
     /// It has ended: what it has counted is added to what others have left. Called once.

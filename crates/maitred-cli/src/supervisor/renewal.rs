@@ -129,6 +129,7 @@ impl Supervisor {
             pid_file: self.service.pid_file(),
             tls: self.checked.tls.as_ref().map(|tls| tls.handed()),
             bell: &self.bell,
+            clients: &self.clients,
         };
         self.workers.write_history();
         match Successor::start(&program, &hand_over, limit, self.sender.clone()) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor                                   successor (fork and exec, the same command)
-//!     ---- addresses, with the sockets, the PID file, the bell of the workers, TLS ->
+//!     ---- addresses, with the sockets, the PID file, the bell of the workers, their clients, TLS ->
 //!                                               reads its configuration, starts its workers
 //!     <--- ready --------------------------------- when all are
 //! closes its doors, and the channel
@@ -12,7 +12,7 @@
 //! installation at the same place is what runs.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::Bell;
+use maitred_server::limits::ClientTable;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
 use serde_json::{Value, json};
@@ -51,6 +52,8 @@ pub(crate) struct HandOver<'a> {
     pub(crate) tls: Option<Handed>,
     /// Workers of both programs accept from the same sockets for a while.
     pub(crate) bell: &'a Bell,
+    /// They count clients together, too.
+    pub(crate) clients: &'a ClientTable,
 }
 
 /// A program that is to take over, as the one before has it.
@@ -72,14 +75,19 @@ impl Successor {
         told: Sender<Happening>,
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
-        let HandOver { listeners, checked, acts, pid_file, bell, tls } = hand_over;
+        let HandOver { listeners, checked, acts, pid_file, bell, clients, tls } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // In this order.
         let all = listeners.all();
         let counts: Vec<usize> = all.iter().map(Vec::len).collect();
-        let sockets: Vec<BorrowedFd<'_>> =
-            all.into_iter().flatten().chain(*pid_file).chain(bell.descriptors()).collect();
+        let sockets: Vec<BorrowedFd<'_>> = all
+            .into_iter()
+            .flatten()
+            .chain(*pid_file)
+            .chain(bell.descriptors())
+            .chain([clients.as_fd()])
+            .collect();
         let text = json!({
             "version": VERSION,
             "listeners": names,
@@ -87,6 +95,7 @@ impl Successor {
             "passed": passed.collect::<Vec<_>>(),
             "pid_file": pid_file.is_some(),
             "bell": true,
+            "clients": true,
             "acts": acts,
             "tls": tls.as_ref().map(Handed::to_json),
         })
@@ -148,6 +157,7 @@ pub(crate) struct Predecessor {
     pub(crate) tls: Option<Handed>,
     /// None of an earlier version.
     bell: Option<Bell>,
+    clients: Option<ClientTable>,
 }
 
 impl Predecessor {
@@ -183,9 +193,12 @@ impl Predecessor {
             (true, Some(waker), Some(last)) => Bell::open([waker, last]).ok(),
             _ => None,
         };
+        let table = if value["clients"] == true { descriptors.next() } else { None };
+        // That of another version is none.
+        let clients = table.and_then(|table| ClientTable::open(table).ok());
         let acts = value["acts"].as_bool().unwrap_or_default();
         let tls = Handed::from_json(&value["tls"]);
-        Ok(Self { channel, sockets, acts, passed, pid_file, bell, tls })
+        Ok(Self { channel, sockets, acts, passed, pid_file, bell, clients, tls })
     }
 
     /// Whether it had become another user, as which this process runs.
@@ -196,6 +209,11 @@ impl Predecessor {
     /// What its workers call each other by, once. One that has been woken for a connection and ends instead calls those of this program.
     pub(crate) fn take_bell(&mut self) -> Option<Bell> {
         self.bell.take()
+    }
+
+    /// Where its workers count clients, once.
+    pub(crate) fn take_clients(&mut self) -> Option<ClientTable> {
+        self.clients.take()
     }
 
     /// The sockets that a service manager has passed to it, once.

@@ -15,6 +15,7 @@ use maitred_io::process;
 use maitred_io::terminal;
 use maitred_runtime::{Exchange, Handler, InvocationType};
 use maitred_server::figures::SharedMemory;
+use maitred_server::limits::{ClientTable, ProcessClients};
 use maitred_server::service_manager::Passing;
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
@@ -43,6 +44,8 @@ pub(crate) struct Worker {
     figures: Arc<SharedMemory>,
     /// Where lines of its logs are until they are written.
     lines: Arc<SharedMemory>,
+    /// Where it counts clients, with the others.
+    clients: ProcessClients,
     link: Arc<Link>,
 }
 
@@ -121,7 +124,7 @@ impl Worker {
         let receiving = channel.try_clone().map_err(|error| wrong(error.to_string()))?;
         let mut listeners = received.descriptors;
         let mut others = listeners.split_off(setup.listeners).into_iter();
-        let (Some(waker), Some(last)) = (others.next(), others.next()) else {
+        let (Some(waker), Some(last), Some(table)) = (others.next(), others.next(), others.next()) else {
             return Err(wrong("the supervisor is of another version".to_owned()));
         };
         let bell = Bell::open([waker, last]).map_err(|error| wrong(format!("its bell: {error}")))?;
@@ -129,8 +132,10 @@ impl Worker {
             let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
             SharedMemory::open(descriptor).map(Arc::new)
         };
-        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
-        let (figures, lines) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
+        let memory = memory().and_then(|figures| Ok((figures, memory()?, memory()?)));
+        let (figures, lines, ledger) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
+        let table = ClientTable::open(table).map_err(|error| wrong(format!("its clients: {error}")))?;
+        let clients = ProcessClients { table, ledger };
         let link = Arc::new(Link {
             sending: Mutex::new(channel),
             serving: OnceLock::new(),
@@ -141,7 +146,7 @@ impl Worker {
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, clients, link })
     }
 
     /// What is other for the server of one of several workers.
@@ -155,6 +160,7 @@ impl Worker {
         settings.several = self.setup.workers > 1;
         settings.metrics_handler = Some(Arc::new(FiguresOfAll(Arc::clone(&self.link))));
         settings.figures = Some(Arc::clone(&self.figures));
+        settings.clients = Some(self.clients.clone());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use maitred_http::Peer;
 use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
+use maitred_limits::Seat;
 use maitred_turns::Signals;
 
 use maitred_io::transport::{Moved, Socket, Transport};
@@ -188,8 +189,8 @@ impl Listening {
             return Ok(None);
         }
         // The connections of a proxy are those of all its clients.
-        let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
-        let Some(counted) = counted else { return Ok(None) };
+        let seat = if trusted { Some(Seat::default()) } else { site.guard.open(peer, &site.log) };
+        let Some(seat) = seat else { return Ok(None) };
         let (awaits_header, awaits_handshake) = (self.expects_proxy_header(), self.speaks_tls());
         let ends = (process.is_some() || awaits_header || awaits_handshake).then(|| {
             let process = process.map(process_of);
@@ -197,7 +198,7 @@ impl Listening {
         });
         let home = group.for_connection();
         let transport = if awaits_handshake { Transport::tls(socket) } else { Transport::Plain(socket) };
-        Connection::open(&home, transport, Protocol::h1(), (peer, ends), listener, counted)
+        Connection::open(&home, transport, Protocol::h1(), (peer, ends), listener, seat)
             .map(|token| {
                 if group.groups.has_others()
                     && home
@@ -208,11 +209,7 @@ impl Listening {
                 }
                 Arc::ptr_eq(group, &home).then_some(token)
             })
-            .inspect_err(|_| {
-                if counted {
-                    site.guard.close(peer);
-                }
-            })
+            .inspect_err(|_| site.guard.close(seat))
     }
 }
 

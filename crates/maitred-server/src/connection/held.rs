@@ -74,9 +74,7 @@ impl Connection {
             debug_assert!(asked.is_empty(), "nobody has to leave for less");
             guard.budget.change(shares.buffers, 0);
         }
-        if self.counted {
-            guard.close(self.peer);
-        }
+        guard.close(std::mem::take(&mut self.seat));
     }
 }
 

@@ -89,8 +89,8 @@ impl Connection {
             }
         }
         if matches!(source, Source::Inet { .. }) {
-            self.counted = match site.guard.open(self.peer, &site.log) {
-                Some(counted) => counted,
+            self.seat = match site.guard.open(self.peer, &site.log) {
+                Some(seat) => seat,
                 None => return Some(Turn::Close),
             };
         }

@@ -151,21 +151,16 @@ fn dispatch_traces_are_kept_while_they_are_on() {
 }
 
 #[test]
-fn locks_of_folders_and_clients_are_shown() {
+fn locks_of_folders_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "a").unwrap();
     let files = StaticFiles::open(folder.path(), StaticSettings::default()).unwrap();
     let mut settings = settings(Routes::new().with_static("/", files));
-    settings.limits.clients.rate = 1_000_000;
     let controlled = Controlled::start(settings);
     assert!(read_response(&mut ask(controlled.address(), "/a.txt")).0.starts_with("HTTP/1.1 200 "));
     let locks = &controlled.query("/locks")["locks"];
-    for name in ["clients", "static.folders"] {
-        assert!(
-            named(locks, name)["acquisitions"].as_u64().is_some_and(|count| count > 0),
-            "{name}: {locks}"
-        );
-    }
+    let count = named(locks, "static.folders")["acquisitions"].as_u64();
+    assert!(count.is_some_and(|count| count > 0), "{locks}");
 }
 
 #[test]
