@@ -29,6 +29,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_tls_sessions.py",
         "test_tls_abuse.py",
         "test_tls_names.py",
+        "test_tls_client_hosts.py",
         "test_websocket_clients.py",
     ),
     "connections in clear text are looked at": (

@@ -18,7 +18,7 @@ use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
-use crate::tls_values::{Hsts, TlsConfig};
+use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount, Spans};
 use crate::websockets::WebSocketConfig;
 
@@ -197,6 +197,12 @@ pub struct SiteConfig {
     pub keys: Vec<PathBuf>,
     /// Of OCSP responses, in the same order; `-` for none.
     pub ocsp: Vec<PathBuf>,
+    /// Whether clients show a certificate.
+    pub client_auth: ClientAuth,
+    /// Who signs those.
+    pub client_ca: Vec<PathBuf>,
+    /// Which of those are not valid any more.
+    pub client_crl: Vec<PathBuf>,
     /// What browsers are told about https.
     pub hsts: Option<Hsts>,
 }
@@ -220,6 +226,9 @@ impl SiteConfig {
             certificates: Vec::new(),
             keys: Vec::new(),
             ocsp: Vec::new(),
+            client_auth: ClientAuth::None,
+            client_ca: Vec::new(),
+            client_crl: Vec::new(),
             hsts: None,
         }
     }

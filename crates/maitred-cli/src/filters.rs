@@ -15,7 +15,7 @@ use crate::options::quoted;
 use crate::origins::{Origins, Source};
 use crate::pools::{CONDITIONS, NOBODY_IS_ASKED, set_condition};
 use crate::problem::Problem;
-use crate::tls_values::ClientAuth;
+use crate::tls;
 use crate::value::{self, BadValue};
 
 /// What a key of a filter takes.
@@ -356,7 +356,7 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (position, filter) in config.filters.iter().enumerate() {
         let rule = &filter.rule;
-        if rule.when.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
+        if rule.when.certificate.is_some() && !tls::asks_clients(config) {
             let place = origins.of_filter(position).place_in_filter(Some("client-certificate"));
             warnings.push(format!("{place}: {NOBODY_IS_ASKED}"));
         }

@@ -17,12 +17,6 @@ pub struct TlsConfig {
     pub min_version: MinVersion,
     /// Files with passwords of encrypted keys, or `env:` and the name of a variable.
     pub key_passwords: Vec<PathBuf>,
-    /// Whether clients show a certificate.
-    pub client_auth: ClientAuth,
-    /// Who signs those.
-    pub client_ca: Vec<PathBuf>,
-    /// Which of those are not valid any more.
-    pub client_crl: Vec<PathBuf>,
     /// What the keys of tickets are made of.
     pub ticket_key: Option<PathBuf>,
     /// Sessions are resumed.

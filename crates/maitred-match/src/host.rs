@@ -1,5 +1,6 @@
 //! Names of virtual hosts: the pattern of a host, and what the authority of a request (`host:port`) means.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::net::Ipv6Addr;
@@ -94,6 +95,41 @@ pub fn host_name<'a>(authority: &[u8], room: &'a mut [u8; MAX_HOST]) -> Option<&
     room.copy_from_slice(name);
     room.make_ascii_lowercase();
     std::str::from_utf8(room).ok()
+}
+
+/// Which host a name is of: the one with exactly this name, else the one with the longest `*.` name that fits.
+#[derive(Clone, Debug, Default)]
+pub struct HostTable {
+    exact: HashMap<Box<str>, u16>,
+    /// By what follows the `*.`.
+    below: HashMap<Box<str>, u16>,
+}
+
+impl HostTable {
+    /// Gives the host with this number a name. Which host had it before?
+    pub fn insert(&mut self, name: &HostPattern, host: u16) -> Option<u16> {
+        match name {
+            HostPattern::Exact(name) => self.exact.insert(name.clone(), host),
+            HostPattern::Below(name) => self.below.insert(name.clone(), host),
+        }
+    }
+
+    /// The number of the host that this authority (`host[:port]`) asks for.
+    pub fn find(&self, authority: &[u8]) -> Option<u16> {
+        let mut room = [0; MAX_HOST];
+        let name = host_name(authority, &mut room)?;
+        if let Some(number) = self.exact.get(name) {
+            return Some(*number);
+        }
+        let mut rest = name;
+        while let Some((_, parent)) = rest.split_once('.').filter(|_| !self.below.is_empty()) {
+            if let Some(number) = self.below.get(parent) {
+                return Some(*number);
+            }
+            rest = parent;
+        }
+        None
+    }
 }
 
 /// A virtual host as the condition of a rule.

@@ -10,7 +10,7 @@ mod readings;
 mod shape;
 
 pub use certificate::CertificatePattern;
-pub use host::{HostCondition, HostPattern, MAX_HOST, host_name};
+pub use host::{HostCondition, HostPattern, HostTable, MAX_HOST, host_name};
 pub use index::{Candidates, RuleIndex, first_segment};
 pub use network::Network;
 pub use pattern::{BadPattern, HeaderPattern, PathPattern};

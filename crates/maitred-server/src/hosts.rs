@@ -7,12 +7,11 @@
 //! are refused. A host has its routes and error pages here; rules of pools and filters name it as a condition, and the access
 //! log knows it by its number.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use maitred_files::CacheStatistics;
-use maitred_match::{HostPattern, MAX_HOST, host_name};
+use maitred_match::{HostPattern, HostTable};
 use maitred_runtime::Handler;
 
 use crate::pages::ErrorPages;
@@ -82,9 +81,7 @@ impl Host {
 pub struct Hosts {
     /// The default one first.
     all: Vec<Host>,
-    exact: HashMap<Box<str>, u16>,
-    /// By what follows the `*.`.
-    below: HashMap<Box<str>, u16>,
+    names: HostTable,
 }
 
 impl Hosts {
@@ -98,14 +95,11 @@ impl Hosts {
         others: Vec<HostSettings>,
     ) -> Result<Self, SameName> {
         let default = Host { name: "".into(), names: Vec::new(), routes, pages };
-        let mut hosts = Self { all: vec![default], exact: HashMap::new(), below: HashMap::new() };
+        let mut hosts = Self { all: vec![default], names: HostTable::default() };
         for HostSettings { name, names, routes, pages } in others {
             let number = u16::try_from(hosts.all.len()).unwrap_or(u16::MAX);
             for pattern in &names {
-                let before = match pattern {
-                    HostPattern::Exact(name) => hosts.exact.insert(name.clone(), number),
-                    HostPattern::Below(name) => hosts.below.insert(name.clone(), number),
-                };
+                let before = hosts.names.insert(pattern, number);
                 if let Some(other) = before.filter(|other| *other != number) {
                     let hosts = [Arc::clone(&hosts.of(other).name), name];
                     return Err(SameName { name: pattern.clone(), hosts });
@@ -121,23 +115,7 @@ impl Hosts {
         if self.all.len() == 1 {
             return Some(0);
         }
-        self.look_up(authority).or_else(|| (!self.is_list()).then_some(0))
-    }
-
-    fn look_up(&self, authority: &[u8]) -> Option<u16> {
-        let mut room = [0; MAX_HOST];
-        let name = host_name(authority, &mut room)?;
-        if let Some(number) = self.exact.get(name) {
-            return Some(*number);
-        }
-        let mut rest = name;
-        while let Some((_, parent)) = rest.split_once('.').filter(|_| !self.below.is_empty()) {
-            if let Some(number) = self.below.get(parent) {
-                return Some(*number);
-            }
-            rest = parent;
-        }
-        None
+        self.names.find(authority).or_else(|| (!self.is_list()).then_some(0))
     }
 
     /// Whether only listed hosts are served: the default host has nothing.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion, ServerConnection};
 
+use crate::hosts::Rules;
+
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Version {
@@ -88,6 +90,8 @@ pub struct Handshake {
     pub certificate: Arc<str>,
     /// The client's certificates in DER, its own first. Empty: it has given none.
     pub client_chain: Vec<Box<[u8]>>,
+    /// By which rules the client was asked for one, where hosts have different ones.
+    pub rules: Option<Rules>,
 }
 
 impl Handshake {
@@ -95,6 +99,7 @@ impl Handshake {
     pub(crate) fn new(
         connection: &ServerConnection,
         (identity, certificate): (usize, Arc<str>),
+        rules: Option<Rules>,
     ) -> Option<Self> {
         if connection.is_handshaking() {
             return None;
@@ -116,6 +121,7 @@ impl Handshake {
             identity,
             certificate,
             client_chain: client.iter().map(|der| der.as_ref().into()).collect(),
+            rules,
         })
     }
 }

@@ -6,6 +6,7 @@
 //!   names.rs, resolver.rs   which one a client gets (SNI)                errors.rs     why a session has failed
 //!   ocsp.rs       what is stapled to it                                  client_identity.rs  who a client is
 //!   clients.rs    by whom clients are believed                           plain_http.rs   telling a client without TLS
+//!   hosts.rs      where that differs from host to host
 //!   tickets.rs    by which sessions are resumed
 //! certificate.rs, distinguished_name.rs   what stands in a certificate   pem.rs        files with certificates and keys
 //! development.rs  a certificate for development                         provider.rs  suites and groups
@@ -27,6 +28,7 @@ mod development;
 mod distinguished_name;
 mod errors;
 mod handshake;
+mod hosts;
 mod identity;
 mod local_client;
 mod names;
@@ -47,6 +49,7 @@ pub use clock::{Clock, system_clock};
 pub use development::{DevelopmentError, Pem};
 pub use errors::{ClientFault, Reason, SessionError};
 pub use handshake::{Handshake, Suite, Version};
+pub use hosts::{FindHost, HostClients, Rules};
 pub use identity::{Identity, IdentityError, IdentityInfo};
 pub use local_client::LocalClient;
 pub use ocsp::{OcspFault, OcspTimes};

@@ -23,6 +23,7 @@ use crate::certificate::seconds;
 use crate::distinguished_name;
 use crate::errors::{ClientFault, SessionError};
 use crate::handshake::Handshake;
+use crate::hosts::{Beginning, Begun, Rules};
 use crate::noted::{self, Noted};
 use crate::plain_http::is_plain_http;
 use crate::terms::Terms;
@@ -47,7 +48,11 @@ const _: () = assert!(SMALL_RECORD > OVERHEAD && SMALL_RECORD < FULL_RECORD);
 
 /// The server's end of one TLS connection.
 pub struct Session {
+    /// Until the host is known, where rules for clients differ: one that nothing has been fed to.
     connection: ServerConnection,
+    beginning: Option<Box<Beginning>>,
+    /// The number of the rules for clients.
+    rules: u16,
     terms: Arc<Terms>,
     noted: Noted,
     first: First,
@@ -80,10 +85,11 @@ impl Session {
     /// # Errors
     /// When the system has no random numbers.
     pub fn new(terms: &Arc<Terms>) -> Result<Self, SessionError> {
-        let connection = ServerConnection::new(Arc::clone(&terms.config))
-            .map_err(|error| SessionError::Internal(error.to_string().into()))?;
+        let rules = 0;
         Ok(Self {
-            connection,
+            connection: connection(terms, rules)?,
+            beginning: terms.differ().then(|| Box::new(Beginning::new())),
+            rules,
             terms: Arc::clone(terms),
             noted: Noted::default(),
             first: First::default(),
@@ -105,6 +111,26 @@ impl Session {
             return Err((**error).clone());
         }
         self.first.note(ciphertext);
+        if let Some(beginning) = &mut self.beginning {
+            let rules = match beginning.feed(ciphertext) {
+                Begun::Waits => return Ok(ciphertext.len()),
+                Begun::Hello(name) => self.terms.rules_for(name.as_deref()),
+                Begun::Broken => 0,
+            };
+            let kept = self.beginning.take().map(|beginning| beginning.into_bytes()).unwrap_or_default();
+            self.rules = rules;
+            match connection(&self.terms, rules) {
+                Ok(connection) => self.connection = connection,
+                Err(error) => return Err(self.fail(error)),
+            }
+            self.take_in(&kept)?;
+            // No plaintext can wait before the handshake is complete, so all of it has been taken.
+            return Ok(ciphertext.len());
+        }
+        self.take_in(ciphertext)
+    }
+
+    fn take_in(&mut self, ciphertext: &[u8]) -> Result<usize, SessionError> {
         let mut rest = ciphertext;
         while !rest.is_empty() {
             match self.connection.read_tls(&mut rest) {
@@ -252,7 +278,8 @@ impl Session {
     /// What the handshake has agreed on, when it is complete. Made anew by each call.
     pub fn handshake(&self) -> Option<Handshake> {
         let identity = self.noted.identity.unwrap_or(0);
-        Handshake::new(&self.connection, (identity, self.terms.certificate(identity)))
+        let rules = self.terms.differ().then(|| Rules::new(&self.terms, self.rules));
+        Handshake::new(&self.connection, (identity, self.terms.certificate(identity)), rules)
     }
 
     /// What this session goes by.
@@ -275,7 +302,7 @@ impl Session {
                 if !was_handshaking || self.connection.is_handshaking() {
                     return Ok(());
                 }
-                match self.resumed_client() {
+                match self.same_rules().and_then(|()| self.resumed_client()) {
                     Ok(()) => return Ok(()),
                     Err(error) => {
                         self.connection.send_close_notify();
@@ -313,6 +340,14 @@ impl Session {
         self.connection.negotiated_cipher_suite().is_none() && !self.connection.wants_write()
     }
 
+    /// Whoever has been verified by the rules of one host is let in to no other one, whatever was read of the ClientHello before.
+    fn same_rules(&self) -> Result<(), SessionError> {
+        if self.terms.rules_for(self.connection.server_name()) == self.rules {
+            return Ok(());
+        }
+        Err(SessionError::Internal("the name of the server is another one than at first".into()))
+    }
+
     /// The certificate of a client stands in its ticket, and nobody has looked at its dates since (RFC 8446 §4.6.1 leaves that to us).
     fn resumed_client(&self) -> Result<(), SessionError> {
         if self.connection.handshake_kind() != Some(rustls::HandshakeKind::Resumed) {
@@ -329,6 +364,13 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The server's end, with what is asked of clients by these rules.
+fn connection(terms: &Terms, rules: u16) -> Result<ServerConnection, SessionError> {
+    let internal = |text: &str| SessionError::Internal(text.into());
+    let config = terms.config(rules).ok_or_else(|| internal("there are no rules for clients"))?;
+    ServerConnection::new(Arc::clone(config)).map_err(|error| internal(&error.to_string()))
 }
 
 /// Fatal alerts in a record of their own, not encrypted as nothing is at the ClientHello (RFC 8446 §5.1, §6). rustls says `access_denied` in the place of the first

@@ -9,6 +9,7 @@ use rustls::{ServerConfig, version};
 use crate::clients::{self, ClientPolicy, TrustError};
 use crate::clock::{Clock, Time};
 use crate::handshake::Version;
+use crate::hosts::{FindHost, HostClients};
 use crate::identity::{Identity, IdentityInfo};
 use crate::pem;
 use crate::provider::provider;
@@ -20,14 +21,24 @@ const TICKETS: usize = 2;
 
 /// What sessions go by. It is never changed: a reload puts another one in its place, and sessions that are open go on.
 pub struct Terms {
-    pub(crate) config: Arc<ServerConfig>,
+    /// Those of the default host first; never empty.
+    rules: Vec<ForClients>,
+    /// By the number of a host: where its rules stand. Hosts behind the end have the first ones.
+    of_hosts: Vec<u16>,
+    find: Option<FindHost>,
     pub(crate) clock: Clock,
     identities: Vec<IdentityInfo>,
     /// The certificates in PEM, without those of authorities.
     certificates: Vec<Arc<str>>,
+    minimum: Version,
+}
+
+/// What depends on what is asked of clients.
+struct ForClients {
+    config: Arc<ServerConfig>,
     ticketer: Option<Arc<Ticketer>>,
     clients: Clients,
-    minimum: Version,
+    generation: [u8; 32],
 }
 
 /// What is asked of clients.
@@ -50,6 +61,8 @@ pub struct TermsSettings {
     pub unknown_name: UnknownName,
     /// Whether clients are asked for certificates.
     pub clients: ClientPolicy,
+    /// Hosts that have other rules for that.
+    pub hosts: HostClients,
     /// `None`: no session is resumed.
     pub tickets: Option<Tickets>,
     /// The oldest version that is allowed.
@@ -93,7 +106,7 @@ impl Terms {
     /// # Errors
     /// When there is no certificate, or clients are asked for certificates that nobody can verify.
     pub fn new(settings: TermsSettings) -> Result<Arc<Self>, TermsError> {
-        let TermsSettings { identities, unknown_name, clients: policy, tickets, minimum, alpn, clock } =
+        let TermsSettings { identities, unknown_name, clients, hosts, tickets, minimum, alpn, clock } =
             settings;
         if identities.is_empty() {
             return Err(TermsError::NoCertificate);
@@ -101,48 +114,55 @@ impl Terms {
         if alpn.iter().any(|name| name.is_empty() || name.len() > 255) {
             return Err(TermsError::Alpn);
         }
-        let versions: &[_] = match minimum {
-            Version::V1_2 => &[&version::TLS13, &version::TLS12],
-            Version::V1_3 => &[&version::TLS13],
-        };
         let infos = identities.iter().map(|identity| identity.info().clone()).collect();
         let own =
             |identity: &Identity| identity.chain().next().map(|der| pem::encode("CERTIFICATE", der).into());
         let certificates = identities.iter().filter_map(own).collect();
-        let provider = provider();
-        let verifier = clients::verifier(&policy).map_err(TermsError::Clients)?;
-        let mut config = ServerConfig::builder_with_details(Arc::clone(provider), Arc::new(Time(clock)))
-            .with_protocol_versions(versions)
-            .map_err(|error| TermsError::Library(error.to_string()))?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(Resolver::new(identities, unknown_name, clock)));
-        config.alpn_protocols = alpn;
-        // No memory of sessions: tickets only, so every worker can resume.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        // Early data can be sent again by anybody (RFC 8446 §8).
-        config.max_early_data_size = 0;
-        config.send_tls13_tickets = 0;
-        let until = policy.trust().and_then(clients::Trust::until);
-        let ticketer =
-            tickets.map(|tickets| Arc::new(Ticketer::new(tickets, clients::generation(&policy), until)));
-        if let Some(ticketer) = &ticketer {
-            config.ticketer = Arc::clone(ticketer) as _;
-            config.send_tls13_tickets = TICKETS;
+        let resolver = Arc::new(Resolver::new(identities, unknown_name, clock));
+        let mut rules: Vec<ForClients> = Vec::with_capacity(1 + hosts.policies.len());
+        // Rules that say the same are the same ones, wherever they are written.
+        let mut numbers = Vec::with_capacity(1 + hosts.policies.len());
+        for policy in std::iter::once(clients).chain(hosts.policies) {
+            let generation = clients::generation(&policy);
+            let number = rules.iter().position(|known| known.generation == generation);
+            numbers.push(u16::try_from(number.unwrap_or(rules.len())).unwrap_or_default());
+            if number.is_none() {
+                let common = (Arc::clone(&resolver), minimum, alpn.clone(), clock);
+                rules.push(ForClients::new(&policy, generation, common, tickets.clone())?);
+            }
         }
-        let clients = match policy {
-            ClientPolicy::None => Clients::NotAsked,
-            ClientPolicy::Optional(_) => Clients::Asked,
-            ClientPolicy::Required(_) => Clients::Required,
-        };
+        let number = |own: u16| numbers.get(usize::from(own)).copied().unwrap_or_default();
+        let of_hosts = hosts.of_hosts.into_iter().map(number).collect();
         Ok(Arc::new(Self {
-            config: Arc::new(config),
+            rules,
+            of_hosts,
+            find: hosts.find,
             clock,
             identities: infos,
             certificates,
-            ticketer,
-            clients,
             minimum,
         }))
+    }
+
+    /// Whether hosts differ in what they ask of clients.
+    pub(crate) fn differ(&self) -> bool {
+        self.rules.len() > 1
+    }
+
+    /// The number of the rules for clients that ask for this name.
+    pub(crate) fn rules_for(&self, name: Option<&str>) -> u16 {
+        let host = self.find.as_ref().and_then(|find| Some(find(name?)));
+        self.rules_of(host.unwrap_or_default())
+    }
+
+    /// The number of the rules of this host.
+    pub(crate) fn rules_of(&self, host: u16) -> u16 {
+        self.of_hosts.get(usize::from(host)).copied().unwrap_or_default()
+    }
+
+    /// What a connection is made with. There are always rules with number 0.
+    pub(crate) fn config(&self, rules: u16) -> Option<&Arc<ServerConfig>> {
+        self.rules.get(usize::from(rules)).or(self.rules.first()).map(|rules| &rules.config)
     }
 
     /// The certificates, in the order of the settings.
@@ -155,9 +175,14 @@ impl Terms {
         self.certificates.get(identity).cloned().unwrap_or_default()
     }
 
-    /// What is asked of clients.
+    /// What is asked of clients of the default host.
     pub fn clients(&self) -> Clients {
-        self.clients
+        self.clients_of(0)
+    }
+
+    /// What is asked of clients of the host with this number.
+    pub fn clients_of(&self, host: u16) -> Clients {
+        self.rules.get(usize::from(self.rules_of(host))).map_or(Clients::NotAsked, |rules| rules.clients)
     }
 
     /// The oldest version that is allowed.
@@ -167,14 +192,54 @@ impl Terms {
 
     /// Whether sessions are resumed.
     pub fn has_tickets(&self) -> bool {
-        self.ticketer.is_some()
+        self.ticketers().next().is_some()
     }
 
     /// Forgets ticket keys that are over. The next handshake does the same; whoever calls this now and then forgets them also while there is none.
     pub fn forget_old_keys(&self) {
-        if let Some(ticketer) = &self.ticketer {
-            ticketer.forget_old_keys();
+        self.ticketers().for_each(|ticketer| ticketer.forget_old_keys());
+    }
+
+    fn ticketers(&self) -> impl Iterator<Item = &Arc<Ticketer>> {
+        self.rules.iter().filter_map(|rules| rules.ticketer.as_ref())
+    }
+}
+
+impl ForClients {
+    fn new(
+        policy: &ClientPolicy,
+        generation: [u8; 32],
+        (resolver, minimum, alpn, clock): (Arc<Resolver>, Version, Vec<Vec<u8>>, Clock),
+        tickets: Option<Tickets>,
+    ) -> Result<Self, TermsError> {
+        let versions: &[_] = match minimum {
+            Version::V1_2 => &[&version::TLS13, &version::TLS12],
+            Version::V1_3 => &[&version::TLS13],
+        };
+        let verifier = clients::verifier(policy).map_err(TermsError::Clients)?;
+        let mut config = ServerConfig::builder_with_details(Arc::clone(provider()), Arc::new(Time(clock)))
+            .with_protocol_versions(versions)
+            .map_err(|error| TermsError::Library(error.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(resolver);
+        config.alpn_protocols = alpn;
+        // No memory of sessions: tickets only, so every worker can resume.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        // Early data can be sent again by anybody (RFC 8446 §8).
+        config.max_early_data_size = 0;
+        config.send_tls13_tickets = 0;
+        let until = policy.trust().and_then(clients::Trust::until);
+        let ticketer = tickets.map(|tickets| Arc::new(Ticketer::new(tickets, generation, until)));
+        if let Some(ticketer) = &ticketer {
+            config.ticketer = Arc::clone(ticketer) as _;
+            config.send_tls13_tickets = TICKETS;
         }
+        let clients = match policy {
+            ClientPolicy::None => Clients::NotAsked,
+            ClientPolicy::Optional(_) => Clients::Asked,
+            ClientPolicy::Required(_) => Clients::Required,
+        };
+        Ok(Self { config: Arc::new(config), ticketer, clients, generation })
     }
 }
 
@@ -183,12 +248,12 @@ impl Terms {
 impl Terms {
     /// The ticket of a session with this state.
     pub fn seal_ticket(&self, state: &[u8]) -> Option<Vec<u8>> {
-        self.ticketer.as_ref()?.encrypt(state)
+        self.ticketers().next()?.encrypt(state)
     }
 
     /// The state in a ticket. `None`: the ticket is none of ours, or too old.
     pub fn open_ticket(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.ticketer.as_ref()?.decrypt(ticket)
+        self.ticketers().next()?.decrypt(ticket)
     }
 }
 
@@ -196,7 +261,7 @@ impl fmt::Debug for Terms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Terms")
             .field("identities", &self.identities)
-            .field("clients", &self.clients)
+            .field("clients", &self.clients())
             .field("minimum", &self.minimum)
             .finish_non_exhaustive()
     }

@@ -34,7 +34,24 @@ const CONTENT: [&str; 10] = [
 ];
 
 /// Those that say how: another host has the default one's unless it has its own.
-const MANNER: [&str; 6] = ["listing", "error-page", "max-body", "access-log", "access-log-format", "hsts"];
+const MANNER: [&str; 9] = [
+    "listing",
+    "error-page",
+    "max-body",
+    "access-log",
+    "access-log-format",
+    "hsts",
+    "tls-client-auth",
+    "tls-client-ca",
+    "tls-client-crl",
+];
+
+/// Those of them that the terms of TLS are made of.
+const TLS: [&str; 6] =
+    ["tls-cert", "tls-key", "tls-ocsp", "tls-client-auth", "tls-client-ca", "tls-client-crl"];
+
+/// Those that say by which rules clients are asked for certificates.
+pub(crate) const CLIENTS: [&str; 3] = ["tls-client-auth", "tls-client-ca", "tls-client-crl"];
 
 /// The keys of a host besides those of the options.
 pub(crate) const OTHERS: [&str; 3] = ["names", "pool", "filter"];
@@ -87,6 +104,15 @@ impl HostConfig {
         if !own("hsts") {
             site.hsts = default.hsts;
         }
+        if !own("tls-client-auth") {
+            site.client_auth = default.client_auth;
+        }
+        if !own("tls-client-ca") {
+            site.client_ca.clone_from(&default.client_ca);
+        }
+        if !own("tls-client-crl") {
+            site.client_crl.clone_from(&default.client_crl);
+        }
         site
     }
 
@@ -98,10 +124,10 @@ impl HostConfig {
         self.take_key("hsts", other);
     }
 
-    /// The same of its certificates.
+    /// The same of its certificates, and of those of its clients.
     pub(crate) fn take_certificates(&mut self, other: &Self) {
         self.site.take_certificates(&other.site);
-        ["tls-cert", "tls-key", "tls-ocsp"].into_iter().for_each(|key| self.take_key(key, other));
+        TLS.into_iter().for_each(|key| self.take_key(key, other));
     }
 
     /// The same of the pool that runs its requests.
@@ -138,6 +164,9 @@ impl SiteConfig {
         self.certificates.clone_from(&other.certificates);
         self.keys.clone_from(&other.keys);
         self.ocsp.clone_from(&other.ocsp);
+        self.client_auth = other.client_auth;
+        self.client_ca.clone_from(&other.client_ca);
+        self.client_crl.clone_from(&other.client_crl);
     }
 }
 

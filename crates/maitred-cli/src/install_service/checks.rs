@@ -107,9 +107,9 @@ fn all(service: &Service, folder: &Path, loaded: &Loaded, host: &dyn Host) -> Ve
             .iter()
             .for_each(|path| add("the certificate (tls-cert)", path, false, false, false));
         site.keys.iter().for_each(|path| add("the key (tls-key)", path, false, true, false));
-    }
-    for path in config.tls.client_ca.iter().chain(&config.tls.client_crl) {
-        add("a file of TLS", path, false, false, false);
+        for path in site.client_ca.iter().chain(&site.client_crl) {
+            add("a file of TLS", path, false, false, false);
+        }
     }
     for path in config.tls.key_passwords.iter().filter(|path| !path.to_string_lossy().starts_with("env:")) {
         add("the password of the key (tls-key-password)", path, false, true, false);

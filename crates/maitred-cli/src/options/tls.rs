@@ -97,18 +97,20 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "tls-client-auth",
         placeholder: "none|optional|required",
-        kind: Kind::ClientAuth(|config| &mut config.tls.client_auth),
+        kind: Kind::ClientAuth(|config| &mut config.site.client_auth),
         default: &["none"],
         reach: Reach::Everywhere,
         summary: "Whether clients must have a certificate that one of tls-client-ca has signed. optional lets in \
-                  those without one; an invalid one always ends the handshake.",
+                  those without one; an invalid one always ends the handshake. In the table of a host it is for that \
+                  host's names, by what the client asks for in the handshake (SNI): a request on a connection that was \
+                  made by other rules gets 421.",
         cost: "the verification of the client's chain in each full handshake, 0.1 to 0.5 ms",
         worst: "optional: the application has to check whether there is one",
     },
     Definition {
         name: "tls-client-ca",
         placeholder: "FILE",
-        kind: Kind::Files(|config| &mut config.tls.client_ca),
+        kind: Kind::Files(|config| &mut config.site.client_ca),
         default: &[],
         reach: Reach::Everywhere,
         summary: "Certificates of the authorities that sign clients' certificates, PEM, one or more in a file.",
@@ -118,7 +120,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "tls-client-crl",
         placeholder: "FILE",
-        kind: Kind::Files(|config| &mut config.tls.client_crl),
+        kind: Kind::Files(|config| &mut config.site.client_crl),
         default: &[],
         reach: Reach::Everywhere,
         summary: "Lists of revoked certificates of clients, PEM or DER. With any list, each certificate of a chain \

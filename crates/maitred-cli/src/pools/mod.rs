@@ -13,7 +13,7 @@ use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
-use crate::tls_values::ClientAuth;
+use crate::tls;
 use crate::value::BadValue;
 
 pub(crate) use merge::{PoolPart, PoolValue};
@@ -216,7 +216,7 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
         }
     }
     for (position, rule) in config.rules.iter().enumerate() {
-        if rule.certificate.is_some() && config.tls.client_auth == ClientAuth::None {
+        if rule.certificate.is_some() && !tls::asks_clients(config) {
             let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
             warnings.push(format!("{place}: {NOBODY_IS_ASKED}: {}", show_rule(rule)));
         }

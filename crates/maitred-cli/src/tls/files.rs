@@ -45,9 +45,13 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
     let sites = std::iter::once((None, &config.site));
     let sites = sites.chain(config.hosts.iter().map(|host| (Some(host.name.as_str()), &host.site)));
     for (host, site) in sites {
-        for (key, files) in
-            [("tls-cert", &site.certificates), ("tls-key", &site.keys), ("tls-ocsp", &site.ocsp)]
-        {
+        for (key, files) in [
+            ("tls-cert", &site.certificates),
+            ("tls-key", &site.keys),
+            ("tls-ocsp", &site.ocsp),
+            ("tls-client-ca", &site.client_ca),
+            ("tls-client-crl", &site.client_crl),
+        ] {
             let files = files.iter().filter(|path| path.as_os_str() != NO_FILE);
             all.extend(files.map(|path| Named { path, host, key }));
         }
@@ -55,8 +59,6 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
     let tls = &config.tls;
     let mut named = |key, path| all.push(Named { path, host: None, key });
     tls.key_passwords.iter().for_each(|path| named(PASSWORDS, path));
-    tls.client_ca.iter().for_each(|path| named("tls-client-ca", path));
-    tls.client_crl.iter().for_each(|path| named("tls-client-crl", path));
     tls.ticket_key.iter().for_each(|path| named("tls-ticket-key", path));
     all
 }
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(error(&["crt.pem"]), "--tls-cert: there is no file /crt.pem; did you mean /cert.pem?");
         assert_eq!(error(&["."]), "--tls-cert: /. is no file; name the file itself");
         let mut config = config(&folder, &["cert.pem"]);
-        config.tls.client_ca = vec![folder.path().join("ca.pem")];
+        config.site.client_ca = vec![folder.path().join("ca.pem")];
         let error = Files::read(&config, &Origins::default(), None).expect_err("none").to_string();
         assert!(error.starts_with("--tls-client-ca: there is no file"), "{error}");
     }

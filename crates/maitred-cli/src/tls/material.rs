@@ -7,24 +7,26 @@
 //! ```
 //! Promises: all processes of a server have the same secret of tickets, and so has a new program that takes over.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64ct::{Base64, Encoding};
+use maitred_match::HostTable;
 use maitred_server::tls::{
-    ClientPolicy, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust, TrustError,
-    UnknownName, Version, system_clock,
+    ClientPolicy, HostClients, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust,
+    TrustError, UnknownName, Version, system_clock,
 };
 use serde_json::{Value, json};
 
-use super::files::Files;
+use super::files::{Files, place};
 use super::{development, is_on, pairs};
-use crate::config::Config;
-use crate::http2;
+use crate::config::{Config, SiteConfig};
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::tls_values as values;
+use crate::{hosts, http2};
 
 /// See the module text.
 #[derive(Debug)]
@@ -152,7 +154,7 @@ impl Material {
             }
             None => None,
         };
-        let (clients, lists) = clients(config, origins, &files)?;
+        let (clients, hosts, lists) = clients(config, origins, &files)?;
         let settings = TermsSettings {
             identities,
             unknown_name: match config.tls.unknown_name {
@@ -160,6 +162,7 @@ impl Material {
                 values::UnknownName::Refuse => UnknownName::Refuse,
             },
             clients,
+            hosts,
             tickets: of_file.or_else(|| tickets.clone()),
             minimum: match config.tls.min_version {
                 values::MinVersion::V1_2 => Version::V1_2,
@@ -204,32 +207,80 @@ fn random(origins: &Origins) -> Result<Tickets, Problem> {
 /// Until when a list of revoked certificates is believed, in seconds since 1970, with its file.
 pub(super) type ListEnd = (String, u64);
 
-/// By whom clients are believed, and until when the lists of revoked certificates are.
+/// What is asked of clients, of the default host and of the others, and until when lists of revoked certificates are believed.
 fn clients(
     config: &Config,
     origins: &Origins,
     files: &Files,
-) -> Result<(ClientPolicy, Vec<ListEnd>), Problem> {
-    let (mut trust, mut lists) = (Trust::default(), Vec::new());
+) -> Result<(ClientPolicy, HostClients, Vec<ListEnd>), Problem> {
+    let mut lists = Vec::new();
+    let default = policy(&config.site, None, origins, files, &mut lists)?;
+    let mut hosts = HostClients::default();
+    let mut table = HostTable::default();
+    // Thousands of hosts may have the same files: they are read once.
+    let mut known: HashMap<ClientKeys, u16> = HashMap::new();
+    for (number, host) in (1..).zip(&config.hosts) {
+        for name in &host.names {
+            table.insert(name, number);
+        }
+        let mut own = 0;
+        if hosts::CLIENTS.into_iter().any(|key| host.given.contains(key)) {
+            let site = host.effective(&config.site);
+            let keys = (site.client_auth as u8, site.client_ca.clone(), site.client_crl.clone());
+            own = match known.get(&keys) {
+                Some(own) => *own,
+                None => {
+                    hosts.policies.push(policy(&site, Some(&host.name), origins, files, &mut lists)?);
+                    let own = u16::try_from(hosts.policies.len()).unwrap_or(u16::MAX);
+                    known.insert(keys, own);
+                    own
+                }
+            };
+        }
+        hosts.of_hosts.resize(usize::from(number), 0);
+        hosts.of_hosts.push(own);
+    }
+    if !hosts.policies.is_empty() {
+        hosts.find = Some(Arc::new(move |name| table.find(name.as_bytes()).unwrap_or_default()));
+    }
+    lists.sort();
+    lists.dedup();
+    Ok((default, hosts, lists))
+}
+
+/// What says by which rules clients are asked.
+type ClientKeys = (u8, Vec<PathBuf>, Vec<PathBuf>);
+
+fn policy(
+    site: &SiteConfig,
+    host: Option<&str>,
+    origins: &Origins,
+    files: &Files,
+    lists: &mut Vec<ListEnd>,
+) -> Result<ClientPolicy, Problem> {
+    let mut trust = Trust::default();
     let problem = |key: &str, path: &Path, error: TrustError| {
-        pairs::problem(origins.describe(key), &path.display().to_string(), &error)
+        pairs::problem(place(origins, host, key), &path.display().to_string(), &error)
     };
     let content = |path: &Path| files.get(path).unwrap_or_default();
-    for path in &config.tls.client_ca {
+    if site.client_auth == values::ClientAuth::None {
+        // Whatever the files have is for other hosts.
+        return Ok(ClientPolicy::None);
+    }
+    for path in &site.client_ca {
         trust.add_authorities(content(path)).map_err(|error| problem("tls-client-ca", path, error))?;
     }
-    for path in &config.tls.client_crl {
+    for path in &site.client_crl {
         let known = trust.crls().len();
         trust.add_crls(content(path)).map_err(|error| problem("tls-client-crl", path, error))?;
         let shown = path.display().to_string();
         lists.extend(trust.crls().iter().skip(known).map(|list| (shown.clone(), list.next_update)));
     }
-    let policy = match config.tls.client_auth {
+    Ok(match site.client_auth {
         values::ClientAuth::None => ClientPolicy::None,
         values::ClientAuth::Optional => ClientPolicy::Optional(trust),
         values::ClientAuth::Required => ClientPolicy::Required(trust),
-    };
-    Ok((policy, lists))
+    })
 }
 
 impl fmt::Debug for Handed {

@@ -16,12 +16,15 @@ mod running;
 
 use maitred_server::listening::Address;
 
-use crate::config::Config;
+use crate::config::{Config, HostConfig, SiteConfig};
+use crate::hosts;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::tls_values::ClientAuth;
 
 pub(crate) use files::Stamps;
+use pairs::server_name;
+
 pub(crate) use material::{From, Handed, Material};
 pub(crate) use report::{report, warnings};
 pub(crate) use running::Running;
@@ -62,9 +65,9 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             ("tls-key", !config.site.keys.is_empty()),
             ("tls-key-password", !tls.key_passwords.is_empty()),
             ("tls-ocsp", !config.site.ocsp.is_empty()),
-            ("tls-client-auth", tls.client_auth != ClientAuth::None),
-            ("tls-client-ca", !tls.client_ca.is_empty()),
-            ("tls-client-crl", !tls.client_crl.is_empty()),
+            ("tls-client-auth", config.site.client_auth != ClientAuth::None),
+            ("tls-client-ca", !config.site.client_ca.is_empty()),
+            ("tls-client-crl", !config.site.client_crl.is_empty()),
             ("tls-ticket-key", tls.ticket_key.is_some()),
         ];
         if let Some((key, _)) = alone.into_iter().find(|(_, is_set)| *is_set) {
@@ -80,31 +83,68 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             return Err(Problem::new(place, what, "give the host tls-cert, too"));
         }
     }
-    match (tls.client_auth, tls.client_ca.is_empty(), tls.client_crl.is_empty()) {
-        (ClientAuth::None, true, true) | (ClientAuth::Optional | ClientAuth::Required, false, _) => {}
-        (ClientAuth::None, false, _) => {
-            return wrong(
-                "tls-client-ca",
-                "clients are not asked for certificates",
-                "set tls-client-auth to optional or required",
-            );
-        }
-        (ClientAuth::None, true, false) => {
-            return wrong(
-                "tls-client-crl",
-                "clients are not asked for certificates",
-                "set tls-client-auth to optional or required",
-            );
-        }
-        (_, true, _) => {
-            let remedy = "name the file with the certificates of those who sign them with --tls-client-ca";
-            return wrong("tls-client-auth", "nobody is known who signs certificates of clients", remedy);
-        }
+    for (host, site) in config.sites() {
+        check_clients(config, origins, host, &site)?;
     }
     if !tls.tickets && tls.ticket_key.is_some() {
         return wrong("tls-ticket-key", "there are no tickets (tls-tickets is off)", "leave one of them out");
     }
     Ok(())
+}
+
+/// Checks what a host, or the default host, asks of its clients. `site` is what holds for it, with what it has of the default host.
+fn check_clients(
+    config: &Config,
+    origins: &Origins,
+    host: Option<&HostConfig>,
+    site: &SiteConfig,
+) -> Result<(), Problem> {
+    // What the default host has may be for others.
+    let is_own = |key: &str| host.is_none_or(|host| host.given.contains(key));
+    let others_ask = host.is_none() && asks_clients(config);
+    let wrong = |key: &str, what: &str, remedy: &str| {
+        let place = host.map_or_else(
+            || origins.describe(key),
+            |host| origins.describe_host(&host.name, is_own(key).then_some(key)),
+        );
+        Err(Problem::new(place, what, remedy))
+    };
+    if let Some(key) = hosts::CLIENTS.into_iter().find(|key| host.is_some() && is_own(key)) {
+        if !is_on(config) {
+            let remedy = "give one with tls-cert and tls-key, or leave this out";
+            return wrong(key, "it says nothing without a certificate", remedy);
+        }
+        let names = host.into_iter().flat_map(|host| &host.names);
+        if names.clone().next().is_some() && names.filter_map(server_name).next().is_none() {
+            let what = "its clients are not known by the handshake: they ask for an address, and name no server then";
+            return wrong(key, what, "give the host a name, or write this above the first table");
+        }
+    }
+    match site.client_auth {
+        ClientAuth::None if others_ask => Ok(()),
+        ClientAuth::None => {
+            let lists = [("tls-client-ca", &site.client_ca), ("tls-client-crl", &site.client_crl)];
+            match lists.into_iter().find(|(key, files)| !files.is_empty() && is_own(key)) {
+                Some((key, _)) => wrong(
+                    key,
+                    "clients are not asked for certificates",
+                    "set tls-client-auth to optional or required",
+                ),
+                None => Ok(()),
+            }
+        }
+        ClientAuth::Optional | ClientAuth::Required if site.client_ca.is_empty() => {
+            let remedy = "name the file with the certificates of those who sign them with --tls-client-ca";
+            wrong("tls-client-auth", "nobody is known who signs certificates of clients", remedy)
+        }
+        ClientAuth::Optional | ClientAuth::Required => Ok(()),
+    }
+}
+
+/// Whether clients of any host are asked for certificates.
+pub(crate) fn asks_clients(config: &Config) -> bool {
+    let own = config.hosts.iter().map(|host| host.site.client_auth);
+    std::iter::once(config.site.client_auth).chain(own).any(|asked| asked != ClientAuth::None)
 }
 
 /// What a start-up line says of a listener before and behind its address.

@@ -50,7 +50,7 @@ pub(super) fn identities(
 }
 
 /// A name of a host as clients ask for it in a handshake. They do not ask for addresses (RFC 6066 section 3).
-fn server_name(name: &HostPattern) -> Option<String> {
+pub(super) fn server_name(name: &HostPattern) -> Option<String> {
     let text = name.to_string();
     (!text.starts_with('[') && text.parse::<std::net::Ipv4Addr>().is_err()).then_some(text)
 }

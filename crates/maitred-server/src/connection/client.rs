@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use maitred_http::{Peer, Proxied, RequestHead, TlsSession};
 use maitred_runtime::{Endpoint, Local, Process};
+use maitred_tls::Rules;
 
 use super::secured::Shaking;
 use super::stream::Stream;
@@ -36,6 +37,8 @@ pub(crate) struct Ends {
     pub(crate) awaits_handshake: bool,
     /// What it has agreed, for all requests.
     pub(crate) session: Option<Arc<TlsSession>>,
+    /// By which rules it has asked for the client's certificate, where hosts have different ones.
+    pub(crate) rules: Option<Rules>,
     /// When it was, until the first request begins, to whose time it belongs.
     pub(crate) shaking: Option<Shaking>,
     /// What else that header has said.

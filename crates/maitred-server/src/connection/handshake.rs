@@ -126,7 +126,7 @@ impl Connection {
         Turn::Wait
     }
 
-    fn use_session(&mut self, context: &mut Context<'_>, handshake: Handshake) {
+    fn use_session(&mut self, context: &mut Context<'_>, mut handshake: Handshake) {
         let site = &context.group.site;
         site.handshakes.note(&handshake);
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
@@ -135,6 +135,7 @@ impl Connection {
         let speaks_http2 = site.http2.is_some() && handshake.alpn.as_deref() == Some(b"h2");
         if let Some(ends) = &mut self.ends {
             (ends.awaits_handshake, ends.secure) = (false, true);
+            ends.rules = handshake.rules.take();
             ends.session = Some(Arc::new(secured::session(handshake)));
             ends.shaking = Some(Shaking { began, ended: context.now.max(began) });
         }

@@ -327,6 +327,31 @@ impl Connection {
         }
     }
 
+    /// Finds the virtual host, or leaves it to the engine, which answers for all of them.
+    ///
+    /// # Errors
+    /// Why this connection is not for it (RFC 9110 section 15.5.20): there is none, or its clients are asked for certificates by other rules than this one
+    /// has been.
+    fn find_host(&self, context: &Context<'_>, stream: &mut Stream) -> Result<(), &'static str> {
+        let site = &context.group.site;
+        let asterisk = is_asterisk(stream.facts);
+        let head = &mut stream.request.head;
+        let found = site.hosts.find(head.authority());
+        head.host = found.unwrap_or_default();
+        let rules = self.ends.as_ref().and_then(|ends| ends.rules.as_ref());
+        if asterisk || is_of_engine(site, head) {
+            Ok(())
+        } else if found.is_none() {
+            Err("this server has no such host")
+        } else if rules.is_some_and(|rules| !rules.are_those_of(head.host)) {
+            Err(
+                "this host has other rules for certificates of clients than the one that this connection was made for",
+            )
+        } else {
+            Ok(())
+        }
+    }
+
     /// The head of a request is there.
     pub(super) fn head_received(
         &mut self,
@@ -337,8 +362,7 @@ impl Connection {
         stream.facts = Some(facts);
         stream.times.complete = self.received;
         self.identify(context, &mut stream);
-        if !find_host(context, &mut stream) {
-            let reason = "this server has no such host";
+        if let Err(reason) = self.find_host(context, &mut stream) {
             return self.refuse(context, stream, Status::MISDIRECTED_REQUEST, reason);
         }
         stream = match self.offer_websocket(context, stream) {
@@ -475,16 +499,6 @@ fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static
 /// Whether the target is `*`.
 pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
     facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
-}
-
-/// Finds the virtual host; whether there is one, or the engine answers for all of them.
-fn find_host(context: &Context<'_>, stream: &mut Stream) -> bool {
-    let site = &context.group.site;
-    let asterisk = is_asterisk(stream.facts);
-    let head = &mut stream.request.head;
-    let found = site.hosts.find(head.authority());
-    head.host = found.unwrap_or_default();
-    found.is_some() || asterisk || is_of_engine(site, head)
 }
 
 // ---- Admission ----

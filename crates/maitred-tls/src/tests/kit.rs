@@ -13,7 +13,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use time::OffsetDateTime;
 
 use crate::clock::Time;
-use crate::{ClientPolicy, Identity, Session, SessionError, Terms, TermsSettings, UnknownName, Version};
+use crate::{
+    ClientPolicy, HostClients, Identity, Session, SessionError, Terms, TermsSettings, UnknownName, Version,
+};
 
 /// January 2027.
 pub(crate) const NOW: u64 = 1_800_000_000;
@@ -149,6 +151,7 @@ pub(crate) fn settings(identities: Vec<Identity>) -> TermsSettings {
         identities,
         unknown_name: UnknownName::Default,
         clients: ClientPolicy::None,
+        hosts: HostClients::default(),
         tickets: None,
         minimum: Version::V1_2,
         alpn: vec![b"http/1.1".to_vec()],

@@ -3,6 +3,7 @@
 mod client_certificates;
 mod files;
 mod handshakes;
+mod hosts;
 pub(crate) mod kit;
 mod records;
 mod resumption;

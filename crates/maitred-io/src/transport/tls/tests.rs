@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use maitred_tls::{
-    ClientPolicy, Identity, Session, Terms, TermsSettings, Tickets, UnknownName, Version, system_clock,
+    ClientPolicy, HostClients, Identity, Session, Terms, TermsSettings, Tickets, UnknownName, Version,
+    system_clock,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -79,6 +80,7 @@ fn met(version: Version) -> (Tls, Client) {
         identities: vec![identity],
         unknown_name: UnknownName::Default,
         clients: ClientPolicy::None,
+        hosts: HostClients::default(),
         tickets: Some(Tickets::random(system_clock).expect("random numbers")),
         minimum: Version::V1_2,
         alpn: Vec::new(),

@@ -16,7 +16,9 @@ use maitred_server::inspect::State;
 use maitred_server::listening::Address;
 use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError};
 use maitred_testkit::client::{Client, by_tls, certificate, learn};
-use maitred_tls::{ClientPolicy, Identity, Terms, TermsSettings, UnknownName, Version, system_clock};
+use maitred_tls::{
+    ClientPolicy, HostClients, Identity, Terms, TermsSettings, UnknownName, Version, system_clock,
+};
 
 /// Longer than anything here takes; reached only when something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -98,6 +100,7 @@ fn secure(settings: &mut Settings) {
         identities: vec![identity],
         unknown_name: UnknownName::Default,
         clients: ClientPolicy::None,
+        hosts: HostClients::default(),
         // A client's peek would see them.
         tickets: None,
         minimum: Version::V1_2,

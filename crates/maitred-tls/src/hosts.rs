@@ -1,0 +1,117 @@
+//! What is asked of clients where it differs from host to host: by the name in the ClientHello (SNI), which comes before anything is asked.
+//!
+//! ```text
+//! ClientHello --name--> host --its rules--> what rustls is set up with: verifier and keys of tickets
+//! request ----name----> host --other rules than those of the session--> 421 (RFC 9110 §15.5.20), which maitred-server says
+//! ```
+//! rustls takes its settings before it has read anything. So the first bytes are kept until they are a whole ClientHello, and are given to a connection with
+//! the settings of its host then.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::server::Acceptor;
+
+use crate::clients::ClientPolicy;
+use crate::terms::Terms;
+
+/// Finds the number of the host of a name; 0 is the default host.
+pub type FindHost = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
+
+/// Hosts with rules for clients of their own. The default is none.
+#[derive(Clone, Default)]
+pub struct HostClients {
+    /// The rules, each once.
+    pub policies: Vec<ClientPolicy>,
+    /// By the number of a host: 0 for the rules of [`TermsSettings`](crate::TermsSettings), else the number of its rules in `policies`, from 1 on. Hosts
+    /// behind the end have 0.
+    pub of_hosts: Vec<u16>,
+    /// Which host a name is of. `None`: all are the default host's.
+    pub find: Option<FindHost>,
+}
+
+impl fmt::Debug for HostClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostClients").field("policies", &self.policies).finish_non_exhaustive()
+    }
+}
+
+/// The rules for clients by which a session was made.
+#[derive(Clone)]
+pub struct Rules {
+    terms: Arc<Terms>,
+    number: u16,
+}
+
+impl Rules {
+    pub(crate) fn new(terms: &Arc<Terms>, number: u16) -> Self {
+        Self { terms: Arc::clone(terms), number }
+    }
+
+    /// Whether the host with this number has the same rules.
+    pub fn are_those_of(&self, host: u16) -> bool {
+        self.terms.rules_of(host) == self.number
+    }
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.terms, &other.terms)
+    }
+}
+
+impl Eq for Rules {}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rules").field(&self.number).finish()
+    }
+}
+
+/// The most bytes that are kept: a ClientHello of the greatest length that rustls takes, in records of half a KiB.
+const MAX_KEPT: usize = 80 * 1024;
+
+/// The first bytes of a peer, which are not a whole ClientHello yet.
+pub(crate) struct Beginning {
+    acceptor: Acceptor,
+    kept: Vec<u8>,
+}
+
+/// What has become of it.
+pub(crate) enum Begun {
+    /// More has to come.
+    Waits,
+    /// It is whole, and names this server, or none.
+    Hello(Option<String>),
+    /// It is none. Whoever reads it says what is wrong.
+    Broken,
+}
+
+impl Beginning {
+    pub(crate) fn new() -> Self {
+        Self { acceptor: Acceptor::default(), kept: Vec::new() }
+    }
+
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Begun {
+        self.kept.extend_from_slice(bytes);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.acceptor.read_tls(&mut rest) {
+                Ok(1..) => {}
+                _ => return Begun::Broken,
+            }
+            match self.acceptor.accept() {
+                Ok(None) => {}
+                Ok(Some(accepted)) => {
+                    return Begun::Hello(accepted.client_hello().server_name().map(str::to_owned));
+                }
+                Err(_) => return Begun::Broken,
+            }
+        }
+        if self.kept.len() > MAX_KEPT { Begun::Broken } else { Begun::Waits }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.kept
+    }
+}
