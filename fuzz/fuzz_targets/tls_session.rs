@@ -1,7 +1,7 @@
 //! A TLS session. Input: a byte that says what the rest is, and the rest.
 //!
 //! 0: what a client sends first, in whatever pieces. 1: what comes behind a handshake in the place of records. 2: what a client writes and the server answers, in
-//! whatever pieces; it arrives as it was written. After an error a session says the same error, takes nothing, and gives its alert away once.
+//! whatever pieces; it arrives as it was written. With the highest bit hosts differ in what they ask of clients. After an error a session says the same error, takes nothing, and gives its alert away once.
 #![no_main]
 
 use std::io::{IoSlice, Read as _, Write as _};
@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use maitred_tls::{
-    ClientPolicy, FULL_RECORD, Identity, Read, SMALL_RECORD, Session, Terms, TermsSettings, Tickets,
-    UnknownName, Version, system_clock,
+    ClientPolicy, FULL_RECORD, HostClients, Identity, Read, SMALL_RECORD, Session, Terms, TermsSettings,
+    Tickets, Trust, UnknownName, Version, system_clock,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -19,7 +19,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 fuzz_target!(|input: &[u8]| {
     let Some((kind, rest)) = input.split_first() else { return };
     let size = 1 + usize::from(kind >> 2) * 25;
-    let both = setting();
+    let both = setting(kind & 0x80 != 0);
     match kind & 3 {
         0 => {
             let mut session = Session::new(&both.terms).expect("a session");
@@ -147,15 +147,16 @@ struct Both {
     client: Arc<ClientConfig>,
 }
 
-fn setting() -> &'static Both {
-    static BOTH: OnceLock<Both> = OnceLock::new();
-    BOTH.get_or_init(|| {
+fn setting(differ: bool) -> &'static Both {
+    static BOTH: [OnceLock<Both>; 2] = [const { OnceLock::new() }; 2];
+    BOTH[usize::from(differ)].get_or_init(|| {
         let (identity, pem) =
             Identity::development(&["localhost".to_owned()], system_clock).expect("a certificate");
         let terms = Terms::new(TermsSettings {
             identities: vec![identity],
             unknown_name: UnknownName::Default,
             clients: ClientPolicy::None,
+            hosts: if differ { hosts(pem.certificate.as_bytes()) } else { HostClients::default() },
             tickets: Some(Tickets::random(system_clock).expect("random numbers")),
             minimum: Version::V1_2,
             alpn: vec![b"http/1.1".to_vec()],
@@ -172,4 +173,15 @@ fn setting() -> &'static Both {
             .with_no_client_auth();
         Both { terms: terms.expect("terms"), client: Arc::new(client) }
     })
+}
+
+/// Whoever names localhost is asked for a certificate, and nobody else.
+fn hosts(authority: &[u8]) -> HostClients {
+    let mut trust = Trust::default();
+    trust.add_authorities(authority).expect("an authority");
+    HostClients {
+        policies: vec![ClientPolicy::Optional(trust)],
+        of_hosts: vec![0, 1],
+        find: Some(Arc::new(|name| u16::from(name == "localhost"))),
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use maitred_tls::{
-    ClientPolicy, Identity, Terms, TermsSettings, TicketSecret, Tickets, UnknownName, Version,
+    ClientPolicy, HostClients, Identity, Terms, TermsSettings, TicketSecret, Tickets, UnknownName, Version,
 };
 
 fuzz_target!(|input: &[u8]| {
@@ -37,6 +37,7 @@ fn terms() -> &'static Arc<Terms> {
             identities: vec![identity],
             unknown_name: UnknownName::Default,
             clients: ClientPolicy::None,
+            hosts: HostClients::default(),
             tickets: Some(Tickets::from_secret(&TicketSecret::from_bytes(&secret), clock)),
             minimum: Version::V1_2,
             alpn: Vec::new(),

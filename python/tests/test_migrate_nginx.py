@@ -355,3 +355,27 @@ def test_the_first_name_of_a_server_is_a_fixed_host(tmp_path: Path) -> None:
     assert 'redirect = "https://a.example/*"' in done.stdout
     kept = servers(tmp_path, text.replace("$server_name", "$host") + SECURE.format(names="a.example b.example"))
     assert filters(kept) == [] and ":80,redirect=https" in kept.stdout
+
+
+def test_each_server_asks_its_clients_for_certificates_as_it_did(tmp_path: Path) -> None:
+    from maitred._migrate import nginx
+
+    def asked(*servers: str) -> dict[str, dict[str, object]]:
+        """The keys about certificates of clients, by host."""
+        blocks = "".join(f"server {{ listen 443 ssl; ssl_certificate a.pem; ssl_certificate_key a.key; root /srv; {own} }}\n" for own in servers)
+        (tmp_path / "nginx.conf").write_text(f"events {{}}\nhttp {{\n{blocks}}}\n")
+        result = nginx.translate(tmp_path / "nginx.conf", [])
+        tables = {"": result.lines} | {name: host.lines for name, host in result.hosts.items()}
+        return {name: {line.key: line.value for line in lines if line.key.startswith("tls-client-")} for name, lines in tables.items()}
+
+    on = "ssl_verify_client on; ssl_client_certificate {}.pem;"
+    shop, staff = "server_name shop.example;", f"server_name staff.example; {on.format('staff')}"
+    required = {"tls-client-auth": "required", "tls-client-ca": "staff.pem"}
+    assert asked(shop, staff) == {"": {}, "shop.example": {}, "staff.example": required}
+    assert asked(shop, staff, on.format("all") + "ssl_crl all.crl;") == {
+        "": {"tls-client-auth": "required", "tls-client-ca": "all.pem", "tls-client-crl": "all.crl"},
+        "shop.example": {"tls-client-auth": "none"},
+        "staff.example": required,
+    }
+    both = asked(staff, staff.replace("staff.example", "other.example"))
+    assert both == {"": required, "staff.example": {}, "other.example": {}}

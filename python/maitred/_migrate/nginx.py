@@ -128,6 +128,8 @@ class _Http:
         self._main = main
         self._servers = [self._server(directive) for directive in scope.own("server")]
         self._has_tls = any(address.is_tls for server in self._servers for address in server.addresses)
+        #: Servers ask their clients for certificates by rules of their own; the one without a name does so.
+        self._clients_differ = self._default_asks = False
         self._applications = Applications()
         for text in applications:
             name, equals, target = text.rpartition("=")
@@ -150,7 +152,12 @@ class _Http:
         self._listen(sites)
         http = [directive for directive in self._scope.directives if directive.name not in (*_MAIN_NEEDLESS, "stream", "mail")]
         nginx_fields.unknown(self._result, Scope(http))
-        nginx_globals.put(self._result, self._scope, self._main, [server.scope for server in sites], self._has_tls)
+        by_tls = [server for server in sites if any(address.is_tls for address in server.addresses)]
+        self._clients_differ = len({nginx_globals.clients(server.scope) for server in by_tls}) > 1
+        same = by_tls[0].scope if by_tls and not self._clients_differ else None
+        nginx_globals.put(self._result, self._scope, self._main, [server.scope for server in sites], self._has_tls, same)
+        asks = [server for server in by_tls if not server.names and nginx_globals.clients(server.scope) != ("off",)]
+        self._default_asks = self._clients_differ and bool(asks)
         if any(server.kind == "refuse" and server.scope.own("ssl_reject_handshake") for server in self._servers):
             self._result.put("tls-unknown-name", "refuse", "ssl_reject_handshake")
         fixed = [names for server in sites if (names := self._fixed_names(server))]
@@ -394,6 +401,11 @@ class _Http:
                 table.add("tls-cert", certificate.arg, certificate.origin)
                 if key.arg != certificate.arg:
                     table.add("tls-key", key.arg, key.origin)
+        if self._clients_differ and any(address.is_tls for address in server.addresses):
+            nginx_globals.put_clients(table, server.scope)
+            if self._default_asks and table is not self._result and not table.find("tls-client-auth"):
+                verify = server.scope.one("ssl_verify_client")
+                table.put("tls-client-auth", "none", verify.origin if verify else f"{server.directive.place}: nginx's default of ssl_verify_client")
         self._access_log(server, table)
         if not (table.find("application") or table.find("static") or table.find("mount")) and table is not self._result:
             self._result.decide(server.directive.place, f"the host {server.names[0]} serves nothing yet", "give it an application or a folder")

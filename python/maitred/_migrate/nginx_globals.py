@@ -11,16 +11,36 @@ from maitred._migrate import nginx_fields, nginx_paths
 from maitred._migrate.nginx_fields import time_of
 from maitred._migrate.nginx_parse import BadConfiguration, Directive
 from maitred._migrate.nginx_site import Scope
-from maitred._migrate.result import Result, Table
+from maitred._migrate.result import Host, Result, Table
 
 
-def put(result: Result, scope: Scope, main: Scope, sites: list[Scope], has_tls: bool) -> None:
-    """Translates what stands in ``http``, and what its servers say of such things."""
+def put(result: Result, scope: Scope, main: Scope, sites: list[Scope], has_tls: bool, same: Scope | None) -> None:
+    """Translates what stands in ``http``, and what its servers say of such things. ``same``: all ask their clients for certificates as this one does."""
     level, good = Table(), Table()
     nginx_fields.fields(result, result, (level, good), scope, None, has_tls)
     nginx_fields.request_fields(result, level, scope)
     result.filters.extend(part for part in (level, good) if part.lines)
     _Globals(result, scope, main, sites).put()
+    if same:
+        put_clients(result, same)
+
+
+def clients(scope: Scope) -> tuple[str, ...]:
+    """What a server asks of its clients, in the words of nginx."""
+    verify = scope.one("ssl_verify_client")
+    if verify is None or verify.arg not in ("on", "optional"):
+        return ("off",)
+    return (verify.arg, *(found.arg if found else "" for found in map(scope.one, ("ssl_client_certificate", "ssl_crl"))))
+
+
+def put_clients(table: Host, scope: Scope) -> None:
+    verify = scope.one("ssl_verify_client")
+    if verify and verify.arg in ("on", "optional"):
+        table.put("tls-client-auth", "required" if verify.arg == "on" else "optional", verify.origin)
+        if authority := scope.one("ssl_client_certificate"):
+            table.put("tls-client-ca", authority.arg, authority.origin)
+        if lists := scope.one("ssl_crl"):
+            table.put("tls-client-crl", lists.arg, lists.origin)
 
 
 class _Globals:
@@ -176,17 +196,9 @@ class _Globals:
         if tickets and tickets.arg == "off":
             self._result.put("tls-tickets", False, tickets.origin)
         asked = [directive for scope in [*self._sites, self._scope] for directive in scope.own("ssl_verify_client")]
-        self._first("ssl_verify_client")
-        # Of several the strictest.
-        verify = next((directive for kind in ("on", "optional") for directive in asked if directive.arg == kind), None)
-        if any(directive.arg == "optional_no_ca" for directive in asked):
-            self._result.decide(asked[0].origin, "a certificate of an unknown authority is no certificate here", "set tls-client-auth and tls-client-ca")
-        if verify and verify.arg in ("on", "optional"):
-            self._result.put("tls-client-auth", "required" if verify.arg == "on" else "optional", verify.origin)
-            if authority := self._first("ssl_client_certificate"):
-                self._result.put("tls-client-ca", authority.arg, authority.origin)
-            if lists := self._first("ssl_crl"):
-                self._result.put("tls-client-crl", lists.arg, lists.origin)
+        unknown = next((directive for directive in asked if directive.arg == "optional_no_ca"), None)
+        if unknown:
+            self._result.decide(unknown.origin, "a certificate of an unknown authority is no certificate here", "set tls-client-auth and tls-client-ca")
         passwords: set[str] = set()
         for scope in [self._scope, *self._sites]:
             for directive in scope.own("ssl_stapling"):

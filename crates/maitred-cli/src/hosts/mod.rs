@@ -110,7 +110,8 @@ impl HostConfig {
         if !own("tls-client-ca") {
             site.client_ca.clone_from(&default.client_ca);
         }
-        if !own("tls-client-crl") {
+        // Lists belong to authorities.
+        if !own("tls-client-crl") && !own("tls-client-ca") {
             site.client_crl.clone_from(&default.client_crl);
         }
         site

@@ -124,7 +124,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &[],
         reach: Reach::Everywhere,
         summary: "Lists of revoked certificates of clients, PEM or DER. With any list, each certificate of a chain \
-                  must be covered by one that has not expired.",
+                  must be covered by one that has not expired. A host with a tls-client-ca of its own has none of the \
+                  default host's lists.",
         cost: "their size in memory, in each worker",
         worst: "a list that is not renewed: once it has expired, no client is let in",
     },

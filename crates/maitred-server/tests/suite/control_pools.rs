@@ -155,7 +155,7 @@ fn locks_of_folders_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "a").unwrap();
     let files = StaticFiles::open(folder.path(), StaticSettings::default()).unwrap();
-    let mut settings = settings(Routes::new().with_static("/", files));
+    let settings = settings(Routes::new().with_static("/", files));
     let controlled = Controlled::start(settings);
     assert!(read_response(&mut ask(controlled.address(), "/a.txt")).0.starts_with("HTTP/1.1 200 "));
     let locks = &controlled.query("/locks")["locks"];
