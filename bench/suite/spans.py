@@ -14,7 +14,7 @@ from benchlib import chart, figures, load, machine, rounds, servers, workbench
 from benchlib.report import Report, say
 
 TITLE = "Spans against the client's clock"
-SPANS = ("accept", "queue", "gate", "filter", "run", "write")
+SPANS = ("accept", "queue", "gate", "filter", "run", "receive", "write")
 #: One after the other over one connection; and over several at once.
 CONNECTIONS = (1, 4)
 SMOKE_DIVISOR, LEAST = 100, 2

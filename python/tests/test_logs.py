@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import PATIENCE, Serve, Server
 
-SPANS = ("accept", "queue", "gate", "filter", "run", "write")
+SPANS = ("accept", "queue", "gate", "filter", "run", "receive", "write")
 
 HELLO = """
 def app(environ, start_response):

@@ -29,7 +29,7 @@ def app(environ, start_response):
     return [b"through"]
 """
 
-SPANS = ["accept", "queue", "gate", "filter", "run", "write"]
+SPANS = ["accept", "queue", "gate", "filter", "run", "receive", "write"]
 
 
 def begun(serve: Serve, *arguments: str, **environment: str) -> Server:

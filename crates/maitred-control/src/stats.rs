@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use maitred_stats::exposition::whole;
-use maitred_stats::{Leaf, Span};
+use maitred_stats::{Distribution, Leaf, Span};
 use serde_json::{Value, json};
 
 use super::counted::Counted;
@@ -83,12 +83,14 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
     let buckets = leaf.total.buckets().into_iter();
     let measured = statistics.computing();
     let [computing, waiting] = split(measured.get(&**name).copied(), leaf);
+    let after = after(statistics.after().get(&**name).map(Distribution::sum), leaf);
     Ok(json!({
         "route": name,
         "requests": leaf.requests,
         "body_bytes": leaf.bytes,
         "computing_seconds": computing,
         "waiting_seconds": waiting,
+        "after_seconds": after,
         "classes": classes.collect::<Vec<_>>(),
         "buckets": buckets.map(|(bound, count)| json!([seconds(bound), count])).collect::<Vec<_>>(),
         "spans": spans(leaf),
@@ -219,13 +221,16 @@ fn spans(leaf: &Leaf) -> Vec<Value> {
 /// By route, with what becomes of the time in the application.
 fn routes(statistics: &Statistics) -> Vec<Value> {
     let (mut rows, measured) = (leaves(&statistics.routes), statistics.computing());
+    let afterwards = statistics.after();
     let known: HashMap<_, _> = statistics.routes.iter().map(|(name, leaf)| (&**name, leaf)).collect();
     for row in &mut rows {
         let name = row["name"].as_str().unwrap_or_default();
         let Some(leaf) = known.get(name) else { continue };
         let [computing, waiting] = split(measured.get(name).copied(), leaf);
+        let after = after(afterwards.get(name).map(Distribution::sum), leaf);
         row["computing_seconds"] = computing.into();
         row["waiting_seconds"] = waiting.into();
+        row["after_seconds"] = after.into();
     }
     rows
 }
@@ -235,6 +240,11 @@ fn split(measured: Option<(u64, u64)>, leaf: &Leaf) -> [Option<f64>; 2] {
     let Some((computed, measured)) = measured.filter(|(_, measured)| *measured > 0) else { return [None; 2] };
     let (run, part) = (leaf.spans[Span::Run as usize].mean() / 1e9, computed as f64 / measured as f64);
     [Some(run * part), Some(run * (1.0 - part))]
+}
+
+/// How long the application went on behind the end of its responses, as a mean of all requests.
+fn after(sum: Option<u64>, leaf: &Leaf) -> f64 {
+    sum.map_or(0.0, |sum| seconds(sum) / leaf.requests.max(1) as f64)
 }
 
 /// The most of the kind first.

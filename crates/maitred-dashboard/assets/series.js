@@ -24,7 +24,7 @@ const FIGURES = [
     "requests", "requests_0xx", "requests_1xx", "requests_2xx", "requests_3xx", "requests_4xx", "requests_5xx",
     "errors", "timeouts", "cut", "refused", "covered_seconds", "cpu_user_seconds", "cpu_system_seconds",
     "p50_seconds", "p90_seconds", "p99_seconds", "max_seconds",
-    "accept_seconds", "queue_seconds", "gate_seconds", "filter_seconds", "run_seconds", "write_seconds", "threads_gate",
+    "accept_seconds", "queue_seconds", "gate_seconds", "filter_seconds", "run_seconds", "receive_seconds", "write_seconds", "threads_gate",
     "queue", "queue_max", "threads_idle", "threads_busy", "threads_stuck", "memory_bytes", "connections_open",
 ];
 

@@ -13,6 +13,7 @@ export const SPANS = [
     { name: "gate", title: "gate", help: "waiting for the interpreter", colour: "--span-gate" },
     { name: "filter", title: "filter", help: "in filters", colour: "--span-filter" },
     { name: "run", title: "run", help: "in the application", colour: "--span-run" },
+    { name: "receive", title: "receive", help: "there, waiting for the client's body", colour: "--span-receive" },
     { name: "write", title: "write", help: "until the kernel had the last byte", colour: "--span-write" },
 ];
 

@@ -61,6 +61,7 @@ const SPANS: [[&str; 2]; Span::ALL.len()] = [
     ["gate_seconds", "gate_p99_seconds"],
     ["filter_seconds", "filter_p99_seconds"],
     ["run_seconds", "run_p99_seconds"],
+    ["receive_seconds", "receive_p99_seconds"],
     ["write_seconds", "write_p99_seconds"],
 ];
 

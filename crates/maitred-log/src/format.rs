@@ -27,7 +27,7 @@ const NAMED: &[(&str, &str)] = &[
         "times",
         "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \
          \"$http_user_agent\" id=$request_id pool=$pool listener=$listener route=\"$route\" ended=$ended start=$start \
-         accept=$accept queue=$queue gate=$gate filter=$filter run=$run write=$write total=$total",
+         accept=$accept queue=$queue gate=$gate filter=$filter run=$run receive=$receive write=$write total=$total",
     ),
     (
         "json",
@@ -36,7 +36,7 @@ const NAMED: &[(&str, &str)] = &[
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
          \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
-         \"write\":$write,\"total\":$total,\"outer\":$outer,\"db\":$db,\"db_statements\":$db_statements}",
+         \"receive\":$receive,\"write\":$write,\"total\":$total,\"outer\":$outer,\"db\":$db,\"db_statements\":$db_statements}",
     ),
 ];
 
@@ -71,6 +71,7 @@ const FIELDS: &[(&str, Known)] = &[
     ("gate", Known::Field(Field::Span(Span::Gate))),
     ("filter", Known::Field(Field::Span(Span::Filter))),
     ("run", Known::Field(Field::Span(Span::Run))),
+    ("receive", Known::Field(Field::Span(Span::Receive))),
     ("write", Known::Field(Field::Span(Span::Write))),
     ("total", Known::Field(Field::Total)),
     ("outer", Known::Field(Field::Outer)),

@@ -102,6 +102,7 @@ fn what(span: Span) -> &'static str {
         Span::Gate => "it waited for Python's interpreter",
         Span::Filter => "filters took",
         Span::Run => "the application took",
+        Span::Receive => "the client took to send what the application asked for",
         Span::Write => "the client took to read the response",
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct Route {
     /// The whole times.
     pub(super) figures: Figures,
     /// The mean of each span, in microseconds.
-    pub(super) spans: [f64; 6],
+    pub(super) spans: [f64; SPANS.len()],
     /// Its part of the time of all requests, from 0 to 1.
     pub(super) share: f64,
 }
@@ -63,7 +63,7 @@ pub(super) struct Route {
 /// The routes that took most time first.
 pub(super) fn of_routes(log: &Log) -> Vec<Route> {
     let mut totals: Vec<Vec<u64>> = vec![Vec::new(); log.routes.len()];
-    let mut spans = vec![[0.0; 6]; log.routes.len()];
+    let mut spans = vec![[0.0; SPANS.len()]; log.routes.len()];
     for request in &log.requests {
         totals[request.route as usize].push(request.total());
         let sums = spans[request.route as usize].iter_mut();

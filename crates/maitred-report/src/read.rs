@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use super::json::{self, Value};
 
 /// The spans of a line, in the order in which they pass.
-pub(super) const SPANS: [&str; 6] = ["accept", "queue", "gate", "filter", "run", "write"];
+pub(super) const SPANS: [&str; 7] = ["accept", "queue", "gate", "filter", "run", "receive", "write"];
 
 const ACCEPT: usize = 0;
 const QUEUE: usize = 1;
 const RUN: usize = 4;
-const WRITE: usize = 5;
+const RECEIVE: usize = 5;
+const WRITE: usize = 6;
 
 /// A request. Times in microseconds, the start since 1970.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Request {
     pub(super) log: u32,
     pub(super) line: u64,
     pub(super) start: u64,
-    pub(super) spans: [u64; 6],
+    pub(super) spans: [u64; SPANS.len()],
     /// An index of [`Log::pools`]; none where the engine has answered.
     pub(super) pool: Option<u32>,
     /// An index of [`Log::routes`].
@@ -39,7 +40,7 @@ impl Request {
 
     /// How long the handler had it.
     pub(super) fn run(&self) -> u64 {
-        self.spans[RUN]
+        self.spans[RUN] + self.spans[RECEIVE]
     }
 
     /// When the handler got it.
@@ -108,7 +109,7 @@ impl Names {
 #[derive(Default)]
 struct Said {
     start: Option<u64>,
-    spans: [Option<u64>; 6],
+    spans: [Option<u64>; SPANS.len()],
     total: Option<u64>,
     id: String,
     pool: String,

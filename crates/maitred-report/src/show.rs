@@ -90,7 +90,7 @@ impl Report {
         );
         for route in self.routes.iter().take(self.top) {
             let Figures { count, mean, median, p99, max, .. } = route.figures;
-            let [_, queue, gate, _, run, _] = route.spans.map(mean_ms);
+            let [_, queue, gate, _, run, ..] = route.spans.map(mean_ms);
             let _ = writeln!(
                 out,
                 "{:>5.1}%{count:>9}{:>11}{:>11}{:>11}{:>11} |{queue:>10}{gate:>10}{run:>11}  {}",

@@ -13,6 +13,7 @@ mod handler;
 pub mod lock_order;
 mod request;
 mod shortage;
+mod tail;
 mod threads;
 mod websocket;
 
@@ -24,5 +25,6 @@ pub use exchange::{Exchange, Flow, MAX_LABEL, Observe, Respond, SendError, Strea
 pub use handler::{Handler, InvocationType};
 pub use request::{Endpoint, Local, Process, Request};
 pub use shortage::Shortage;
+pub use tail::{CountTail, Tail};
 pub use threads::{InterpreterLock, NativeThreads, ThreadBody, ThreadHost, ThreadStack};
 pub use websocket::{Closed, Incoming, MessageKind, Messages, WebSocket, is_close_code};

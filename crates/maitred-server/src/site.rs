@@ -367,12 +367,19 @@ impl Figures {
 
     /// Counts an exchange, and its times if they were looked at; `route` is the [route](Self::route_of_engine) of what the
     /// engine has answered.
-    pub(crate) fn record(&self, outcome: &Outcome<'_>, route: Option<&EngineRoute>, timed: bool) {
+    /// `known` is the number of an application's route, if it is known.
+    pub(crate) fn record(
+        &self,
+        outcome: &Outcome<'_>,
+        (route, known): (Option<&EngineRoute>, Option<u32>),
+        timed: bool,
+    ) {
         if !self.is_on() {
             return;
         }
+        let number = || self.naming.number(outcome.head, outcome.told_route, outcome.status);
         let route = match outcome.pool {
-            Some(_) => self.naming.number(outcome.head, outcome.told_route, outcome.status),
+            Some(_) => known.unwrap_or_else(number),
             None => route.map_or(OTHER, |route| route.number),
         };
         let key = LeafKey {
@@ -382,6 +389,11 @@ impl Figures {
             class: (outcome.status.code() / 100) as u8,
         };
         self.recorder.record(key, outcome.body_bytes, timed.then(|| outcome.times.spans()));
+    }
+
+    /// The number of the route of a request with an application, where requests are counted.
+    pub(crate) fn number_of(&self, head: &RequestHead, route: &str, status: Status) -> Option<u32> {
+        self.is_on().then(|| self.naming.number(head, route, status))
     }
 
     /// Counts what an application says of its own time (`Server-Timing`) in the head of a response. What it says of its

@@ -17,7 +17,7 @@ fn main() -> std::io::Result<()> {
         let nanos = nanos(|number| {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let some = noise >> 44;
-            let spans = Spans([0, 2000 + some % 9000, 0, 0, 30_000 + some % 100_000, 9000 + some % 5000]);
+            let spans = Spans([0, 2000 + some % 9000, 0, 0, 30_000 + some % 100_000, 0, 9000 + some % 5000]);
             let key = LeafKey { listener: 0, pool: 0, route: number % leaves, class: 2 };
             recorder.record(key, 1024, Some(black_box(spans)));
         });

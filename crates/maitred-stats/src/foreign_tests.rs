@@ -70,7 +70,7 @@ fn all_said((leaves, timings): &Figures) -> Vec<(u64, Vec<u64>)> {
 
 #[derive(Clone, Debug)]
 enum Record {
-    Exchange(u32, u64, Option<[u64; 6]>),
+    Exchange(u32, u64, Option<[u64; 7]>),
     Timing(u32, u64),
 }
 
@@ -85,7 +85,8 @@ impl Record {
 
 fn records() -> impl Strategy<Value = Vec<(usize, Record)>> {
     let nanos = || (20..64_u32, any::<u64>()).prop_map(|(shift, value)| value >> shift);
-    let spans = proptest::option::weighted(0.9, [nanos(), nanos(), nanos(), nanos(), nanos(), nanos()]);
+    let spans =
+        proptest::option::weighted(0.9, [nanos(), nanos(), nanos(), nanos(), nanos(), nanos(), nanos()]);
     let record = prop_oneof![
         4 => (0..5_u32, 0..9999_u64, spans).prop_map(|(route, bytes, spans)| Record::Exchange(route, bytes, spans)),
         1 => (0..5_u32, nanos()).prop_map(|(route, nanos)| Record::Timing(route, nanos)),
@@ -123,7 +124,7 @@ fn a_killed_process_loses_nothing_and_nothing_is_counted_twice() {
     let threads = [300, 5].map(|count| {
         let (recorder, said, keep) = (Arc::clone(&kept), said.clone(), Arc::clone(&keep));
         std::thread::spawn(move || {
-            (1..=count).for_each(|number| recorder.record(key(1), number, Some(Spans([number; 6]))));
+            (1..=count).for_each(|number| recorder.record(key(1), number, Some(Spans([number; 7]))));
             recorder.record_timing(1, 1, "db", 7_000);
             said.send(()).expect("heard");
             keep.wait();
@@ -156,7 +157,7 @@ fn full_rings_that_were_left_behind_are_read() {
         .recorder
         .with_table(|| {
             let thread = std::thread::spawn(move || {
-                (0..count).for_each(|_| recorder.record(key(1), 1, Some(Spans([7; 6]))));
+                (0..count).for_each(|_| recorder.record(key(1), 1, Some(Spans([7; 7]))));
                 said.send(()).expect("heard");
                 let _ = ends.recv();
             });
@@ -183,7 +184,7 @@ fn a_sample_that_was_being_counted_is_counted_once() {
         area.head[crate::area::RINGS_USED].store(2, Relaxed);
         for route in [1, 1, 1, 2] {
             for ring in [0, 1] {
-                area.ring(ring).expect("a ring").push(exchange(key(route), 10, Some(Spans([5; 6]))));
+                area.ring(ring).expect("a ring").push(exchange(key(route), 10, Some(Spans([5; 7]))));
             }
         }
         let name = TimingKey { pool: 0, route: 1, name: 0 };
@@ -228,7 +229,7 @@ fn what_is_read_of_one_that_runs_is_never_half_counted() {
     let recorder = Arc::clone(&process.recorder);
     let count = 200_000;
     let thread = std::thread::spawn(move || {
-        (1..=count).for_each(|number| recorder.record(key(1), number, Some(Spans([number; 6]))));
+        (1..=count).for_each(|number| recorder.record(key(1), number, Some(Spans([number; 7]))));
     });
     let mut before = 0;
     loop {

@@ -27,7 +27,7 @@ fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
         let recorder = Arc::clone(&recorder);
         std::thread::spawn(move || {
             for number in 0..1000 + thread {
-                recorder.record(one, 10, Some(Spans([0, number, 0, 0, 5000, 1])));
+                recorder.record(one, 10, Some(Spans([0, number, 0, 0, 5000, 0, 1])));
             }
             recorder.record(two, 1, Some(Spans::default()));
         })
@@ -54,7 +54,7 @@ fn what_is_read_while_a_thread_notes_is_counted_once() {
     let thread = {
         let recorder = Arc::clone(&recorder);
         std::thread::spawn(move || {
-            (1..=50_000).for_each(|number| recorder.record(one, number, Some(Spans([number; 6]))))
+            (1..=50_000).for_each(|number| recorder.record(one, number, Some(Spans([number; 7]))))
         })
     };
     let mut before = 0;
@@ -76,7 +76,7 @@ fn what_is_read_while_a_thread_notes_is_counted_once() {
 fn what_nobody_has_timed_is_counted_without_times() {
     let recorder = Arc::new(Recorder::new());
     let one = key(0, 0, 1, 2);
-    recorder.record(one, 10, Some(Spans([7; 6])));
+    recorder.record(one, 10, Some(Spans([7; 7])));
     recorder.record(one, 20, None);
     recorder.leaves(|key, leaf| {
         if key == one {
@@ -97,10 +97,10 @@ fn nobody_waits_for_a_thread_that_has_the_table_and_nothing_is_lost() {
     let thread = {
         let recorder = Arc::clone(&recorder);
         std::thread::spawn(move || {
-            (0..lots * SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 6]))));
+            (0..lots * SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 7]))));
             said.send(()).unwrap();
             // No more can be left behind: these wait for the table.
-            (0..SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 6]))));
+            (0..SAMPLES).for_each(|_| recorder.record(one, 1, Some(Spans([7; 7]))));
         })
     };
     let done = says.recv_timeout(std::time::Duration::from_secs(20));

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::table::{LeafKey, TimingKey};
 use crate::times::{Span, Spans};
 
-/// Samples of a thread before they go into the table: enough that its lock costs nothing, little enough (4 KiB) that a
+/// Samples of a thread before they go into the table: enough that its lock costs nothing, little enough (5 KiB) that a
 /// hundred threads need no half megabyte.
 pub(crate) const SAMPLES: usize = 64;
 
@@ -51,12 +51,12 @@ pub(crate) const IS_TIMING: u64 = 0x80;
 const UNTIMED: u64 = u64::MAX;
 
 pub(crate) fn exchange(key: LeafKey, bytes: u64, spans: Option<Spans>) -> Sample {
-    let Spans([a, b, c, d, e, f]) = spans.unwrap_or(Spans([UNTIMED; Span::ALL.len()]));
-    [key.pack() & !IS_TIMING, bytes, a, b, c, d, e, f]
+    let Spans([a, b, c, d, e, f, g]) = spans.unwrap_or(Spans([UNTIMED; Span::ALL.len()]));
+    [key.pack() & !IS_TIMING, bytes, a, b, c, d, e, f, g]
 }
 
 pub(crate) fn timing(key: TimingKey, nanos: u64) -> Sample {
-    [key.pack() | IS_TIMING, nanos, 0, 0, 0, 0, 0, 0]
+    [key.pack() | IS_TIMING, nanos, 0, 0, 0, 0, 0, 0, 0]
 }
 
 /// What a sample says.
@@ -68,9 +68,9 @@ pub(crate) enum Noted {
 }
 
 #[inline]
-pub(crate) fn noted([key, value, a, b, c, d, e, f]: Sample) -> Noted {
+pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> Noted {
     if key & IS_TIMING == 0 {
-        Noted::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f])))
+        Noted::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f, g])))
     } else {
         Noted::Timing(TimingKey::unpack(key & !IS_TIMING), value)
     }

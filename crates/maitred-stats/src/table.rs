@@ -184,8 +184,7 @@ impl Table {
         compiler_fence(Release);
         leaf[BODY_BYTES].store(leaf[BODY_BYTES].load(Relaxed).saturating_add(bytes), Relaxed);
         let Some(spans) = spans else { return };
-        let [a, b, c, d, e, f] = spans.0;
-        for (histogram, nanos) in histograms(leaf).zip([a, b, c, d, e, f, spans.total()]) {
+        for (histogram, nanos) in histograms(leaf).zip(spans.0.into_iter().chain([spans.total()])) {
             histogram.record(nanos, &area.chunks);
         }
     }

@@ -23,6 +23,8 @@ pub struct Times {
     /// How long the TLS handshake took, for the first request behind it, else 0: a duration, which is part of the time from `arrived` to
     /// `complete`.
     pub handshake: u64,
+    /// How long the handler has waited for bytes of a body that it reads as they come: a duration, which is part of the time that it ran.
+    pub awaited: u64,
 }
 
 /// A part of the time of an exchange.
@@ -36,15 +38,18 @@ pub enum Span {
     Gate,
     /// In filters; what of that was within another span is not counted there.
     Filter,
-    /// In the handler, until its response was complete.
+    /// In the handler, until its response was complete, without the next one.
     Run,
+    /// There, for bytes of a body that is read as they come: its client's, and the way's.
+    Receive,
     /// Until the kernel had taken all of it.
     Write,
 }
 
 impl Span {
     /// All of them, in the order in which they pass; together they are the whole time.
-    pub const ALL: [Self; 6] = [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Write];
+    pub const ALL: [Self; 7] =
+        [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Receive, Self::Write];
 
     /// As in logs, metrics and `Server-Timing`.
     #[must_use]
@@ -55,6 +60,7 @@ impl Span {
             Self::Gate => "gate",
             Self::Filter => "filter",
             Self::Run => "run",
+            Self::Receive => "receive",
             Self::Write => "write",
         }
     }
@@ -109,6 +115,9 @@ impl Times {
             spans.0[Span::Filter as usize] += filtered;
             last = end;
         }
+        let awaited = self.awaited.min(spans.get(Span::Run));
+        spans.0[Span::Run as usize] -= awaited;
+        spans.0[Span::Receive as usize] = awaited;
         spans
     }
 }
@@ -129,16 +138,17 @@ mod tests {
             done: 200,
             written: 250,
             handshake: 4,
+            awaited: 15,
         };
-        assert_eq!(times.spans(), Spans([10, 20, 1, 9, 60, 50]));
+        assert_eq!(times.spans(), Spans([10, 20, 1, 9, 45, 15, 50]));
         assert_eq!((times.spans().total(), times.total()), (150, 150));
-        assert_eq!(times.spans().get(Span::Run), 60);
+        assert_eq!((times.spans().get(Span::Run), times.spans().get(Span::Receive)), (45, 15));
     }
 
     #[test]
     fn a_station_that_was_not_passed_takes_no_time() {
         let times = Times { arrived: 100, begun: 130, done: 120, written: 150, ..Times::default() };
-        assert_eq!(times.spans(), Spans([0, 30, 0, 0, 0, 20]));
+        assert_eq!(times.spans(), Spans([0, 30, 0, 0, 0, 0, 20]));
         assert_eq!(times.total(), 50);
     }
 
@@ -147,13 +157,13 @@ mod tests {
         let times =
             Times { arrived: 100, complete: 110, begun: 150, done: 160, written: 160, ..Times::default() };
         let spans = |filtering, filtered| Times { filtering, filtered, ..times }.spans();
-        assert_eq!(spans(0, 0), Spans([10, 40, 0, 0, 10, 0]));
-        assert_eq!(spans(111, 141), Spans([10, 10, 0, 30, 10, 0]), "after the request was complete");
-        assert_eq!(spans(102, 108), Spans([4, 40, 0, 6, 10, 0]), "while its body came");
-        assert_eq!(spans(105, 115), Spans([5, 35, 0, 10, 10, 0]), "both");
-        assert_eq!(spans(150, 160), Spans([10, 40, 0, 10, 0, 0]), "nothing but filters answered");
-        assert_eq!(spans(120, 0), Spans([10, 40, 0, 0, 10, 0]), "it ended in them");
-        assert_eq!(spans(0, 120), Spans([10, 40, 0, 0, 10, 0]), "nobody looked when they began");
+        assert_eq!(spans(0, 0), Spans([10, 40, 0, 0, 10, 0, 0]));
+        assert_eq!(spans(111, 141), Spans([10, 10, 0, 30, 10, 0, 0]), "after the request was complete");
+        assert_eq!(spans(102, 108), Spans([4, 40, 0, 6, 10, 0, 0]), "while its body came");
+        assert_eq!(spans(105, 115), Spans([5, 35, 0, 10, 10, 0, 0]), "both");
+        assert_eq!(spans(150, 160), Spans([10, 40, 0, 10, 0, 0, 0]), "nothing but filters answered");
+        assert_eq!(spans(120, 0), Spans([10, 40, 0, 0, 10, 0, 0]), "it ended in them");
+        assert_eq!(spans(0, 120), Spans([10, 40, 0, 0, 10, 0, 0]), "nobody looked when they began");
         for (filtering, filtered) in [(0, 0), (90, 170), (111, 141), (105, 155), (120, 0), (0, 130)] {
             assert_eq!(spans(filtering, filtered).total(), 60, "{filtering} {filtered}");
         }

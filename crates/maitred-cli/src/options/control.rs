@@ -45,7 +45,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         reach: Reach::Everywhere,
         summary: "A file that keeps the history of the figures (`maitred ctl history`) over a restart. It is written every ten minutes and at the \
                   end: a new one beside it, then moved.",
-        cost: "7 MB on the disk at most; the history itself takes that in memory, with the file or without it",
+        cost: "7.2 MB on the disk at most; the history itself takes that in memory, with the file or without it",
         worst: "after a crash up to ten minutes are missing; a server that another one shares the file with takes its history away",
     },
 ];

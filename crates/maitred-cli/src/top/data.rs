@@ -19,7 +19,7 @@ const PRESENT: usize = 5;
 pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The spans in the order in which they pass, as the history calls them.
-pub(super) const SPANS: [&str; 6] = ["accept", "queue", "gate", "filter", "run", "write"];
+pub(super) const SPANS: [&str; 7] = ["accept", "queue", "gate", "filter", "run", "receive", "write"];
 
 /// Answers of one moment.
 #[derive(Clone, Debug, Default)]

@@ -81,7 +81,7 @@ pub(super) fn pools(view: &View) -> Option<String> {
 }
 
 /// A letter for each span in the bar.
-pub(super) const LETTERS: [char; SPANS.len()] = ['a', 'q', 'g', 'f', 'r', 'w'];
+pub(super) const LETTERS: [char; SPANS.len()] = ['a', 'q', 'g', 'f', 'r', 'c', 'w'];
 
 /// How many of `width` columns each span takes: those that are there take one at least, as far as there is room.
 pub(super) fn bar(spans: &[f64; SPANS.len()], width: usize) -> [usize; SPANS.len()] {
@@ -221,13 +221,14 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_wide_as_there_is_room() {
-        for spans in [[0.0, 0.2, 0.0, 0.0, 0.8, 0.0], [1e-9, 0.02, 0.02, 0.02, 0.9, 0.02], [1.0; 6]] {
-            for width in [6, 20, 79] {
+        for spans in [[0.0, 0.2, 0.0, 0.0, 0.8, 0.0, 0.0], [1e-9, 0.02, 0.02, 0.02, 0.9, 0.0, 0.02], [1.0; 7]]
+        {
+            for width in [7, 20, 79] {
                 let columns = bar(&spans, width);
                 assert_eq!(columns.iter().sum::<usize>(), width, "{spans:?} {width}: {columns:?}");
             }
         }
-        assert_eq!(bar(&[0.0, 0.012, 0.0, 0.0, 0.988, 0.0], 20), [0, 1, 0, 0, 19, 0]);
-        assert_eq!(bar(&[0.0; 6], 20), [0; 6]);
+        assert_eq!(bar(&[0.0, 0.012, 0.0, 0.0, 0.988, 0.0, 0.0], 20), [0, 1, 0, 0, 19, 0, 0]);
+        assert_eq!(bar(&[0.0; 7], 20), [0; 7]);
     }
 }

@@ -21,7 +21,7 @@ use super::shown::{count, time};
 
 /// Of the spans in the bar.
 const COLORS: [Color; LETTERS.len()] =
-    [Color::Blue, Color::Yellow, Color::Red, Color::Magenta, Color::Green, Color::Cyan];
+    [Color::Blue, Color::Yellow, Color::Red, Color::Magenta, Color::Green, Color::LightYellow, Color::Cyan];
 
 /// What is shown beside the view.
 #[derive(Clone, Debug, Default)]

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use maitred_http::{FieldSet, Method, ResponseHead, Status};
-use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream};
+use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream, Tail};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -86,6 +86,8 @@ struct State {
     left: bool,
     /// The response is complete, and the application has not said so.
     unwanted: Option<Unwanted>,
+    /// The application goes on behind the end of its response.
+    tail: Option<Tail>,
 }
 
 enum Phase {
@@ -180,6 +182,7 @@ impl Http {
                 asked: false,
                 left: false,
                 unwanted: None,
+                tail: None,
             }),
         }
     }
@@ -375,6 +378,7 @@ impl Http {
         let mut state = self.state();
         state.phase = phase;
         if matches!(state.phase, Phase::Over { .. }) {
+            state.tail = Tail::take().filter(|_| !state.left);
             drop(state);
             self.settle(py);
         } else if state.left {
@@ -652,9 +656,15 @@ impl Http {
     pub(super) fn end(&self, py: Python<'_>, reason: impl FnOnce() -> String) -> Ended {
         let (before, told, refused) = {
             let mut state = self.state();
+            let tail = state.tail.take();
             match &state.phase {
                 Phase::Over { peer_gone } => {
-                    return if *peer_gone { Ended::PeerGone } else { Ended::Complete };
+                    let ended = if *peer_gone { Ended::PeerGone } else { Ended::Complete };
+                    drop(state);
+                    if let Some(tail) = tail {
+                        tail.end();
+                    }
+                    return ended;
                 }
                 // The thread that has taken out the rest ends it.
                 Phase::Busy => {

@@ -248,6 +248,7 @@ impl Connection {
             end,
             refused,
             trace: None,
+            route: None,
         }
     }
 
@@ -314,7 +315,7 @@ impl Connection {
         if let Some(offer) = stream.offer.take() {
             responder.set_websocket(offer);
         }
-        if let Some((reader, length)) = Self::live_reader(context, &stream) {
+        if let Some((reader, length)) = Self::live_reader(context, &mut stream) {
             request.body = maitred_runtime::Body::live(Box::new(reader), length);
             responder.set_live();
         }

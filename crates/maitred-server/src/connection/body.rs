@@ -45,7 +45,7 @@ impl Keeping {
     }
 
     /// Tells a handler that waits for bytes to look.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&mut self) {
         if let Self::Live(live) = self {
             live.tell();
         }

@@ -154,9 +154,9 @@ impl Connection {
                 self.answer_stream_in_its_place(context, stream, *awaited);
                 continue;
             }
-            let begun = stream.flags().begun();
+            let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
             Stream::give_back(stream);
-            return Some(self.answer_in_its_place(context, *awaited, begun));
+            return Some(self.answer_in_its_place(context, *awaited, (begun, waited)));
         }
         None
     }
@@ -170,7 +170,8 @@ impl Connection {
     ) {
         let page = late_page(context, &awaited);
         let heads = error_head(context, &awaited.asking(), LATE, &page);
-        let record = self.timed_out(context, awaited, &page, stream.flags().begun());
+        let flags = stream.flags();
+        let record = self.timed_out(context, awaited, &page, (flags.begun(), flags.awaited()));
         let body = if record.body_bytes > 0 { Body::One(Content::Shared(page.body)) } else { Body::Empty };
         stream.dead = true;
         stream.answer_in_its_place(heads, body, record);
@@ -185,7 +186,7 @@ impl Connection {
         context: &Context<'_>,
         awaited: Awaited,
         page: &ErrorPage,
-        begun: Option<u64>,
+        (begun, waited): (Option<u64>, u64),
     ) -> Record {
         let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
         let seconds = limit.as_secs_f64();
@@ -201,10 +202,11 @@ impl Connection {
             pool: u16::try_from(pool).ok(),
             status: LATE,
             // What no thread has begun has only waited.
-            times: Times { begun: begun.unwrap_or(context.now), done: context.now, ..times },
+            times: Times { begun: begun.unwrap_or(context.now), done: context.now, awaited: waited, ..times },
             end: End::Complete,
             refused: false,
             trace: None,
+            route: None,
         }
     }
 
@@ -213,12 +215,12 @@ impl Connection {
         &mut self,
         context: &mut Context<'_>,
         awaited: Awaited,
-        begun: Option<u64>,
+        ran: (Option<u64>, u64),
     ) -> Turn {
         let site = &context.group.site;
         let page = late_page(context, &awaited);
         put_error(context, &awaited.asking(), LATE, &page);
-        let record = self.timed_out(context, awaited, &page, begun);
+        let record = self.timed_out(context, awaited, &page, ran);
         if record.body_bytes == 0 {
             let out = &mut context.scratch.out;
             out.truncate(out.len() - page.body.len());

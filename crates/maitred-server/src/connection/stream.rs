@@ -190,7 +190,7 @@ impl Stream {
     }
 
     /// Tells the handler that something has changed.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&mut self) {
         self.keeping.tell();
         if let Some(observer) = &self.observer {
             observer.changed();
@@ -578,6 +578,8 @@ pub(crate) struct Record {
     pub(crate) refused: bool,
     /// How it got its thread, if that is traced.
     pub(crate) trace: Option<Box<Trace>>,
+    /// The number of its route, if it is known already.
+    pub(crate) route: Option<u32>,
 }
 
 /// What was asked for, and whose memory it is.
@@ -674,7 +676,7 @@ impl Site {
             None => None,
         };
         let outcome = record.outcome(told.as_deref().or(engine_route.map(|route| &*route.name)));
-        self.figures.record(&outcome, engine_route, self.times());
+        self.figures.record(&outcome, (engine_route, record.route), self.times());
         if let Some(counts) = record.request.database() {
             self.figures.record_database(&outcome, counts);
         }

@@ -61,6 +61,10 @@ pub(crate) struct Live {
     patience: Option<RateWatch>,
     /// Since when it does not wait, in monotonic nanoseconds; 0 while it does.
     rested: u64,
+    /// Since when the handler waits for the peer, in monotonic nanoseconds; 0 while it does not.
+    since: u64,
+    /// Where it is counted how long that was, when the handler has it.
+    flags: Option<Arc<Flags>>,
     /// A minimum holds of the rate: it is no tunnel.
     rated: bool,
     /// Who is told when there may be bytes.
@@ -119,10 +123,23 @@ impl Live {
     /// The handler has read, and does not wait.
     fn rest(&mut self) {
         self.rested = clock::monotonic();
+        self.count_wait(self.rested);
+    }
+
+    /// Something has come, or nothing comes any more: the handler has waited until now. What it takes to look belongs to itself.
+    fn count_wait(&mut self, now: u64) {
+        let since = std::mem::take(&mut self.since);
+        // Of a tunnel nobody says who is to speak.
+        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0 && self.rated) {
+            flags.add_awaited(now.saturating_sub(since));
+        }
     }
 
     /// The handler waits for the peer since `now`, or still.
     fn wait(&mut self, site: &Site, now: u64) {
+        if self.since == 0 {
+            self.since = now;
+        }
         let (minimum, received) = (self.minimum(site), self.received);
         let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
         let rested = std::mem::take(&mut self.rested);
@@ -176,7 +193,8 @@ impl Live {
     }
 
     /// Has the reader look.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&mut self) {
+        self.count_wait(clock::monotonic());
         if let Some(waiting) = &self.waiting {
             waiting.changed();
         }
@@ -296,6 +314,8 @@ impl Connection {
             taken: VecDeque::new(),
             patience: None,
             rested: 0,
+            since: 0,
+            flags: None,
             rated: !stream.tunnel,
             waiting: None,
         });
@@ -307,16 +327,22 @@ impl Connection {
     }
 
     /// The body of a request that is handed over, if it is live.
-    pub(super) fn live_reader(context: &Context<'_>, stream: &Stream) -> Option<(LiveReader, Option<u64>)> {
-        let Keeping::Live(live) = &stream.keeping else { return None };
+    pub(super) fn live_reader(
+        context: &Context<'_>,
+        stream: &mut Stream,
+    ) -> Option<(LiveReader, Option<u64>)> {
+        let flags = stream.shared_flags();
+        let key = context.key(stream.number);
+        let Keeping::Live(live) = &mut stream.keeping else { return None };
+        live.flags = Some(Arc::clone(&flags));
         let length = match live.length {
             BodyLength::Fixed(length) => Some(length),
             _ => None,
         };
         let reader = LiveReader {
             group: Arc::clone(context.group),
-            key: context.key(stream.number),
-            flags: stream.shared_flags(),
+            key,
+            flags,
             edge: Arc::default(),
             complete: false,
         };
@@ -335,12 +361,11 @@ impl Connection {
 
     /// Something has come while the handler runs: true when it waits for that.
     pub(super) fn tell_reader(&mut self) -> bool {
-        let live = self.stream.as_deref_mut().and_then(Stream::live);
-        let waiting = live.and_then(|live| live.waiting.take());
-        if let Some(waiting) = &waiting {
-            waiting.changed();
-        }
-        waiting.is_some()
+        let Some(live) = self.stream.as_deref_mut().and_then(Stream::live) else { return false };
+        let Some(waiting) = live.waiting.take() else { return false };
+        live.count_wait(clock::monotonic());
+        waiting.changed();
+        true
     }
 
     /// A handler waits for the body, and nothing of its response waits for the peer. One that waits in a loop has no time of its own.
@@ -462,6 +487,7 @@ impl Connection {
         if self.is_dead() && live.end.is_none() {
             live.end = Some(PEER_GONE);
         }
+        live.count_wait(clock::monotonic());
         if live.end.is_none()
             && let Some(mut interim) = live.interim.take()
         {

@@ -28,7 +28,7 @@ use maitred_io::timers::Timers;
 use maitred_io::{clock, memory};
 use maitred_match::Shape;
 use maitred_runtime::lock_order::assert_outside;
-use maitred_runtime::{Exchange, Handler, InvocationType, ThreadHost};
+use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost};
 use maitred_turns::{Jobs, Signals, TurnContext};
 
 use crate::listener::Listening;
@@ -488,9 +488,14 @@ impl<R: Resident> Serve for Group<R> {
             flags.enter(self.number, now);
         }
         assert_outside("a handler is called");
+        // One of a handler that has ended a response for another thread.
+        drop(Tail::take());
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
+        }
+        if let Some(tail) = Tail::take() {
+            tail.end();
         }
         if limited.is_some_and(|flags| flags.leave()) {
             self.scheduler.find_thread(pool);

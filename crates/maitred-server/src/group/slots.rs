@@ -225,6 +225,8 @@ pub(crate) struct Flags {
     word: AtomicU32,
     /// When a thread entered the handler, in monotonic nanoseconds; 0 before.
     begun: AtomicU64,
+    /// How long the handler has waited for bytes of the body, in nanoseconds.
+    awaited: AtomicU64,
 }
 
 /// A thread is in the handler now.
@@ -243,6 +245,7 @@ impl Flags {
     pub(crate) fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
         self.begun.store(0, Ordering::Relaxed);
+        self.awaited.store(0, Ordering::Relaxed);
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -287,6 +290,16 @@ impl Flags {
     pub(crate) fn end(&self) -> Option<usize> {
         let before = self.word.fetch_or(OUT | GONE, Ordering::AcqRel);
         (before & RUNNING != 0).then_some((before >> GROUP) as usize)
+    }
+
+    /// The handler has waited so long for bytes of the body.
+    pub(crate) fn add_awaited(&self, nanos: u64) {
+        self.awaited.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// How long it has, in nanoseconds.
+    pub(crate) fn awaited(&self) -> u64 {
+        self.awaited.load(Ordering::Relaxed)
     }
 
     /// When a thread entered the handler, if one has.

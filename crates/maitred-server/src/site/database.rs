@@ -76,7 +76,9 @@ impl Statistics {
     #[must_use]
     pub fn databases(&self) -> Vec<DatabaseUse> {
         let mut all: Vec<DatabaseUse> = Vec::new();
-        for timing in self.application.iter().filter(|timing| !timing.is_duration()) {
+        let is_number =
+            |timing: &&ApplicationTiming| [STATEMENTS, FAILED, CONNECTIONS].contains(&&*timing.name);
+        for timing in self.application.iter().filter(is_number) {
             let found = all.iter().position(|one| one.pool == timing.pool && one.route == timing.route);
             let at = found.unwrap_or_else(|| {
                 let (pool, route) = (timing.pool.clone(), timing.route.clone());

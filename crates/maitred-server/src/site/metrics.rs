@@ -38,7 +38,7 @@ pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String
     exposition::write(&metrics, format, out);
     write_leaves(&statistics.leaves, format, out);
     write_pools(&statistics.pools, format, out);
-    write_routes(&statistics.routes, format, out);
+    write_routes(statistics, format, out);
     write_application(statistics, format, out);
 }
 
@@ -92,9 +92,11 @@ fn write_pools(pools: &[(String, Leaf)], format: Format, out: &mut String) {
     exposition::write(&metrics, format, out);
 }
 
-fn write_routes(routes: &[(String, Leaf)], format: Format, out: &mut String) {
-    let parts = routes.iter().flat_map(|(route, leaf)| {
-        let all = spans(leaf).chain([("total", &leaf.total)]);
+fn write_routes(statistics: &Statistics, format: Format, out: &mut String) {
+    let after = statistics.after();
+    let parts = statistics.routes.iter().flat_map(|(route, leaf)| {
+        let after = after.get(&**route).map(|after| ("after", after));
+        let all = spans(leaf).chain([("total", &leaf.total)]).chain(after);
         all.map(|(span, distribution)| ([("route", &**route), ("span", span)], distribution))
     });
     let parts: Vec<_> = parts.collect();

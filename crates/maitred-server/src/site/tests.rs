@@ -49,7 +49,7 @@ impl Site {
         let outcome = outcome_of(&head, pool, status, times);
         let of_engine = pool.is_none() && !refused;
         let route = of_engine.then(|| self.figures.route_of_engine(head.path(), 0, &self.hosts)).flatten();
-        self.figures.record(&outcome, route, true);
+        self.figures.record(&outcome, (route, None), true);
     }
 
     fn record_database(&self, pool: Option<u16>, path: &str, counts: DatabaseCounts) {
@@ -138,7 +138,7 @@ impl Site {
     fn record_told(&self, path: &str, route: &str, status: u16) {
         let head = head(&Method::Get, path);
         let outcome = Outcome { told_route: route, ..outcome_of(&head, Some(0), status, Times::default()) };
-        self.figures.record(&outcome, None, true);
+        self.figures.record(&outcome, (None, None), true);
     }
 
     fn name_of(&self, path: &str) -> String {

@@ -35,7 +35,7 @@ fn counts_until_it_is_killed() {
             scope.spawn(move || {
                 for number in 1.. {
                     let nanos = number << (number % 30);
-                    recorder.record(key(thread), 1, Some(Spans([nanos; 6])));
+                    recorder.record(key(thread), 1, Some(Spans([nanos; 7])));
                     counter.add(1);
                     said(memory)[thread].store(number, Release);
                 }

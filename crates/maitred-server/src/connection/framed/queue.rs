@@ -263,6 +263,7 @@ impl OwnAnswer {
             end: End::Complete,
             refused,
             trace: None,
+            route: None,
             request: Kept::Stream(stream),
         }
     }

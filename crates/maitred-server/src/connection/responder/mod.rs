@@ -23,7 +23,7 @@ use maitred_log::{End, RequestId, upstream_queue};
 use maitred_match::Shape;
 use maitred_runtime::{
     Closed, Content, Database, DatabaseCounts, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages,
-    Observe, Request, Respond, SendError,
+    Observe, Request, Respond, SendError, Tail,
 };
 use maitred_stats::{Span, Spans, Times};
 
@@ -31,6 +31,7 @@ use super::drain::Endless;
 use super::spilling::spill;
 use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
+use crate::site::Figures;
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use encoder::{Encoder, ValueSender};
 use measured::Measured;
@@ -189,9 +190,12 @@ impl Responder {
         if let Some(database) = &request.database {
             database.end();
         }
-        if let Some(measured) = self.measured.take().and_then(Measured::end) {
-            let asked = (&request.head, &*request.route);
-            self.group.site.figures.record_computing(self.origin.pool, asked, self.status, measured);
+        let figures = &self.group.site.figures;
+        let route = figures.number_of(&request.head, &request.route, self.status);
+        if let (Some((computed, ran)), Some(route)) = (self.measured.take().and_then(Measured::end), route) {
+            // What it has waited for the client is no part of `run`.
+            let ran = ran.saturating_sub(self.flags.awaited()).max(computed);
+            figures.record_computing(self.origin.pool, route, (computed, ran));
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -199,7 +203,8 @@ impl Responder {
         let trailers = self.trailers.take();
         let rest = !buffer.is_empty() || !last.is_empty() || heads.is_some();
         let Origin { peer, listener, pool, times } = self.origin;
-        let times = Times { done: self.group.site.later(times.begun), ..times };
+        let times =
+            Times { done: self.group.site.later(times.begun), awaited: self.flags.awaited(), ..times };
         let mut record = Some(Record {
             number: request.number,
             request: Kept::Request(request),
@@ -212,6 +217,7 @@ impl Responder {
             end,
             refused: false,
             trace: self.trace.take(),
+            route,
         });
         let ended = self.with_connection(|connection| {
             if let Some(heads) = heads {
@@ -258,6 +264,10 @@ impl Responder {
             }
         }
         recycle_buffer(buffer);
+        if let Some(route) = route.filter(|_| !self.is_dead()) {
+            let site = Arc::clone(&self.group.site);
+            Tail::leave(site, Figures::tail_key(pool, route), ended);
+        }
         sent
     }
 
@@ -366,7 +376,8 @@ impl Respond for Responder {
         let own = own_limits::take(head, site.submissions.is_on());
         let head = own.as_ref().map_or(head, |own| &own.head);
         let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
-            let times = Times { done: clock::monotonic(), ..self.origin.times };
+            let awaited = self.flags.awaited();
+            let times = Times { done: clock::monotonic(), awaited, ..self.origin.times };
             let outer = upstream_queue(&request.head.fields, times.arrived);
             let mut value = server_timing(outer, &times.spans());
             if let Some(database) = database {

@@ -1,0 +1,53 @@
+//! What a handler still does behind the end of its response: `close()`, background tasks. Its client waits for none of it, but its thread or its event loop has it.
+//!
+//! ```text
+//! handler's thread   response ends ── Tail::leave ──┐
+//!                    goes on …                      │ on the same thread
+//!                    is done ──── Tail::take, end <─┘
+//! ```
+//! Whoever ends a response leaves its tail on the thread that does it, so that handlers need not know of it: the thread that called one takes it when that returns.
+//! A handler that goes on elsewhere takes it itself, right behind the end.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+thread_local! {
+    static LEFT: Cell<Option<Tail>> = const { Cell::new(None) };
+}
+
+/// Who counts tails.
+pub trait CountTail: Send + Sync {
+    /// What belongs to this key has gone on from `began` until now.
+    fn count(&self, key: u64, began: u64);
+}
+
+/// The rest of an exchange, from the end of its response on.
+pub struct Tail {
+    counts: Arc<dyn CountTail>,
+    key: u64,
+    began: u64,
+}
+
+impl Tail {
+    /// A response has ended at this time, by the clock of whoever counts. Left on this thread in the place of an earlier one.
+    pub fn leave(counts: Arc<dyn CountTail>, key: u64, began: u64) {
+        LEFT.set(Some(Self { counts, key, began }));
+    }
+
+    /// The one that was left on this thread.
+    pub fn take() -> Option<Self> {
+        LEFT.take()
+    }
+
+    /// The handler is done.
+    pub fn end(self) {
+        self.counts.count(self.key, self.began);
+    }
+}
+
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tail")
+    }
+}
