@@ -54,8 +54,15 @@ async def app(scope, receive, send):
         except OSError:
             COUNTS["again"] += 1
         return
-    sender = asyncio.ensure_future(blocks(send))
     COUNTS["begun"] += 1
+    if scope["path"] == "/answers":
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"x"})
+        COUNTS["answered"] += 1
+        return
+    sender = asyncio.ensure_future(blocks(send))
     while (await receive())["type"] != "http.disconnect":
         pass
     if scope["path"] == "/cancels":
@@ -177,6 +184,18 @@ def test_without_a_listener_every_send_raises(serve_asgi: Serve, departure: Call
     leave(server, "/unheard", departure)
     until("all have ended", lambda: counts(server).get("again") == DEPARTURES)
     assert counts(server)["ended"] == DEPARTURES
+
+
+@pytest.mark.parametrize("departure", KINDS)
+def test_who_was_told_completes_a_response_for_nobody_and_goes_on(serve_asgi: Serve, departure: Callable[..., None]) -> None:
+    server = serve_asgi(source=RAW)
+    peers = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(DEPARTURES)]
+    for peer in peers:
+        peer.sendall(b"GET /answers HTTP/1.1\r\nHost: a\r\n\r\n")
+    until("all wait", lambda: counts(server).get("begun") == DEPARTURES)
+    for peer in peers:
+        departure(peer)
+    until("all have gone on", lambda: counts(server).get("answered") == DEPARTURES)
 
 
 @pytest.fixture

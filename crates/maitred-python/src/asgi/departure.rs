@@ -61,6 +61,11 @@ impl Departure {
         }
     }
 
+    /// Whether a `receive()` has said so.
+    pub(super) fn is_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+
     /// A `send`, of the coroutine of the request `itself` or of another task, has found the peer gone; whether it is spared the
     /// exception. A coroutine that was told before is not.
     pub(super) fn spares(&self, itself: bool) -> bool {

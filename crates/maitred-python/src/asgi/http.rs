@@ -209,6 +209,7 @@ impl Http {
     pub(super) fn check_start(&self, py: Python<'_>) -> PyResult<()> {
         match &self.state().phase {
             Phase::Waiting { declared: None, .. } | Phase::Over { peer_gone: false } => Ok(()),
+            Phase::Over { peer_gone: true } if self.departure.is_told() => Ok(()),
             Phase::Over { peer_gone: true } => Err(self.adapter().disconnected(py)),
             _ => Err(PyRuntimeError::new_err(
                 "http.response.start was sent a second time; after it comes http.response.body",
@@ -232,7 +233,7 @@ impl Http {
 
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
-        let (mut phase, announced) = match self.take(py)? {
+        let (mut phase, announced) = match self.take(py, !more)? {
             Taken::Out(phase, announced) => (phase, announced),
             Taken::Nothing(onward) => return Ok(onward),
         };
@@ -262,7 +263,7 @@ impl Http {
         self.put(py, if sent == Err(SendError::Closed) { Phase::Over { peer_gone: true } } else { phase });
         match sent {
             Err(SendError::Unwanted) => Ok(Onward::Ready),
-            sent => self.onward(py, sent),
+            sent => self.onward(py, sent, !more),
         }
     }
 
@@ -272,10 +273,10 @@ impl Http {
     }
 
     /// How `send` goes on, or what it raises.
-    fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>) -> PyResult<Onward> {
+    fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>, ends: bool) -> PyResult<Onward> {
         match sent {
             Ok(flow) => Ok(flow.into()),
-            Err(SendError::Closed) => self.left(py),
+            Err(SendError::Closed) => self.left(py, ends),
             Err(SendError::TooLong { declared }) => Err(PyRuntimeError::new_err(format!(
                 "the response body is longer than the {declared} bytes it may have; the surplus was dropped"
             ))),
@@ -285,9 +286,12 @@ impl Http {
         }
     }
 
-    /// A `send` has found the peer gone.
-    fn left(&self, py: Python<'_>) -> PyResult<Onward> {
-        if self.departure.spares(current::is_in(&self.title)) {
+    /// A `send` has found the peer gone. One that `ends` the response is none that goes on for nobody: after a departure that was heard it
+    /// does nothing, so that what a framework does after its response is done.
+    fn left(&self, py: Python<'_>, ends: bool) -> PyResult<Onward> {
+        if ends && self.departure.is_told() {
+            Ok(Onward::Ready)
+        } else if self.departure.spares(current::is_in(&self.title)) {
             Ok(Onward::Left)
         } else {
             Err(self.adapter().disconnected(py))
@@ -295,7 +299,7 @@ impl Http {
     }
 
     /// Takes out what a part of the body goes to, for this thread alone.
-    fn take(&self, py: Python<'_>) -> PyResult<Taken> {
+    fn take(&self, py: Python<'_>, ends: bool) -> PyResult<Taken> {
         let mut state = self.state();
         match &state.phase {
             Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
@@ -308,10 +312,10 @@ impl Http {
             )),
             Phase::Over { peer_gone: false } if state.unwanted.is_some_and(Unwanted::is_over) => {
                 state.phase = Phase::Over { peer_gone: true };
-                self.left(py).map(Taken::Nothing)
+                self.left(py, ends).map(Taken::Nothing)
             }
             Phase::Over { peer_gone: false } => Ok(Taken::Nothing(Onward::Ready)),
-            Phase::Over { peer_gone: true } => self.left(py).map(Taken::Nothing),
+            Phase::Over { peer_gone: true } => self.left(py, ends).map(Taken::Nothing),
             Phase::Busy => {
                 Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))
             }
@@ -327,7 +331,7 @@ impl Http {
             let mut state = self.state();
             let announced = state.announced;
             match &mut state.phase {
-                Phase::Over { peer_gone: true } => return self.left(py),
+                Phase::Over { peer_gone: true } => return self.left(py, !more),
                 Phase::Waiting { declared: None, .. } => {
                     return Err(PyRuntimeError::new_err(
                         "http.response.trailers was sent before http.response.start; start comes first, with the status",
@@ -370,7 +374,7 @@ impl Http {
         };
         let sent = stream.finish_with_trailers(fields);
         self.put(py, Phase::Over { peer_gone: sent == Err(SendError::Closed) });
-        self.onward(py, sent.map(|()| Flow::Ready))
+        self.onward(py, sent.map(|()| Flow::Ready), true)
     }
 
     /// Puts back what was taken out, as it is now.
@@ -416,7 +420,7 @@ impl Http {
             match &state.phase {
                 Phase::Waiting { .. } => Some(mem::replace(&mut state.phase, Phase::Busy)),
                 Phase::Over { peer_gone: false } => None,
-                Phase::Over { peer_gone: true } => return self.left(py),
+                Phase::Over { peer_gone: true } => return self.left(py, false),
                 Phase::Streaming { .. } | Phase::Busy => {
                     return Err(PyRuntimeError::new_err(
                         "http.response.early_hint was sent after the head of the response",
@@ -434,7 +438,7 @@ impl Http {
         Declared::recycle(hint.head);
         match sent {
             Ok(()) => Ok(Onward::Ready),
-            Err(SendError::Closed) => self.left(py),
+            Err(SendError::Closed) => self.left(py, false),
             Err(error) => Err(PyValueError::new_err(error.to_string())),
         }
     }
@@ -627,7 +631,7 @@ impl Http {
             stream.abort("the peer closed the connection");
         }
         self.settle(py);
-        self.left(py).map(|_| true)
+        self.left(py, false).map(|_| true)
     }
 
     /// Where futures are told of changes. What happened before the first call is not told.
