@@ -196,6 +196,23 @@ def test_a_share_of_some_types_is_not_served_whole(tmp_path: Path) -> None:
     assert done.returncode == 3 and not re.search("^static", done.stdout, re.MULTILINE), done.stdout
 
 
+@pytest.mark.parametrize(
+    "fallback, wanted, said",
+    [
+        ({"share": "/srv/www/index.html"}, "/=/srv/www,fallback=index.html", "gets index.html only where a page is asked for"),
+        ({"share": "/srv/other/index.html"}, "/=/srv/www", "a file that is not there is 404, without a fallback"),
+        ({"share": "/srv/www/index.php"}, "/=/srv/www", "a file that is not there is 404, without a fallback"),
+        ({"return": 301, "location": "/"}, "/=/srv/www", "a file that is not there is 404, without a fallback"),
+        ({"return": 404}, "/=/srv/www", ""),
+    ],
+)
+def test_a_share_of_unit_for_what_is_no_file(tmp_path: Path, fallback: dict[str, object], wanted: str, said: str) -> None:
+    config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [{"action": {"share": "/srv/www$uri", "fallback": fallback}}]}
+    (tmp_path / "unit.json").write_text(json.dumps(config))
+    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    assert f'static = ["{wanted}"]' in done.stdout and said in done.stdout, done.stdout + done.stderr
+
+
 def test_patterns_are_for_all_paths_of_an_expression() -> None:
     """Each path that an expression fits has a pattern that fits it, too."""
     paths = [f"{folder}/{name}{end}" for folder in ("", "/a", "/a/b", "/admin", "/up/x", "/.git") for name in ("x", "a", ".env", "dump", "v1", "B") for end in ("", ".sql", ".SQL", ".php", "/", "/a.png", "~")]

@@ -163,7 +163,9 @@ def site(folder: Path, body: str, *arguments: str) -> subprocess.CompletedProces
     [
         ("location /x/ { proxy_pass http://127.0.0.1:9; }", "maitred is no proxy yet: it runs the application behind 127.0.0.1:9 itself"),
         ("location ~ \\.php$ { fastcgi_pass 127.0.0.1:9; }", "FastCGI is not spoken"),
-        ("location / { try_files $uri /index.html; }", "/index.html for every path that is no file"),
+        ("location / { try_files $uri $uri.html /index.html; }", "$uri.html is not looked for"),
+        ("location / { try_files $uri /app.php?$args; }", "/app.php for every path that is no file is no page of"),
+        ("location /a/ { try_files $uri /index.html; }", "/index.html for every path that is no file is no page of"),
         ("location / { if ($arg_x) { return 403; } }", "filters do not know this condition, and nobody is let in"),
         ("location / { if (-f $request_filename) { break; } }", "conditions are not taken over"),
         ("location /x/ { auth_request /auth; }", "no other server is asked who may come in"),
@@ -190,6 +192,35 @@ def test_what_is_not_taken_over_is_named_with_its_line(tmp_path: Path, body: str
     assert done.returncode == 3, done.stdout + done.stderr
     note = next((line for line in done.stdout.splitlines() if said in line), "")
     assert "nginx.conf:4: " in note, done.stdout
+
+
+@pytest.mark.parametrize(
+    "body, wanted",
+    [
+        ("location / { try_files $uri $uri/ /index.html; }", ["/=F,fallback=index.html"]),
+        ("try_files $uri /index.html?$args;", ["/=F,fallback=index.html"]),
+        ("location /app/ { try_files $uri /app/sub/page.html; }", ["/=F", "/app=F/app,fallback=sub/page.html"]),
+        ("location /app/ { alias FOLDER/files/app/; try_files $uri /app/page.html; }", ["/=F", "/app=F/app,fallback=page.html"]),
+        # What is no file below /app is 404 again.
+        ("location / { try_files $uri /index.html; }\nlocation /app/ { expires 1d; }", ["/=F,fallback=index.html", "/app=F/app"]),
+        ("location / { try_files $uri /index.html; }\nlocation /app/ { try_files $uri =404; }", ["/=F,fallback=index.html", "/app=F/app"]),
+    ],
+)
+def test_a_page_for_paths_without_a_file_becomes_a_fallback(tmp_path: Path, body: str, wanted: list[str]) -> None:
+    for page in ("app/page.html", "app/sub/page.html"):
+        (tmp_path / "files" / page).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "files" / page).write_text("page")
+    done = site(tmp_path, body.replace("FOLDER", str(tmp_path)))
+    assert done.returncode == 0, done.stdout
+    made = re.findall(r'"(/\w*=[^"]*)"', done.stdout.partition("# Good to know")[0])
+    assert made == [pair.replace("=F", f"={tmp_path}/files", 1) for pair in wanted], done.stdout
+    assert "gets /" in done.stdout and "only where a page is asked for" in done.stdout
+
+
+def test_a_fallback_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = site(tmp_path, "location / { try_files $uri /none.html; }")
+    assert done.returncode == 3 and f"{tmp_path}/files/none.html is not there, and maitred needs it at the start" in done.stdout
+    assert f'# static = ["/={tmp_path}/files,fallback=none.html"]' in done.stdout
 
 
 def test_passwords_of_the_whole_site_do_not_reach_another_location(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from maitred._migrate.result import Host, Line, Result, Table
+from maitred._migrate.result import FALLBACK, Host, Line, Result, Table
 from maitred._tools import Mistake
 
 #: A check that takes longer has met something that it waits for.
@@ -149,15 +149,23 @@ class _Missing:
             if line.key in ("static", "sendfile") and is_here:
                 self._take_out(host, line, part)
             else:
-                self._result.tell(line.origin, f"{_path(line.key, part)} is not here, so that was not checked", "start it where it is; maitred check looks at it there")
+                self._result.tell(line.origin, f"{self._absent(line.key, part)} is not here, so that was not checked", "start it where it is; maitred check looks at it there")
 
     def _is_there(self, key: str, part: str) -> bool:
         path = _path(key, part)
         if key in ("user", "group"):
             return _is_known(pwd.getpwnam if key == "user" else grp.getgrnam, path)
-        if key in ("static", "sendfile", "chdir", "app-dir"):
+        if key in ("static", "sendfile"):
+            file = _fallback(part)
+            return (self._base / path).is_dir() and (not file or (self._base / file).is_file())
+        if key in ("chdir", "app-dir"):
             return (self._base / path).is_dir() if key != "chdir" else Path(path).is_dir()
         return _is_readable(str(self._base / path))
+
+    def _absent(self, key: str, part: str) -> str:
+        """What is not there of it: of a folder with a file for what is none perhaps that file alone."""
+        path, file = _path(key, part), _fallback(part) if key == "static" else ""
+        return file if file and (self._base / path).is_dir() else path
 
     def _is_beside(self, key: str, part: str) -> bool:
         """Whether at least the folder is there that it would be in, and that is one of the set-up."""
@@ -165,9 +173,9 @@ class _Missing:
         return len(folder.parts) > 3 and folder.is_dir()
 
     def _take_out(self, host: Host, line: Line, part: str) -> None:
-        path = _path(line.key, part)
+        path = self._absent(line.key, part)
         kept = [str(pair) for pair in _list(line.value) if str(pair) != part]
-        self._result.decide(line.origin, f"{path} is not there, and maitred needs it at the start", f"make the folder, then take the line {line.key} in")
+        self._result.decide(line.origin, f"{path} is not there, and maitred needs it at the start", f"make it, then take the line {line.key} in")
         host.offer(line.key, [part], line.origin)
         if kept:
             line.value = kept
@@ -184,7 +192,13 @@ def _parts(line: Line) -> list[str]:
 
 
 def _path(key: str, part: str) -> str:
-    return part.partition("=")[2] if key in ("static", "sendfile") else part
+    return part.partition("=")[2].partition(FALLBACK)[0] if key in ("static", "sendfile") else part
+
+
+def _fallback(part: str) -> str:
+    """The file that is sent where there is none."""
+    folder, _, file = part.partition("=")[2].partition(FALLBACK)
+    return f"{folder.rstrip('/')}/{file}" if file else ""
 
 
 def _is_known(find: Callable[[str], object], name: str) -> bool:

@@ -16,7 +16,7 @@ from maitred._migrate.nginx_access import Access
 from maitred._migrate.nginx_parse import Directive
 from maitred._migrate.nginx_paths import Found
 from maitred._migrate.nginx_policy import Gate
-from maitred._migrate.result import Host, Result, Table
+from maitred._migrate.result import FALLBACK, Host, Result, Table
 
 _PASS = ("proxy_pass", "uwsgi_pass")
 _OTHER_PASS = {"fastcgi_pass": "FastCGI", "grpc_pass": "gRPC", "scgi_pass": "SCGI", "memcached_pass": "memcached"}
@@ -294,9 +294,10 @@ class Site:
         if tries and named:
             self._files_first(location, tries, self._named.get(named))
             return
-        if tries and not tries.args[-1].startswith("=") and "$uri" not in tries.args[-1]:
-            self._fallback_page(location, tries)
         folder = self._folder(location)
+        fallback = ""
+        if tries and not tries.args[-1].startswith("=") and "$uri" not in tries.args[-1]:
+            fallback = self._fallback(location, tries, folder)
         if not folder or scope.own("rewrite") and not scope.own("root", "alias"):
             return
         if location.modifier in ("~", "~*"):
@@ -310,23 +311,33 @@ class Site:
             if self._root_app and not self._is_static(location.path):
                 self._rewrites.append((location, folder))
             return
-        inherits = not scope.own("root", "alias") and not is_server and self._covers(location)
+        inherits = not scope.own("root", "alias") and not is_server and self._covers(location, fallback)
         if not inherits:
-            self._table.add("static", f"{location.url}={folder}", (scope.one("root") or location.directive).origin)
+            origin = (tries if fallback and tries else scope.one("root") or location.directive).origin
+            self._table.add("static", f"{location.url}={folder}{FALLBACK if fallback else ''}{fallback}", origin)
         self._folders.append(location)
         self._index(scope)
 
-    def _covers(self, location: Location) -> bool:
-        """Whether a static folder above is the same place for this one."""
+    def _covers(self, location: Location, fallback: str) -> bool:
+        """Whether a static folder above is the same place for this one, and sends the same where there is no file."""
+        folder, around = self._folder(location), ("", "", "")
+        for url, of, page in self._statics():
+            if len(url) >= len(around[0]) and f"{location.url}/".startswith(f"{url.rstrip('/')}/"):
+                around = (url, of, f"{of.rstrip('/')}/{page}" if page else "")
+        url, of, page = around
+        below = f"{of.rstrip('/')}/{location.url.removeprefix(url).strip('/')}".rstrip("/")
+        return bool(url) and below == folder and page == (f"{folder.rstrip('/')}/{fallback}" if fallback else "")
+
+    def _statics(self) -> Iterator[tuple[str, str, str]]:
+        """The static folders so far: path, folder, and the file that is sent where there is none."""
         line = self._table.find("static")
-        folder = self._folder(location)
-        pairs = [str(pair).partition("=") for pair in (line.value if line and isinstance(line.value, (list, tuple)) else [])]
-        return any(f"{of.rstrip('/')}/{location.url.removeprefix(url).strip('/')}".rstrip("/") == folder for url, _, of in pairs)
+        for pair in line.value if line and isinstance(line.value, (list, tuple)) else []:
+            url, _, rest = str(pair).partition("=")
+            folder, _, fallback = rest.partition(FALLBACK)
+            yield url, folder, fallback
 
     def _is_static(self, path: str) -> bool:
-        line = self._table.find("static")
-        pairs = [str(pair).partition("=")[0] for pair in (line.value if line and isinstance(line.value, (list, tuple)) else [])]
-        return any(path.startswith(url.rstrip("/") + "/") for url in pairs)
+        return any(path.startswith(url.rstrip("/") + "/") for url, _, _ in self._statics())
 
     def _folder(self, location: Location) -> str:
         """Where the files of a location are."""
@@ -354,9 +365,7 @@ class Site:
         pages = self._table.find("error-page")
         if pages and any(str(page).endswith(f"={file}") for page in (pages.value if isinstance(pages.value, (list, tuple)) else [])):
             return
-        line = self._table.find("static")
-        for pair in line.value if line and isinstance(line.value, (list, tuple)) else []:
-            url, _, folder = str(pair).partition("=")
+        for url, folder, _ in self._statics():
             if file.startswith(folder.rstrip("/") + "/"):
                 table = self._filter(location.found, location.directive.origin)
                 table.put("rewrite", f"{url.rstrip('/')}/{file[len(folder.rstrip('/')) + 1 :]}", location.directive.origin)
@@ -384,15 +393,20 @@ class Site:
                 f"name the folders in it: static = [\"/assets={root}/assets\"]; let the application answer the rest",
             )  # fmt: skip
 
-    def _fallback_page(self, location: Location, tries: Directive) -> None:
+    def _fallback(self, location: Location, tries: Directive, folder: str) -> str:
+        """The file that is sent where there is none; empty if that is said in another way."""
         page = tries.args[-1].partition("?")[0]
-        root = location.scope.one("root")
-        self._result.decide(
-            tries.origin, f"{page} for every path that is no file, with the status 200, is not served",
-            "error-page sends it with the status 404, which browsers show; or write an application of some lines that returns it",
-        )  # fmt: skip
-        if root and "$" not in page:
-            self._table.offer("error-page", [f"404={root.arg.rstrip('/')}{page}"], "with the status 404")
+        file = self._root_of(page, location.scope) or ""
+        others = [name for name in tries.args[:-1] if name not in ("$uri", "$uri/", "$uri/index.html")]
+        below = file.removeprefix(f"{folder.rstrip('/')}/")
+        if re.fullmatch(r"/[\w./-]+\.html?", page) and below != file and not others and location.modifier in ("", "^~"):
+            self._result.tell_fallback(tries.origin, page)
+            return below
+        if others:
+            self._result.decide(tries.origin, f"{', '.join(others)} is not looked for", f"rename the files, or link them; where there is none: static = [\"{location.url}={folder}{FALLBACK}FILE\"]")
+        else:
+            self._result.decide(tries.origin, f"{page} for every path that is no file is no page of {folder or 'a folder'}", f"write static = [\"{location.url}=FOLDER{FALLBACK}FILE\"], or let the application answer")
+        return ""
 
     def _pass(self, location: Location, directive: Directive) -> None:
         target = re.sub(r"^(https?|uwsgi)://", "", directive.arg)

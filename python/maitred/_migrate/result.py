@@ -79,6 +79,9 @@ class Host(Table):
     filters: list[Table] = field(default_factory=list)
 
 
+#: In a static folder: stands before the file that is sent where there is none.
+FALLBACK = ",fallback="
+
 #: In this order keys stand in the file; others behind them.
 _ORDER = (
     "application", "interface", "factory", "app-dir", "chdir", "env-file", "root-path", "listen", "static", "mount",
@@ -115,6 +118,13 @@ class Result(Host):
         note = Note(place, what, instead, key)
         if note not in self.told:
             self.told.append(note)
+
+    def tell_fallback(self, place: str, page: str) -> None:
+        """A file that is sent where there is none, which not every path gets here."""
+        self.tell(
+            place, f"a path with a dot in its last part, such as /none.js, gets {page} only where a page is asked for (Accept: text/html)",
+            "nothing has to be done: a program or picture that is not there is 404",
+        )  # fmt: skip
 
     def decide_but_shell(self, place: str, what: str, instead: str, words: str) -> None:
         """As :meth:`decide`, for a file: a command line has ``words``, which a shell completes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from maitred._migrate import meaning, nginx_cover
-from maitred._migrate.result import Host, Result, Table
+from maitred._migrate.result import FALLBACK, Host, Result, Table
 from maitred._migrate.words import Given
 from maitred._tools import Mistake
 
@@ -269,7 +269,8 @@ class _Unit:
             if "*" in prefix or not path.endswith("*"):
                 self._result.decide(place, f"files of {path} are served by their folder", f"name it: static = [\"/URL={share}/URL\"]")
                 continue
-            fallback = (action.get("fallback") or {}).get("pass")
+            other = action.get("fallback") or {}
+            fallback = other.get("pass")
             if fallback and not prefix:
                 self._pass(str(fallback), table, "", place)
                 self._result.decide(
@@ -277,14 +278,24 @@ class _Unit:
                     f"name the folders in it: static = [\"/assets={share}/assets\"]",
                 )  # fmt: skip
                 continue
-            if fallback:
+            page = self._page(other.get("share"), f"{share}{prefix}", place)
+            if other and not page and str(other.get("return", "")) != "404":
                 self._result.decide(place, "a file that is not there is 404, without a fallback", "let the application serve that path")
-            table.add("static", f"{prefix or '/'}={share}{prefix}", place)
+            table.add("static", f"{prefix or '/'}={share}{prefix}{FALLBACK if page else ''}{page}", place)
         if "chroot" in action or "follow_symlinks" in action:
             self._result.decide(place, "chroot and follow_symlinks are not taken over", "links that lead out of the folder are not followed")
         index = action.get("index", "index.html")
         if index != "index.html":
             self._result.decide(place, "the file of a folder is index.html", f"rename {index}, or link it")
+
+    def _page(self, share: object, folder: str, place: str) -> str:
+        """The file of the folder that is sent where there is none; empty if it is none of its pages."""
+        texts = meaning.texts(share or [])
+        below = texts[0].removeprefix(f"{folder.rstrip('/')}/") if len(texts) == 1 else ""
+        if not re.fullmatch(r"[\w/-][\w./-]*\.html?", below) or below == texts[0]:
+            return ""
+        self._result.tell_fallback(place, below)
+        return below
 
     # Applications.
 
