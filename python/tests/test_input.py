@@ -95,6 +95,16 @@ PATTERNS: dict[str, list[Call]] = {
     "none at all": [],
 }
 
+#: Only of complete bodies.
+AGAIN: dict[str, list[Call]] = {
+    "twice": [("tell",), ("read",), ("tell",), ("seek", 0), ("read",), ("seekable",), ("readable",)],
+    "back into the buffer": [("read", 9), ("seek", 2), ("readline",), ("tell",), ("seek", 1), ("read", 5), ("read",)],
+    "back before the buffer": [("seek", BUFFER + 7), ("read", 3), ("seek", 5), ("read", 3), ("readlines", 4), ("seek", 0), ("read",)],
+    "from here and from the end": [("seek", 3), ("seek", 2, 1), ("read", 2), ("seek", -3, 2), ("read",), ("seek", -10**9, 1), ("readline",)],
+    "behind the end": [("seek", 10**7), ("tell",), ("read",), ("readline",), ("iterate",), ("seek", 5, 2), ("read", 1), ("seek", 0), ("readline",)],
+    "no places": [("seek", -1), ("seek", 0, 3), ("seek", "x"), ("seek",), ("seek", 10**30), ("tell", 1), ("read", 2)],
+}
+
 FRAMINGS = ["length", "chunked"]
 
 
@@ -149,6 +159,20 @@ def test_input_answers_as_bytes_io(calls_server: Server, name: str, framing: str
         length = answer[0]  # "0", or None if the application was called before the last chunk had come.
         assert length in ("0", None)
     assert answer == (length, expected(body, calls))
+
+
+@pytest.mark.parametrize("pattern", AGAIN)
+@pytest.mark.parametrize("framing", FRAMINGS)
+@pytest.mark.parametrize("name", BODIES)
+def test_a_complete_input_is_read_again_as_bytes_io(calls_server: Server, name: str, framing: str, pattern: str) -> None:
+    body, calls = BODIES[name], AGAIN[pattern]
+    if "without read-ahead" in calls_server.said:
+        calls = [("tell",), ("seek", 0), ("seekable",), ("readable",), ("read",)]
+        answer = told(calls_server, body or b"x", framing, f"calls={quote(repr(calls))}")
+        assert answer[1] == ["UnsupportedOperation", "UnsupportedOperation", False, True, body or b"x"]
+    else:
+        answer = told(calls_server, body, framing, f"calls={quote(repr(calls))}")
+        assert answer == (str(len(body)), expected(body, calls))
 
 
 #: Each round has its own seed, counted from this one.

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_http::{BodyLength, Method, Peer, RequestHead, Version, target};
 use maitred_runtime::{Body, Endpoint, Local, Request};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -632,6 +632,26 @@ impl Input {
         PyList::new(py, lines)
     }
 
+    fn readable(&self) -> bool {
+        true
+    }
+
+    /// A complete body can be read again, a live one cannot.
+    fn seekable(&self, py: Python<'_>) -> bool {
+        !self.lock(py).body.is_live()
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
+        let position = self.lock(py).tell();
+        position.ok_or_else(|| unsupported(py))
+    }
+
+    #[pyo3(signature = (offset, whence = 0, /))]
+    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
+        let position = self.lock(py).seek(offset, whence)?;
+        position.ok_or_else(|| unsupported(py))
+    }
+
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -642,6 +662,17 @@ impl Input {
     }
 }
 
+/// What files of Python raise that cannot be read again.
+fn unsupported(py: Python<'_>) -> PyErr {
+    match py.import("io").and_then(|io| io.getattr("UnsupportedOperation")) {
+        Ok(kind) => PyErr::from_type(
+            kind.cast_into().unwrap_or_else(|_| py.get_type::<PyOSError>()),
+            "a body that is read as it comes cannot be read again",
+        ),
+        Err(error) => error,
+    }
+}
+
 /// `size` as applications mean it: negative and None stand for everything.
 fn limit(size: Option<isize>) -> usize {
     size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)
@@ -649,7 +680,33 @@ fn limit(size: Option<isize>) -> usize {
 
 impl Reader {
     fn left(&self) -> usize {
-        usize::try_from(self.body.len() - self.position).unwrap_or(usize::MAX)
+        usize::try_from(self.body.len().saturating_sub(self.position)).unwrap_or(usize::MAX)
+    }
+
+    /// None of a live body.
+    fn tell(&self) -> Option<u64> {
+        (!self.body.is_live()).then_some(self.position)
+    }
+
+    /// None of a live body.
+    fn seek(&mut self, offset: i64, whence: i32) -> PyResult<Option<u64>> {
+        if self.body.is_live() {
+            return Ok(None);
+        }
+        let position = match whence {
+            0 => u64::try_from(offset)
+                .map_err(|_| PyValueError::new_err(format!("negative seek value {offset}")))?,
+            1 => self.position.saturating_add_signed(offset),
+            2 => self.body.len().saturating_add_signed(offset),
+            _ => {
+                return Err(PyValueError::new_err(format!("invalid whence ({whence}, should be 0, 1 or 2)")));
+            }
+        };
+        self.position = position;
+        if position < self.start {
+            self.buffer.clear();
+        }
+        Ok(Some(position))
     }
 
     fn read<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
@@ -740,14 +797,14 @@ impl Reader {
         }
         Ok(match self.body.as_bytes() {
             // Not longer than usize: it is in memory.
-            Some(bytes) => &bytes[self.position as usize..],
+            Some(bytes) => bytes.get(self.position as usize..).unwrap_or_default(),
             None => self.buffered(),
         })
     }
 
     /// What of the buffer the application has not had.
     fn buffered(&self) -> &[u8] {
-        let passed = usize::try_from(self.position - self.start).unwrap_or(usize::MAX);
+        let passed = usize::try_from(self.position.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.buffer.get(passed..).unwrap_or_default()
     }
 
