@@ -26,7 +26,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import HERE, MAITRED, PATIENCE, environment_for
+from conftest import HERE, PATIENCE, environment_for
 
 ROOT = HERE.parent.parent
 BLOCK = re.compile(r"(?:^<!-- test: (?P<mark>.*?) -->\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -101,18 +101,21 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def run(page: Path, folder: Path) -> None:
-    """Runs the page in `folder`, and raises AssertionError where a command fails or prints something else."""
+def run(page: Path, folder: Path, python: Path = Path(sys.executable), seconds: float = 2 * PATIENCE) -> None:
+    """Runs the page in `folder`, and raises AssertionError where a command fails or prints something else.
+
+    Its commands are those of the environment of `python`.
+    """
     found = blocks(page)
     commands = [block for block in found if block.kind == "sh" and not block.mark.startswith("skip ")]
     assert commands, f"{page}: no commands"
     script = "set -e\n" + "".join(f"echo '{MARK}{block.line}'\n{block.text}" for block in commands)
     site, tools = folder / "site", folder / "bin"
     site.mkdir()
-    make_tools(tools)
+    make_tools(tools, python)
     (folder / "run").mkdir(mode=0o700)
     environment = environment_for({
-        "PATH": f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
+        "PATH": f"{tools}:{python.parent}:{os.environ['PATH']}:/usr/sbin",
         "HOME": str(folder),
         "XDG_RUNTIME_DIR": str(folder / "run"),
         "PYTHONUNBUFFERED": "1",
@@ -139,7 +142,7 @@ def run(page: Path, folder: Path) -> None:
     )
     try:
         # What it has left in the background keeps the pipe open: it ends with the namespace, or with the group.
-        said = finish(process)
+        said = finish(process, seconds)
     finally:
         end(process)
     for port, other in ports.items():
@@ -170,9 +173,9 @@ def compare(page: Path, block: Block, said: str) -> None:
         assert any(pattern.fullmatch(printed.rstrip()) for printed in lines), where
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: subprocess.Popen[str], seconds: float) -> str:
     try:
-        return process.communicate(timeout=2 * PATIENCE)[0]
+        return process.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode(errors="replace")
         raise AssertionError(f"the commands did not end, behind line {said.rpartition(MARK)[2]}") from None
@@ -201,14 +204,15 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def make_tools(folder: Path) -> None:
+def make_tools(folder: Path, python: Path) -> None:
     folder.mkdir()
-    command = str(MAITRED) if MAITRED.exists() else f"{sys.executable} -m maitred"
+    own = python.with_name("maitred")
+    command = str(own) if own.exists() else f"{python} -m maitred"
     tools = {
         "maitred": MAITRED_SCRIPT.format(command=command),
-        "pip": PIP.format(python=sys.executable),
-        "python3": PYTHON.format(bin=folder, python=sys.executable),
-        "python": PYTHON.format(bin=folder, python=sys.executable),
+        "pip": PIP.format(python=python),
+        "python3": PYTHON.format(bin=folder, python=python),
+        "python": PYTHON.format(bin=folder, python=python),
         "curl": CURL.format(curl=shutil.which("curl")),
         # `activate` of a virtual environment: its commands are those of the tests already.
         "activate": "",
