@@ -3,7 +3,8 @@
     .venv/bin/python python/tests/migrate_compare.py FILE...
 
 Each file is a configuration of nginx. Its addresses, folders, certificates and servers behind are replaced by ones of this machine, in
-both. Needs nginx. The exit code is 1 if something is open or taken that nginx refuses. Leaves out fields and bodies of answers.
+both. Needs nginx. The exit code is 1 if something is open or taken that nginx refuses, or something differs that the result does not name. Leaves
+out fields and bodies of answers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 sys.path.insert(0, str(Path(__file__).parent))
 from migrating import NGINX, free_ports, maitred, running  # noqa: E402
@@ -36,7 +38,7 @@ FILES = (
     "index.html", "a.txt", "a.css", "a.js", "a.png", "a.jpg", "a.php", "index.php", "dump.sql", "DUMP.SQL", "old.bak", "a.log", "a.conf", "a.ini",
     "a.yml", "a.sh", "a.inc", "a.txt~", ".env", ".htaccess", ".git/config", ".well-known/acme-challenge/token", "robots.txt", "favicon.ico",
     "wp-config.php", "readme.html", "LICENSE", "sub/index.html", "sub/dump.sql", "sub/a.php", "sub/deep/er/a.sql", "uploads/a.php", "uploads/x/a.php",
-    "admin/index.html", "private/a.txt", "config/a.txt", "data/a.txt", "files/a.php", "media/a.jpg", "static/a.css", "images/a.png", "404.html", "50x.html",
+    "admin/index.html", "private/a.txt", "config/a.txt", "data/a.txt", "files/a.php", "media/a.jpg", "static/a.css", "images/a.png", "404.html", "50x.html", "500.html",
 )  # fmt: skip
 _SIZES = (200_000, 1_200_000, 3_000_000, 12_000_000)
 #: What each of the two says in its own way, and documents.
@@ -66,7 +68,10 @@ class Compared:
     limits: list[str] = field(default_factory=list)
     stricter: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    #: Those of them all that no sentence of the result is about.
+    unnamed: list[str] = field(default_factory=list)
     asked: int = 0
+    config: str = ""
     result: str = ""
     failed: str = ""
 
@@ -92,7 +97,7 @@ def compare(text: str, folder: Path) -> Compared:
         if checked.returncode != 0:
             found.failed = f"the result does not start: {checked.stderr}"
             return found
-        requests = laid.requests()
+        requests, found.config = laid.requests(), laid.text
         found.asked = len(requests)
         assert NGINX
         command = [NGINX, "-p", folder, "-c", folder / "real.conf", "-e", "stderr", "-g", "daemon off;"]
@@ -111,25 +116,82 @@ def compare(text: str, folder: Path) -> Compared:
 def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
     if nginx == own or frozenset((nginx, own)) in _ALIKE or (nginx >= 400 or not nginx) and (own >= 400 or not own):
         return
-    if own == 400 and re.search(r"/\.{0,2}(/|$)|//|%2f|%2e|%00", request.path, re.IGNORECASE):
+    if own == 400 and re.search(r"/\.{0,2}(/|$)|//|%2f|%2e|%00|#|\\|%5c", request.path, re.IGNORECASE):
         return  # docs/operations/threads.md: paths with two readings
+    if nginx == 400 and re.search(r"/\.\.(/|$)|%00", request.path):
+        return  # The application gets a path that no rule is asked about.
+    if nginx == 413 and 300 <= own < 400:
+        return  # It leads to a path that takes no more.
     line = f"{request}: nginx {nginx or 'closes'}, maitred {own or 'closes'}"
+    if not _is_named(found.result, request, nginx, own):
+        found.unnamed.append(line)
     if 413 in (nginx, own) and {nginx, own} - {413} <= {200, 204, 301, 302, 307, 308, 404, 405}:
         found.limits.append(line)
-    elif nginx == 400 or nginx in (502, 504) and not re.search(r"\.\w+($|/)", request.path):
-        # A path that no rule is asked about goes to the application as it is; a server behind that cannot run here refuses nothing.
+    elif nginx in (502, 504) and not re.search(r"\.\w+($|/)", request.path):
+        # A server behind that cannot run here refuses nothing.
         found.others.append(line)
-    elif nginx == 405 and "405" not in found.result or any(request.path.startswith(path) for path in re.findall(r"nginx's (\S+) was for \1-old", found.result)):
-        # Files that came before the application, and paths that only begin like a folder: the result says so.
-        found.others.append(line)
-    elif 300 <= own < 400 and nginx >= 400:
+    elif nginx == 405 or 300 <= own < 400 and nginx >= 400:
         found.others.append(line)
     elif own < 400 and own and (nginx >= 400 or not nginx):
-        found.opened.append(line)
+        is_absent = nginx == 404 and line not in found.unnamed and not _is_refused(found.config, request.path)
+        (found.others if is_absent else found.opened).append(line)
     elif own >= 400 and (nginx < 400) and nginx:
         found.stricter.append(line)
     else:
         found.others.append(line)
+
+
+def _is_named(result: str, request: Request, nginx: int, own: int) -> bool:
+    """Whether a sentence of the result is about this difference."""
+    path = unquote(request.path.partition("?")[0])
+    plain = re.sub("/{2,}", "/", path)
+
+    def says(text: str) -> bool:
+        return re.search(text, result) is not None
+
+    def below(text: str) -> bool:
+        """A sentence about paths that begin as this one, with the path in the place of the group."""
+        return any(plain.startswith(start) for start in re.findall(text, result))
+
+    return any((
+        own == 421 and says(r"gets 421|serves nothing yet|is no name of a host"),
+        own == 404 and "/." in path and says("begin with a dot"),
+        own == 404 and "." in path.rpartition("/")[2] and says("only where a page is asked for"),
+        own == 404 and nginx == 200 and "/." not in path and says("only where a page is asked for") and "." in path,
+        nginx == 405 and says(r"came before the application|405"),
+        300 <= own < 400 and (below(r"is a redirect to (\S+?)/;") or plain == "/"),
+        300 <= nginx < 400 and below(r"nginx answered (\S+) with a redirect"),
+        below(r"nginx's (\S+) was for \1-old"),
+        below(r"nginx's \S+ was not for (\S+);"),
+        300 <= nginx < 400 and request.host == "unknown.example" and says("nginx led names that no server has there"),
+        own in (429, 503) and says("client-rate"),
+        nginx == 200 and own == 404 and request.method not in ("GET", "HEAD") and below(r"body of (/\S*) .*only GET and HEAD are answered"),
+        below(r"(/\S+) is sent with errors, and not to who asks"),
+        300 <= nginx < 400 and says("the target has variables|this is no rewrite|cannot lead to https as a whole"),
+        300 <= own < 400 and below(r"the redirect of .* is for (/\S*) here as well"),
+        own == 404 and says("is no application"),
+        plain.endswith("/") and says("the file of a folder is index.html"),
+        own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused"),
+        nginx in (502, 504) and says("FastCGI is not spoken|no proxy yet"),
+        any(_meets(regex, plain) for regex in re.findall(r"location ~\*? (\S+): (?:this expression is no pattern|files are served by their folder)", result)),
+        any(_meets(regex, plain) for regex in re.findall(r"rewrite (\S+) .*: this is no rewrite", result)),
+        below(r"location (?:= |\^~ )?(/\S*): .* is in no folder that is served"),
+        below(r"static = \[\"(/\S*)=.*\n# - .*maitred needs it at the start"),
+        says(r"maitred needs it at the start") and below(r"# static = \[\"(/[^=]*)="),
+    ))  # fmt: skip
+
+
+def _is_refused(config: str, path: str) -> bool:
+    """Whether an expression of a location that refuses fits."""
+    blocks = re.findall(r"location\s+~\*?\s+(\S+)\s*\{([^}]*)", config)
+    return any(_meets(regex, unquote(path)) for regex, block in blocks if re.search(r"\b(deny|internal|return\s+[45]|auth_\w+)\b", block))
+
+
+def _meets(regex: str, path: str) -> bool:
+    try:
+        return re.search(regex.removesuffix("..."), path, re.IGNORECASE) is not None
+    except re.error:
+        return False
 
 
 def ask(request: Request) -> int:
@@ -266,6 +328,18 @@ class _Laid:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 if not file.exists():
                     file.write_text(name)
+            for path in [*self._locations(), *re.findall(r"try_files\s[^;]*?\s(/[\w./-]+\.html?)[?;]", self.text)]:
+                self._lay(base, path)
+
+    def _lay(self, base: Path, path: str) -> None:
+        """A file, or a folder with one, where a location has its own."""
+        file = base / path.strip("/") if re.search(r"\.\w+$", path) else base / path.strip("/") / "a.txt"
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                file.write_text(path)
+        except OSError:
+            pass  # A path too long, or below a file.
 
     def settle(self) -> str:
         """Takes out what this nginx does not know, or has no files for. Empty, or why it does not run."""
@@ -377,10 +451,10 @@ def main(files: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="compare-") as place:
             found = compare(Path(name).read_text(errors="replace"), Path(place))
             print(f"== {name}: {found.asked} requests" + (f", {found.failed}" if found.failed else ""))
-            for title, lines in (("OPEN", found.opened), ("LIMIT", found.limits), ("stricter", found.stricter), ("other", found.others)):
+            for title, lines in (("OPEN", found.opened), ("LIMIT", found.limits), ("UNNAMED", found.unnamed), ("stricter", found.stricter), ("other", found.others)):
                 for line in lines:
                     print(f"  {title}: {line}")
-            bad += bool(found.opened or found.limits or found.failed.startswith(("migrate", "the result")))
+            bad += bool(found.opened or found.limits or found.unnamed or found.failed.startswith(("migrate", "the result")))
     return 1 if bad else 0
 
 

@@ -19,3 +19,4 @@ def test_nothing_is_open_that_nginx_refuses(file: Path, tmp_path: Path) -> None:
     assert found.asked > 150
     assert not found.opened, "\n".join([*found.opened, found.result])
     assert not found.limits, "\n".join([*found.limits, found.result])
+    assert not found.unnamed, "\n".join([*found.unnamed, found.result])

@@ -199,6 +199,8 @@ def test_what_is_not_taken_over_is_named_with_its_line(tmp_path: Path, body: str
     [
         ("location / { try_files $uri $uri/ /index.html; }", ["/=F,fallback=index.html"]),
         ("try_files $uri /index.html?$args;", ["/=F,fallback=index.html"]),
+        ("location / { try_files $uri $uri/ /index.html =404; }", ["/=F,fallback=index.html"]),
+        ("location /app/ { alias FOLDER/files/app/; try_files $uri /app/page.html =404; }", ["/=F", "/app=F/app,fallback=page.html"]),
         ("location /app/ { try_files $uri /app/sub/page.html; }", ["/=F", "/app=F/app,fallback=sub/page.html"]),
         ("location /app/ { alias FOLDER/files/app/; try_files $uri /app/page.html; }", ["/=F", "/app=F/app,fallback=page.html"]),
         # What is no file below /app is 404 again.
@@ -215,6 +217,85 @@ def test_a_page_for_paths_without_a_file_becomes_a_fallback(tmp_path: Path, body
     made = re.findall(r'"(/\w*=[^"]*)"', done.stdout.partition("# Good to know")[0])
     assert made == [pair.replace("=F", f"={tmp_path}/files", 1) for pair in wanted], done.stdout
     assert "gets /" in done.stdout and "only where a page is asked for" in done.stdout
+
+
+PASS = "proxy_pass http://127.0.0.1:9;"
+NOBODY = 'access = ["deny all"]'
+
+
+@pytest.mark.parametrize(
+    "body, wanted",
+    [
+        (f"location = /health {{ rewrite /.+ /login?next=/ break; {PASS} }}", ['path = "/health"', 'rewrite = "/login?next=/"']),
+        (f"location /a {{ rewrite ^ /b break; {PASS} }}", ['path = "/a*"', 'rewrite = "/b"']),
+        (f"location /a/ {{ rewrite ^/a/(.*)$ /b/$1 break; {PASS} }}", ['path = "/a/*"', 'rewrite = "/b/*"']),
+    ],
+)
+def test_a_rewrite_in_a_location_is_for_its_paths(tmp_path: Path, body: str, wanted: list[str]) -> None:
+    done = site(tmp_path, f"location / {{ {PASS} }}\n{body}", "--application", "web:app")
+    assert done.returncode == 0 and wanted in filters(done), done.stdout
+
+
+@pytest.mark.parametrize("body", ["location /a/ { rewrite ^(.*)$ /b$1 break; PASS }", "location ~ \\.html$ { rewrite ^/a/(.*)$ /b/$1 break; PASS }"])
+def test_a_rewrite_that_would_be_for_other_paths_is_named(tmp_path: Path, body: str) -> None:
+    done = site(tmp_path, f"location / {{ {PASS} }}\n{body.replace('PASS', PASS)}", "--application", "web:app")
+    assert done.returncode == 3 and "nginx.conf:5: rewrite" in done.stdout and not re.search("^rewrite = ", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_an_application_is_served_where_a_rewrite_is_not_known(tmp_path: Path) -> None:
+    for body in (f"location / {{ rewrite ^(.+)/$ $1 permanent; {PASS} }}", f"location / {{ rewrite ^(.+)/$ $1 permanent; try_files $uri @app; }}\nlocation @app {{ {PASS} }}"):
+        done = site(tmp_path, body, "--application", "web:app")
+        assert done.returncode == 3 and 'application = "web:app"' in done.stdout and "this is no rewrite that filters know" in done.stdout, done.stdout
+
+
+def test_an_expression_for_the_application_of_the_site_changes_nothing(tmp_path: Path) -> None:
+    body = f"location / {{ {PASS} }}\nlocation ~ ^/api/[1-9]\\d*/ {{ proxy_set_header Host $host; {PASS} }}"
+    done = site(tmp_path, body, "--application", "web:app")
+    assert done.returncode == 0 and NOBODY not in done.stdout, done.stdout
+    # Of another one nothing is let in.
+    other = site(tmp_path, body.replace("9; }\nlocation ~", "8; }\nlocation ~"), "--application", "127.0.0.1:8=web:app")
+    assert other.returncode == 3 and NOBODY in other.stdout, other.stdout
+
+
+def test_two_conditions_on_one_field_refuse_what_either_refuses(tmp_path: Path) -> None:
+    agents = "if ($http_user_agent ~ (Spider)) { return 444; }\nif ($http_user_agent ~ (Cloud|Crawl)) { return 403; }"
+    done = site(tmp_path, f"{agents}\nlocation / {{ {PASS} }}", "--application", "web:app")
+    assert done.returncode == 0, done.stdout
+    assert [found for found in filters(done) if NOBODY in found] == [[f'header = "User-Agent: *{word}*"', NOBODY] for word in ("Spider", "Cloud", "Crawl")]
+
+
+def test_conditions_that_are_known_alone_and_not_together_are_named(tmp_path: Path) -> None:
+    done = site(tmp_path, f"location / {{ limit_except POST {{ deny all; }} if ($request_method !~ ^(PUT)$) {{ return 405; }} {PASS} }}", "--application", "web:app")
+    assert done.returncode == 3 and "filters do not know this condition together with the other ones, and nobody is let in" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("test", ["!-f", "!-e"])
+def test_an_application_where_there_is_no_file(tmp_path: Path, test: str) -> None:
+    done = site(tmp_path, f"location / {{ if ({test} $request_filename) {{ {PASS} break; }} }}", "--application", "web:app")
+    assert done.returncode == 3 and 'application = "web:app"' in done.stdout and "static = " not in done.stdout.partition("# To be")[0], done.stdout
+    assert f"files in {tmp_path}/files came before the application" in done.stdout and "conditions are not taken over" not in done.stdout, done.stdout
+
+
+def test_a_redirect_that_is_for_other_locations_as_well_is_named(tmp_path: Path) -> None:
+    done = site(tmp_path, f"location / {{ return 301 https://a.example$request_uri; }}\nlocation /api/ {{ {PASS} }}", "--application", "web:app")
+    assert done.returncode == 3 and "is for /api/ here as well" in done.stdout, done.stdout
+
+
+def test_tls_is_one_of_an_address(tmp_path: Path) -> None:
+    done = servers(tmp_path, SECURE.format(names="a.example") + "server { listen 443; server_name www.a.example; return 301 https://a.example$request_uri; }")
+    assert 'listen = ["https://:443"]' in done.stdout, done.stdout
+    assert ['header = "Host: www.a.example"', 'path = "/*"', 'redirect = "https://a.example/*"', "status = 301"] in [[line for line in found if not line.startswith("scheme")] for found in filters(done)], done.stdout
+
+
+@pytest.mark.parametrize("rewrite", ["^ https://a.example$request_uri? permanent", "^(.*)$ https://a.example$1 permanent", "^/(.*) https://a.example/$1 permanent", "^/?(.*)$ https://a.example/$1 permanent"])
+def test_a_rewrite_of_everything_is_a_redirect_of_a_server(tmp_path: Path, rewrite: str) -> None:
+    done = servers(tmp_path, f"server {{ listen 80; server_name a.example www.a.example; rewrite {rewrite}; }}\n" + SECURE.format(names="a.example"))
+    assert done.returncode == 0, done.stdout
+    assert filters(done) == [['scheme = "http"', 'path = "/*"', 'redirect = "https://a.example/*"', "status = 301"]], done.stdout
+
+
+def test_files_whose_names_begin_with_a_dot_are_told(tmp_path: Path) -> None:
+    assert "files and folders whose names begin with a dot are 404" in site(tmp_path, "").stdout
 
 
 def test_a_fallback_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -127,7 +127,11 @@ class _Http:
         self._scope = scope
         self._main = main
         self._servers = [self._server(directive) for directive in scope.own("server")]
-        self._has_tls = any(address.is_tls for server in self._servers for address in server.addresses)
+        # Of servers at one address nginx takes `ssl` of any of them for all.
+        secure = {address.place for server in self._servers for address in server.addresses if address.is_tls}
+        for address in [address for server in self._servers for address in server.addresses if address.place in secure]:
+            address.is_tls = True
+        self._has_tls = bool(secure)
         #: Servers ask their clients for certificates by rules of their own; the one without a name does so.
         self._clients_differ = self._default_asks = False
         self._applications = Applications()
@@ -301,6 +305,8 @@ class _Http:
             inner = [found for location in locations for found in Scope(location.block or []).own("return") if location.arg == "/"]
             others = [location for location in locations if location.arg != "/" and "acme-challenge" not in " ".join(location.args)]
             returns = inner if not others else []
+        if not (returns or serves or locations):
+            returns = [made for rewrite in scope.own("rewrite") if (made := _as_return(rewrite))]
         if not returns or serves and not scope.own("return"):
             return
         others = [location for location in locations if location.arg != "/" and "acme-challenge" not in " ".join(location.args)]
@@ -470,6 +476,11 @@ class _Http:
             )  # fmt: skip
         else:
             self._lead_names(server, [name for name in server.names if name not in left], place, scheme)
+            if self._is_default(server):
+                self._result.tell(
+                    target.origin, "nginx led names that no server has there as well, and here they get what the rest of the file serves, or 421",
+                    'a filter without header leads them all, one with header = "Host: NAME" a further name',
+                )  # fmt: skip
         if left:
             self._lead_hosts(server, left, place, target)
         for certificate, key in zip(server.scope.own("ssl_certificate"), server.scope.own("ssl_certificate_key")):
@@ -517,6 +528,16 @@ class _Http:
         table.put("redirect", place, target.origin)
         table.put("status", int(target.args[0]) if target.args[0].isdigit() else 302, target.origin)
         host.filters.append(table)
+
+
+def _as_return(rewrite: Directive) -> Directive | None:
+    """``rewrite ^(.*)$ https://shop.example$1 permanent;`` as the ``return`` that does the same."""
+    regex, text, flag = (rewrite.args + ["", "", ""])[:3]
+    kept = {"^": "", "^/": "/", "^/?": "", ".*": "", "^.*": "", "^.*$": "", "^(.*)": "$1", "^(.*)$": "$1", "(.*)": "$1", "^/(.*)": "/$1", "^/(.*)$": "/$1", "^/?(.*)": "/$1", "^/?(.*)$": "/$1"}.get(regex)
+    if kept is None or flag not in ("permanent", "redirect", "") or not re.match(r"https?://|\$scheme://", text):
+        return None
+    target = f"{text.removesuffix(kept)}$request_uri" if "$1" in kept and text.endswith(kept) else text.removesuffix("?")
+    return Directive("return", ["301" if flag == "permanent" else "302", target], rewrite.file, rewrite.line) if "$1" not in target else None
 
 
 def _list(table: Table, key: str) -> list[str]:

@@ -45,7 +45,7 @@ class Directive:
 
     @property
     def text(self) -> str:
-        words = " ".join([self.name, *self.args])
+        words = " ".join(" ".join([self.name, *self.args]).split())
         return words if len(words) <= 70 else words[:67] + "..."
 
     @property

@@ -107,6 +107,19 @@ def of_location(modifier: str, path: str) -> Found | None:
     return Found([f"{path}*"], True, False)
 
 
+def inside(found: Found, patterns: list[str], keeps: bool) -> Found | None:
+    """What an expression is for in a location with these patterns; none if no pattern says that. Without patterns: the site.
+
+    ``keeps``: the target has what the stars stand for.
+    """
+    if not patterns or set(found.patterns) <= set(patterns):
+        return found
+    if not keeps and all(re.fullmatch(r"[*/]+", pattern) for pattern in found.patterns):
+        return Found(patterns, False, found.wider)
+    starts = tuple(pattern[:-1] for pattern in patterns if re.fullmatch(r"[^*]+\*", pattern))
+    return found if len(starts) == len(patterns) and all(pattern.startswith(starts) for pattern in found.patterns) else None
+
+
 def replaced(text: str, found: Found, request_uri_from: str = "") -> str | None:
     """The target of a redirect or a rewrite, with ``*`` in the place of what is kept; none if it says more than that."""
     if text.endswith(("$request_uri", "$uri", "${request_uri}", "${uri}")):

@@ -59,6 +59,10 @@ class Policy:
         return all(case.rules == OPEN for case in self.cases)
 
     @property
+    def is_closed(self) -> bool:
+        return all(case.rules == NOBODY for case in self.cases)
+
+    @property
     def rules(self) -> Rules:
         return self.cases[0].rules
 
@@ -73,7 +77,9 @@ def of_scope(result: Result, scope: Scope, gates: list[Gate]) -> Policy:
     for directive in scope.own("limit_except"):
         policy = _methods(result, policy, directive)
     for gate in gates:
-        policy = gate.restrict(policy)
+        before, policy = policy, gate.restrict(policy)
+        if policy.is_closed and not before.is_closed and gate.kind != "nobody":
+            _say_nobody(result, gate.origin, "this condition together with the other ones")
     realm = scope.one("auth_basic")
     if realm and realm.arg != "off":
         policy = _passwords(result, policy, realm, scope.one("auth_basic_user_file"))
@@ -167,9 +173,10 @@ class Gate:
         elif self.kind == "only":
             cases = (Case((), NOBODY), *(made for case in policy.cases for value in self.values if (made := self._with(case, value))))
         elif self.kind == "never":
-            denied = [self._with(Case(case.conditions, NOBODY), value) for case in policy.cases for value in self.values]
+            entered = [case for case in policy.cases if case.rules != NOBODY]
+            denied = [self._with(Case(case.conditions, NOBODY), value) for case in entered for value in self.values]
             cases = (*policy.cases, *(made for made in denied if made))
-            clash = any(name == self.key for case in policy.cases for name, _ in case.conditions)
+            clash = any(name == self.key for case in entered for name, _ in case.conditions)
             if clash and self.key != "method":
                 return policy.closed(origin)
         else:
@@ -219,6 +226,8 @@ def conditions(result: Result, scope: Scope, http: Scope, is_server: bool = True
         text = text.removeprefix("(").removesuffix(")").strip()
         guards = "$invalid_referer" in text or "$secure_link" in text
         refuses = len(code) == 3 and code[0] in "45"
+        if re.match(r"!-[ef]\s", text) and any(part.name in ("proxy_pass", "uwsgi_pass") for part in inner):
+            continue  # nginx_site
         if not (refuses or guards) or re.match(r"!?-[fdex]\b", text):
             result.decide(directive.origin, "conditions are not taken over", "a filter has conditions: host, path, method, header, client")
             continue
@@ -226,13 +235,13 @@ def conditions(result: Result, scope: Scope, http: Scope, is_server: bool = True
         if path is not None:
             found.paths.append((directive.origin, path))
             if path == nginx_cover.EVERYTHING:
-                _say_nobody(result, directive)
+                _say_nobody(result, directive.origin)
             elif path.wider:
                 result.tell(directive.origin, f"refused is {', '.join(path.patterns[:8])}, which is some more paths", "look whether that matters")
             continue
         gate = _gate(directive.origin, text, http)
         if gate is None:
-            _say_nobody(result, directive)
+            _say_nobody(result, directive.origin)
             gate = Gate(directive.origin, "nobody")
         elif gate.key == "scheme":
             result.tell(directive.origin, "refused with 403", "redirect=https of a listener leads to https")
@@ -249,9 +258,9 @@ def host_names(directive: Directive) -> list[str] | None:
     return _words(parts[1], parts[2].replace("\\.", ".")) or None
 
 
-def _say_nobody(result: Result, directive: Directive) -> None:
+def _say_nobody(result: Result, origin: str, what: str = "this condition") -> None:
     result.decide(
-        directive.origin, "filters do not know this condition, and nobody is let in until that is decided",
+        origin, f"filters do not know {what}, and nobody is let in until that is decided",
         "write filters for it (host, path, method, header, client), or let the application decide; then take the filter with access = [\"deny all\"] out",
     )  # fmt: skip
 

@@ -22,6 +22,10 @@ _PASS = ("proxy_pass", "uwsgi_pass")
 _OTHER_PASS = {"fastcgi_pass": "FastCGI", "grpc_pass": "gRPC", "scgi_pass": "SCGI", "memcached_pass": "memcached"}
 #: A location with nothing else refuses, or changes nothing.
 _REFUSING = frozenset(("allow", "deny", "return", "internal", "access_log", "log_not_found", "error_log"))
+#: Says nothing beside the application that is behind it.
+_OF_PROXY = frozenset(name for name in nginx_fields.NEEDLESS if name.startswith(("proxy_", "uwsgi_"))) - {
+    "proxy_hide_header", "proxy_read_timeout", "uwsgi_read_timeout", "proxy_intercept_errors", "uwsgi_intercept_errors",
+}  # fmt: skip
 _HEALTH = re.compile(r"(?:^|[/_.-])(?:health(?:z|check|-check|_check)?|alive|livez?|readyz?|ready|ping|status|up)/?$")
 
 
@@ -131,7 +135,7 @@ class Site:
         for directive in self._named.values():
             nginx_fields.unknown(self._result, Scope(directive.block or []))
         for directive in self._scope.own("rewrite"):
-            self._rewrite(directive, "")
+            self._rewrite(directive)
         if main is None and not self._scope.own("return"):
             self._serve(Location("", "/", self._scope, Directive("server", [], "", 0)), is_server=True)
         for directive in self._scope.own("return"):
@@ -142,6 +146,7 @@ class Site:
             self._single_file(location, file)
         self._listings()
         self._bodies(locations)
+        self._tell_redirected(locations)
         access = Access(self._result, self._table, self._scope, self._scope.outer or Scope([]), gates)
         named = {name: Scope(directive.block or [], self._scope) for name, directive in self._named.items()}
         access.put(main, locations, named, self._untaken)
@@ -190,6 +195,20 @@ class Site:
             table.put("max-body", nginx_fields.bytes_of(size), directive.origin if directive else "nginx's default of client_max_body_size")
             self._table.filters.append(table)
 
+    def _tell_redirected(self, locations: list[Location]) -> None:
+        """nginx asks the longest location alone; a filter that redirects is for all that is below."""
+        for location in locations:
+            around = [
+                other for other in locations
+                if other is not location and other.modifier in ("", "^~") and location.modifier in ("", "^~", "=") and location.path.startswith(other.path) and _redirects(other)
+            ]  # fmt: skip
+            if around and not location.scope.own("return"):
+                outer = max(around, key=lambda other: len(other.path))
+                self._result.decide(
+                    location.directive.origin, f"the redirect of {outer.directive.origin} is for {location.path} here as well",
+                    "write a filter with redirect for each path that is meant, in the place of that one",
+                )  # fmt: skip
+
     def _locations(self, scope: Scope, outer: Location | None = None) -> Iterator[Location]:
         for directive in scope.own("location"):
             if directive.arg.startswith("@"):
@@ -216,11 +235,11 @@ class Site:
         base = self._main.scope if self._main and self._main is not location else self._scope
         nginx_fields.put(self._result, self._table, location.scope, base, location, self._has_tls)
         for directive in location.scope.own("rewrite"):
-            self._rewrite(directive, location.path)
+            self._rewrite(directive, location)
         returns = location.scope.own("return")
         if returns:
             self._return(returns[0], location)
-        elif len(self._result.open) == before or not location.scope.own("rewrite"):
+        elif len(self._result.open) == before or not location.scope.own("rewrite") or location.scope.own(*_PASS) or self._leads_to_application(location):
             self._serve(location)
         self._tell_slash(location)
         self._tell_log(location)
@@ -259,14 +278,29 @@ class Site:
 
     def _no_pattern(self, location: Location) -> None:
         """Who may see it is said by patterns that are for more paths (nginx_access); the rest would be wrong for those."""
-        self._untake(location, location.scope.own(*_PASS, *_OTHER_PASS))
-        if all(directive.name in _REFUSING for directive in location.scope.directives):
+        passes = location.scope.own(*_PASS, *_OTHER_PASS)
+        harmless = _REFUSING
+        if passes and self._is_root(passes[-1]):
+            # It answers there in any case.
+            harmless = _REFUSING | _OF_PROXY
+        else:
+            self._untake(location, passes)
+        if all(directive.name in harmless for directive in location.scope.directives):
             return
         self._result.decide(
             location.directive.origin,
             "this expression is no pattern of paths that filters know",
             "write filters or static folders for the paths that are meant: docs/operations/filters.md",
         )
+
+    def _leads_to_application(self, location: Location) -> bool:
+        named = [self._named.get(tries.args[-1]) for tries in location.scope.own("try_files")]
+        return any(found and Scope(found.block or []).own(*_PASS) for found in named)
+
+    def _is_root(self, directive: Directive) -> bool:
+        """Whether the application of the whole site is behind it, and sees the same paths there."""
+        upstream, path = _upstream(re.sub(r"^(http|uwsgi)://", "", directive.arg))
+        return directive.name in _PASS and not path and bool(self._root_app) and self._applications.find(upstream) == self._root_app
 
     def _untake(self, location: Location, passes: list[Directive]) -> None:
         """Something else answered there: files of a folder around it, such as programs, were not sent."""
@@ -285,6 +319,10 @@ class Site:
         if passes := scope.own(*_PASS):
             self._pass(location, passes[-1])
             return
+        if passes := _unless_file(scope):
+            self._pass(location, passes[-1])
+            self._tell_files(location, passes[-1])
+            return
         if scope.own("internal") and scope.own("alias", "root"):
             folder = self._folder(location)
             self._table_all("sendfile", f"{location.url}={folder}", location.directive.origin)
@@ -296,7 +334,7 @@ class Site:
             return
         folder = self._folder(location)
         fallback = ""
-        if tries and not tries.args[-1].startswith("=") and "$uri" not in tries.args[-1]:
+        if tries and "$uri" not in _last(tries):
             fallback = self._fallback(location, tries, folder)
         if not folder or scope.own("rewrite") and not scope.own("root", "alias"):
             return
@@ -308,13 +346,14 @@ class Site:
                 )  # fmt: skip
             return
         if location.modifier == "=":
-            if self._root_app and not self._is_static(location.path):
+            if not self._is_static(location.path):
                 self._rewrites.append((location, folder))
             return
         inherits = not scope.own("root", "alias") and not is_server and self._covers(location, fallback)
         if not inherits:
             origin = (tries if fallback and tries else scope.one("root") or location.directive).origin
             self._table.add("static", f"{location.url}={folder}{FALLBACK if fallback else ''}{fallback}", origin)
+            self._result.tell("static", "files and folders whose names begin with a dot are 404, but /.well-known", "nothing has to be done, unless such files were meant to be public")
         self._folders.append(location)
         self._index(scope)
 
@@ -364,6 +403,7 @@ class Site:
         """A file for a path of its own: another path leads into a static folder."""
         pages = self._table.find("error-page")
         if pages and any(str(page).endswith(f"={file}") for page in (pages.value if isinstance(pages.value, (list, tuple)) else [])):
+            self._result.tell(location.directive.origin, f"{location.path} is sent with errors, and not to who asks for it", "nothing has to be done")
             return
         for url, folder, _ in self._statics():
             if file.startswith(folder.rstrip("/") + "/"):
@@ -381,23 +421,30 @@ class Site:
             self._result.decide(tries.origin, "the location that it names is not there", "correct it")
             return
         inner = Scope(named.block or [], self._scope)
-        root = self._folder(Location("", location.path, location.scope, location.directive))
         passes = inner.own(*_PASS)
         if not passes:
             self._result.decide(tries.origin, f"{named.arg} is no application", "write filters for what it does")
             return
         self._pass(location, passes[-1])
+        self._tell_files(location, tries)
+
+    def _tell_files(self, location: Location, directive: Directive) -> None:
+        root = self._folder(Location("", location.path, location.scope, location.directive))
         if root:
             self._result.decide(
-                tries.origin, f"files in {root} came before the application, which files do here for whole folders only",
+                directive.origin, f"files in {root} came before the application, which files do here for whole folders only",
                 f"name the folders in it: static = [\"/assets={root}/assets\"]; let the application answer the rest",
             )  # fmt: skip
 
     def _fallback(self, location: Location, tries: Directive, folder: str) -> str:
         """The file that is sent where there is none; empty if that is said in another way."""
-        page = tries.args[-1].partition("?")[0]
-        file = self._root_of(page, location.scope) or ""
-        others = [name for name in tries.args[:-1] if name not in ("$uri", "$uri/", "$uri/index.html")]
+        page = _last(tries).partition("?")[0]
+        if tries.args[-1].startswith("="):
+            # A file of the same folder, as the ones before it.
+            file = f"{folder}{page.removeprefix(location.url) if location.scope.own('alias') else page}"
+        else:
+            file = self._root_of(page, location.scope) or ""
+        others = [name for name in tries.args[: tries.args.index(_last(tries))] if name not in ("$uri", "$uri/", "$uri/index.html")]
         below = file.removeprefix(f"{folder.rstrip('/')}/")
         if re.fullmatch(r"/[\w./-]+\.html?", page) and below != file and not others and location.modifier in ("", "^~"):
             self._result.tell_fallback(tries.origin, page)
@@ -462,7 +509,7 @@ class Site:
             return  # nginx_access
         elif code in ("200", "204") and location.modifier in ("=", "") and _HEALTH.search(location.path):
             self._result.put("health-path", location.path, directive.origin)
-            self._result.tell(directive.origin, "the body is 'ok'", "while the server ends the status is 503")
+            self._result.tell(directive.origin, f"the body of {location.path} is 'ok', and only GET and HEAD are answered", "while the server ends the status is 503")
         else:
             self._result.decide(directive.origin, f"no filter answers with {code}", "let the application answer, or refuse with 403: access = [\"deny all\"]")
 
@@ -479,10 +526,12 @@ class Site:
             table.put("redirect", target, directive.origin)
             table.put("status", int(code), directive.origin)
 
-    def _rewrite(self, directive: Directive, path: str) -> None:
+    def _rewrite(self, directive: Directive, location: Location | None = None) -> None:
         regex, text, flag = (directive.args + ["", "", ""])[:3]
         found = nginx_paths.from_regex(regex)
         target = nginx_paths.replaced(text, found) if found else None
+        if found and target is not None and location is not None:
+            found = nginx_paths.inside(found, location.patterns, "*" in target)
         if found is None or target is None or not (flag in ("permanent", "redirect") or target.startswith("/")):
             self._result.decide(directive.origin, "this is no rewrite that filters know", "write a filter with rewrite or redirect, and * for what is kept")
             return
@@ -529,6 +578,23 @@ class Site:
     def _table_all(self, key: str, value: str, origin: str) -> None:
         """A key that hosts do not have."""
         self._result.add(key, value, origin)
+
+
+def _redirects(location: Location) -> bool:
+    codes = [directive.arg for directive in location.scope.own("return")]
+    return bool(codes) and (codes[0].startswith("3") or not codes[0].isdigit())
+
+
+def _last(tries: Directive) -> str:
+    """What is sent where there is no file; ``$uri`` if that is a status."""
+    words = [word for word in tries.args if not word.startswith("=")]
+    return words[-1] if words else "$uri"
+
+
+def _unless_file(scope: Scope) -> list[Directive]:
+    """``if (!-f $request_filename) { proxy_pass ...; }``: what answers where there is no file."""
+    conditions = [found for found in scope.own("if") if re.fullmatch(r"\(?\s*!-[ef]\s+\"?\$request_filename\"?\s*\)?", " ".join(found.args))]
+    return [inner for found in conditions for inner in found.block or [] if inner.name in _PASS]
 
 
 def _upstream(target: str) -> tuple[str, str]:
