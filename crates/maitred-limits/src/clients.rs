@@ -19,7 +19,6 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::io;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -139,33 +138,24 @@ pub(crate) enum Asked {
 /// The clients of all processes of a server, as this one has them.
 pub(crate) struct Clients {
     table: Memory,
-    /// How many connections of this process are counted at each place; none where it is the only one.
-    ledger: Option<Memory>,
+    /// How many connections of this process are counted at each place.
+    ledger: Memory,
     keys: [u64; 2],
 }
-
-/// Where a connection is counted, if it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[must_use = "it has to be closed"]
-pub struct Seat(Option<NonZeroU32>);
 
 impl Clients {
     /// Those of this process alone.
     pub(crate) fn new() -> Self {
-        let table: Memory = match PrivateMemory::new(TABLE_BYTES) {
-            Ok(own) => Arc::new(own),
-            // Where no memory can be mapped, the allocator has some.
-            Err(_) => memory::private(TABLE_BYTES / WORD),
-        };
+        let table = private(TABLE_BYTES);
         prepare((*table).as_ref());
-        Self::of(table, None)
+        Self::of(table, private(LEDGER_BYTES))
     }
 
     pub(crate) fn shared(shared: &ProcessClients) -> Self {
-        Self::of(Arc::clone(&shared.table.0) as Memory, Some(Arc::clone(&shared.ledger) as Memory))
+        Self::of(Arc::clone(&shared.table.0) as Memory, Arc::clone(&shared.ledger) as Memory)
     }
 
-    fn of(table: Memory, ledger: Option<Memory>) -> Self {
+    fn of(table: Memory, ledger: Memory) -> Self {
         let keys = [0, 1].map(|at| (*table).as_ref().get(at).map_or(0, |key| key.load(Relaxed)));
         Self { table, ledger, keys }
     }
@@ -189,16 +179,26 @@ impl Clients {
         hasher.finish().max(REPLACED + 1)
     }
 
-    /// The place of a client: the one it has, or one that it gets.
-    fn find(&self, name: u64) -> Option<(usize, Place<'_>)> {
+    /// The places that may be this client's.
+    fn set(&self, name: u64) -> impl Iterator<Item = (usize, Place<'_>)> {
         let sets = (self.places().len() / Place::WORDS / WAYS).max(1) as u64;
         let first = (name % sets) as usize * WAYS;
-        for _ in 0..TRIES {
-            let of_set = || (first..first + WAYS).filter_map(|number| Some((number, self.place(number)?)));
-            if let Some(own) = of_set().find(|(_, place)| place.name() == name) {
+        (first..first + WAYS).filter_map(|number| Some((number, self.place(number)?)))
+    }
+
+    /// The place of a client: the one it has, or one that it gets.
+    fn find(&self, name: u64) -> Option<(usize, Place<'_>)> {
+        for last in (0..TRIES).rev() {
+            if let Some(own) = self.set(name).find(|(_, place)| place.name() == name) {
                 return Some(own);
             }
-            let free = of_set().filter(|(_, place)| place.name() != REPLACED && place.connections() == 0);
+            // Somebody gives a place away now, maybe to this client. Whoever was killed then does so for ever.
+            if last > 0 && self.set(name).any(|(_, place)| place.name() == REPLACED) {
+                std::hint::spin_loop();
+                continue;
+            }
+            let free =
+                self.set(name).filter(|(_, place)| place.name() != REPLACED && place.connections() == 0);
             // A place that was never used is that of the longest full bucket.
             let (number, place) = free.min_by_key(|(_, place)| place.is_full_at())?;
             // With a full bucket: whoever brings so many addresses that others lose theirs has a full one with each anyway.
@@ -209,34 +209,39 @@ impl Clients {
         None
     }
 
-    /// A client makes a connection, of which it may have so many: where it is counted, if there is a place; it has to be
-    /// [closed](Self::close). `None` when it is one too many.
-    pub(crate) fn open(&self, client: Client, most: u32) -> Option<Seat> {
+    /// A client makes a connection, of which it may have so many: `Some(true)` when it is counted and has to be
+    /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
+    pub(crate) fn open(&self, client: Client, most: u32) -> Option<bool> {
         let name = self.name(client);
         for _ in 0..TRIES {
-            let Some((number, place)) = self.find(name) else { return Some(Seat(None)) };
-            let seat = u32::try_from(number + 1).ok().and_then(NonZeroU32::new);
+            let Some((number, place)) = self.find(name) else { return Some(false) };
             self.note(number, |own| own.saturating_add(1));
             let before = place.add_connection();
             // Whoever gives the place away looks at its connections afterwards, so one of the two sees the other.
             let is_own = place.name() == name;
             if is_own && before < u64::from(most) {
-                return Some(Seat(seat));
+                return Some(true);
             }
-            self.close(Seat(seat));
+            self.uncount(number, &place);
             if is_own {
                 return None;
             }
         }
-        Some(Seat(None))
+        Some(false)
     }
 
     /// A connection that was counted has ended.
-    pub(crate) fn close(&self, Seat(seat): Seat) {
-        let Some(number) = seat.map(|seat| seat.get() as usize - 1) else { return };
-        if let Some(place) = self.place(number) {
-            place.give_back(1);
+    pub(crate) fn close(&self, client: Client) {
+        let name = self.name(client);
+        let counted = self.set(name).find(|(number, place)| place.name() == name && self.own(*number) > 0);
+        if let Some((number, place)) = counted {
+            self.uncount(number, &place);
         }
+    }
+
+    /// The ledger comes last, and first where one is counted: whoever is killed between has too much in it, never too little.
+    fn uncount(&self, number: usize, place: &Place<'_>) {
+        place.give_back(1);
         self.note(number, |own| own.saturating_sub(1));
     }
 
@@ -255,10 +260,24 @@ impl Clients {
         refused
     }
 
+    /// The connections of this process that are counted there.
+    fn own(&self, number: usize) -> u64 {
+        (*self.ledger).as_ref().get(number).map_or(0, |own| own.load(Relaxed))
+    }
+
     fn note(&self, number: usize, change: impl Fn(u64) -> u64) {
-        let word = self.ledger.as_ref().and_then(|ledger| (**ledger).as_ref().get(number));
+        let word = (*self.ledger).as_ref().get(number);
         // The function always has a value.
         let _ = word.map(|word| word.fetch_update(Relaxed, Relaxed, |own| Some(change(own))));
+    }
+}
+
+/// Memory of this process alone.
+fn private(bytes: usize) -> Memory {
+    match PrivateMemory::new(bytes) {
+        Ok(own) => Arc::new(own),
+        // Where no memory can be mapped, the allocator has some.
+        Err(_) => memory::private(bytes / WORD),
     }
 }
 
@@ -352,7 +371,7 @@ impl ClientTable {
 
     /// The process with this ledger has ended, however: its connections are counted no more. Called once.
     pub fn give_back(&self, ledger: &SharedMemory) {
-        let clients = Clients::of(Arc::clone(&self.0) as Memory, None);
+        let clients = Clients::of(Arc::clone(&self.0) as Memory, memory::private(0));
         for (number, own) in ledger.words().iter().enumerate() {
             let Some(place) = clients.place(number) else { return };
             match own.load(Relaxed) {
@@ -415,7 +434,7 @@ mod tests {
     fn with_sets(count: usize) -> Clients {
         let table = memory::private(HEADER + count * WAYS * Place::WORDS);
         prepare((*table).as_ref());
-        Clients::of(table, None)
+        Clients::of(table, memory::private(count * WAYS))
     }
 
     fn names(clients: &Clients) -> Vec<u64> {
@@ -426,13 +445,11 @@ mod tests {
     fn connections_are_counted_up_and_down_each_client_by_itself() {
         let clients = with_sets(4);
         let [one, other] = [client("192.0.2.1"), client("2001:db8::1")];
-        let first = clients.open(one, 2).expect("one");
-        assert!(clients.open(one, 2).is_some());
+        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true); 2]);
         assert_eq!(clients.open(one, 2), None);
-        assert!(clients.open(other, 2).is_some());
-        clients.close(first);
-        assert!(clients.open(one, 2).is_some());
-        assert_eq!(clients.open(one, 2), None);
+        assert_eq!(clients.open(other, 2), Some(true));
+        clients.close(one);
+        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true), None]);
         // A lower limit ends nothing, but lets nobody in.
         assert_eq!(clients.open(other, 1), None);
     }
@@ -456,7 +473,7 @@ mod tests {
         let rate = Rate::of_requests(1_000, 1);
         let ask = |number, now| clients.ask(Asked::Request, numbered(number), rate, now);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
-        assert!(clients.open(numbered(100), 1).is_some());
+        assert_eq!(clients.open(numbered(100), 1), Some(true));
         for number in 1..=7 {
             assert_eq!(ask(number, NOW + u64::from(number) * SECOND), Ok(()));
         }
@@ -472,11 +489,11 @@ mod tests {
     fn with_connections_in_all_places_a_new_client_is_let_in_uncounted() {
         let clients = with_sets(1);
         for number in 1..=8 {
-            assert_ne!(clients.open(numbered(number), 1), Some(Seat(None)));
+            assert_eq!(clients.open(numbered(number), 1), Some(true));
         }
-        assert_eq!(clients.open(numbered(9), 1), Some(Seat(None)));
+        assert_eq!(clients.open(numbered(9), 1), Some(false));
         assert_eq!(clients.ask(Asked::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
-        clients.close(Seat(None));
+        clients.close(numbered(9));
         assert!((1..=8).all(|number| clients.open(numbered(number), 1).is_none()));
     }
 
@@ -494,11 +511,12 @@ mod tests {
     fn processes_count_a_client_together() {
         let [one, other] = processes().map(|process| Clients::shared(&process));
         let (who, rate) = (client("192.0.2.1"), Rate::of_requests(1_000, 2));
-        let seat = one.open(who, 2).expect("the first");
-        assert!(other.open(who, 2).is_some());
+        assert_eq!((one.open(who, 2), other.open(who, 2)), (Some(true), Some(true)));
         assert_eq!((one.open(who, 2), other.open(who, 2)), (None, None));
-        one.close(seat);
-        assert!(other.open(who, 2).is_some());
+        one.close(who);
+        // One that this process does not have is not another one's.
+        one.close(who);
+        assert_eq!((other.open(who, 2), other.open(who, 2)), (Some(true), None));
         assert_eq!(one.ask(Asked::Request, who, rate, NOW), Ok(()));
         assert_eq!(other.ask(Asked::Request, who, rate, NOW), Ok(()));
         assert_eq!(one.ask(Asked::Request, who, rate, NOW), Err(NOW + SECOND));
@@ -509,12 +527,12 @@ mod tests {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
-        let _ =
-            [first.open(who, 3), first.open(who, 3), second.open(who, 3)].map(|seat| seat.expect("three"));
+        let opened = [first.open(who, 3), first.open(who, 3), second.open(who, 3)];
+        assert_eq!(opened, [Some(true); 3]);
         assert_eq!(second.open(who, 3), None);
         drop(first);
         other.table.give_back(&one.ledger);
-        assert!(second.open(who, 3).is_some() && second.open(who, 3).is_some());
+        assert_eq!([second.open(who, 3), second.open(who, 3)], [Some(true); 2]);
         assert_eq!(second.open(who, 3), None);
         // Killed in the middle: a place that was being given away, and a connection that is in the ledger alone.
         let place = second.find(second.name(who)).expect("there").1;
@@ -534,14 +552,14 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..20_000_u32 {
                         let who = numbered(start + round % CLIENTS);
-                        if let Some(seat) = clients.open(who, 3) {
+                        if clients.open(who, 3).is_some() {
                             let _ = clients.ask(
                                 Asked::Request,
                                 who,
                                 Rate::of_requests(1_000, 1),
                                 u64::from(round),
                             );
-                            clients.close(seat);
+                            clients.close(who);
                         }
                     }
                 });

@@ -30,7 +30,7 @@ use maitred_stats::Arena;
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
 use clients::{Asked, Client, Clients};
-pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients, Seat};
+pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients};
 use heads::Heads;
 use maitred_log::Log;
 use minimum::Minimum;
@@ -189,10 +189,11 @@ impl Guard {
         }
     }
 
-    /// A peer has connected: where its connection is counted, which has to be [closed](Self::close); `None` when it is one too many.
-    pub fn open(&self, peer: Peer, log: &Log) -> Option<Seat> {
+    /// A peer has connected: whether its connection is counted and has to be [closed](Self::close); `None` when it is
+    /// one too many.
+    pub fn open(&self, peer: Peer, log: &Log) -> Option<bool> {
         if !self.limits_connections.load(Ordering::Acquire) {
-            return Some(Seat::default());
+            return Some(false);
         }
         let (most, client) = {
             let limits = self.client_limits.load();
@@ -201,7 +202,7 @@ impl Guard {
         // It may have been switched off in this moment.
         let client = client.filter(|_| most > 0);
         let (Some(clients), Some(client)) = (self.clients.get(), client) else {
-            return Some(Seat::default());
+            return Some(false);
         };
         let counted = clients.open(client, most);
         if counted.is_none() {
@@ -211,9 +212,9 @@ impl Guard {
     }
 
     /// A connection that was counted has ended.
-    pub fn close(&self, seat: Seat) {
-        if let Some(clients) = self.clients.get() {
-            clients.close(seat);
+    pub fn close(&self, peer: Peer) {
+        if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
+            clients.close(Client::of(address, self.ipv6_prefix));
         }
     }
 

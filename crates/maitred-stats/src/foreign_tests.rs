@@ -136,7 +136,7 @@ fn a_killed_process_loses_nothing_and_nothing_is_counted_twice() {
     let sum = (1..=300).sum::<u64>() + (1..=5).sum::<u64>();
     assert_eq!((leaf.requests, leaf.bytes), (305, sum));
     assert!(leaf.spans.iter().all(|span| (span.count(), span.sum(), span.max()) == (305, sum, 300)));
-    assert_eq!(leaf.total.sum(), 6 * sum);
+    assert_eq!(leaf.total.sum(), 7 * sum);
     assert_eq!(timings.values().map(Distribution::count).collect::<Vec<_>>(), [2]);
     // Of one that runs only what is counted: the rings have the rest.
     assert_eq!(process.read(Owner::Runs).0[&key(1)].requests, (300 / SAMPLES * SAMPLES) as u64);

@@ -34,7 +34,7 @@ pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 const TABLE_BYTES: usize = (MAX_BYTES - ROUTES_BYTES - FIXED_BYTES) / 128 * 128;
 
 /// Of that, what chunks of histograms may take at most. The rest is for leaves.
-const CHUNKS_BYTES: usize = TABLE_BYTES / 128 * 96;
+const CHUNKS_BYTES: usize = TABLE_BYTES / 128 * 93;
 pub(crate) const LEAVES_BYTES: usize = TABLE_BYTES - CHUNKS_BYTES;
 
 /// Words of the memory.

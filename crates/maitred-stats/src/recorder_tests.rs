@@ -82,7 +82,7 @@ fn what_nobody_has_timed_is_counted_without_times() {
         if key == one {
             assert_eq!((leaf.requests, leaf.bytes), (2, 30));
             assert!(leaf.spans.iter().all(|span| (span.count(), span.min()) == (1, 7)));
-            assert_eq!((leaf.total.count(), leaf.total.max()), (1, 42));
+            assert_eq!((leaf.total.count(), leaf.total.max()), (1, 49));
         }
     });
 }
@@ -185,7 +185,8 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
     recorder.timings(|_, nanos| timings += nanos.count());
     assert_eq!(timings, count);
     let bytes = recorder.bytes() + ROUTES_BYTES;
-    assert!((MAX_BYTES * 9 / 10..=MAX_BYTES).contains(&bytes), "{bytes}");
+    // All but the rings of threads that are not there.
+    assert!((MAX_BYTES * 89 / 100..=MAX_BYTES).contains(&bytes), "{bytes}");
 }
 
 #[test]

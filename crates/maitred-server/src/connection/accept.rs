@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use maitred_http::Peer;
 use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
-use maitred_limits::Seat;
 use maitred_turns::Signals;
 
 use maitred_io::transport::{Moved, Socket, Transport};
@@ -189,8 +188,8 @@ impl Listening {
             return Ok(None);
         }
         // The connections of a proxy are those of all its clients.
-        let seat = if trusted { Some(Seat::default()) } else { site.guard.open(peer, &site.log) };
-        let Some(seat) = seat else { return Ok(None) };
+        let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
+        let Some(counted) = counted else { return Ok(None) };
         let (awaits_header, awaits_handshake) = (self.expects_proxy_header(), self.speaks_tls());
         let ends = (process.is_some() || awaits_header || awaits_handshake).then(|| {
             let process = process.map(process_of);
@@ -198,7 +197,7 @@ impl Listening {
         });
         let home = group.for_connection();
         let transport = if awaits_handshake { Transport::tls(socket) } else { Transport::Plain(socket) };
-        Connection::open(&home, transport, Protocol::h1(), (peer, ends), listener, seat)
+        Connection::open(&home, transport, Protocol::h1(), (peer, ends), listener, counted)
             .map(|token| {
                 if group.groups.has_others()
                     && home
@@ -209,7 +208,11 @@ impl Listening {
                 }
                 Arc::ptr_eq(group, &home).then_some(token)
             })
-            .inspect_err(|_| site.guard.close(seat))
+            .inspect_err(|_| {
+                if counted {
+                    site.guard.close(peer);
+                }
+            })
     }
 }
 

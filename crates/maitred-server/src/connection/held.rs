@@ -74,7 +74,9 @@ impl Connection {
             debug_assert!(asked.is_empty(), "nobody has to leave for less");
             guard.budget.change(shares.buffers, 0);
         }
-        guard.close(std::mem::take(&mut self.seat));
+        if self.counted {
+            guard.close(self.peer);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
-use maitred_limits::{Seat, Shaper};
+use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_turns::{Signals, TurnClock, TurnContext};
@@ -133,8 +133,8 @@ pub(crate) struct Connection {
     reach: Reach,
     /// How its responses end if nothing can be sent any more: who is the cause.
     ended_as: End,
-    /// Where it counts among the connections of its client.
-    seat: Seat,
+    /// It counts among the connections of its client.
+    counted: bool,
     /// What it has of the budgets of all; none where it holds nothing that counts.
     shares: Option<Box<Shares>>,
     /// The drain does not wait for it.
@@ -240,7 +240,7 @@ impl Connection {
         protocol: Protocol,
         (peer, ends): (Peer, Option<Box<Ends>>),
         listener: u32,
-        seat: Seat,
+        counted: bool,
     ) -> io::Result<Token> {
         let Some((index, slot)) = group.slots.take() else {
             return Err(io::Error::other("the limit of connections is reached"));
@@ -287,7 +287,7 @@ impl Connection {
             lingering: false,
             reach: Reach::Open,
             ended_as: End::PeerGone,
-            seat,
+            counted,
             shares: None,
             abandoned: false,
         });

@@ -89,8 +89,8 @@ impl Connection {
             }
         }
         if matches!(source, Source::Inet { .. }) {
-            self.seat = match site.guard.open(self.peer, &site.log) {
-                Some(seat) => seat,
+            self.counted = match site.guard.open(self.peer, &site.log) {
+                Some(counted) => counted,
                 None => return Some(Turn::Close),
             };
         }

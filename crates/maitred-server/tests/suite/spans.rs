@@ -67,7 +67,7 @@ fn a_handler_s_time_is_told_to_the_client_as_run() {
     assert!(told.values().sum::<f64>() <= whole, "{told:?} in {whole} ms");
     let mut names: Vec<_> = told.keys().map(String::as_str).collect();
     names.sort_unstable();
-    assert_eq!(names, ["accept", "filter", "gate", "queue", "run"]);
+    assert_eq!(names, ["accept", "filter", "gate", "queue", "receive", "run"]);
 }
 
 #[test]

@@ -21,7 +21,6 @@ use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::{Pipe, Transport};
-use maitred_limits::Seat;
 use maitred_log::{Level, Log};
 use maitred_runtime::{Exchange, Handler, InvocationType, ThreadBody, ThreadHost};
 use maitred_testkit::{End, Frame, MAX_FRAME, STREAM_WINDOW, pair};
@@ -248,8 +247,7 @@ pub(in crate::connection) fn open_for(
     let protocol = protocol(&group.site);
     let sends = Arc::new(AtomicUsize::new(0));
     let transport = Transport::memory(Wire(ours, Arc::clone(&sends)));
-    Connection::open(&group, transport, protocol, (peer.into(), None), 0, Seat::default())
-        .expect("a slot is free");
+    Connection::open(&group, transport, protocol, (peer.into(), None), 0, false).expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
     let (scratch, received) = (Scratch::default(), Vec::new());
     let puppets = Arc::default();
