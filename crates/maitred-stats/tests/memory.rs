@@ -58,7 +58,7 @@ fn spans(route: usize, chance: &mut Chance) -> Spans {
         0,
         chance.around(middle, 2.0),
         // Few bodies are read as they come.
-        if route % 50 == 0 { chance.around(2e6, 4.0) } else { 0 },
+        if route.is_multiple_of(50) { chance.around(2e6, 4.0) } else { 0 },
         chance.around(20_000.0, 2.0),
     ])
 }

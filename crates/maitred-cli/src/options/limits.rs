@@ -49,10 +49,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_connections),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Connections of one client address at the same time; one more is closed without an answer. 0: no \
-                  limit. Behind an untrusted proxy all connections are the proxy's: leave it off there, or name the \
+        summary: "Connections of one client address at the same time, in all workers together; one more is closed without an \
+                  answer. 0: no limit. Behind an untrusted proxy all connections are the proxy's: leave it off there, or name the \
                   proxy in client-exempt.",
-        cost: "2 MiB of memory, and a look into a table for each connection",
+        cost: "2 MiB of memory for all workers, 0.5 MiB in each, and a look into a table for each connection",
         worst: "low: browsers (6 to 8 connections) and offices behind one address lose connections",
     },
     Definition {
@@ -61,9 +61,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.client_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Requests a second of one client address, on an average; one more gets 429 with Retry-After. 0: no \
-                  limit. Files count. Behind an untrusted proxy all requests are the proxy's: leave it off there.",
-        cost: "2 MiB of memory, and a look into a table for each request",
+        summary: "Requests a second of one client address, on an average, in all workers together; one more gets 429 with \
+                  Retry-After. 0: no limit. Files count. Behind an untrusted proxy all requests are the proxy's: leave it off there.",
+        cost: "2 MiB of memory for all workers, 0.5 MiB in each, and a look into a table for each request",
         worst: "low: pages with many files are refused, and offices behind one address",
     },
     Definition {

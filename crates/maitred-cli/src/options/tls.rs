@@ -169,10 +169,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.handshake_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "TLS handshakes a second of one client address, on an average, with a burst of as many, at least 8. The \
+        summary: "TLS handshakes a second of one client address, on an average, in all workers together, with a burst of as many, at least 8. The \
                   connection of one more is closed before its handshake. 0: no limit. Behind a proxy all are the \
                   proxy's: leave it off there, or name the proxy in client-exempt.",
-        cost: "2 MiB of memory, and a look into a table for each connection",
+        cost: "2 MiB of memory for all workers, 0.5 MiB in each, and a look into a table for each connection",
         worst: "low: offices behind one address lose connections",
     },
     Definition {
