@@ -52,6 +52,7 @@ test-all: ## what takes longer, too: all benches in short, every shuttle schedul
 
 versions: ## the Python tests under every Python from 3.10 on that is there
 	@$(PYTHON) scripts/versions
+	@$(PYTHON) scripts/versions --stacks
 
 wheel: ## wheels for old and new Linux systems, for every Python that is there or PYTHONS="3.11 3.13", and the source package: dist/
 	@$(PYTHON) scripts/wheel $(PYTHONS)
