@@ -123,7 +123,7 @@ def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
     if nginx == 413 and 300 <= own < 400:
         return  # It leads to a path that takes no more.
     line = f"{request}: nginx {nginx or 'closes'}, maitred {own or 'closes'}"
-    if not _is_named(found.result, request, nginx, own):
+    if not _is_named(found.result, found.config, request, nginx, own):
         found.unnamed.append(line)
     if 413 in (nginx, own) and {nginx, own} - {413} <= {200, 204, 301, 302, 307, 308, 404, 405}:
         found.limits.append(line)
@@ -141,7 +141,7 @@ def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
         found.others.append(line)
 
 
-def _is_named(result: str, request: Request, nginx: int, own: int) -> bool:
+def _is_named(result: str, config: str, request: Request, nginx: int, own: int) -> bool:
     """Whether a sentence of the result is about this difference."""
     path = unquote(request.path.partition("?")[0])
     plain = re.sub("/{2,}", "/", path)
@@ -173,7 +173,7 @@ def _is_named(result: str, request: Request, nginx: int, own: int) -> bool:
         plain.endswith("/") and says("the file of a folder is index.html"),
         own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused"),
         nginx in (502, 504) and says("FastCGI is not spoken|no proxy yet"),
-        any(_meets(regex, plain) for regex in re.findall(r"location ~\*? (\S+): (?:this expression is no pattern|files are served by their folder)", result)),
+        any(_meets(_whole(regex, config), plain) for regex in re.findall(r"location ~\*? (\S+): (?:this expression is no pattern|files are served by their folder)", result)),
         any(_meets(regex, plain) for regex in re.findall(r"rewrite (\S+) .*: this is no rewrite", result)),
         below(r"location (?:= |\^~ )?(/\S*): .* is in no folder that is served"),
         below(r"static = \[\"(/\S*)=.*\n# - .*maitred needs it at the start"),
@@ -187,9 +187,16 @@ def _is_refused(config: str, path: str) -> bool:
     return any(_meets(regex, unquote(path)) for regex, block in blocks if re.search(r"\b(deny|internal|return\s+[45]|auth_\w+)\b", block))
 
 
+def _whole(regex: str, config: str) -> str:
+    """The expression of which a sentence shows the beginning."""
+    begun = regex.removesuffix("...")
+    known = re.findall(r"location\s+~\*?\s+(\S+)", config) if begun != regex else []
+    return next((one for one in known if one.startswith(begun)), begun)
+
+
 def _meets(regex: str, path: str) -> bool:
     try:
-        return re.search(regex.removesuffix("..."), path, re.IGNORECASE) is not None
+        return re.search(regex, path, re.IGNORECASE) is not None
     except re.error:
         return False
 

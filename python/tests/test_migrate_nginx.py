@@ -163,6 +163,7 @@ def site(folder: Path, body: str, *arguments: str) -> subprocess.CompletedProces
     [
         ("location /x/ { proxy_pass http://127.0.0.1:9; }", "maitred is no proxy yet: it runs the application behind 127.0.0.1:9 itself"),
         ("location ~ \\.php$ { fastcgi_pass 127.0.0.1:9; }", "FastCGI is not spoken"),
+        ("location ~ \\.php(?:$|/) { fastcgi_pass 127.0.0.1:9; }", "FastCGI is not spoken"),
         ("location / { try_files $uri $uri.html /index.html; }", "$uri.html is not looked for"),
         ("location / { try_files $uri /app.php?$args; }", "/app.php for every path that is no file is no page of"),
         ("location /a/ { try_files $uri /index.html; }", "/index.html for every path that is no file is no page of"),

@@ -279,6 +279,8 @@ class Site:
     def _no_pattern(self, location: Location) -> None:
         """Who may see it is said by patterns that are for more paths (nginx_access); the rest would be wrong for those."""
         passes = location.scope.own(*_PASS, *_OTHER_PASS)
+        for directive in location.scope.own(*_OTHER_PASS):
+            self._decide_other(directive)
         harmless = _REFUSING
         if passes and self._is_root(passes[-1]):
             # It answers there in any case.
@@ -312,8 +314,7 @@ class Site:
     def _serve(self, location: Location, is_server: bool = False) -> None:
         scope = location.scope
         for directive in scope.own(*_OTHER_PASS):
-            kind = _OTHER_PASS[directive.name]
-            self._result.decide(directive.origin, f"{kind} is not spoken", "keep nginx for it, and let it pass the rest to maitred")
+            self._decide_other(directive)
             self._untake(location, [directive])
             return
         if passes := scope.own(*_PASS):
@@ -356,6 +357,9 @@ class Site:
             self._result.tell("static", "files and folders whose names begin with a dot are 404, but /.well-known", "nothing has to be done, unless such files were meant to be public")
         self._folders.append(location)
         self._index(scope)
+
+    def _decide_other(self, directive: Directive) -> None:
+        self._result.decide(directive.origin, f"{_OTHER_PASS[directive.name]} is not spoken", "keep nginx for it, and let it pass the rest to maitred")
 
     def _covers(self, location: Location, fallback: str) -> bool:
         """Whether a static folder above is the same place for this one, and sends the same where there is no file."""
