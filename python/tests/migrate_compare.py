@@ -171,7 +171,7 @@ def _is_named(result: str, config: str, request: Request, nginx: int, own: int) 
         300 <= own < 400 and below(r"the redirect of .* is for (/\S*) here as well"),
         own == 404 and says("is no application"),
         plain.endswith("/") and says("the file of a folder is index.html"),
-        own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused"),
+        own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused") and not _unsaid(result),
         nginx in (502, 504) and says("FastCGI is not spoken|no proxy yet"),
         any(_meets(_whole(regex, config), plain) for regex in re.findall(r"location ~\*? (\S+): (?:this expression is no pattern|files are served by their folder)", result)),
         any(_meets(regex, plain) for regex in re.findall(r"rewrite (\S+) .*: this is no rewrite", result)),
@@ -185,6 +185,14 @@ def _is_refused(config: str, path: str) -> bool:
     """Whether an expression of a location that refuses fits."""
     blocks = re.findall(r"location\s+~\*?\s+(\S+)\s*\{([^}]*)", config)
     return any(_meets(regex, unquote(path)) for regex, block in blocks if re.search(r"\b(deny|internal|return\s+[45]|auth_\w+)\b", block))
+
+
+def _unsaid(result: str) -> list[str]:
+    """Filters that refuse, of which neither the directive nor a sentence says why."""
+    said = set(re.findall(r"nginx\.conf:\d+", "".join(re.findall(r"(?m)^# - .*?: ", result))))
+    refusing = re.findall(r'(?m)^access = \["deny all"\]  # (.*)$', result)
+    own = r"nginx\.conf:\d+: (?:deny|internal|return|limit_except|if|auth_\w+)\b|else files would be sent"
+    return [line for line in refusing if not re.search(own, line) and not said & set(re.findall(r"nginx\.conf:\d+", line))]
 
 
 def _whole(regex: str, config: str) -> str:
