@@ -40,6 +40,8 @@ FILES = (
     "wp-config.php", "readme.html", "LICENSE", "sub/index.html", "sub/dump.sql", "sub/a.php", "sub/deep/er/a.sql", "uploads/a.php", "uploads/x/a.php",
     "admin/index.html", "private/a.txt", "config/a.txt", "data/a.txt", "files/a.php", "media/a.jpg", "static/a.css", "images/a.png", "404.html", "50x.html", "500.html",
 )  # fmt: skip
+#: Requests, at least.
+_LEAST = 210
 _SIZES = (200_000, 1_200_000, 3_000_000, 12_000_000)
 #: What each of the two says in its own way, and documents.
 _ALIKE = {frozenset((301, 308)), frozenset((302, 307)), frozenset((302, 308)), frozenset((502, 403)), frozenset((405, 501))}
@@ -191,7 +193,7 @@ def _unsaid(result: str) -> list[str]:
     """Filters that refuse, of which neither the directive nor a sentence says why."""
     said = set(re.findall(r"nginx\.conf:\d+", "".join(re.findall(r"(?m)^# - .*?: ", result))))
     refusing = re.findall(r'(?m)^access = \["deny all"\]  # (.*)$', result)
-    own = r"nginx\.conf:\d+: (?:deny|internal|return|limit_except|if|auth_\w+)\b|else files would be sent"
+    own = r"nginx\.conf:\d+: (?:deny|internal|return|limit_except|if|auth_\w+)\b|also in nginx|else files would be sent"
     return [line for line in refusing if not re.search(own, line) and not said & set(re.findall(r"nginx\.conf:\d+", line))]
 
 
@@ -420,6 +422,9 @@ class _Laid:
                 requests += [Request(path, host=hosts[0], port=other_port, is_tls=other_port in tls) for path in ("/", *chosen[:6])]
         agents = (("User-Agent", ""), ("User-Agent", "badbot wget"), ("Referer", "http://elsewhere.example/"))
         requests += [Request(path, host=hosts[0], port=port, fields=(agent,)) for agent in agents for path in ("/", *chosen[:3])]
+        # Of a small configuration the same files in a folder, and by HEAD.
+        further = [Request(f"/sub/{name}", method, hosts[0], 0, port) for method in ("GET", "HEAD") for name in FILES]
+        requests += further[: max(0, _LEAST - len(dict.fromkeys(requests)))]
         whole = [Request(r.path, r.method, r.host, r.size, r.port, r.port in tls, r.fields) for r in requests]
         return list(dict.fromkeys(whole))
 

@@ -16,7 +16,7 @@ FILES = sorted((FOLDER / "compare").glob("*.conf"))
 def test_nothing_is_open_that_nginx_refuses(file: Path, tmp_path: Path) -> None:
     found = compare(file.read_text(), tmp_path)
     assert not found.failed, found.failed
-    assert found.asked > 150
+    assert found.asked >= 200
     assert not found.opened, "\n".join([*found.opened, found.result])
     assert not found.limits, "\n".join([*found.limits, found.result])
     assert not found.unnamed, "\n".join([*found.unnamed, found.result])
