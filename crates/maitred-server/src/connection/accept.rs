@@ -48,17 +48,17 @@ impl Listening {
             turns::look(group, Some(token.slot));
             return;
         }
-        let paused = self.accept_some(group, token);
-        if group.look_at_resources_now() && !paused {
+        let most = most(group);
+        let paused = self.accept_some(group, token, most);
+        if group.look_at_resources(group.groups.open(), most) && !paused {
             group.set_deadline(token.slot, clock::monotonic() + LOOK_AGAIN);
         }
     }
 
     /// Whether it is out of descriptors, and has set a time for the next attempt.
-    fn accept_some(&self, group: &Arc<Group>, token: Token) -> bool {
+    fn accept_some(&self, group: &Arc<Group>, token: Token, most: usize) -> bool {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = &*listener else { return false };
-        let most = most(group);
         for _ in 0..MAX_ACCEPTS_A_TURN {
             match self.take_one(group, listener, token.slot, most) {
                 One::Taken(_) => {}
