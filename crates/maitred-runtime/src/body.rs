@@ -14,6 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::exchange::Observe;
+use crate::long_memory;
 
 /// Takes over a file that nobody reads any more. Closing a large file without a name gives its blocks back, which can
 /// take as long as the disk likes; so whoever made the file decides which thread does it.
@@ -54,7 +55,7 @@ struct Memory(Vec<u8>, Option<Keepsake>);
 /// What a body in memory holds as long as it is there, such as its share of a budget.
 pub type Keepsake = Box<dyn Any + Send + Sync>;
 
-/// The memory of a body that is used again: below it is not worth it, above it is given back.
+/// The memory of a body that its thread uses again: below it is not worth it, above it is for [all threads](long_memory).
 const USED_AGAIN: RangeInclusive<usize> = 1024..=256 * 1024;
 
 /// Bodies whose memory a thread keeps, and bytes of all of them.
@@ -72,11 +73,25 @@ impl Memory {
         }
         self.0.reserve(length);
     }
+
+    fn try_reserve(&mut self, more: usize) -> bool {
+        let wanted = self.0.len().saturating_add(more);
+        if self.0.capacity() >= wanted {
+            return true;
+        }
+        let long = if wanted > *USED_AGAIN.end() { long_memory::take(wanted) } else { None };
+        let Some(mut long) = long else { return self.0.try_reserve_exact(more).is_ok() };
+        long.extend_from_slice(&self.0);
+        drop(Self(std::mem::replace(&mut self.0, long), None));
+        true
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if USED_AGAIN.contains(&self.0.capacity()) {
+        if self.0.capacity() > *USED_AGAIN.end() {
+            long_memory::keep(std::mem::take(&mut self.0));
+        } else if USED_AGAIN.contains(&self.0.capacity()) {
             let mut bytes = std::mem::take(&mut self.0);
             bytes.clear();
             // Not where the thread is at its end.
@@ -204,6 +219,14 @@ impl Body {
         }
     }
 
+    /// Makes room for `more` bytes behind those in memory, and for no more than that. False if there is no memory, or the body is elsewhere.
+    pub fn try_reserve(&mut self, more: usize) -> bool {
+        match &mut self.0 {
+            Kept::Memory(memory) => memory.try_reserve(more),
+            Kept::File(_) | Kept::Live(_) => false,
+        }
+    }
+
     /// Holds `keepsake` as long as its bytes are in memory.
     pub fn hold(&mut self, keepsake: Keepsake) {
         if let Kept::Memory(memory) = &mut self.0 {
@@ -269,15 +292,15 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Makes it empty. At most `keep` bytes of its memory are kept for the next one.
+    /// Makes it empty. At most `keep` bytes of its memory are kept for the next one, but that of a long body for any other.
     pub fn clear(&mut self, keep: usize) {
         match &mut self.0 {
-            Kept::Memory(memory) => {
+            Kept::Memory(memory) if memory.0.capacity() <= *USED_AGAIN.end() => {
                 memory.0.clear();
                 memory.0.shrink_to(keep);
                 memory.1 = None;
             }
-            Kept::File(_) | Kept::Live(_) => *self = Self::default(),
+            Kept::Memory(_) | Kept::File(_) | Kept::Live(_) => *self = Self::default(),
         }
     }
 }

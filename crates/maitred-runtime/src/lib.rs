@@ -11,6 +11,7 @@ mod event_loop;
 mod exchange;
 mod handler;
 pub mod lock_order;
+pub mod long_memory;
 mod request;
 mod shortage;
 mod tail;

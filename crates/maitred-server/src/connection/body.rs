@@ -192,12 +192,12 @@ impl Connection {
                 (transport.receive_more(gathered, most as usize), most)
             })?
         } else {
-            let memory = stream.request.body.memory_mut()?;
             // Room for all that is announced, a quarter of the budget at most: the system gives memory when it is written to.
-            if memory.try_reserve_exact(left as usize).is_err() {
+            if !stream.request.body.try_reserve(left as usize) {
                 spill(context, stream);
                 return None;
             }
+            let memory = stream.request.body.memory_mut()?;
             (transport.receive_more(memory, most as usize), most)
         };
         if let Moved::Bytes(count) = moved {
