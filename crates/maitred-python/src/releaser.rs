@@ -17,8 +17,11 @@ use crate::held::is_attached;
 /// Others come meanwhile: 50 switches a second at most, unless they hold [`MUCH`].
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// So many bytes do not wait for the end of the pause: they count for no budget any more.
+/// So many bytes together do not wait for the end of the pause: they count for no budget any more.
 const MUCH: usize = 1 << 20;
+
+/// Fewer are not counted: what of them comes within the pause is little.
+const COUNTED: usize = 4 << 10;
 
 /// After so long the interpreter is offered to others: memory is given back to the system without a line of Python
 /// code, between two of which it would be taken from us.
@@ -81,10 +84,16 @@ pub(crate) fn release(object: Py<PyAny>) {
     }
 }
 
-/// A reference to so many bytes is given up next.
+/// A reference to so many bytes is given up next, by this thread where it has the interpreter.
 pub(crate) fn expect(bytes: usize) {
-    if bytes >= MUCH {
-        lock().bytes += bytes;
+    if bytes < COUNTED || is_attached() {
+        return;
+    }
+    let mut queue = lock();
+    queue.bytes += bytes;
+    let is_much = queue.bytes >= MUCH;
+    drop(queue);
+    if is_much {
         CHANGED.notify_all();
     }
 }
@@ -139,4 +148,16 @@ fn give_up(py: Python<'_>, dropped: Vec<Py<PyAny>>) {
 /// A panic elsewhere cannot leave the queue half-changed.
 fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_blocks_are_much_together() {
+        const BLOCK: usize = 64 << 10;
+        (0..MUCH / BLOCK).for_each(|_| expect(BLOCK));
+        assert!(lock().bytes >= MUCH);
+    }
 }
