@@ -7,13 +7,11 @@
 use std::collections::VecDeque;
 use std::io;
 use std::io::IoSlice;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
-use maitred_io::transport::Transport;
-use maitred_io::transport::{Moved, SEND_AHEAD};
+use maitred_io::transport::{Moved, SEND_AHEAD, Transport, read_exact_at};
 use maitred_limits::minimum::RateWatch;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
@@ -329,8 +327,8 @@ impl Writer {
         }
         let mut bytes = spare_buffer();
         // No more than a frame has.
-        bytes.resize(here as usize, 0);
-        range.file.read_exact_at(&mut bytes, range.offset + first.done).map_err(shortened)?;
+        let offset = range.offset + first.done;
+        read_exact_at(&range.file, offset, here as usize, &mut bytes).map_err(shortened)?;
         first.done += here;
         if first.spilled.is_some() {
             self.filed -= here;
@@ -529,6 +527,8 @@ pub(crate) fn last_bytes<'a>(last: &'a Last<'_>) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     #[test]
