@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Serve, Server
 from crews import Crew, Start, crew, until
 from test_control import asked, ctl
@@ -20,8 +21,9 @@ from test_control import asked, ctl
 __all__ = ["crew"]
 
 APP = """
-import os, time
+import os, socket, threading, time
 kept = []
+lock = threading.Lock()
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
@@ -37,6 +39,16 @@ def app(environ, start_response):
     if path in ("/a", "/b", "/c"):
         # A thread that wakes waits for a processor where other tests run: the rarer, the less of its time.
         time.sleep(0.2)
+    if path == "/locked":
+        with lock:
+            time.sleep(0.2)
+    if path == "/calls":
+        here, _there = socket.socketpair()
+        here.settimeout(0.5)
+        try:
+            here.recv(1)
+        except TimeoutError:
+            pass
     if path == "/loop":
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
@@ -118,6 +130,18 @@ def test_a_slow_route_is_named(serve: Serve, tmp_path: Path) -> None:
     # `sleep` is none of Python's functions, so that the line that calls it is the innermost.
     line = next(number for number, text in enumerate((tmp_path / "app.py").read_text().splitlines(), 1) if "sleep(0.5)" in text)
     assert re.search(rf"\d of \d busy threads stand at app.py:{line} in app\.$", finding["sentence"]), finding
+
+
+@pytest.mark.parametrize(("page", "line", "cause", "what"), [
+    ("/locked", "with lock:", "lock", "a lock"), ("/calls", "here.recv(1)", "upstream", "a peer")
+])
+def test_what_a_slow_route_waits_for_is_named(serve: Serve, tmp_path: Path, page: str, line: str, cause: str, what: str) -> None:
+    server = begun(serve)
+    with load(server, page, clients=6), load(server, "/", pause=0.02):
+        finding = found(tmp_path)
+    assert (finding["cause"], finding["route"]) == (cause, f"GET {page}"), finding
+    number = next(number for number, text in enumerate((tmp_path / "app.py").read_text().splitlines(), 1) if line in text)
+    assert f"busy threads stand at app.py:{number} in app, and wait for {what}." in finding["sentence"], finding
 
 
 def test_threads_that_are_all_taken_are_named(serve: Serve, tmp_path: Path) -> None:

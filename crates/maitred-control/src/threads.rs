@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use maitred_io::tasks;
+use maitred_io::waiting::Waiting;
 use maitred_runtime::ThreadStack;
 use maitred_server::Server;
 use maitred_server::inspect::{Inside, Member, ProcessThread, Role, ThreadList};
@@ -103,6 +104,8 @@ pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, R
     let is_in_application =
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
     let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
+    // Before they are disturbed.
+    let waits: Vec<(i32, Option<Waiting>)> = serving.iter().map(|tid| (*tid, Waiting::of(*tid))).collect();
     let Some(stacks) = server.stacks(wanted, &serving) else {
         return Err(Refusal::conflict("the application's language has no stacks to show"));
     };
@@ -111,11 +114,13 @@ pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, R
     let shown = stacks.into_iter().filter(is_wanted).map(|stack| {
         let ThreadStack { tid, name, state, frames } = stack;
         let member = members.iter().find(|member| member.tid == tid);
+        let waiting = waits.iter().find(|(other, _)| *other == tid).and_then(|(_, waiting)| *waiting);
         json!({
             "tid": tid,
             "name": member.map_or(name, |member| member.name.clone()),
             "state": Some(state).filter(|state| !state.is_empty()),
             "doing": member.map(|member| doing(server, member)),
+            "waits_for": waiting.map(Waiting::name),
             "stack": frames,
         })
     });

@@ -50,6 +50,8 @@ pub(crate) struct OfRoute {
     pub(crate) waiting: f64,
     /// How much of that time was the database's.
     pub(crate) database: f64,
+    /// How many statements one sends to it; none where they are not counted.
+    pub(crate) statements: Option<f64>,
     /// How much of it its threads have computed; none where that was not measured.
     pub(crate) computing: Option<f64>,
 }
@@ -186,6 +188,9 @@ impl OfRoute {
             waiting: average(more(then.waited, now.waited) as f64 / 1e9, seconds),
             // What is known of it is of requests that have ended.
             database: if run > 0.0 { more(then.database, now.database) as f64 / 1e9 / run } else { 0.0 },
+            statements: Some(more(then.asking, now.asking))
+                .filter(|asking| *asking > 0)
+                .map(|asking| more(then.statements, now.statements) as f64 / asking as f64),
             computing: Some(more(then.measured, now.measured))
                 .filter(|measured| *measured > 0)
                 .map(|measured| more(then.computed, now.computed) as f64 / measured as f64),

@@ -40,13 +40,18 @@ pub enum Cause {
     SlowRoute,
     /// All threads of a pool are taken.
     Threads,
-    /// Another server answers slowly. Nothing says so yet: it is for when requests are passed on.
+    /// Threads wait for one that has a lock.
+    Lock,
+    /// Threads wait for files.
+    Disk,
+    /// Another server answers slowly.
     Upstream,
 }
 
 impl Cause {
-    /// All of them, in the order in which they are looked for.
-    pub const ALL: [Self; 10] = [
+    /// All of them, in the order in which they are looked for. The last three are what a slow route, or threads that are taken, may turn out to
+    /// be when it is asked what the threads wait for.
+    pub const ALL: [Self; 12] = [
         Self::Errors,
         Self::Log,
         Self::Spool,
@@ -56,6 +61,8 @@ impl Cause {
         Self::Database,
         Self::SlowRoute,
         Self::Threads,
+        Self::Lock,
+        Self::Disk,
         Self::Upstream,
     ];
 
@@ -72,6 +79,8 @@ impl Cause {
             Self::Database => "database",
             Self::SlowRoute => "slow-route",
             Self::Threads => "threads",
+            Self::Lock => "lock",
+            Self::Disk => "disk",
             Self::Upstream => "upstream",
         }
     }

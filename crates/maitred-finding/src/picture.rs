@@ -47,6 +47,10 @@ pub struct Route {
     pub waited: u64,
     /// How long they waited for databases.
     pub database: u64,
+    /// Statements that they sent to databases, as far as they are counted.
+    pub statements: u64,
+    /// Those that sent any.
+    pub asking: u64,
     /// Requests in the application now.
     pub inside: u64,
     /// How long they are there, all together.
@@ -134,6 +138,8 @@ impl Picture {
             mine.run += theirs.run;
             mine.waited += theirs.waited;
             mine.database += theirs.database;
+            mine.statements += theirs.statements;
+            mine.asking += theirs.asking;
             mine.inside += theirs.inside;
             mine.inside_for += theirs.inside_for;
             mine.computed += theirs.computed;

@@ -49,6 +49,8 @@ const MIN_OTHERS: u64 = 3;
 
 /// Part of the time of a route that is the database's.
 pub(crate) const DATABASE: f64 = 0.6;
+/// Statements of one request: more are most often the same one again and again, for each row of another.
+pub(crate) const MANY_STATEMENTS: f64 = 20.0;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -248,15 +250,22 @@ fn database(pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
     } else {
         String::new()
     };
+    let (statements, next) = match route.statements {
+        Some(count) if count >= MANY_STATEMENTS => (
+            format!(" for {count:.0} statements of {} each", time(route.database * route.mean / count)),
+            "look for a statement that is sent for each row of another one (N+1): one that asks for all rows takes its place".to_owned(),
+        ),
+        _ => (String::new(), format!("look at what {} asks the database for: 'stats --route' has the times", route.name)),
+    };
     Finding {
         cause: Cause::Database,
         sentence: format!(
-            "Requests wait for the database: it has {:.0} % of the time of {}, which takes {} a request{full}.",
+            "Requests wait for the database: it has {:.0} % of the time of {}, which takes {} a request{statements}{full}.",
             route.database * 100.0,
             route.name,
             time(route.mean)
         ),
-        next: format!("look at what {} asks the database for: 'stats --route' has the times", route.name),
+        next,
         ..of_route(route)
     }
 }

@@ -361,6 +361,31 @@ fn a_database_has_the_time_of_a_slow_route() {
 }
 
 #[test]
+fn many_statements_of_a_request_are_told() {
+    let with = |each: u64, asking: u64| {
+        let scene = Scene::new().ended("GET /orders", 8, 1.0).ended("GET /", 100, 0.002);
+        let found = scene.with(|_, after| {
+            let route = after.routes.get_mut("GET /orders").expect("a route");
+            route.database = route.run * 9 / 10;
+            (route.statements, route.asking) = (each * asking, asking);
+        });
+        found.found().expect("slow")
+    };
+    let found = with(60, 8);
+    assert_eq!(
+        found.sentence,
+        "Requests wait for the database: it has 90 % of the time of GET /orders, which takes 1.0 s a request for 60 statements of 15 ms each."
+    );
+    assert!(found.next.contains("(N+1)"), "{}", found.next);
+    assert!(with(rules::MANY_STATEMENTS as u64, 4).next.contains("(N+1)"), "of half of the requests");
+    for few in [with(rules::MANY_STATEMENTS as u64 - 1, 8), with(0, 0)] {
+        assert_eq!(few.cause, Cause::Database);
+        assert!(few.sentence.ends_with("takes 1.0 s a request."), "{}", few.sentence);
+        assert!(few.next.contains("'stats --route'"), "{}", few.next);
+    }
+}
+
+#[test]
 fn several_processes_are_one_server() {
     let one = Scene::new().ended("GET /a", 20, 0.2).ended("GET /b", 20, 0.2).queued(3);
     let (mut before, mut after) = (one.before.clone(), one.after.clone());

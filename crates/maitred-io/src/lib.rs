@@ -34,6 +34,7 @@
 //! | [`shared_memory`] | memory that several processes see |
 //! | [`standard_streams`] | descriptors 0 to 2 of a process that was started without them |
 //! | [`sync`] | the standard library's primitives, or shuttle's |
+//! | [`waiting`] | what a thread waits for that sleeps |
 //! | [`work_queue`] | work for threads of its own, bounded |
 
 pub mod accounts;
@@ -67,4 +68,6 @@ pub mod timers;
 #[cfg(not(shuttle))]
 pub mod transport;
 mod usage;
+#[cfg(not(shuttle))]
+pub mod waiting;
 pub mod work_queue;

@@ -24,6 +24,7 @@ use super::owner::Refusal;
 use super::table::Given;
 use super::threads;
 pub use picture::of as picture_of;
+use place::Common;
 pub use place::add_place;
 pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 
@@ -47,7 +48,7 @@ const PLACE_FOR: Duration = Duration::from_secs(3);
 pub struct Finder {
     kept: Mutex<VecDeque<Picture>>,
     /// Where most threads stood, and when that was asked.
-    place: Mutex<Option<(Instant, Option<String>)>>,
+    place: Mutex<Option<(Instant, Option<Common>)>>,
 }
 
 impl Finder {
@@ -68,7 +69,7 @@ impl Finder {
     }
 
     /// Where most threads stand: what was found some seconds ago, or what `ask` finds.
-    fn place(&self, ask: impl FnOnce() -> Option<String>) -> Option<String> {
+    fn place(&self, ask: impl FnOnce() -> Option<Common>) -> Option<Common> {
         let last = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, place)) = &*last()
             && at.elapsed() < PLACE_FOR

@@ -93,6 +93,13 @@ fn add_routes(server: &Server, picture: &mut Picture) {
             route.pool.clone_from(&leaf.pool);
         }
     }
+    for one in statistics.databases() {
+        if let Some(route) = picture.routes.get_mut(&one.route) {
+            route.asking += one.statements.count();
+            // Counted in thousandths.
+            route.statements += one.statements.sum() / 1000;
+        }
+    }
     let measured = statistics.computing();
     for (name, leaf) in &statistics.routes {
         if let Some(route) = picture.routes.get_mut(name) {

@@ -6,10 +6,24 @@ use serde_json::{Map, Value, json};
 /// For the supervisor.
 pub fn to_json(picture: &Picture) -> Value {
     let routes = picture.routes.iter().map(|(name, route)| {
-        let Route { pool, requests, errors, run, waited, database, inside, inside_for, computed, measured } =
-            route;
-        let row =
-            json!([pool, requests, errors, run, waited, database, inside, inside_for, computed, measured]);
+        let Route {
+            pool,
+            requests,
+            errors,
+            run,
+            waited,
+            database,
+            inside,
+            inside_for,
+            computed,
+            measured,
+            ..
+        } = route;
+        let Route { statements, asking, .. } = route;
+        let row = json!([
+            pool, requests, errors, run, waited, database, inside, inside_for, computed, measured,
+            statements, asking
+        ]);
         (name.clone(), row)
     });
     let pools = picture.pools.iter().map(|(name, pool)| {
@@ -60,6 +74,8 @@ pub fn from_json(value: &Value) -> Picture {
         inside_for: number(&row[7]),
         computed: number(&row[8]),
         measured: number(&row[9]),
+        statements: number(&row[10]),
+        asking: number(&row[11]),
     };
     let pool = |row: &Value| Pool {
         threads: number(&row[0]),
@@ -113,6 +129,8 @@ mod tests {
             inside_for: 7,
             computed: 8,
             measured: 9,
+            statements: 10,
+            asking: 11,
         };
         let pool = Pool {
             threads: 1,
