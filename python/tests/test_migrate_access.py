@@ -215,10 +215,11 @@ def test_a_share_of_unit_for_what_is_no_file(tmp_path: Path, fallback: dict[str,
 
 def test_patterns_are_for_all_paths_of_an_expression() -> None:
     """Each path that an expression fits has a pattern that fits it, too."""
-    paths = [f"{folder}/{name}{end}" for folder in ("", "/a", "/a/b", "/admin", "/up/x", "/.git") for name in ("x", "a", ".env", "dump", "v1", "B") for end in ("", ".sql", ".SQL", ".php", "/", "/a.png", "~")]
+    paths = [f"{folder}/{name}{end}" for folder in ("", "/a", "/a/b", "/admin", "/up/x", "/.git") for name in ("x", "a", ".env", "dump", "v1", "B") for end in ("", ".sql", ".SQL", ".php", "/", "/a.png", "~", "#b#")]
     for regex in (
         r"\.(sql|bak)$", r"/\.", r"^/v[0-9]+/", r"^/admin/.*\.php$", r"^/(a|up)/[^/]+\.sql$", r"(\.sql|~)$", r"^/a(/|$)", r"/(x|dump)[^/]*\.(?:php|sql)$",
         r"^/[a-z]+/b/", r"\w+\.png$", r"^.+\.php", r"(?i)\.SQL$", r"/\.(?!env)", r"a{1,2}", r"[^a]$", r"(",
+        r"(?:#.*#|\.(?:bak|conf|in[ci]|sql|sw[op])|~)$",
     ):  # fmt: skip
         for any_case in (False, True):
             cover = of_regex(regex, any_case)
@@ -236,8 +237,14 @@ def test_patterns_are_for_all_paths_of_an_expression() -> None:
                             assert any(fits(pattern, path) for pattern in below), (regex, path, prefix, below)
 
 
+def test_the_expression_for_backup_files_is_one_of_patterns() -> None:
+    cover = of_regex(r"(?:#.*#|\.(?:bak|in[ci])|~)$", True)
+    assert cover.patterns == ("*%23*%23", "~*.bak", "~*.inc", "~*.ini", "*~"), cover
+
+
 def fits(pattern: str, path: str) -> bool:
     """As docs/operations/threads.md says it."""
+    pattern = pattern.replace("%23", "#")
     if pattern.startswith("~"):
         pattern, path = pattern[1:].lower(), path.lower()
     if pattern.startswith("*"):

@@ -2,7 +2,7 @@
 
 mod captures;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use maitred_http::FieldSet;
@@ -44,7 +44,7 @@ impl std::error::Error for BadPattern {}
 /// | `/user/*/export` | else a `*` that is not the last stands for bytes of one segment |
 /// | `~*.pdf`, `~/report/*` | with `~` in front the case of ASCII letters does not matter |
 ///
-/// Compared byte by byte with the decoded path.
+/// Compared byte by byte with the decoded path; `%23`, `%3F` and `%25` stand for `#`, `?` and `%`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     /// Without the `~`.
@@ -115,14 +115,18 @@ impl FromStr for PathPattern {
             };
         }
         if text.contains(['?', '#']) {
-            return bad("has a query or a fragment", "leave it out: only the path before it is compared");
-        }
-        if text.contains('%') {
             return bad(
-                "has an escape",
-                "write the character itself: the path is decoded when it is compared",
+                "has a query or a fragment",
+                "leave it out: only the path before it is compared; %23 and %3F stand for # and ? in a path",
             );
         }
+        let Some(text) = decoded(text) else {
+            return bad(
+                "has an escape",
+                "write the character itself: the path is decoded when it is compared; only %23, %25 and %3F stand for #, % and ?",
+            );
+        };
+        let text = text.as_str();
         if text.contains(|c: char| c.is_ascii_control() || c == '\\') {
             return bad("has a character that no path has", FORMS);
         }
@@ -142,6 +146,24 @@ impl FromStr for PathPattern {
         }
         Ok(Self { text: text.into(), form, case })
     }
+}
+
+/// What a pattern cannot have as itself; the second is as it is written.
+const ESCAPES: [(char, &str); 3] = [('#', "%23"), ('?', "%3F"), ('%', "%25")];
+
+/// The text without escapes; none if it has another one than these.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2)?;
+        let (letter, _) = ESCAPES.iter().find(|(_, escape)| {
+            escape.strip_prefix('%').is_some_and(|known| known.eq_ignore_ascii_case(code))
+        })?;
+        made.push(*letter);
+        made.push_str(rest);
+    }
+    Some(made)
 }
 
 impl PathPattern {
@@ -174,7 +196,10 @@ impl fmt::Display for PathPattern {
         if self.case == Case::Ignored {
             f.write_str("~")?;
         }
-        f.write_str(&self.text)
+        self.text.chars().try_for_each(|letter| match ESCAPES.iter().find(|(known, _)| *known == letter) {
+            Some((_, escape)) => f.write_str(escape),
+            None => f.write_char(letter),
+        })
     }
 }
 
@@ -290,6 +315,9 @@ mod tests {
             ("/a*b*c", &["/abc", "/axbxc", "/abbcc"], &["/ac", "/ab/c", "/abcd", "/abc/"]),
             ("/a*b*", &["/ab", "/axbx", "/ab/c"], &["/a/b", "/ac"]),
             ("/*/b", &["/a/b"], &["/b", "/a/a/b"]),
+            ("*%23*%23", &["/#a#", "/a/#b#"], &["/%23a%23", "/a#"]),
+            ("/a%3Fb", &["/a?b"], &["/a", "/a%3Fb"]),
+            ("/100%25*", &["/100%", "/100%25"], &["/100"]),
         ] {
             for text in yes {
                 assert!(path(pattern).matches(text.as_bytes()), "{pattern} and {text}");
@@ -308,6 +336,9 @@ mod tests {
             ("report", "starts neither with '/' nor with '*'; did you mean '/report'?"),
             ("/a?b=1", "has a query or a fragment; leave it out"),
             ("/a%20b", "has an escape; write the character itself"),
+            ("/a%2", "has an escape; "),
+            ("/a%2a", "has an escape; "),
+            ("/a#b", "has a query or a fragment; leave it out: only the path before it is compared; %23"),
             ("/a\nb", "has a character that no path has; "),
             ("/a/**", "has two '*' in a row; write one"),
             ("~", "the path is empty; write a path such as "),

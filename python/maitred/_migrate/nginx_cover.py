@@ -26,7 +26,9 @@ _FEW = 12
 #: Folders below a prefix for which a pattern that may stand anywhere is written out; deeper ones are refused as a whole.
 _DEPTH = 6
 #: What no pattern has.
-_FOREIGN = frozenset("?#%\\*")
+_FOREIGN = frozenset("?%\\*")
+#: A pattern has it with an escape. (Of `$request_uri`, which is not decoded, `?` and `%` mean something else.)
+_ESCAPED = {"#": "%23"}
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class _Walk:
         return text
 
     def _letter(self, letter: str) -> str:
-        return self._more(_DEEP) if letter in _FOREIGN or not letter.isprintable() else letter
+        return self._more(_DEEP) if letter in _FOREIGN or not letter.isprintable() else _ESCAPED.get(letter, letter)
 
     def _class(self, members: Any) -> list[str]:
         letters: set[str] = set()
