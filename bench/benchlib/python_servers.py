@@ -135,7 +135,7 @@ def _address(contender: Contender, place: Place) -> str:
 
 def _maitred(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
-    listen = f"{_address(contender, place)}{contender.options.get('listen', '')}"
+    listen = f"{contender.options.get('scheme', '')}{_address(contender, place)}{contender.options.get('listen', '')}"
     return [str(contender.program), application, "--app-dir", str(APPS), "--listen", listen, *words]
 
 

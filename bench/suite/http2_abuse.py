@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
-from benchlib import chart, figures, machine, peers, python_servers, rounds, servers, streams
+from benchlib import chart, figures, honest_client, machine, peers, python_servers, rounds, servers, streams
 from benchlib.report import Report, say
 from benchlib.streams import ENHANCE_YOUR_CALM, frame, request
 
@@ -211,7 +210,7 @@ def _measure(attack: Attack, environment: peers.Environment, root: Path, folder:
                 polite.append(_ask_for(honest, seconds))
             results()
             before = machine.resident(server.pid)
-            with _attacking(attack, server.port, seconds) as results, _watching(server.pid) as most:
+            with _attacking(attack, server.port, seconds) as results, honest_client.watching(server.pid) as most:
                 beside.append(_ask_for(honest, seconds))
             growth = max(growth, (most() - before) / MIB)
             ended, bytes_sent = results()
@@ -225,43 +224,11 @@ def _ask_for(honest: streams.Connection, seconds: float) -> float:
     """The p99 in milliseconds."""
     until = time.monotonic() + seconds
     taken: list[float] = []
-    with machine.on_core(machine.cores()[0]), _at_once():
+    with machine.on_core(machine.cores()[0]), honest_client.at_once():
         while time.monotonic() < until:
             taken.append(honest.fetch(b"/static/small" if len(taken) % 2 else b"/").seconds)
             time.sleep(EVERY_S)
     return 1e3 * figures.percentile(sorted(taken), 0.99)
-
-
-@contextlib.contextmanager
-def _at_once() -> Iterator[None]:
-    """The calling thread runs as soon as it can, whatever else would."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except PermissionError:
-        raise rounds.Missing("a thread in real time, which needs CAP_SYS_NICE") from None
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-
-
-@contextlib.contextmanager
-def _watching(pid: int) -> Iterator[Callable[[], float]]:
-    """The most that is resident meanwhile."""
-    most = [machine.resident(pid)]
-    ended = threading.Event()
-
-    def look() -> None:
-        while not ended.wait(0.02):
-            most[0] = max(most[0], machine.resident(pid))
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        yield lambda: most[0]
-    finally:
-        ended.set()
-        watcher.join()
 
 
 Ended = tuple[dict[int | None, int], int]

@@ -1,0 +1,211 @@
+"""Troubles that are made on purpose, and what `maitred ctl finding` says of each: the cause and the line."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import http.server
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchlib import machine, peers, python_servers, rounds, servers
+from benchlib.report import Report, say
+
+TITLE = "What the finding says of troubles that are made on purpose"
+RUNS, SMOKE_RUNS = 20, 1
+#: Within so long a cause is named; and how long it is looked at whether another one comes.
+NAMED_S, WATCHED_S = 8.0, 1.5
+UPSTREAM_S = 0.4
+READERS = 12
+#: Programs that use the server's core.
+BURNERS = 3
+APPLICATION = "troubled_wsgi:application"
+SOURCE = (machine.REPOSITORY / "bench/apps/troubled_wsgi.py").read_text().splitlines()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    name: str
+    path: str
+    cause: str
+    #: What the sentence says beside.
+    says: str
+    clients: int = 4
+    #: Whether there is a line that stands for it.
+    has_line: bool = True
+
+    @property
+    def line(self) -> int:
+        return next(number for number, text in enumerate(SOURCE, 1) if text.endswith(f"# here: {self.name}"))
+
+
+TROUBLES = (
+    Trouble("database", "/database", "database", r"Requests wait for the database: it has \d+ % of the time of GET /database"),
+    Trouble("n+1", "/orders", "database", r"GET /orders, which takes [\d.]+ m?s a request for 80 statements of [\d.]+ ms each"),
+    Trouble("outgoing", "/outgoing", "upstream", "wait for a peer"),
+    Trouble("lock", "/lock", "lock", "wait for a lock", 14),
+    Trouble("python", "/python", "interpreter", "The application computes all the time.*GET /python"),
+    Trouble("c", "/c", "interpreter", "The application computes all the time.*GET /c"),
+    Trouble("slow readers", "/large", "slow-readers", r"\d+ of \d+ clients have taken nothing .* most asked for GET /large", READERS, has_line=False),
+    Trouble("disk", "/disk", "disk", "wait for a disk"),
+    Trouble("other program", "/half", "interpreter", "Other programs use the processors that the application needs"),
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    cause: str
+    sentence: str
+    seconds: float
+
+    def is_right(self, trouble: Trouble) -> bool:
+        return self.cause == trouble.cause and bool(re.search(trouble.says, self.sentence))
+
+    def has_line(self, trouble: Trouble) -> bool:
+        return not trouble.has_line or f"troubled_wsgi.py:{trouble.line} " in self.sentence
+
+
+def run(options: rounds.Options, folder: Path, report: Report) -> None:
+    rounds.need("taskset")
+    environment = peers.environment(options)
+    runs = options.rounds(RUNS, smoke=SMOKE_RUNS)
+    report.text(
+        f"{environment.description}. A WSGI application with default settings, on one core; clients on the other, which ask for one page again and again, beside one that asks for a hello every 20 ms. "
+        f"{runs} runs of each, a fresh server for each. `maitred ctl finding` is asked until it names a cause, for {NAMED_S:g} s at most, and {WATCHED_S:g} s more: whatever else it says in that time counts as another cause. "
+        "A line is named where one stands for the trouble: slow readers have a route. The application is `bench/apps/troubled_wsgi.py`; the disk is that of the temporary folder, and the other program three loops on the server's core.")
+    outcomes: dict[Trouble, list[list[Said]]] = {}
+    chosen = [each for each in TROUBLES if not options.only or each.name in options.only]
+    with _upstream() as upstream:
+        variables = {"TROUBLE_UPSTREAM": f"http://127.0.0.1:{upstream}/", "TROUBLE_DISK": str(folder)}
+        for trouble in chosen:
+            outcomes[trouble] = []
+            for number in range(runs):
+                said = _measure(trouble, environment, variables, folder)
+                outcomes[trouble].append(said)
+                say(f"causes: {trouble.name}, {number + 1} of {runs}: {said[0].cause}, {said[-1].sentence}")
+    _write(report, outcomes)
+
+
+def _measure(trouble: Trouble, environment: peers.Environment, variables: dict[str, str], folder: Path) -> list[Said]:
+    words = ["--error-log", "/dev/null"]
+    contender = python_servers.ours(environment, APPLICATION, "wsgi", "server", words=words, variables=variables)
+    with machine.on_core(machine.cores()[1]), servers.running(contender, folder, folder) as server, contextlib.ExitStack() as stack:
+        if trouble.name == "other program":
+            stack.enter_context(_burning())
+        stack.enter_context(_asking(server.port, "/", 1, 0.02))
+        act = _reading if trouble.name == "slow readers" else _asking
+        stack.enter_context(act(server.port, trouble.path, trouble.clients))
+        begun, said = time.monotonic(), []
+        while True:
+            found = _finding(environment, server.port)
+            seconds = time.monotonic() - begun
+            if found["cause"] != "none":
+                said.append(Said(found["cause"], found["sentence"], seconds))
+            if seconds > NAMED_S or said and seconds - said[0].seconds > WATCHED_S:
+                return said or [Said("none", found["sentence"], seconds)]
+            time.sleep(0.2)
+
+
+def _finding(environment: peers.Environment, port: int) -> dict[str, Any]:
+    command = [str(environment.program("maitred")), "ctl", "--json", "--port", str(port), "finding"]
+    # The server listens before its control does.
+    for _ in range(20):
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        if not done.returncode:
+            return json.loads(done.stdout)
+        time.sleep(0.1)
+    raise RuntimeError(done.stderr.decode())
+
+
+@contextlib.contextmanager
+def _asking(port: int, path: str, clients: int, pause: float = 0.0) -> Iterator[None]:
+    ended = threading.Event()
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+            while not ended.wait(pause):
+                connection.request("GET", path)
+                connection.getresponse().read()
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for each in threads:
+            each.join()
+
+
+@contextlib.contextmanager
+def _reading(port: int, path: str, clients: int) -> Iterator[None]:
+    """They ask, and read nothing."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(clients):
+            peer = stack.enter_context(socket.create_connection(("127.0.0.1", port), 30))
+            peer.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        yield
+
+
+@contextlib.contextmanager
+def _burning() -> Iterator[None]:
+    command = [*machine.pinned(machine.cores()[0]), sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(command) for _ in range(BURNERS)]
+    try:
+        yield
+    finally:
+        for each in burners:
+            each.kill()
+            each.wait()
+
+
+@contextlib.contextmanager
+def _upstream() -> Iterator[int]:
+    """A server that takes its time."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(UPSTREAM_S)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _write(report: Report, outcomes: dict[Trouble, list[list[Said]]]) -> None:
+    rows, gates, wrong = [], [], []
+    for trouble, runs in outcomes.items():
+        right = sum(said[-1].is_right(trouble) for said in runs)
+        others = sum(any(not each.is_right(trouble) and each.cause != "none" for each in said) for said in runs)
+        lines = sum(said[-1].has_line(trouble) for said in runs)
+        longest = max(said[0].seconds for said in runs)
+        rows.append([trouble.name, trouble.cause, f"{right} of {len(runs)}", f"{others}", f"{lines} of {len(runs)}" if trouble.has_line else "–", f"{longest:.1f}"])
+        met = right == lines == len(runs) and not others
+        gates.append(f"- Gate, {trouble.name}: right cause {right}, line {lines}, another cause {others} of {len(runs)} runs: **{'met' if met else 'not met'}**")
+        for said in runs:
+            wrong += [f"- {trouble.name}: {each.cause}: {each.sentence}" for each in said if not each.is_right(trouble) or not each.has_line(trouble)]
+    report.table(["trouble", "cause", "right", "another cause", "line named", "longest until named, s"], rows)
+    report.text("One sentence of each:", "", *(f"- {trouble.name}: {runs[0][-1].sentence}" for trouble, runs in outcomes.items()))
+    if wrong:
+        report.text("What was wrong:", "", *dict.fromkeys(wrong))
+    report.text("## Gates", "", *gates)
