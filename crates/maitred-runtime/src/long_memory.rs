@@ -86,13 +86,15 @@ mod tests {
         sweep(3 * SWEEP_EVERY);
         sweep(4 * SWEEP_EVERY);
         assert!(take(MIB).is_none());
-        let places = [(); 2].map(|()| {
-            let mut body = Body::default();
-            body.memory_mut().expect("in memory").extend_from_slice(b"begun");
-            assert!(body.try_reserve(MIB));
-            assert_eq!(body.as_bytes(), Some(&b"begun"[..]));
-            body.memory_mut().expect("in memory").as_ptr()
-        });
-        assert_eq!(places[0], places[1], "the next body has the memory of the one before");
+        let memory = Vec::with_capacity(2 * MIB);
+        let place = memory.as_ptr();
+        keep(memory);
+        let mut body = Body::default();
+        body.memory_mut().expect("in memory").extend_from_slice(b"begun");
+        assert!(body.try_reserve(MIB));
+        assert_eq!(body.as_bytes().map(|bytes| (bytes.as_ptr(), bytes)), Some((place, &b"begun"[..])));
+        drop(body);
+        let after = take(MIB).expect("kept");
+        assert_eq!(after.as_ptr(), place);
     }
 }
