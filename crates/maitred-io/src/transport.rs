@@ -463,26 +463,6 @@ impl AsFd for Socket {
     }
 }
 
-/// Reads `count` bytes of `file` from `offset` behind what `bytes` has, into memory that nobody has to clear before.
-///
-/// # Errors
-/// The kernel's, or [`UnexpectedEof`](io::ErrorKind::UnexpectedEof): the file ends before.
-pub fn read_exact_at(file: &File, offset: u64, count: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let begin = bytes.len();
-    bytes.reserve_exact(count);
-    while bytes.len() < begin + count {
-        let at = offset + (bytes.len() - begin) as u64;
-        match rustix::io::pread(file, rustix::buffer::spare_capacity(bytes), at) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    // There may have been more room than that.
-    bytes.truncate(begin + count);
-    Ok(())
-}
-
 fn retry(mut call: impl FnMut() -> Result<usize, Errno>) -> Result<usize, Errno> {
     loop {
         match call() {

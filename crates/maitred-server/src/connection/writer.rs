@@ -7,11 +7,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use maitred_io::clock;
-use maitred_io::transport::{Moved, SEND_AHEAD, Transport, read_exact_at};
+use maitred_io::transport::Transport;
+use maitred_io::transport::{Moved, SEND_AHEAD};
 use maitred_limits::minimum::RateWatch;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
@@ -37,10 +39,6 @@ const MAX_JOINED: usize = 16 * 1024;
 
 /// A buffer up to this size is copied behind what stands before it; a larger one becomes a segment of its own.
 const COPIED: u64 = 4 * 1024;
-
-/// A part of a file up to this size is read into its frames: all of them leave by one call then, where each would need one for its head and one
-/// to sendfile(2). That is worth more than the copy up to about this size; 10 MiB take a twentieth more.
-const READ: u64 = 256 * 1024;
 
 /// A reader is fast if it takes so many bytes within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
 /// peer has read when it is reached.
@@ -311,8 +309,7 @@ impl Writer {
     }
 
     /// Makes the first `count` bytes ready to be moved; how many they are, no more than a part of a file has. If `reads`, what begins a file's
-    /// part is read: where a transport changes bytes it is in any case, and then head and data of a frame are one record. A short part of a file
-    /// is read too, see [`READ`].
+    /// part is read: where a transport changes bytes it is in any case, and then head and data of a frame are one record.
     ///
     /// # Errors
     /// The file cannot be read, or has become shorter.
@@ -320,15 +317,15 @@ impl Writer {
         let Some(first) = self.segments.front_mut() else { return Ok(0) };
         let Content::File(range) = &first.content else { return Ok(count) };
         let here = count.min(range.length - first.done);
-        if !reads && range.length > READ {
+        if !reads {
             // In the middle of a frame it would be too late: nothing could follow that.
             let is_there = range.file.metadata()?.len() >= range.offset + first.done + here;
             return if is_there { Ok(here) } else { Err(shortened(io::ErrorKind::UnexpectedEof.into())) };
         }
         let mut bytes = spare_buffer();
         // No more than a frame has.
-        let offset = range.offset + first.done;
-        read_exact_at(&range.file, offset, here as usize, &mut bytes).map_err(shortened)?;
+        bytes.resize(here as usize, 0);
+        range.file.read_exact_at(&mut bytes, range.offset + first.done).map_err(shortened)?;
         first.done += here;
         if first.spilled.is_some() {
             self.filed -= here;
@@ -527,8 +524,6 @@ pub(crate) fn last_bytes<'a>(last: &'a Last<'_>) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use super::*;
 
     #[test]
@@ -553,29 +548,5 @@ mod tests {
         };
         let memory: usize = writer.segments.iter().map(memory).sum();
         assert!(memory + size_of_val(writer.segments.as_slices().0) < 2 * expected.len(), "{memory}");
-    }
-
-    #[test]
-    fn a_short_part_of_a_file_is_read_into_its_frames_and_a_long_one_stays_a_file() {
-        let file = tempfile::tempfile().expect("a file");
-        let bytes: Vec<u8> = (0..2 * READ).map(|number| number as u8).collect();
-        file.write_all_at(&bytes, 0).expect("room");
-        let file = Arc::new(file);
-        for (offset, length, is_read) in [(3, READ, true), (3, READ + 1, false)] {
-            let (mut waiting, mut framed) = (Writer::default(), Writer::default());
-            let range = FileRange { file: Arc::clone(&file), offset, length };
-            waiting.push(Content::File(range), 0);
-            assert_eq!(waiting.prepare(16_384, false).expect("all is there"), 16_384);
-            waiting.move_to(&mut framed, 16_384);
-            let (content, _) = framed.contents().next().expect("moved");
-            assert_eq!(content.bytes().is_some(), is_read);
-            if let Some(read) = content.bytes() {
-                assert!(read == &bytes[3..3 + 16_384]);
-            }
-            assert_eq!(framed.held(), if is_read { 16_384 } else { 0 });
-            file.set_len(offset + 20_000).expect("shorter");
-            assert_eq!(waiting.prepare(16_384, false).expect_err("cut").kind(), io::ErrorKind::UnexpectedEof);
-            file.write_all_at(&bytes, 0).expect("room");
-        }
     }
 }
