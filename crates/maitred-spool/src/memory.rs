@@ -87,6 +87,11 @@ impl BodyMemory {
         self.held.load(Ordering::Relaxed) > self.high_mark()
     }
 
+    /// Whether so much is held that what cannot go to a file waits: bodies need the rest.
+    pub fn is_half_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > self.most / 2
+    }
+
     /// The most that one body may hold.
     fn quarter(&self) -> u64 {
         self.most / 4

@@ -1,9 +1,9 @@
 //! How much of messages a WebSocket may hold, alone and together with all others.
 //!
 //! ```text
-//!   0 ......... INBOX .......... budget .................. twice as much
-//!   each may    all read         who has no message reads  who wants more than INBOX
-//!   have that   ahead            for a handler that waits  is closed with 1013
+//!   0 ......... INBOX ...... half the budget ....... twice the budget
+//!   each may    all read         sockets without a message   who wants more than INBOX
+//!   have that   ahead            read for a waiting handler  is closed with 1013
 //! ```
 //! A handler that waits gets its next message also when others hold the budget, so nothing stands still. Bodies hold at most the budget: beyond
 //! it messages are alone.
@@ -24,7 +24,7 @@ impl Socket {
     /// Whether more may be read. If not, that is noted: the handler has to ask for messages first.
     pub(super) fn takes_more(&mut self) -> bool {
         let waits = self.awaited && self.inbox.is_empty();
-        let has_room = waits || self.kept.held() == 0 || !self.kept.memory().is_low();
+        let has_room = waits || self.kept.held() == 0 || !self.kept.memory().is_half_held();
         let more = self.closed.is_none() && self.inbox.waiting() <= INBOX && has_room;
         self.stopped = !more;
         more
@@ -32,7 +32,7 @@ impl Socket {
 
     /// What of `data` is decoded before the budget is looked at again.
     pub(super) fn step_of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
-        let is_little = self.compressed && self.kept.memory().is_low();
+        let is_little = self.compressed && self.kept.memory().is_half_held();
         if is_little { data.get(..LITTLE).unwrap_or(data) } else { data }
     }
 

@@ -75,13 +75,16 @@ fn what_has_come_is_not_lost_when_its_peer_is_gone() {
     assert_eq!(closed(&mut socket).code, 1006);
 }
 
+/// A little more than half a budget of 1 MiB.
+const HALF: u64 = 600_000;
+
 #[test]
-fn beyond_the_budget_only_a_handler_that_waits_gets_more() {
+fn beyond_half_the_budget_only_a_handler_that_waits_gets_more() {
     const PART: usize = 100_000;
     let mut chat = open(|settings| settings.body_budget = 1 << 20);
     let mut socket = chat.accepts();
     let mut others = chat.driven.group.site.body_budget.keep();
-    others.change(2 << 20);
+    others.change(HALF);
     chat.sends(&frame(BEGUN, &[b'x'; PART]));
     chat.sends(&[frame(END, &[b'x'; PART]), frame(TEXT, b"second")].concat());
     assert_eq!(
@@ -107,15 +110,15 @@ fn beyond_the_budget_only_a_handler_that_waits_gets_more() {
         Some("second")
     );
     assert_eq!(text(&mut socket), None);
-    assert_eq!(chat.driven.group.site.body_budget.figures().held, 2 << 20, "all is given back");
+    assert_eq!(chat.driven.group.site.body_budget.figures().held, HALF, "all is given back");
 }
 
 #[test]
-fn beyond_the_budget_little_is_inflated_for_a_handler_that_does_not_wait() {
+fn beyond_half_the_budget_little_is_inflated_for_a_handler_that_does_not_wait() {
     let mut chat = open(|settings| settings.body_budget = 1 << 20);
     let mut socket = chat.accepts_as(&ask_compressed());
     let mut others = chat.driven.group.site.body_budget.keep();
-    others.change(2 << 20);
+    others.change(HALF);
     let length = SHORT as usize;
     chat.sends(&[frame(PING, b"here"), compressed(b'a', length)].concat());
     assert_eq!(chat.receives(), b"\x8a\x04here");
