@@ -48,11 +48,13 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn check_path(parsed: &PathPattern, text: &str, path: &[u8]) -> bool {
-    assert_eq!(parsed.to_string(), text);
-    assert!(text.starts_with(['/', '*']) && !text.contains(['%', '?', '#', '\\', '\0']));
+    assert_eq!(parsed.to_string(), text.replace("%3f", "%3F"));
+    assert!(text.starts_with(['/', '*']) && !text.contains(['?', '#', '\\', '\0']));
+    // The last, as it makes what others begin with.
+    let plain = text.replace("%23", "#").replace("%3F", "?").replace("%3f", "?").replace("%25", "%");
     // Every pattern stands for itself with something in the place of each `*`.
-    assert!(parsed.matches(text.replace('*', "x").as_bytes()));
-    let pattern = text.as_bytes();
+    assert!(parsed.matches(plain.replace('*', "x").as_bytes()));
+    let pattern = plain.as_bytes();
     let last = pattern.len() - 1;
     let everywhere = |position: usize| position == 0 || position == last;
     let whole = stands_for(pattern, path, everywhere);

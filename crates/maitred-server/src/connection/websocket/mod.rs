@@ -50,6 +50,14 @@ const SHORT: u64 = 4 * 1024 * 1024;
 /// Bytes of answers to pings that are made at once. Of further ones the last is answered (RFC 6455 §5.5.3).
 const MAX_PONGS: usize = 16 * 1024;
 
+/// Pings and pongs that a peer may send at once, and the time in nanoseconds after which it may send one more: as with PING of HTTP/2. Past it: 1008.
+/// Each takes the engine's time from others, and none is read by the application, which would slow the peer down.
+const MAX_SIGNS: u64 = 1_000;
+const SIGN_NANOS: u64 = 5_000_000;
+
+/// The peer does what a server does not have to bear (RFC 6455 §7.4.1).
+const POLICY: u16 = 1008;
+
 /// The server stops, and another one will be there.
 const RESTART: u16 = 1012;
 
@@ -87,6 +95,8 @@ pub(crate) struct Socket {
     ping: Option<Control>,
     /// When the peer was heard last, in monotonic nanoseconds.
     heard: u64,
+    /// When it may send [`MAX_SIGNS`] pings and pongs again, likewise.
+    calm: u64,
     /// When it was asked for a sign of life; 0 if it is not.
     asked: u64,
     /// Since when it is open, in monotonic nanoseconds.
@@ -146,6 +156,7 @@ impl Socket {
             replies: Vec::new(),
             ping: None,
             heard: now,
+            calm: now,
             asked: 0,
             began: now,
             received: Counted::default(),
@@ -202,6 +213,12 @@ impl Socket {
             };
             data = data.get(used..).unwrap_or_default();
             self.count();
+            if matches!(event, Event::Ping(_) | Event::Pong(_)) && !self.bears_sign() {
+                let reason = "too many pings or pongs";
+                self.end(POLICY, reason);
+                self.unclean = true;
+                return (all, Some(reason));
+            }
             match event {
                 Event::NeedMore => {}
                 Event::Message { kind, length } => {
@@ -225,6 +242,12 @@ impl Socket {
             }
         }
         (all - data.len(), None)
+    }
+
+    /// Notes a ping or pong; whether there are not too many.
+    fn bears_sign(&mut self) -> bool {
+        self.calm = self.calm.max(self.heard) + SIGN_NANOS;
+        self.calm - self.heard <= MAX_SIGNS * SIGN_NANOS
     }
 
     /// Frames that have to be sent now that earlier ones have left.

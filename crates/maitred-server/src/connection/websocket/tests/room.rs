@@ -183,6 +183,23 @@ fn of_pings_behind_what_the_peer_does_not_read_the_last_is_answered() {
 }
 
 #[test]
+fn more_pings_and_pongs_than_a_peer_needs_end_it() {
+    for (opcode, more) in [(PING, 0), (0x8a, 0), (PING, 200)] {
+        let mut chat = open(|_| {});
+        let mut socket = chat.accepts();
+        let most = super::super::MAX_SIGNS as usize + more;
+        chat.sends(&frame(opcode, b"").repeat(most));
+        if more > 0 {
+            assert_eq!(closed(&mut socket).code, 1008);
+        } else {
+            assert!(snapshot(&chat).is_some_and(|socket| socket.received.messages == 0), "it is open");
+            chat.sends(&frame(TEXT, b"still"));
+            assert_eq!(text(&mut socket).as_deref(), Some("still"));
+        }
+    }
+}
+
+#[test]
 fn nothing_follows_the_last_frame() {
     let mut chat = open(|_| {});
     let mut socket = chat.accepts();

@@ -56,7 +56,7 @@ fn bodies(frames: &[Got]) -> Vec<u8> {
 fn of_pings_whose_answers_are_not_taken_the_last_is_answered() {
     // SETTINGS_INITIAL_WINDOW_SIZE 0.
     let (mut client, socket) = accepted(&[0, 4, 0, 0, 0, 0]);
-    for number in 0..5000_u32 {
+    for number in 0..450_u32 {
         let pings = [frame(PING, &[b'x'; 125]), frame(PING, &number.to_be_bytes())].concat();
         assert!(client.asks(DATA, 0, 1, &pings).is_empty());
         assert!(bodies(&client.frames()).is_empty(), "there is no window");
@@ -65,7 +65,7 @@ fn of_pings_whose_answers_are_not_taken_the_last_is_answered() {
     client.gives(1, 10_000);
     let pongs = bodies(&client.frames());
     assert!(pongs[127..].starts_with(&[0x8a, 4, 0, 0, 0, 0]), "those of the first read");
-    assert!(pongs.ends_with(&[&[0x8a, 4][..], &4999_u32.to_be_bytes()].concat()));
+    assert!(pongs.ends_with(&[&[0x8a, 4][..], &449_u32.to_be_bytes()].concat()));
     client.asks(DATA, 0, 1, &frame(PING, b"now"));
     assert_eq!(bodies(&client.frames()), b"\x8a\x03now");
     drop(socket);
