@@ -1,5 +1,5 @@
-"""Clients that leave, in each way, and frameworks: every clean-up runs in every departure. In short on asyncio, or with MAITRED_LONG=1 a hundred times each,
-and on uvloop, too."""
+"""Clients that leave, in each way, and frameworks: every clean-up runs in every departure. In short two of them on asyncio, or with MAITRED_LONG=1 all, a
+hundred times each, and on uvloop, too."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.skipif(secured.WANTED or by_h2.WANTED, reason="it leave
 
 LONG = "MAITRED_LONG" in os.environ
 DEPARTURES = 100 if LONG else 4
+#: Those that need most of what a server tells of a departure.
+IN_SHORT = ("django", "litestar")
 #: Clients that are there at the same time.
 AT_ONCE = 4
 #: A response that its client does not take is cut after a second; whoever takes it takes it faster.
@@ -31,7 +33,7 @@ OPTIONS = ("--min-rate-out", "100000", "--min-rate-grace", "1")
 
 @pytest.fixture(scope="module", params=SITES)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[tuple[Departing, Server]]:
-    if loop != "asyncio" and not LONG:
+    if not LONG and (loop != "asyncio" or request.param not in IN_SHORT):
         pytest.skip("with MAITRED_LONG=1")
     one = SITES[request.param]
     for module in one.needs:
