@@ -89,6 +89,8 @@ pub(crate) struct Socket {
     by_peer: bool,
     /// The end was without a closing handshake, or broke the rules.
     unclean: bool,
+    /// The peer has sent too many pings or pongs. Its last frame is not waited for: all before it would have to be read.
+    flooded: bool,
     /// Frames that have to be sent.
     replies: Vec<u8>,
     /// What the last ping had that is not answered yet: earlier answers wait for the peer.
@@ -153,6 +155,7 @@ impl Socket {
             closed: None,
             by_peer: false,
             unclean: false,
+            flooded: false,
             replies: Vec::new(),
             ping: None,
             heard: now,
@@ -216,7 +219,7 @@ impl Socket {
             if matches!(event, Event::Ping(_) | Event::Pong(_)) && !self.bears_sign() {
                 let reason = "too many pings or pongs";
                 self.end(POLICY, reason);
-                self.unclean = true;
+                (self.flooded, self.unclean) = (true, true);
                 return (all, Some(reason));
             }
             match event {

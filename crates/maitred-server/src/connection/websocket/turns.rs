@@ -53,10 +53,12 @@ impl Connection {
             context.scratch.return_receive(buffer);
         }
         let goes_on = stream.socket_takes_more() && self.unread;
+        let flooded = stream.socket.as_ref().is_some_and(|socket| socket.flooded);
         self.put(stream);
         // What was heard may have brought the next ping nearer.
         self.arm(context.group, context.token);
-        if broken || self.send_replies(context.group, context.key(self.streams)).is_err() {
+        // A peer that floods is told why, if it reads.
+        if broken || self.send_replies(context.group, context.key(self.streams)).is_err() || flooded {
             return self.peer_gone(context);
         }
         if goes_on { Turn::Later } else { Turn::Wait }
