@@ -144,8 +144,10 @@ def test_a_start_without_threads_fails_and_says_so(tmp_path: Path, kind: str, wo
         assert any(word in last for word in ("thread", "worker", "what limits this process")), (limit, said)
         assert said.count("\n") <= 3 + 3 * workers, (limit, said)
         refused.append(said)
-    assert any("cannot start: no thread can be made: " in said for said in refused), refused
+    # Where two workers begin at once, chance decides which thread of which is the first that cannot be made.
+    assert any("no thread can be made: " in said for said in refused), refused
     if workers == 1:
+        assert any("cannot start: no thread can be made: " in said for said in refused), refused
         pool = "threads" if kind == "asgi" else "default"
         assert any(f"no thread can be made: pool {pool}: " in said for said in refused), refused
 
