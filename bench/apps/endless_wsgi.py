@@ -15,7 +15,7 @@ counts = {"begun": 0, "ended": 0}
 
 
 class Blocks:
-    """Without a generator: whoever does not call `close` leaves it open."""
+    """No generator, so that a response counts as open until the server calls `close`."""
 
     def __init__(self):
         counts["begun"] += 1

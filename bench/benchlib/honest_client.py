@@ -1,17 +1,19 @@
-"""A client that does no harm, beside others that do: how long its requests take, and what the server's memory does meanwhile.
+"""An honest client beside attackers: the latency of its requests, and the memory of the server meanwhile.
 
-It is on the server's core, in real time, so that it waits for nothing but the server; the others have the other core.
+The client runs on the server's core, in real time, so that it waits for nothing but the server; the attackers have the other core.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import figures, machine, rounds
 
@@ -85,8 +87,24 @@ def at_once() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def apart(play: Callable[..., None], *arguments: object, limit: float) -> Iterator[Callable[[], Any]]:
+    """Run `play` in a process of its own, so that none of its work is the honest client's.  It gets a pipe behind its arguments, and sends a word when it
+    begins and its result at the end, which the given function waits for.  It is killed after `limit` seconds from the end of the block."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=play, args=(*arguments, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    ours.recv()
+    try:
+        yield ours.recv
+    finally:
+        process.join(limit)
+        process.kill()
+
+
+@contextlib.contextmanager
 def watching(pid: int) -> Iterator[Callable[[], float]]:
-    """The most that is resident meanwhile."""
+    """The largest resident memory of the process, in bytes, within the block."""
     most = [machine.resident(pid)]
     ended = threading.Event()
 

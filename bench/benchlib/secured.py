@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
+import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,14 @@ def pair(folder: Path) -> Pair:
                     "-keyout", made.key, "-out", made.certificate], check=True, capture_output=True)
     made.both.write_bytes(made.certificate.read_bytes() + made.key.read_bytes())
     return made
+
+
+def trusting(protocol: str) -> ssl.SSLContext:
+    """Of clients that take any certificate, for this protocol of ALPN.  No authorities are loaded, which takes as long as many handshakes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    return context
 
 
 def maitred(files: Pair, threads: int = 1) -> Contender:

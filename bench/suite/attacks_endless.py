@@ -1,4 +1,4 @@
-"""Clients that do not want the responses without end that they ask for (HEAD, 204, 304, leaving, never reading): what is left of them, and a connection beside them."""
+"""Endless responses that clients do not read (HEAD, 204, 304, leaving, never reading): the requests that stay behind, and the latency of an honest client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class Outcome:
     quiet: float
     beside: float
     lost: int
-    #: What the application has begun, what of it has not ended, further tasks of the loop, and threads in the application.
+    #: Responses that the application has begun, those that have not ended, other tasks of the event loop, and threads in application code.
     begun: int
     left: int
     tasks: int
@@ -104,7 +104,7 @@ def _measure(case: Case, pair: secured.Pair, environment: peers.Environment, fol
     contender = python_servers.ours(environment, f"endless_{interface}:application", interface, "server", words=words)
     if by_tls:
         contender = dataclasses.replace(contender, options={**contender.options, "scheme": "https://"})
-    context = trusting("http/1.1") if by_tls else None
+    context = secured.trusting("http/1.1") if by_tls else None
     quiet_seconds = SMOKE_QUIET_S if smoke else min(QUIET_S, seconds)
     with machine.on_core(machine.cores()[1]), servers.running(contender, folder, folder) as server:
         honest_client.p99(server.port, quiet_seconds / 5, context)
@@ -118,13 +118,6 @@ def _measure(case: Case, pair: secured.Pair, environment: peers.Environment, fol
         inside = _inside(environment, server.port)
         return Outcome(quiet, beside, lost + more, found["begun"], found["begun"] - found["ended"], max(found.get("tasks", 1) - 1, 0), inside,
                        asked, failed, busy)
-
-
-def trusting(protocol: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols([protocol])
-    return context
 
 
 def _left(port: int, context: ssl.SSLContext | None) -> dict[str, int]:
@@ -155,18 +148,8 @@ def _inside(environment: peers.Environment, port: int) -> int:
 Result = tuple[dict[str, int], dict[str, int]]
 
 
-@contextlib.contextmanager
-def _clients(case: Case, port: int, seconds: float, clients: int) -> Iterator[Callable[[], Result]]:
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_play, args=(case, port, seconds, clients, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    ours.recv()
-    try:
-        yield ours.recv
-    finally:
-        process.join(seconds + 30)
-        process.kill()
+def _clients(case: Case, port: int, seconds: float, clients: int) -> contextlib.AbstractContextManager[Callable[[], Result]]:
+    return honest_client.apart(_play, case, port, seconds, clients, limit=seconds + 30)
 
 
 def _play(case: Case, port: int, seconds: float, clients: int, result: multiprocessing.connection.Connection) -> None:
@@ -175,7 +158,7 @@ def _play(case: Case, port: int, seconds: float, clients: int, result: multiproc
     failed: collections.Counter[str] = collections.Counter()
     lock = threading.Lock()
     version, by_tls = PROTOCOLS[case.protocol]
-    context = trusting("h2" if version == "2" else "http/1.1") if by_tls else None
+    context = secured.trusting("h2" if version == "2" else "http/1.1") if by_tls else None
     result.send("begins")
 
     def client(number: int) -> None:

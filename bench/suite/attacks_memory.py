@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import multiprocessing
 import select
 import socket
 import ssl
@@ -418,7 +417,7 @@ def _measure(attack: Attack, by_tls: bool, pair: secured.Pair, environment: peer
     contender = python_servers.ours(environment, APPLICATION, "asgi", "server", words=words)
     if by_tls:
         contender = dataclasses.replace(contender, options={**contender.options, "scheme": "https://"})
-    context = _trusting(FIRST) if by_tls else None
+    context = secured.trusting("http/1.1") if by_tls else None
     quiet_seconds = SMOKE_QUIET_S if smoke else min(QUIET_S, seconds)
     trickle = SMOKE_TRICKLE_S if smoke else TRICKLE_S
     polite = dataclasses.replace(attack, protocol=FIRST, client=_polite)
@@ -438,34 +437,17 @@ def _cores() -> tuple[int, ...]:
     return tuple(machine.core_busy_ns(core) for core in machine.cores())
 
 
-def _trusting(protocol: str) -> ssl.SSLContext:
-    """Of clients of this protocol. No authorities are loaded, which takes as long as many handshakes."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_alpn_protocols(["h2" if protocol == SECOND else "http/1.1"])
-    return context
-
-
-@contextlib.contextmanager
-def _attacking(attack: Attack, port: int, seconds: float, by_tls: bool, trickle: float) -> Iterator[Callable[[], dict[str, int]]]:
-    """Another process, so that none of its work is that of the honest client."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_attackers, args=(attack, port, seconds, by_tls, trickle, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    ours.recv()
-    try:
-        yield ours.recv
-    finally:
-        process.join(seconds + 30)
-        process.kill()
+def _attacking(
+    attack: Attack, port: int, seconds: float, by_tls: bool, trickle: float
+) -> contextlib.AbstractContextManager[Callable[[], dict[str, int]]]:
+    return honest_client.apart(_attackers, attack, port, seconds, by_tls, trickle, limit=seconds + 30)
 
 
 def _attackers(attack: Attack, port: int, seconds: float, by_tls: bool, trickle: float, result: Pipe) -> None:
     until = time.monotonic() + seconds
     ends: collections.Counter[str] = collections.Counter()
     lock = threading.Lock()
-    context = _trusting(attack.protocol) if by_tls else None
+    context = secured.trusting("h2" if attack.protocol == SECOND else "http/1.1") if by_tls else None
     result.send("begins")
 
     def attacks() -> None:

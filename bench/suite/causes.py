@@ -1,4 +1,4 @@
-"""Troubles that are made on purpose, and what `maitred ctl finding` says of each: the cause and the line."""
+"""Nine kinds of trouble, each made on purpose: whether `maitred ctl finding` names its cause and line."""
 
 from __future__ import annotations
 

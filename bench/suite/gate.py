@@ -1,4 +1,4 @@
-"""What ten threads behind the limiter cost beside one thread, and what they save when requests block."""
+"""Ten threads behind the limiter compared with one thread: their cost for short requests, their gain where requests block."""
 
 from __future__ import annotations
 

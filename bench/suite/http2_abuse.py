@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -234,19 +233,8 @@ def _ask_for(honest: streams.Connection, seconds: float) -> float:
 Ended = tuple[dict[int | None, int], int]
 
 
-@contextlib.contextmanager
-def _attacking(attack: Attack, port: int, seconds: float) -> Iterator[Callable[[], Ended]]:
-    """Another process, so that none of its work is that of the well-behaved client."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_attacker, args=(attack, port, seconds, theirs), daemon=True)
-    process.start()
-    theirs.close()
-    ours.recv()
-    try:
-        yield ours.recv
-    finally:
-        process.join(seconds + 10)
-        process.kill()
+def _attacking(attack: Attack, port: int, seconds: float) -> contextlib.AbstractContextManager[Callable[[], Ended]]:
+    return honest_client.apart(_attacker, attack, port, seconds, limit=seconds + 10)
 
 
 def _attacker(attack: Attack, port: int, seconds: float, result: Pipe) -> None:

@@ -50,7 +50,7 @@ impl Waiting {
         if TIMES.contains(&call) || (SELECTS.contains(&call) && argument == 0) {
             return Some(Self::Time);
         }
-        if PEERS.contains(&call) || SELECTS.contains(&call) {
+        if PEERS.contains(&call) || OLD_PEERS.contains(&call) || SELECTS.contains(&call) {
             return Some(Self::Peer);
         }
         if FILES.contains(&call) {
@@ -70,22 +70,6 @@ const SELECTS: [c_long; 2] = [libc::SYS_select, libc::SYS_pselect6];
 const SELECTS: [c_long; 1] = [libc::SYS_pselect6];
 
 /// Of sockets.
-#[cfg(target_arch = "x86_64")]
-const PEERS: [c_long; 12] = [
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_recvmmsg,
-    libc::SYS_sendto,
-    libc::SYS_sendmsg,
-    libc::SYS_connect,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_ppoll,
-    libc::SYS_epoll_pwait,
-    libc::SYS_poll,
-    libc::SYS_epoll_wait,
-];
-#[cfg(not(target_arch = "x86_64"))]
 const PEERS: [c_long; 10] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
@@ -98,6 +82,12 @@ const PEERS: [c_long; 10] = [
     libc::SYS_ppoll,
     libc::SYS_epoll_pwait,
 ];
+
+/// Those that newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD_PEERS: [c_long; 2] = [libc::SYS_poll, libc::SYS_epoll_wait];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_PEERS: [c_long; 0] = [];
 
 /// Of files and folders.
 const FILES: [c_long; 11] = [
