@@ -175,7 +175,7 @@ fn setting(differ: bool) -> &'static Both {
     })
 }
 
-/// Whoever names localhost is asked for a certificate, and nobody else.
+/// Clients that name localhost are asked for a certificate, and no others.
 fn hosts(authority: &[u8]) -> HostClients {
     let mut trust = Trust::default();
     trust.add_authorities(authority).expect("an authority");

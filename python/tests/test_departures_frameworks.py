@@ -27,7 +27,7 @@ DEPARTURES = 100 if LONG else 4
 IN_SHORT = ("django", "litestar")
 #: Clients that are there at the same time.
 AT_ONCE = 4
-#: A response that its client does not take is cut after a second; whoever takes it takes it faster.
+#: A response that its client does not take is cut after a second; clients that read are faster.
 OPTIONS = ("--min-rate-out", "100000", "--min-rate-grace", "1")
 
 

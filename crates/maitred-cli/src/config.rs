@@ -199,7 +199,7 @@ pub struct SiteConfig {
     pub ocsp: Vec<PathBuf>,
     /// Whether clients show a certificate.
     pub client_auth: ClientAuth,
-    /// Who signs those.
+    /// The authorities that sign those.
     pub client_ca: Vec<PathBuf>,
     /// Which of those are not valid any more.
     pub client_crl: Vec<PathBuf>,

@@ -13,7 +13,7 @@ use crate::thread_state::{Doing, ThreadState};
 pub enum Waiting {
     /// Another thread of this process.
     Lock,
-    /// Somebody at the other end of a socket.
+    /// The peer of a socket.
     Peer,
     /// A file.
     Disk,
@@ -144,7 +144,7 @@ mod tests {
     fn found(act: impl FnOnce() + Send + 'static) -> Waiting {
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {
-            tell.send(tasks::own()).expect("somebody listens");
+            tell.send(tasks::own()).expect("the test listens");
             act();
         });
         let tid = told.recv().expect("a thread");

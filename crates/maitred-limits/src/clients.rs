@@ -195,7 +195,7 @@ impl Clients {
             if let Some(own) = self.set(name).find(|(_, place)| place.name() == name) {
                 return Some(own);
             }
-            // Somebody gives a place away now, maybe to this client. Whoever was killed then does so for ever.
+            // Another process gives the place away now, maybe to this client. A process that was killed then does so for ever.
             if last > 0 && self.set(name).any(|(_, place)| place.name() == REPLACED) {
                 std::hint::spin_loop();
                 continue;
@@ -204,7 +204,7 @@ impl Clients {
                 self.set(name).filter(|(_, place)| place.name() != REPLACED && place.connections() == 0);
             // A place that was never used is that of the longest full bucket.
             let (number, place) = free.min_by_key(|(_, place)| place.is_full_at())?;
-            // With a full bucket: whoever brings so many addresses that others lose theirs has a full one with each anyway.
+            // With a full bucket: a client with so many addresses that others lose theirs has a full one with each anyway.
             if place.replace(name) {
                 return Some((number, place));
             }
@@ -220,7 +220,7 @@ impl Clients {
             let Some((number, place)) = self.find(name) else { return Some(false) };
             self.note(number, |own| own.saturating_add(1));
             let before = place.add_connection();
-            // Whoever gives the place away looks at its connections afterwards, so one of the two sees the other.
+            // A process that gives the place away looks at its connections afterwards, so one of the two sees the other.
             let is_own = place.name() == name;
             if is_own && before < u64::from(most) {
                 return Some(true);
@@ -242,7 +242,7 @@ impl Clients {
         }
     }
 
-    /// The ledger comes last, and first where one is counted: whoever is killed between has too much in it, never too little.
+    /// The ledger comes last, and first where one is counted: a process that is killed between has too much in it, never too little.
     fn uncount(&self, number: usize, place: &Place<'_>) {
         place.give_back(1);
         self.note(number, |own| own.saturating_sub(1));
@@ -345,7 +345,7 @@ impl Place<'_> {
 
 // ---- Several processes ----
 
-/// The table that several processes have. Whoever makes it hands it to the others.
+/// The table that several processes share. The process that makes it hands it to the others.
 #[derive(Clone)]
 pub struct ClientTable(Arc<SharedMemory>);
 
@@ -404,7 +404,7 @@ impl fmt::Debug for ClientTable {
 pub struct ProcessClients {
     /// That of all.
     pub table: ClientTable,
-    /// [`LEDGER_BYTES`] that whoever looks after this process has, too.
+    /// [`LEDGER_BYTES`] that the supervisor of this process has, too.
     pub ledger: Arc<SharedMemory>,
 }
 

@@ -5,7 +5,7 @@
 //!                    goes on …                      │ on the same thread
 //!                    is done ──── Tail::take, end <─┘
 //! ```
-//! Whoever ends a response leaves its tail on the thread that does it, so that handlers need not know of it: the thread that called one takes it when that returns.
+//! The code that ends a response leaves a tail on its own thread, so that handlers need not know of it: the thread takes the tail when its handler returns.
 //! A handler that goes on elsewhere takes it itself, right behind the end.
 
 use std::cell::Cell;
@@ -16,7 +16,7 @@ thread_local! {
     static LEFT: Cell<Option<Tail>> = const { Cell::new(None) };
 }
 
-/// Who counts tails.
+/// Counts tails.
 pub trait CountTail: Send + Sync {
     /// What belongs to this key has gone on from `began` until now.
     fn count(&self, key: u64, began: u64);
@@ -30,7 +30,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// A response has ended at this time, by the clock of whoever counts. Left on this thread in the place of an earlier one.
+    /// A response has ended at this time, by the clock of `counts`. Left on this thread in the place of an earlier one.
     pub fn leave(counts: Arc<dyn CountTail>, key: u64, began: u64) {
         LEFT.set(Some(Self { counts, key, began }));
     }

@@ -340,7 +340,7 @@ impl Session {
         self.connection.negotiated_cipher_suite().is_none() && !self.connection.wants_write()
     }
 
-    /// Whoever has been verified by the rules of one host is let in to no other one, whatever was read of the ClientHello before.
+    /// A client that was verified by the rules of one host is let in to no other one, whatever was read of the ClientHello before.
     fn same_rules(&self) -> Result<(), SessionError> {
         if self.terms.rules_for(self.connection.server_name()) == self.rules {
             return Ok(());

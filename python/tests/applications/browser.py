@@ -89,7 +89,7 @@ def zope(page: Page) -> None:
 
 
 def until(is_seen: Callable[[], bool], act: Callable[[], object]) -> None:
-    """Acts and looks, as somebody does whose first click came before the page was ready."""
+    """Acts and looks again, like a user whose first click came before the page was ready."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         act()

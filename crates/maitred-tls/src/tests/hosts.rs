@@ -100,7 +100,7 @@ fn each_host_asks_by_its_own_rules() {
             ("tills.shop.example", None, None),
             ("tills.shop.example", Some(&till), None),
             ("tills.shop.example", Some(&ada), strange),
-            // Who is not asked shows none.
+            // A client that is not asked shows none.
             ("open.shop.example", Some(&ada), None),
         ] {
             let met = meet(&terms, &site.client(version, issued), &name.to_lowercase());
