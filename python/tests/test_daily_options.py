@@ -51,13 +51,14 @@ def test_clients_hear_the_id_that_the_logs_have(serve: Serve, tmp_path: Path) ->
     own = server.fetch("/own").headers["X-Request-ID"]
     until("all are logged", lambda: (tmp_path / "log").read_text().count("\n") == 3)
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    assert [row["id"] for row in logged[:2]] == [made, given] and given == "brought-7"
+    assert {made, given} < {row["id"] for row in logged} and given == "brought-7"
     assert own == "mine"
     server = serve("--access-log", "errors", "--access-log-format", "$status $request_id", "--response-ids", "--static", "/static=.", source=APP)
     gone, large = server.fetch("/static/gone"), server.fetch("/", Cookie="x" * 20_000)
     until("both are logged", lambda: (tmp_path / "errors").read_text().count("\n") == 2)
     expected = [f"{reply.status} {reply.headers['X-Request-ID']}" for reply in (gone, large)]
-    assert (tmp_path / "errors").read_text().splitlines() == expected and expected[0].startswith("404"), expected
+    # Each event loop writes its lines at a time of its own.
+    assert sorted((tmp_path / "errors").read_text().splitlines()) == expected and expected[0].startswith("404"), expected
     assert all(row["db"] == 0 and row["db_statements"] == 0 for row in logged)
 
 

@@ -135,7 +135,8 @@ pub struct Timeouts {
     pub keep_alive: Duration,
     /// Without the peer taking a byte of a response; then the connection is closed.
     pub send: Duration,
-    /// In a drain, without a request: one that is on its way is answered; then the connection is closed.
+    /// In a drain, without a request: one that is on its way is answered; then the connection is closed. Four times as long for the
+    /// first request of a connection.
     pub drain_idle: Duration,
 }
 

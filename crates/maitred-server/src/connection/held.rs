@@ -80,6 +80,15 @@ impl Connection {
     }
 }
 
+/// In a drain, a connection without its first request has this many times [`Timeouts::drain_idle`](crate::Timeouts::drain_idle): by
+/// default more than the second within which TCP sends a lost segment again (RFC 6298 §2.1).
+const FIRST_REQUEST: u64 = 4;
+
+/// How long a connection may stay without its first request when the server drains, in nanoseconds.
+pub(super) fn first_request_time(group: &Group) -> u64 {
+    nanos(group.site.timeouts.drain_idle).saturating_mul(FIRST_REQUEST)
+}
+
 /// How long a connection may be idle now, in nanoseconds.
 pub(super) fn idle_time(group: &Group) -> u64 {
     let keep_alive = nanos(group.site.timeouts.keep_alive);

@@ -63,7 +63,7 @@ use crate::group::slots::Token;
 use crate::listener::Listening;
 use crate::site::Site;
 use client::Ends;
-use held::{Shares, idle_time};
+use held::{Shares, first_request_time, idle_time};
 use spilling::has_made_room;
 use stream::{Record, Stream};
 use writer::{Sent, Writer};
@@ -329,8 +329,9 @@ impl Connection {
         // A handshake that has begun is for a request that is on its way.
         let shakes_hands = self.awaits_handshake() && self.transport.has_session();
         if signals.any(Signals::DRAIN) && self.is_idle() && !shakes_hands {
-            let end = context.now + idle_time(context.group);
-            self.set_deadline(context, self.deadline.min(end));
+            let is_new = self.served == 0 && !self.protocol.is_framed();
+            let time = if is_new { first_request_time(context.group) } else { idle_time(context.group) };
+            self.set_deadline(context, self.deadline.min(context.now + time));
         }
         if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.phase == Phase::Receiving {
             match self.begin_drain(context) {

@@ -17,7 +17,7 @@ use super::body::spill;
 use super::framed::http2;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
-use super::{Connection, Context, Phase, Turn, idle_time, nanos};
+use super::{Connection, Context, Phase, Turn, first_request_time, idle_time, nanos};
 
 /// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
@@ -282,6 +282,9 @@ impl Connection {
             }
             // The deadline of the accept stays: head timeout.
             None if self.served == 0 && !context.group.is_draining() => {}
+            None if self.served == 0 => {
+                self.set_deadline(context, context.now + first_request_time(context.group));
+            }
             None => self.set_deadline(context, context.now + idle_time(context.group)),
         }
     }
