@@ -7,7 +7,7 @@ use maitred_io::thread_state::{Doing, ThreadState};
 use maitred_runtime::InterpreterLock;
 
 use crate::costs;
-use crate::numbers::FIRST_PAUSE;
+use crate::numbers::{FIRST_PAUSE, LONG};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -125,6 +125,12 @@ impl AppThread {
 
     pub(super) fn in_application(&self) -> bool {
         self.entered.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether its request had been in application code for long by `then`, and was not last seen to do without the interpreter.
+    pub(super) fn has_long_wanted(&self, then: u64) -> bool {
+        let entered = self.entered.load(Ordering::Acquire);
+        entered != 0 && then.saturating_sub(entered) >= LONG && self.detached.load(Ordering::Relaxed) == 0
     }
 
     pub(super) fn is_long(&self) -> bool {

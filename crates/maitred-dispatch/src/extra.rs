@@ -134,14 +134,23 @@ impl<J> Pool<J> {
         let most = holdings.iter().map(|(_, nanos)| *nanos).max().unwrap_or(0);
         self.pop_light(|class, route| {
             let own = holdings.iter().find(|(other, _)| *other == route);
-            class != RouteClass::Blocking && own.is_none_or(|(_, nanos)| *nanos < most / 2)
+            let enters = match class {
+                RouteClass::Normal => true,
+                RouteClass::CpuBound => !self.limiter.interpreter.has_long(),
+                RouteClass::Blocking => false,
+            };
+            enters && own.is_none_or(|(_, nanos)| *nanos < most / 2)
         })
     }
 }
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
+    use maitred_pool::PoolLimits;
+
     use super::*;
+    use crate::interpreter::Interpreter;
+    use crate::limiter::Limiter;
 
     #[test]
     fn a_request_that_comes_wakes_the_thread_that_waits_for_one() {
@@ -158,5 +167,18 @@ mod tests {
         extra.sleeps.store(true, Ordering::SeqCst);
         extra.wake(false);
         assert!(called(), "there may be something to look at");
+    }
+
+    #[test]
+    fn one_long_computation_at_a_time_runs_there_too() {
+        let interpreter = Arc::new(Interpreter::new(None));
+        let limiter = Limiter::new(&interpreter).unwrap();
+        let pool = Pool::new("beside", PoolLimits::default(), true, limiter);
+        assert!(pool.enqueue_limited(1, RouteClass::CpuBound, 1).is_ok() && interpreter.take_long());
+        assert_eq!(pool.pop_beside_holders(), None);
+        assert!(pool.enqueue_limited(2, RouteClass::Normal, 1).is_ok());
+        assert_eq!(pool.pop_beside_holders(), Some(2));
+        interpreter.give_long_back();
+        assert_eq!(pool.pop_beside_holders(), Some(1));
     }
 }

@@ -15,8 +15,9 @@
 
 use std::sync::{Arc, PoisonError};
 
+use maitred_io::clock;
 use maitred_io::sync::Mutex;
-use maitred_io::sync::atomic::{AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::InterpreterLock;
 
 use crate::app_thread::{Activity, AppThread, Permit, Seen};
@@ -27,6 +28,8 @@ pub(super) struct Interpreter {
     threads: Mutex<Threads>,
     /// Permits of long computations in use.
     longs: AtomicUsize,
+    /// When the last of them was given back, in monotonic nanoseconds.
+    long_ended: AtomicU64,
 }
 
 #[derive(Default)]
@@ -42,14 +45,20 @@ pub(super) struct Sample {
     pub(super) busy: usize,
     /// When the one before was taken, in monotonic nanoseconds.
     pub(super) before: u64,
-    /// A thread with a permit was seen without the interpreter for the first time: the next sample decides.
+    /// A thread with a permit was seen without the interpreter for the first time, or a long computation waits for those that are owed
+    /// a turn: the next sample decides.
     pub(super) unsure: bool,
 }
 
 impl Interpreter {
     /// One with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
-        Self { lock, threads: Mutex::new(Threads::default()), longs: AtomicUsize::new(0) }
+        Self {
+            lock,
+            threads: Mutex::new(Threads::default()),
+            longs: AtomicUsize::new(0),
+            long_ended: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn has_lock(&self) -> bool {
@@ -89,12 +98,28 @@ impl Interpreter {
         busy
     }
 
-    /// Takes the permit of long computations, if it is free.
+    /// Takes the permit of long computations, if it is free and no request is owed a turn. C code may have kept the interpreter all the
+    /// time; then Python gives it to any of those that want it, and one of them would wait for many long computations.
     pub(super) fn take_long(&self) -> bool {
+        let mut owed = false;
+        if !self.has_long() {
+            self.in_application(|thread| owed |= self.is_owed_a_turn(thread));
+        }
+        !owed && self.claim_long()
+    }
+
+    fn claim_long(&self) -> bool {
         self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Whether the request of a thread in application code has waited for long while the last long computation ran, and may want the
+    /// interpreter still.
+    fn is_owed_a_turn(&self, thread: &AppThread) -> bool {
+        !thread.is_long() && thread.has_long_wanted(self.long_ended.load(Ordering::SeqCst))
+    }
+
     pub(super) fn give_long_back(&self) {
+        self.long_ended.store(clock::monotonic(), Ordering::SeqCst);
         self.longs.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -115,6 +140,7 @@ impl Interpreter {
                 let seen = thread.note(activity, thread.holding(now).map_or(0, |(_, nanos)| nanos));
                 unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
                 self.move_permit(thread, &seen);
+                unsure |= !self.has_long() && self.is_owed_a_turn(thread);
             }
             Sample { busy, before, unsure }
         })
@@ -124,7 +150,7 @@ impl Interpreter {
     fn move_permit(&self, thread: &AppThread, seen: &Seen) {
         match thread.permit() {
             Permit::Normal | Permit::Long if seen.detached >= DETACHED => _ = self.release(thread),
-            Permit::Normal if seen.detached == 0 && seen.computed >= LONG && self.take_long() => {
+            Permit::Normal if seen.detached == 0 && seen.computed >= LONG && self.claim_long() => {
                 if thread.change(Permit::Normal, Permit::Long) {
                     thread.permits.fetch_sub(1, Ordering::SeqCst);
                 } else {

@@ -7,7 +7,7 @@
 //! ```text
 //! a request of           enters when
 //! a usual route          the pool's permit is free, or a long computation has the interpreter, which gives each its turn
-//! a route that computes  no other long computation has or wants the interpreter
+//! a route that computes  no other long computation has or wants the interpreter, and no request has waited for the last one
 //! a route that waits     always
 //! ```
 //! A request that may not enter is queued. The first application thread that has to queue one becomes the **monitor**: it takes

@@ -13,8 +13,9 @@ use maitred_runtime::InterpreterLock;
 use crate::app_thread::{AppThread, Permit};
 use crate::interpreter::Interpreter;
 use crate::limiter::{Admitted, Limiter, Monitored, Monitoring};
-use crate::numbers::LONG;
+use crate::numbers::{FIRST_PAUSE, LONG};
 use crate::pool::{Errand, Pool};
+use crate::sample_timer::Pause;
 
 /// Later than the simulated clock, which all tests of the process move: what begins then has lasted for no time at all.
 const FUTURE: u64 = u64::MAX / 2;
@@ -117,6 +118,39 @@ fn a_usual_request_enters_beside_a_long_computation() {
             rig.pool.limiter.give_back(thread);
         }
         assert!(rig.permits() == 0 && !rig.pool.limiter.interpreter.has_long());
+    });
+}
+
+#[test]
+fn a_long_computation_lets_requests_go_first_that_waited_for_the_last_one() {
+    check(|| {
+        let rig = Rig::new(true);
+        let began = clock::monotonic();
+        let (long, kept) = (rig.enter(CpuBound), rig.enter(Normal));
+        kept.enter(began, 0, false);
+        while clock::monotonic() < began + LONG {}
+        let (monitor, admitted) = rig.arrive(1, CpuBound);
+        assert_eq!(admitted, Admitted::Monitor);
+        long.leave();
+        assert_eq!(rig.pool.leave(&long), None, "C code has kept the interpreter");
+        let mut monitoring = Monitoring::begin(FUTURE);
+        let mut step = || rig.pool.monitor(&monitor, &mut monitoring, false);
+        assert!(
+            matches!(step(), Monitored::Pause(Pause { nanos: FIRST_PAUSE, .. })),
+            "the next sample decides"
+        );
+        assert!(!rig.pool.limiter.interpreter.has_long());
+        // It has had its turn, and waits for something else.
+        rig.lock.0.store(false, SeqCst);
+        assert!(matches!(step(), Monitored::Run(1)));
+        assert_eq!(monitor.permit(), Permit::Long);
+        for thread in [&monitor, &kept] {
+            rig.pool.limiter.give_back(thread);
+        }
+        assert!(rig.is_at_rest());
+        let young = rig.enter(Normal);
+        young.enter(clock::monotonic(), 0, false);
+        assert!(rig.pool.limiter.interpreter.take_long(), "it has not waited for long");
     });
 }
 
