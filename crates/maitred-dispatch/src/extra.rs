@@ -74,6 +74,10 @@ pub fn run<S: Serve>(server: &Arc<S>) {
         let held_up = pool.queued() > 0 && pool.is_held_up();
         let job = if held_up { pool.pop_beside_holders() } else { None };
         extra.watches.store(held_up && job.is_none(), Ordering::SeqCst);
+        if pool.queued() > 0 {
+            // No thread monitors while all are in application code.
+            pool.limiter.interpreter.sample_if_due(clock::monotonic());
+        }
         if let Some(job) = job {
             pool.limiter.force(&thread);
             scheduler.run_assigned(job, clock::monotonic(), &**server, pool);
@@ -82,10 +86,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
         }
         if pool.queued() > 0 {
             // What is in application code now may stay there.
-            if !extra.parker.park(Some(Duration::from_nanos(LONG))) {
-                // No thread monitors while all are in application code.
-                pool.limiter.interpreter.sample(clock::monotonic());
-            }
+            extra.parker.park(Some(Duration::from_nanos(LONG)));
             continue;
         }
         let rests = || pool.queued() == 0 && !scheduler.is_stopping();

@@ -128,6 +128,13 @@ impl Interpreter {
         self.longs.load(Ordering::SeqCst) > 0
     }
 
+    /// Takes a sample at `now`, in monotonic nanoseconds, if there was none for [`LONG`].
+    pub(super) fn sample_if_due(&self, now: u64) {
+        if self.with_threads(|threads| now.saturating_sub(threads.sampled) >= LONG) {
+            self.sample(now);
+        }
+    }
+
     /// Takes a sample at `now`, in monotonic nanoseconds, and moves permits as it follows.
     pub(super) fn sample(&self, now: u64) -> Sample {
         let Some(lock) = self.lock.as_deref() else { return Sample::default() };
