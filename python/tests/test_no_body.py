@@ -1,4 +1,4 @@
-"""Responses of which no body is sent (HEAD, 204, 304) by applications whose bodies have no end: the head leaves, the application is
+"""Responses of which no body is sent (HEAD, 204, 205, 304) by applications whose bodies have no end: the head leaves, the application is
 told, and the connection and the thread are free."""
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def app(environ, start_response):
             write(b"x" * 1000)
         ended.append(path)
         return []
+    if kind == "file":
+        return environ["wsgi.file_wrapper"](open(__file__, "rb"))
     return Body(path)
 """
 
@@ -116,13 +118,29 @@ def test_a_wsgi_application_is_told_that_nothing_more_is_wanted(path: str, versi
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("path", ["/iterable-204", "/iterable-304"])
+@pytest.mark.parametrize("path", ["/iterable-204", "/iterable-205", "/iterable-304", "/write-204", "/write-205", "/write-304"])
 def test_a_body_that_may_not_be_ends_its_iteration_and_is_logged(path: str, version: str, serve: Serve) -> None:
     server = serve("--max-threads", "1", source=WSGI, checked=False)  # As above.
     assert ask(server, version, "GET", path) == (int(path[-3:]), path[1:-4])
     wait_until_ended(server, path)
     assert server.stop() == 0, server.said
     assert f"GET {path}" in server.said
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("status", ["204", "205", "304"])
+def test_a_file_is_no_body_where_none_may_be(status: str, version: str, serve: Serve) -> None:
+    server = serve(source=WSGI, checked=False)  # As above.
+    for method in ("HEAD", "GET"):
+        assert ask(server, version, method, f"/file-{status}") == (int(status), "file")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("path", ["/endless-204", "/endless-205", "/endless-304", "/written-204"])
+def test_an_asgi_application_is_told_that_a_body_may_not_be(path: str, version: str, serve_asgi: Serve) -> None:
+    server = serve_asgi(source=ASGI)
+    assert ask(server, version, "GET", path) == (int(path[-3:]), path[1:-4])
+    wait_until_ended(server, path)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -145,6 +163,37 @@ def test_a_file_in_the_place_of_a_body_does_not_wait_for_its_end(serve: Serve, t
         assert server.fetch(path).body == b"of the file"
         wait_until_ended(server, path)
     assert server.stop() == 0, server.said
+
+
+RAISES = """
+def app(environ, start_response):
+    write = start_response("200 OK", [("Content-Length", "5")])
+    write(b"whole")
+    if environ["PATH_INFO"] == "/more":
+        write(b"surplus")
+    raise ValueError("too late")
+"""
+
+
+@pytest.mark.parametrize("version", ["1.1", "2"])
+@pytest.mark.parametrize("path", ["/raises", "/more"])
+def test_an_exception_behind_the_last_declared_byte_takes_nothing_back(path: str, version: str, serve: Serve) -> None:
+    server = serve(source=RAISES, checked=False)  # The validator allows no `write` before an exception.
+    if version == "2":
+        with frames.Connection.to(server.port) as peer:
+            answers = [peer.fetch(path) for _ in range(2)]
+        assert [(bytes(answer.body), answer.is_complete, answer.reset) for answer in answers] == [(b"whole", True, None)] * 2
+    else:
+        peer = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        peer.connect()
+        first = peer.sock
+        for _ in range(2):
+            peer.request("GET", path)
+            assert peer.getresponse().read() == b"whole"
+            assert peer.sock is first, "the connection is kept"
+        peer.close()
+    assert server.stop() == 0, server.said
+    assert "after a complete response: the application raised ValueError" in server.said
 
 
 DJANGO = """

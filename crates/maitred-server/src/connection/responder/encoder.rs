@@ -70,6 +70,14 @@ impl Encoder {
         }
     }
 
+    /// Whether the head has left nothing to be sent: no body follows it, or all of the declared length has been given.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::H1(sender) => sender.is_suppressed() || sender.is_complete(),
+            Self::Values(sender) => matches!(sender.state, State::Fixed(0) | State::Suppressed { .. }),
+        }
+    }
+
     /// As [`Sender::announce_trailers`].
     pub(super) fn announce_trailers(&mut self) {
         match self {

@@ -574,6 +574,7 @@ impl Respond for Responder {
         let on = On(self.origin.peer, &request);
         let log = &self.group.site.log;
         let mut end = End::Cut;
+        let whole = self.encoder.is_whole() && !self.announced;
         if self.is_dead() {
             log.debug(format_args!("{on}: ended after its time was over: {reason}"));
         } else if self.flags.is_asked_to_end() {
@@ -582,8 +583,13 @@ impl Respond for Responder {
         } else if self.has_peer_ended() {
             log.info(format_args!("{on}: the peer left before the response was complete"));
             end = End::PeerGone;
+        } else if whole {
+            log.error(format_args!("{on}: after a complete response: {reason}"));
         } else {
             log.error(format_args!("{on}: the response was cut: {reason}"));
+        }
+        if whole {
+            return self.finish(request);
         }
         // Neither the last chunk nor the missing bytes: the end of the connection shows the cut.
         let _ = (*self).end(request, false, end, Last::NOTHING, b"");
