@@ -38,6 +38,14 @@ def app(environ, start_response):
                 write(b"x" * 1000)
         finally:
             ended.append(path)
+    if kind == "long":
+        try:
+            for _ in range(60):
+                write(b"x" * 100_000)
+        except BrokenPipeError:
+            ended.append("told")
+        ended.append(path)
+        return []
     if kind == "written":
         for _ in range(3):
             write(b"x" * 1000)
@@ -66,6 +74,13 @@ async def app(scope, receive, send):
             await receive()
             await send({"type": "http.response.body", "body": b"x" if status == "200" else b"", "more_body": True})
             assert (await receive())["type"] == "http.disconnect"
+            return
+        if kind == "long":
+            try:
+                for _ in range(60):
+                    await send({"type": "http.response.body", "body": b"x" * 100_000, "more_body": True})
+            except OSError:
+                ended.append("told")
             return
         for part in range(3 if kind == "written" else 10**9):
             await send({"type": "http.response.body", "body": b"x" * 1000, "more_body": True})
@@ -152,6 +167,19 @@ def test_an_asgi_application_is_told_that_nothing_more_is_wanted(path: str, vers
     wait_until_ended(server, path)
     assert server.stop() == 0, server.said
     assert "error" not in server.said
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_applications_that_make_much_of_an_unwanted_body_are_told_before_the_second_is_over(
+    version: str, serve: Serve, serve_asgi: Serve
+) -> None:
+    wsgi, asgi = serve(source=WSGI, checked=False), serve_asgi(source=ASGI)  # As above.
+    assert ask(wsgi, version, "HEAD", "/long-200") == ask(asgi, version, "HEAD", "/long-200") == (200, "long")
+    for server in (wsgi, asgi):
+        wait_until_ended(server, "/long-200")
+        assert b"told" in server.fetch("/ended").body
+        assert server.stop() == 0, server.said
+        assert "error" not in server.said
 
 
 def test_a_file_in_the_place_of_a_body_does_not_wait_for_its_end(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:

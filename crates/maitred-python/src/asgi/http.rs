@@ -233,7 +233,7 @@ impl Http {
 
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
-        let (mut phase, announced) = match self.take(py, !more)? {
+        let (mut phase, announced) = match self.take(py, body.len(), !more)? {
             Taken::Out(phase, announced) => (phase, announced),
             Taken::Nothing(onward) => return Ok(onward),
         };
@@ -298,8 +298,8 @@ impl Http {
         }
     }
 
-    /// Takes out what a part of the body goes to, for this thread alone.
-    fn take(&self, py: Python<'_>, ends: bool) -> PyResult<Taken> {
+    /// Takes out what a part of the body goes to, of so many bytes, for this thread alone.
+    fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<Taken> {
         let mut state = self.state();
         match &state.phase {
             Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
@@ -310,11 +310,13 @@ impl Http {
                 "a body was sent after the last http.response.body; now comes http.response.trailers, which \
                  http.response.start has announced",
             )),
-            Phase::Over { peer_gone: false } if state.unwanted.is_some_and(Unwanted::is_over) => {
-                state.phase = Phase::Over { peer_gone: true };
-                self.left(py, ends).map(Taken::Nothing)
+            Phase::Over { peer_gone: false } => {
+                if state.unwanted.as_mut().is_some_and(|unwanted| unwanted.has_to_end(length)) {
+                    state.phase = Phase::Over { peer_gone: true };
+                    return self.left(py, ends).map(Taken::Nothing);
+                }
+                Ok(Taken::Nothing(Onward::Ready))
             }
-            Phase::Over { peer_gone: false } => Ok(Taken::Nothing(Onward::Ready)),
             Phase::Over { peer_gone: true } => self.left(py, ends).map(Taken::Nothing),
             Phase::Busy => {
                 Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))

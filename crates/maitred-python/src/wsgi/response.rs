@@ -168,7 +168,7 @@ impl Response {
     /// being made waits first, with the interpreter released, until that is in a file. So the last block waits for
     /// nobody, and neither does any block of a body that is complete, unless all responses together hold too much.
     pub(super) fn send(&self, py: Python<'_>, block: Content, whole: Option<u64>) -> Result<(), Unsent> {
-        let (mut stream, full) = self.open_stream(whole)?;
+        let (mut stream, full) = self.open_stream(whole, block.len())?;
         let room = match full && whole.is_none() {
             true => py.detach(|| wait_for_room(&mut stream)),
             false => Ok(()),
@@ -193,9 +193,9 @@ impl Response {
         sent.map(drop).map_err(Unsent::Refused)
     }
 
-    /// Takes the stream out, starting it if need be, and whether it is full. The phase is busy until
-    /// it is put back.
-    fn open_stream(&self, whole: Option<u64>) -> Result<(Stream, bool), Unsent> {
+    /// Takes the stream out for a block of `next` bytes, starting it if need be, and whether it is full. The phase is busy
+    /// until it is put back.
+    fn open_stream(&self, whole: Option<u64>, next: u64) -> Result<(Stream, bool), Unsent> {
         not_in_child()?;
         let mut phase = self.phase();
         let (exchange, Declared { head, length }) = match mem::replace(&mut *phase, Phase::Busy) {
@@ -206,13 +206,10 @@ impl Response {
                 return Err(Unsent::NoHead);
             }
             Phase::Busy => return Err(Unsent::NotOpen("two threads write to one response at the same time")),
-            Phase::Unwanted(since) if since.is_over() => {
-                *phase = Phase::Over { peer_gone: true };
-                return Err(Unsent::Refused(SendError::Closed));
-            }
-            unchanged @ Phase::Unwanted(_) => {
-                *phase = unchanged;
-                return Err(Unsent::Unwanted);
+            Phase::Unwanted(mut unwanted) => {
+                let ends = unwanted.has_to_end(next);
+                *phase = if ends { Phase::Over { peer_gone: true } } else { Phase::Unwanted(unwanted) };
+                return Err(if ends { Unsent::Refused(SendError::Closed) } else { Unsent::Unwanted });
             }
             Phase::Over { peer_gone } => {
                 *phase = Phase::Over { peer_gone };
