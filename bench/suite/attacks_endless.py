@@ -109,30 +109,35 @@ def _measure(case: Case, pair: secured.Pair, environment: peers.Environment, fol
     with machine.on_core(machine.cores()[1]), servers.running(contender, folder, folder) as server:
         honest_client.p99(server.port, quiet_seconds / 5, context)
         quiet, lost = honest_client.p99(server.port, quiet_seconds, context)
+        own = _ask(server.port, context).get("tasks", 0)
         cores = [machine.core_busy_ns(core) for core in machine.cores()]
         with _clients(case, server.port, seconds, clients) as results:
             beside, more = honest_client.p99(server.port, seconds, context)
             busy = tuple((machine.core_busy_ns(core) - then) / 1e9 / seconds for core, then in zip(machine.cores(), cores))
             asked, failed = results()
-        found = _left(server.port, context)
+        found = _left(server.port, context, own)
         inside = _inside(environment, server.port)
-        return Outcome(quiet, beside, lost + more, found["begun"], found["begun"] - found["ended"], max(found.get("tasks", 1) - 1, 0), inside,
+        return Outcome(quiet, beside, lost + more, found["begun"], found["begun"] - found["ended"], max(found.get("tasks", own) - own, 0), inside,
                        asked, failed, busy)
 
 
-def _left(port: int, context: ssl.SSLContext | None) -> dict[str, int]:
-    """What the application says when all has ended, or when the time is over."""
+def _left(port: int, context: ssl.SSLContext | None, own: int) -> dict[str, int]:
+    """What the application says when all has ended, or when the time is over; `own` tasks are the server's and the question's."""
     until = time.monotonic() + LEFT_S
     while True:
-        connection = (http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context) if context
-                      else http.client.HTTPConnection("127.0.0.1", port, timeout=30))
-        with contextlib.closing(connection):
-            connection.request("GET", "/left")
-            found: dict[str, int] = json.loads(connection.getresponse().read())
-        # The task that answers is one itself.
-        if found["begun"] == found["ended"] and found.get("tasks", 1) <= 1 or time.monotonic() > until:
+        found = _ask(port, context)
+        if found["begun"] == found["ended"] and found.get("tasks", own) <= own or time.monotonic() > until:
             return found
         time.sleep(0.1)
+
+
+def _ask(port: int, context: ssl.SSLContext | None) -> dict[str, int]:
+    connection = (http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context) if context
+                  else http.client.HTTPConnection("127.0.0.1", port, timeout=30))
+    with contextlib.closing(connection):
+        connection.request("GET", "/left")
+        found: dict[str, int] = json.loads(connection.getresponse().read())
+    return found
 
 
 def _inside(environment: peers.Environment, port: int) -> int:

@@ -169,3 +169,39 @@ def test_streams_of_a_connection_that_has_ended_are_answered(place: str, serve: 
         (tmp_path / "go").touch()
         assert [bytes(peer.answer(stream).body) for stream in streams] == [b"answered 0"] * 3
     assert server.stop() == 0, server.said
+
+
+ENDLESS = {
+    "wsgi": """
+import itertools
+def app(environ, start_response):
+    start_response("200 OK", [])
+    return itertools.repeat(b"x" * 1000)
+""",
+    "asgi": """
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while True:
+        await send({"type": "http.response.body", "body": b"x" * 1000, "more_body": True})
+""",
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_stream_ends_that_waits_for_a_window_of_who_has_ended(kind: str, serve: Serve) -> None:
+    # No limit of time ends it instead.
+    server = serve("--min-rate-out", "0", "--body-timeout", "600", source=ENDLESS[kind], checked=False)  # As above.
+    for ends_first in (True, False):
+        with frames.Connection.to(server.port, grants=False) as peer:
+            stream = peer.ask("/")
+            if ends_first:
+                peer.peer.shutdown(socket.SHUT_WR)
+            while len(peer.answers[stream].body) < frames.WINDOW:
+                peer.take()
+            if not ends_first:
+                peer.peer.shutdown(socket.SHUT_WR)
+            assert peer.answer(stream).reset == frames.Code.CANCEL
+            peer.ended()
+    assert server.stop() == 0, server.said

@@ -58,6 +58,8 @@ pub(crate) struct Framed {
     wire: Vec<u8>,
     /// When the first byte came of a frame or head that is not complete, in monotonic nanoseconds; 0 if there is none.
     partial: u64,
+    /// The peer sends nothing any more.
+    ended: bool,
     /// The peer makes no further requests, or none is wanted.
     leaving: bool,
     /// It was told that no further request is wanted.
@@ -88,6 +90,7 @@ impl Framed {
             control,
             wire: Vec::new(),
             partial: 0,
+            ended: false,
             leaving: false,
             draining: false,
             resets: 0,

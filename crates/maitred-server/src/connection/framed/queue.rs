@@ -345,6 +345,9 @@ impl Connection {
     pub(crate) fn fill(&mut self, group: &Group, token: Token) -> Result<(), SendError> {
         loop {
             self.frame(group);
+            if self.end_stalled(group) {
+                self.frame(group);
+            }
             if self.writer.is_none() {
                 return Ok(());
             }
@@ -353,6 +356,23 @@ impl Connection {
                 return Ok(());
             }
         }
+    }
+
+    /// Ends the streams that wait for a window of a peer that sends nothing any more: none will open. Whether there were any.
+    fn end_stalled(&mut self, group: &Group) -> bool {
+        let Some(framed) = self.protocol.framed().filter(|framed| framed.ended) else { return false };
+        let outward = framed.outward;
+        let is_stalled =
+            |stream: &&Stream| stream.queue.as_ref().is_some_and(|queue| queue.is_stalled(outward));
+        let stalled: Vec<u32> =
+            framed.streams.values().filter(is_stalled).map(|stream| stream.number).collect();
+        for number in &stalled {
+            if let Some(framed) = self.protocol.framed() {
+                framed.reset(*number, Why::Ended);
+            }
+            self.cancel(group, *number, End::PeerGone);
+        }
+        !stalled.is_empty()
     }
 
     /// The same when a response has ended: an idle connection has its deadline, and one that nothing follows on ends.

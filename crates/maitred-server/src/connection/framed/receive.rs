@@ -85,6 +85,9 @@ impl Connection {
                 }
                 Moved::End => {
                     (self.unread, self.last) = (false, true);
+                    if let Some(framed) = self.protocol.framed() {
+                        framed.ended = true;
+                    }
                     self.drop_incomplete(context.group);
                     self.each_stream()
                         .filter(|stream| stream.has_open_socket())
