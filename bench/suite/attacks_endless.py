@@ -248,7 +248,7 @@ def _second(port: int, context: ssl.SSLContext | None, version: str, form: str, 
         answer = connection.answers[stream]
         while not (answer.ended or answer.length >= TAKEN):
             connection.take()
-            if connection.is_over or answer.reset is not None:
+            if answer.length < TAKEN and (connection.is_over or answer.reset is not None):
                 raise OSError(f"no answer: reset {answer.reset}, connection {connection.code}")
         if form == "reset":
             connection.peer.sendall(streams.frame(streams.RST_STREAM, 0, stream, bytes([0, 0, 0, 8])))

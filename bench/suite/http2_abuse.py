@@ -19,6 +19,8 @@ TITLE = "HTTP/2 abused: memory, and a connection beside it"
 SECONDS, SMOKE_SECONDS, PAIRS = 3.0, 0.5, 5
 #: An attacker that was ended comes again after this long.
 AGAIN_S = 0.01
+#: The shortest attack that a limit in time (1 s here) can end.
+LEAST_S = 2.5
 #: How long a client that has read nothing looks for its end.
 LAST_LOOK_S = 0.5
 #: From one request of the well-behaved connection to the next.
@@ -193,6 +195,7 @@ def _chosen(options: rounds.Options) -> list[Attack]:
 
 def _measure(attack: Attack, environment: peers.Environment, root: Path, folder: Path, seconds: float, count: int) -> Outcome:
     (root / "small").write_bytes(b"x" * 1024)
+    seconds = max(seconds, LEAST_S) if attack.waits else seconds
     words = ["--static", f"/static={root}", "--body-timeout", "1", "--min-rate-grace", "1"]
     contender = python_servers.ours(environment, "streams_wsgi:application", "wsgi", "server", 4, words)
     alone: list[float] = []
