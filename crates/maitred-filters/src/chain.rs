@@ -283,6 +283,8 @@ pub struct At<'a> {
     pub now: u64,
     /// Who checks passwords, if anybody does.
     pub hasher: Option<&'a Hasher>,
+    /// Counts a check of this client in all processes, as long as what comes of it lives; none if it has so many.
+    pub count: &'a dyn Fn(u32) -> Option<Box<dyn Send + Sync>>,
     /// Makes what is called when a password has been checked.
     pub wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,
 }
@@ -396,7 +398,7 @@ impl Passed {
         let entry = self.chain.first(&self.met, Kind::Authentication)?;
         match &entry.rule.authentication {
             Some(Authentication::Basic(basic)) => {
-                Some(basic.ask(head, (at.client, at.now), at.hasher, at.wake))
+                Some(basic.ask(head, (at.client, at.now), at.hasher, at.count, at.wake))
             }
             _ => {
                 entry.count(Kind::Authentication, false);

@@ -1,4 +1,4 @@
-//! Connections and requests of each client address, in all processes of a server. Pure: the time is given.
+//! Connections, requests and password checks of each client address, in all processes of a server. Pure: the time is given.
 //!
 //! A client is an IPv4 address, or the IPv6 addresses with the same prefix, since one customer has 2^64 of them. They
 //! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random key,
@@ -6,9 +6,9 @@
 //!
 //! ```text
 //!   table    place | place | place | …      all processes, without a lock: one that is killed holds nothing
-//!   ledger     2       0       1            how many of the connections there are this process's
+//!   ledger     2       0       1            how many of the connections and checks there are this process's
 //! ```
-//! Promises: a client that has a connection is never forgotten. Of the others a new one takes the place of the one whose
+//! Promises: a client that has a connection or a check is never forgotten. Of the others a new one takes the place of the one whose
 //! buckets have been full for longest, of which nothing is lost; if there is none, of the one that has least to lose. With
 //! connections in all eight places the new client is not counted, and let in: a limit that refuses those who have done
 //! nothing would be what an attacker wants. What a process that was killed has counted is given back by its ledger, up to one connection for each of its
@@ -123,12 +123,50 @@ impl Client {
     pub(crate) fn number(self) -> u128 {
         self.0
     }
+
+    /// The one with this number; 0 stands for all that have no address.
+    pub(crate) fn numbered(number: u128) -> Self {
+        Self(number)
+    }
 }
 
 /// Gives a table its key.
 fn prepare(words: &[AtomicU64]) {
     let random = RandomState::new();
     words.iter().take(2).zip([1_u64, 2]).for_each(|(word, of)| word.store(random.hash_one(of), Relaxed));
+}
+
+/// What a client has for a time: of both there are so many in one word, in a half each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Connection,
+    /// A password that is being checked, or waits for that.
+    Check,
+}
+
+impl Held {
+    const BITS: u32 = 32;
+
+    const fn shift(self) -> u32 {
+        match self {
+            Self::Connection => 0,
+            Self::Check => Self::BITS,
+        }
+    }
+
+    const fn one(self) -> u64 {
+        1 << self.shift()
+    }
+
+    const fn of(self, word: u64) -> u64 {
+        word >> self.shift() & (1 << Self::BITS) - 1
+    }
+
+    /// A word of which so many of both are taken away, as far as they are there.
+    fn less(word: u64, less: u64) -> u64 {
+        let of = |held: Self| held.of(word).saturating_sub(held.of(less)) << held.shift();
+        of(Self::Connection) | of(Self::Check)
+    }
 }
 
 /// Which of the buckets of a client.
@@ -141,7 +179,7 @@ pub(crate) enum Asked {
 /// The clients of all processes of a server, as this one has them.
 pub(crate) struct Clients {
     table: Memory,
-    /// How many connections of this process are counted at each place.
+    /// How many connections and checks of this process are counted at each place.
     ledger: Memory,
     keys: [u64; 2],
 }
@@ -200,8 +238,7 @@ impl Clients {
                 std::hint::spin_loop();
                 continue;
             }
-            let free =
-                self.set(name).filter(|(_, place)| place.name() != REPLACED && place.connections() == 0);
+            let free = self.set(name).filter(|(_, place)| place.name() != REPLACED && !place.is_held());
             // A place that was never used is that of the longest full bucket.
             let (number, place) = free.min_by_key(|(_, place)| place.is_full_at())?;
             // With a full bucket: a client with so many addresses that others lose theirs has a full one with each anyway.
@@ -212,20 +249,20 @@ impl Clients {
         None
     }
 
-    /// A client makes a connection, of which it may have so many: `Some(true)` when it is counted and has to be
+    /// A client gets one more of what it may have so many of: `Some(true)` when it is counted and has to be
     /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
-    pub(crate) fn open(&self, client: Client, most: u32) -> Option<bool> {
+    pub(crate) fn open(&self, what: Held, client: Client, most: u32) -> Option<bool> {
         let name = self.name(client);
         for _ in 0..TRIES {
             let Some((number, place)) = self.find(name) else { return Some(false) };
-            self.note(number, |own| own.saturating_add(1));
-            let before = place.add_connection();
-            // A process that gives the place away looks at its connections afterwards, so one of the two sees the other.
+            self.note(number, |own| own.saturating_add(what.one()));
+            let before = what.of(place.add(what));
+            // A process that gives the place away looks at what is held there afterwards, so one of the two sees the other.
             let is_own = place.name() == name;
             if is_own && before < u64::from(most) {
                 return Some(true);
             }
-            self.uncount(number, &place);
+            self.uncount(what, number, &place);
             if is_own {
                 return None;
             }
@@ -233,19 +270,20 @@ impl Clients {
         Some(false)
     }
 
-    /// A connection that was counted has ended.
-    pub(crate) fn close(&self, client: Client) {
+    /// What was counted has ended.
+    pub(crate) fn close(&self, what: Held, client: Client) {
         let name = self.name(client);
-        let counted = self.set(name).find(|(number, place)| place.name() == name && self.own(*number) > 0);
+        let counted =
+            self.set(name).find(|(number, place)| place.name() == name && what.of(self.own(*number)) > 0);
         if let Some((number, place)) = counted {
-            self.uncount(number, &place);
+            self.uncount(what, number, &place);
         }
     }
 
     /// The ledger comes last, and first where one is counted: a process that is killed between has too much in it, never too little.
-    fn uncount(&self, number: usize, place: &Place<'_>) {
-        place.give_back(1);
-        self.note(number, |own| own.saturating_sub(1));
+    fn uncount(&self, what: Held, number: usize, place: &Place<'_>) {
+        place.give_back(what.one());
+        self.note(number, |own| Held::less(own, what.one()));
     }
 
     /// A client makes a request or begins a handshake.
@@ -263,7 +301,7 @@ impl Clients {
         refused
     }
 
-    /// The connections of this process that are counted there.
+    /// What this process has counted there.
     fn own(&self, number: usize) -> u64 {
         (*self.ledger).as_ref().get(number).map_or(0, |own| own.load(Relaxed))
     }
@@ -287,7 +325,7 @@ fn private(bytes: usize) -> Memory {
 /// What is known of a client.
 ///
 /// ```text
-/// name | full_at of its requests | full_at of its handshakes | connections of all processes
+/// name | full_at of its requests | full_at of its handshakes | connections and checks of all processes
 /// ```
 /// The name is 0 while the place has never been used, and [`REPLACED`] for the moment in which a client gets the place of another one.
 struct Place<'a>(&'a [AtomicU64; Place::WORDS]);
@@ -311,19 +349,19 @@ impl Place<'_> {
         self.0[1].load(Relaxed).max(self.0[2].load(Relaxed))
     }
 
-    fn connections(&self) -> u64 {
-        self.0[3].load(SeqCst)
+    /// Whether the client has a connection or a check.
+    fn is_held(&self) -> bool {
+        self.0[3].load(SeqCst) > 0
     }
 
-    /// How many there were before.
-    fn add_connection(&self) -> u64 {
-        self.0[3].fetch_add(1, SeqCst)
+    /// What there was before.
+    fn add(&self, what: Held) -> u64 {
+        self.0[3].fetch_add(what.one(), SeqCst)
     }
 
-    fn give_back(&self, connections: u64) {
-        let less = |before: u64| Some(before.saturating_sub(connections));
+    fn give_back(&self, held: u64) {
         // The function always has a value.
-        let _ = self.0[3].fetch_update(SeqCst, SeqCst, less);
+        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |before| Some(Held::less(before, held)));
     }
 
     /// Gives the place to another client, unless something has happened there.
@@ -332,7 +370,7 @@ impl Place<'_> {
         if before == REPLACED || self.0[0].compare_exchange(before, REPLACED, SeqCst, SeqCst).is_err() {
             return false;
         }
-        if self.connections() > 0 {
+        if self.is_held() {
             self.0[0].store(before, SeqCst);
             return false;
         }
@@ -372,14 +410,14 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// The process with this ledger has ended, however: its connections are counted no more. Called once.
+    /// The process with this ledger has ended, however: what it held is counted no more. Called once.
     pub fn give_back(&self, ledger: &SharedMemory) {
         let clients = Clients::of(Arc::clone(&self.0) as Memory, memory::private(0));
         for (number, own) in ledger.words().iter().enumerate() {
             let Some(place) = clients.place(number) else { return };
             match own.load(Relaxed) {
                 0 => {}
-                connections => place.give_back(connections),
+                held => place.give_back(held),
             }
             // It may have been killed in that moment.
             let _ = place.0[0].compare_exchange(REPLACED, 0, SeqCst, SeqCst);
@@ -448,13 +486,19 @@ mod tests {
     fn connections_are_counted_up_and_down_each_client_by_itself() {
         let clients = with_sets(4);
         let [one, other] = [client("192.0.2.1"), client("2001:db8::1")];
-        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true); 2]);
-        assert_eq!(clients.open(one, 2), None);
-        assert_eq!(clients.open(other, 2), Some(true));
-        clients.close(one);
-        assert_eq!([clients.open(one, 2), clients.open(one, 2)], [Some(true), None]);
+        assert_eq!(
+            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [Some(true); 2]
+        );
+        assert_eq!(clients.open(Held::Connection, one, 2), None);
+        assert_eq!(clients.open(Held::Connection, other, 2), Some(true));
+        clients.close(Held::Connection, one);
+        assert_eq!(
+            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [Some(true), None]
+        );
         // A lower limit ends nothing, but lets nobody in.
-        assert_eq!(clients.open(other, 1), None);
+        assert_eq!(clients.open(Held::Connection, other, 1), None);
     }
 
     #[test]
@@ -476,7 +520,7 @@ mod tests {
         let rate = Rate::of_requests(1_000, 1);
         let ask = |number, now| clients.ask(Asked::Request, numbered(number), rate, now);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
-        assert_eq!(clients.open(numbered(100), 1), Some(true));
+        assert_eq!(clients.open(Held::Connection, numbered(100), 1), Some(true));
         for number in 1..=7 {
             assert_eq!(ask(number, NOW + u64::from(number) * SECOND), Ok(()));
         }
@@ -485,19 +529,19 @@ mod tests {
         let known = |number| names(&clients).contains(&clients.name(numbered(number)));
         assert!(!known(1), "it was full for longest");
         assert!((2..=7).all(known) && known(200) && known(100));
-        assert_eq!(clients.open(numbered(100), 1), None, "still counted");
+        assert_eq!(clients.open(Held::Connection, numbered(100), 1), None, "still counted");
     }
 
     #[test]
     fn with_connections_in_all_places_a_new_client_is_let_in_uncounted() {
         let clients = with_sets(1);
         for number in 1..=8 {
-            assert_eq!(clients.open(numbered(number), 1), Some(true));
+            assert_eq!(clients.open(Held::Connection, numbered(number), 1), Some(true));
         }
-        assert_eq!(clients.open(numbered(9), 1), Some(false));
+        assert_eq!(clients.open(Held::Connection, numbered(9), 1), Some(false));
         assert_eq!(clients.ask(Asked::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
-        clients.close(numbered(9));
-        assert!((1..=8).all(|number| clients.open(numbered(number), 1).is_none()));
+        clients.close(Held::Connection, numbered(9));
+        assert!((1..=8).all(|number| clients.open(Held::Connection, numbered(number), 1).is_none()));
     }
 
     /// Two processes with one table, the second one by descriptors.
@@ -514,15 +558,41 @@ mod tests {
     fn processes_count_a_client_together() {
         let [one, other] = processes().map(|process| Clients::shared(&process));
         let (who, rate) = (client("192.0.2.1"), Rate::of_requests(1_000, 2));
-        assert_eq!((one.open(who, 2), other.open(who, 2)), (Some(true), Some(true)));
-        assert_eq!((one.open(who, 2), other.open(who, 2)), (None, None));
-        one.close(who);
+        assert_eq!(
+            (one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (Some(true), Some(true))
+        );
+        assert_eq!((one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)), (None, None));
+        one.close(Held::Connection, who);
         // One that this process does not have is not another one's.
-        one.close(who);
-        assert_eq!((other.open(who, 2), other.open(who, 2)), (Some(true), None));
+        one.close(Held::Connection, who);
+        assert_eq!(
+            (other.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (Some(true), None)
+        );
         assert_eq!(one.ask(Asked::Request, who, rate, NOW), Ok(()));
         assert_eq!(other.ask(Asked::Request, who, rate, NOW), Ok(()));
         assert_eq!(one.ask(Asked::Request, who, rate, NOW), Err(NOW + SECOND));
+    }
+
+    #[test]
+    fn checks_of_a_client_are_counted_beside_its_connections() {
+        let [one, other] = processes();
+        let [first, second] = [&one, &other].map(Clients::shared);
+        let who = client("192.0.2.1");
+        let check = |clients: &Clients| clients.open(Held::Check, who, 2);
+        assert_eq!([check(&first), check(&second), check(&first)], [Some(true), Some(true), None]);
+        assert_eq!(first.open(Held::Connection, who, 1), Some(true));
+        first.close(Held::Check, who);
+        assert_eq!([check(&second), check(&first)], [Some(true), None]);
+        // What the first one held, and neither more nor the connection of the second.
+        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
+        other.table.give_back(&one.ledger);
+        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
+        assert_eq!((second.open(Held::Connection, who, 2), check(&second)), (None, None));
+        second.close(Held::Check, who);
+        second.close(Held::Check, who);
+        assert_eq!([check(&second), check(&second), check(&second)], [Some(true), Some(true), None]);
     }
 
     #[test]
@@ -530,13 +600,20 @@ mod tests {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
-        let opened = [first.open(who, 3), first.open(who, 3), second.open(who, 3)];
+        let opened = [
+            first.open(Held::Connection, who, 3),
+            first.open(Held::Connection, who, 3),
+            second.open(Held::Connection, who, 3),
+        ];
         assert_eq!(opened, [Some(true); 3]);
-        assert_eq!(second.open(who, 3), None);
+        assert_eq!(second.open(Held::Connection, who, 3), None);
         drop(first);
         other.table.give_back(&one.ledger);
-        assert_eq!([second.open(who, 3), second.open(who, 3)], [Some(true); 2]);
-        assert_eq!(second.open(who, 3), None);
+        assert_eq!(
+            [second.open(Held::Connection, who, 3), second.open(Held::Connection, who, 3)],
+            [Some(true); 2]
+        );
+        assert_eq!(second.open(Held::Connection, who, 3), None);
         // Killed in the middle: a place that was being given away, and a connection that is in the ledger alone.
         let place = second.find(second.name(who)).expect("there").1;
         place.0[0].store(REPLACED, SeqCst);
@@ -555,14 +632,14 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..20_000_u32 {
                         let who = numbered(start + round % CLIENTS);
-                        if clients.open(who, 3).is_some() {
+                        if clients.open(Held::Connection, who, 3).is_some() {
                             let _ = clients.ask(
                                 Asked::Request,
                                 who,
                                 Rate::of_requests(1_000, 1),
                                 u64::from(round),
                             );
-                            clients.close(who);
+                            clients.close(Held::Connection, who);
                         }
                     }
                 });

@@ -29,7 +29,7 @@ use maitred_stats::Arena;
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
-use clients::{Asked, Client, Clients};
+use clients::{Asked, Client, Clients, Held};
 pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients};
 use heads::Heads;
 use maitred_log::Log;
@@ -204,7 +204,7 @@ impl Guard {
         let (Some(clients), Some(client)) = (self.clients.get(), client) else {
             return Some(false);
         };
-        let counted = clients.open(client, most);
+        let counted = clients.open(Held::Connection, client, most);
         if counted.is_none() {
             self.applied.note(Rule::ClientConnections, peer, log);
         }
@@ -214,7 +214,7 @@ impl Guard {
     /// A connection that was counted has ended.
     pub fn close(&self, peer: Peer) {
         if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
-            clients.close(Client::of(address, self.ipv6_prefix));
+            clients.close(Held::Connection, Client::of(address, self.ipv6_prefix));
         }
     }
 
@@ -252,6 +252,22 @@ impl Guard {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }
         may
+    }
+
+    /// A password of the client with this [number](Self::number) is to be checked, of which all processes of the server check so many at
+    /// once: `Some(true)` when it is counted and has to be [ended](Self::end_check); `None` when it is one too many. Not counted where
+    /// there is only one process, which knows by itself.
+    pub fn begin_check(&self, client: u128, most: u32) -> Option<bool> {
+        let Some(shared) = &self.shared else { return Some(false) };
+        let clients = self.clients.get_or_init(|| Clients::shared(shared));
+        clients.open(Held::Check, Client::numbered(client), most)
+    }
+
+    /// A check that was counted has ended.
+    pub fn end_check(&self, client: u128) {
+        if let Some(clients) = self.clients.get() {
+            clients.close(Held::Check, Client::numbered(client));
+        }
     }
 
     /// The number that all addresses of a client share; 0 for those without an address, none for one without limits.

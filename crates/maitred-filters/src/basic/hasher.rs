@@ -7,8 +7,8 @@
 //!      ◄─────────────────── wake ──────────────────┘
 //!   401, or the request goes on
 //! ```
-//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, no client has more than a share of it, and
-//! clients take turns: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one
+//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, no client has more than a share of it, here and
+//! in all processes of the server together, and clients take turns: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one
 //! check. A check that nobody waits for any more is not made.
 
 use std::collections::{HashMap, VecDeque};
@@ -31,7 +31,7 @@ const MAX_THREADS: usize = 2;
 /// Checks that may wait: with the hashes of `maitred passwd` the last one waits for some seconds.
 const MAX_WAITING: usize = 128;
 
-/// Checks of one client that wait or are being made: an office behind one address may come back at once after a restart.
+/// Checks of one client that wait or are being made, in all processes: an office behind one address may come back at once after a restart.
 const MAX_OF_CLIENT: usize = 32;
 
 /// The threads and their queue.
@@ -82,12 +82,16 @@ struct State {
     result: Option<Found>,
     /// Requests that wait for it.
     waiting: usize,
+    counted: Option<Counted>,
     /// Tell their connections that there is a result.
     wakes: Vec<Wake>,
 }
 
 /// Tells a connection that there is a result.
 pub(super) type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// A check is counted among those of its client in all processes, as long as this lives.
+pub(super) type Counted = Box<dyn Send + Sync>;
 
 /// Why nothing is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +131,7 @@ impl Hasher {
 
     /// Has credentials checked; `wake` is called, on a thread of ours, when [`Ticket::result`] has something. `client` is in whose share
     /// that is; none for one without limits, and for credentials that are known: then only the file is looked at, before all that waits.
+    /// `count` counts one among those of the client in all processes; none if there are as many as it is told.
     ///
     /// # Errors
     /// Too many wait.
@@ -136,13 +141,14 @@ impl Hasher {
         credentials: Credentials,
         tag: Tag,
         (client, is_known): (Option<u128>, bool),
+        count: &dyn Fn(u32) -> Option<Counted>,
         wake: Wake,
     ) -> Result<Ticket, Full> {
         let own = &self.0;
         let client = client.filter(|_| !is_known);
-        let state = Mutex::new(State { result: None, waiting: 1, wakes: vec![wake] });
+        let state = Mutex::new(State { waiting: 1, wakes: vec![wake], ..State::default() });
         let check = Check { users: Arc::clone(users), credentials, tag, client, state };
-        let begun = own.begin(check, is_known);
+        let begun = own.begin(check, is_known, count);
         if begun.is_err() {
             own.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -171,7 +177,12 @@ impl Drop for Hasher {
 
 impl Own {
     /// What a request waits for: this check, or the same one that waits already.
-    fn begin(&self, check: Check, is_known: bool) -> Result<Arc<Check>, Full> {
+    fn begin(
+        &self,
+        check: Check,
+        is_known: bool,
+        count: &dyn Fn(u32) -> Option<Counted>,
+    ) -> Result<Arc<Check>, Full> {
         let mut shares = self.shares();
         if let Some(same) = shares.same(&check) {
             let mut state = same.lock();
@@ -187,10 +198,12 @@ impl Own {
         let (turn, is_first) = match check.client {
             None => (Turn::Check(Arc::clone(&check)), true),
             Some(client) => {
-                let share = shares.clients.entry(client).or_default();
-                if share.all.len() >= MAX_OF_CLIENT {
+                if shares.clients.get(&client).is_some_and(|share| share.all.len() >= MAX_OF_CLIENT) {
                     return Err(Full::Share);
                 }
+                let Some(counted) = count(MAX_OF_CLIENT as u32) else { return Err(Full::Share) };
+                check.lock().counted = Some(counted);
+                let share = shares.clients.entry(client).or_default();
                 share.all.push(Arc::clone(&check));
                 share.waiting.push_back(Arc::clone(&check));
                 (Turn::Client(client), share.waiting.len() == 1)
@@ -230,8 +243,9 @@ impl Own {
             shares.release(&check);
         }
         drop(shares);
-        if is_wanted {
-            self.make(&check);
+        match is_wanted {
+            true => self.make(&check),
+            false => drop(check.uncount()),
         }
     }
 
@@ -244,6 +258,7 @@ impl Own {
         let found = found.unwrap_or_default();
         self.made.fetch_add(1, Ordering::Relaxed);
         self.shares().release(check);
+        drop(check.uncount());
         let wakes = {
             let mut state = check.lock();
             state.result = Some(found);
@@ -293,6 +308,11 @@ impl Shares {
 impl Check {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What counts it, to be dropped without a lock.
+    fn uncount(&self) -> Option<Counted> {
+        self.lock().counted.take()
     }
 
     fn is_same(&self, other: &Self) -> bool {

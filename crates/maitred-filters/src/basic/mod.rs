@@ -17,7 +17,7 @@ use base64ct::{Base64, Encoding};
 use maitred_http::{RequestHead, ResponseHead, Status};
 
 use cache::Found;
-use hasher::{Full, Hasher, Ticket, Wake};
+use hasher::{Counted, Full, Hasher, Ticket, Wake};
 use maitred_match::BadPattern;
 
 pub use users::{BadUsers, MAX_NAME, Users, check_name};
@@ -77,12 +77,14 @@ impl BasicAuth {
         ResponseHead::new(Status::UNAUTHORIZED).with("WWW-Authenticate", value)
     }
 
-    /// Looks at the credentials of a request of a client with this number; `wake` is called when a check that takes time is done.
+    /// Looks at the credentials of a request of a client with this number; `wake` is called when a check that takes time is done,
+    /// and `count` counts one for the client, of which there may be so many.
     pub(super) fn ask(
         &self,
         head: &RequestHead,
         (client, now): (Option<u128>, u64),
         hasher: Option<&Hasher>,
+        count: &dyn Fn(u32) -> Option<Counted>,
         wake: impl FnOnce() -> Wake,
     ) -> Asked {
         let Some(credentials) = Credentials::of(head) else { return Asked::Nothing };
@@ -94,7 +96,7 @@ impl BasicAuth {
         }
         let is_known = known.found.is_some();
         let begun = hasher.map_or(Err(Full::Queue), |hasher| {
-            hasher.begin(&self.users, credentials, known.tag, (client, is_known), wake())
+            hasher.begin(&self.users, credentials, known.tag, (client, is_known), count, wake())
         });
         match (begun, known.found) {
             (Ok(ticket), _) => Asked::Checking(ticket),

@@ -78,7 +78,9 @@ impl Connection {
         };
         let (now, hasher) = (context.now, site.filters.hasher());
         let client = hasher.and_then(|_| site.guard.number(peer));
-        let decision = passed.decide(head, &At { path: &path, peer, client, now, hasher, wake: &wake });
+        let count = |most: u32| CountedCheck::begin(&group.site, client?, most);
+        let at = At { path: &path, peer, client, now, hasher, count: &count, wake: &wake };
+        let decision = passed.decide(head, &at);
         context.scratch.path = path;
         stream.passed = Some(passed);
         match decision {
@@ -164,6 +166,28 @@ impl Asking<'_> {
             return Some(now.clone().with("X-Request-ID", id));
         }
         changed
+    }
+}
+
+/// A check of a password that is counted among those of its client, in all processes.
+struct CountedCheck {
+    site: Arc<Site>,
+    client: u128,
+}
+
+impl CountedCheck {
+    /// None if the client has as many as it may; what counts nothing where there is nothing to count in.
+    fn begin(site: &Arc<Site>, client: u128, most: u32) -> Option<Box<dyn Send + Sync>> {
+        site.guard.begin_check(client, most).map(|is_counted| match is_counted {
+            true => Box::new(Self { site: Arc::clone(site), client }) as Box<dyn Send + Sync>,
+            false => Box::new(()),
+        })
+    }
+}
+
+impl Drop for CountedCheck {
+    fn drop(&mut self) {
+        self.site.guard.end_check(self.client);
     }
 }
 

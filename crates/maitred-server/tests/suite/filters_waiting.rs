@@ -13,6 +13,9 @@ use maitred_runtime::{Exchange, Handler};
 use maitred_stats::Span;
 use serde_json::Value;
 
+use maitred_io::shared_memory::SharedMemory;
+use maitred_limits::{ClientTable, LEDGER_BYTES, ProcessClients};
+
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
 use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, Trusted};
 use maitred_testkit::client::Client;
@@ -406,6 +409,48 @@ fn behind_a_proxy(settings: &mut Settings) {
 
 /// Checks of one client that may wait or be made.
 const SHARE: u64 = 32;
+
+#[test]
+fn a_client_has_one_share_of_the_checks_of_all_processes() {
+    let table = ClientTable::new().expect("memory");
+    let process = || {
+        let ledger = Arc::new(SharedMemory::new(LEDGER_BYTES).expect("memory"));
+        let clients = ProcessClients { table: table.clone(), ledger };
+        serve_with(tell, |settings| {
+            behind_a_proxy(settings);
+            settings.clients = Some(clients);
+        })
+    };
+    let [one, other] = [process(), process()];
+    let of = |running: &Running, client: &str, number: u64| {
+        let mut stream = connect(running.address);
+        let fields = format!("X-Forwarded-For: {client}\r\n{}", basic("ann", &number.to_string()));
+        send(&mut stream, get("/in", &fields));
+        stream
+    };
+    let taken = |running: &Running| checks(&running.server)["waiting"].as_u64().expect("a number");
+    let threads = checks(&one.server)["threads"].as_u64().expect("a number");
+    let mut waiting: Vec<Client> = (0..SHARE - 1).map(|number| of(&one, "192.0.2.1", number)).collect();
+    until("most of the share is taken", || taken(&one) == SHARE - 1 - threads);
+    waiting.push(of(&other, "192.0.2.1", 0));
+    other.gate.wait_for_one();
+    for (running, number) in [(&one, 100), (&other, 101)] {
+        assert!(answer(&mut of(running, "192.0.2.1", number)).0.starts_with("HTTP/1.1 429 "));
+    }
+    // The same credentials wait for the check that there is.
+    waiting.push(of(&one, "192.0.2.1", 1));
+    let somebody = of(&other, "192.0.2.2", 1);
+    (0..3).for_each(|_| other.gate.open_once());
+    for mut stream in [waiting.remove(SHARE as usize - 1), somebody] {
+        assert!(answer(&mut stream).0.starts_with("HTTP/1.1 401 "));
+    }
+    let mut again = of(&other, "192.0.2.1", 102);
+    assert!(answer(&mut again).0.starts_with("HTTP/1.1 401 "), "what has ended is not counted");
+    drop(one.gate.go);
+    for stream in &mut waiting {
+        assert!(answer(stream).0.starts_with("HTTP/1.1 401 "));
+    }
+}
 
 #[test]
 fn who_sends_wrong_passwords_keeps_nobody_else_out() {
