@@ -10,6 +10,7 @@ import signal
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from certificates import Authority, Pair, authority, connected, fetch, needs_openssl
@@ -174,3 +175,29 @@ def test_what_cannot_be_is_told(tmp_path: Path, authority: Authority, staff: Aut
         (tmp_path / "maitred.toml").write_text(text)
         done = subprocess.run([MAITRED, "check"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2 and re.search(error, done.stderr), (table, done.stderr)
+
+
+def test_ctl_says_what_clients_of_each_host_are_asked_for(server: Server) -> None:
+    def asked(*words: str) -> dict[str, Any]:
+        command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), *words]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    rules = asked("tls")["clients"]
+    assert [(one["hosts"], one["certificate"], one["authorities"]) for one in rules] == [
+        (f"the default host, {OPEN}", "none", None),
+        (STAFF, "required", "CN=Staff"),
+        ("*.tills.example", "optional", "CN=Tills"),
+    ]
+
+    own = "only connections that were made for {} may ask for it"
+    for url, options, certificate, leads_to, why in [
+        (f"https://{OPEN}/", (), "none", "application", own.format(f"the default host, {OPEN}")),
+        (f"https://{STAFF}/", (), "required", "nothing", "clients without a certificate get no connection"),
+        (f"https://{STAFF}/", ("--certificate", "ada.example"), "required", "application", own.format(STAFF)),
+        (f"https://{TILLS}/", (), "optional", "application", own.format("*.tills.example")),
+        (f"https://{OPEN}/", ("--certificate", "ada.example"), "none", "application", "nobody sees the one that is given"),
+        (f"http://{STAFF}/", (), None, "application", ""),
+    ]:
+        answer = asked("explain", "GET", url, *options)
+        assert (answer.get("client_certificate"), answer["leads_to"]) == (certificate, leads_to), answer
+        assert any(why in line for line in answer["why"]), answer

@@ -15,8 +15,10 @@ use super::pool::Wanted;
 use super::sockets;
 use super::status::{shown_application, shown_host, shown_rule};
 use super::table::Given;
+use super::tls;
 use maitred_files::Now;
 use maitred_server::listening::Address;
+use maitred_server::tls::Clients;
 use maitred_server::{Route, https_address};
 
 /// Of a request that is explained unless one is given.
@@ -53,7 +55,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
                 });
             }
         }
-        None if head.path_and_query() == b"*" || asking.server.engine_answers(&head).is_some() => {}
+        None if is_of_engine(asking, &head) => {}
         None => {
             say("leads_to", "nothing".into());
             say("status", 421.into());
@@ -73,6 +75,32 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
         why.push(format!("the listener {listener} sends what comes by http on to https (redirect)"));
         say("why", why.into());
         return Ok(answer.into());
+    }
+    let terms = asking.server.tls().filter(|_| is_secure && !is_of_engine(asking, &head));
+    if let Some(terms) = terms {
+        let clients = terms.clients_of(head.host);
+        say("client_certificate", tls::asked(clients).into());
+        if terms.rules().count() > 1 {
+            let hosts = tls::hosts_with(asking, &terms, terms.rules_of(head.host));
+            why.push(format!(
+                "only connections that were made for {hosts} may ask for it: others have other rules for certificates of clients and get 421"
+            ));
+        }
+        match clients {
+            Clients::NotAsked if head.tls.take().is_some() => {
+                why.push(
+                    "clients are not asked for certificates here: nobody sees the one that is given"
+                        .to_owned(),
+                );
+            }
+            Clients::Required if head.tls.is_none() => {
+                say("leads_to", "nothing".into());
+                why.push("clients without a certificate get no connection (tls-client-auth)".to_owned());
+                say("why", why.into());
+                return Ok(answer.into());
+            }
+            _ => {}
+        }
     }
     let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
@@ -192,6 +220,11 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     }
     say("why", why.into());
     Ok(answer.into())
+}
+
+/// Whether the engine answers for all hosts.
+fn is_of_engine(asking: &QueryContext<'_>, head: &RequestHead) -> bool {
+    head.path_and_query() == b"*" || asking.server.engine_answers(head).is_some()
 }
 
 /// Whether the URL says that the request comes by https.

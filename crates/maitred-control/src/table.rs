@@ -194,7 +194,12 @@ const COMMANDS: &[Command] = &[
         "WebSockets: how many were accepted and how they ended, messages, and those that are open.",
         websockets::websockets,
     ),
-    query("tls", &[POOL], "Certificates with their names, files and ends, and handshakes.", tls::tls),
+    query(
+        "tls",
+        &[POOL],
+        "Certificates with their names, files and ends, what clients are asked for, and handshakes.",
+        tls::tls,
+    ),
     change("tls reload", &[], "Loads the files of TLS as they are now.", change::reload_tls),
     query(
         "settings",

@@ -1,12 +1,16 @@
-//! TLS: the certificates that are used, and what has become of handshakes.
+//! TLS: the certificates that are used, what clients are asked for, and what has become of handshakes.
 
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
 use super::QueryContext;
 use super::owner::Refusal;
+use super::status::shown_host;
 use super::table::Given;
-use maitred_server::tls::IdentityInfo;
+use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
+
+/// Names of hosts that are shown of each of the rules for clients.
+const SHOWN_HOSTS: usize = 20;
 
 /// In seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -21,6 +25,8 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     let certificates = certificates.map(|(at, info)| shown(info, files.get(at), now)).collect::<Vec<_>>();
     let mut answer = Map::new();
     answer.insert("certificates".to_owned(), certificates.into());
+    let rules = (0..).zip(terms.rules()).filter_map(|(number, policy)| rules(asking, &terms, number, policy));
+    answer.insert("clients".to_owned(), rules.collect());
     let plain = |series: &str| series.replacen("maitred_tls_", "", 1).replacen("_total", "", 1);
     // Those of several workers are added up by these names.
     answer.extend(
@@ -44,6 +50,42 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
         "ocsp_until": info.ocsp.and_then(|times| times.until).map(date),
         "warnings": Some(warnings).filter(|text| !text.is_empty()),
     })
+}
+
+/// What clients of some hosts are asked for; none if no host has these rules.
+fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientPolicy) -> Option<Value> {
+    let hosts = hosts_with(asking, terms, number);
+    let trust = policy.trust();
+    let authorities = trust.map(|trust| {
+        trust.authorities().iter().map(|one| one.subject.as_str()).collect::<Vec<_>>().join("; ")
+    });
+    (!hosts.is_empty()).then(|| {
+        json!({
+            "hosts": hosts,
+            "certificate": asked(Clients::of(policy)),
+            "authorities": authorities,
+            "lists": trust.map(|trust| trust.crls().len()),
+            "lists_until": trust.and_then(|trust| trust.until()).map(date),
+        })
+    })
+}
+
+/// As `tls-client-auth` has it.
+pub(super) fn asked(clients: Clients) -> &'static str {
+    match clients {
+        Clients::NotAsked => "none",
+        Clients::Asked => "optional",
+        Clients::Required => "required",
+    }
+}
+
+/// The hosts whose clients are asked by the rules with this number.
+pub(super) fn hosts_with(asking: &QueryContext<'_>, terms: &Terms, number: u16) -> String {
+    let hosts = (0..).zip(asking.server.hosts().all()).filter(|(host, _)| terms.rules_of(*host) == number);
+    let names: Vec<&str> = hosts.map(|(_, host)| shown_host(host).unwrap_or("the default host")).collect();
+    let more = names.len().saturating_sub(SHOWN_HOSTS);
+    let shown = names.iter().take(SHOWN_HOSTS).copied().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 /// UTC, as of RFC 3339.

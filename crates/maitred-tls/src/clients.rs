@@ -38,7 +38,8 @@ pub enum ClientPolicy {
 }
 
 impl ClientPolicy {
-    pub(crate) fn trust(&self) -> Option<&Trust> {
+    /// By whom certificates are believed, if clients are asked for one.
+    pub fn trust(&self) -> Option<&Trust> {
         match self {
             Self::None => None,
             Self::Optional(trust) | Self::Required(trust) => Some(trust),

@@ -37,7 +37,7 @@ pub struct Terms {
 struct ForClients {
     config: Arc<ServerConfig>,
     ticketer: Option<Arc<Ticketer>>,
-    clients: Clients,
+    policy: ClientPolicy,
     generation: [u8; 32],
 }
 
@@ -50,6 +50,17 @@ pub enum Clients {
     Asked,
     /// A certificate.
     Required,
+}
+
+impl Clients {
+    /// By these rules.
+    pub const fn of(policy: &ClientPolicy) -> Self {
+        match policy {
+            ClientPolicy::None => Self::NotAsked,
+            ClientPolicy::Optional(_) => Self::Asked,
+            ClientPolicy::Required(_) => Self::Required,
+        }
+    }
 }
 
 /// Of what [`Terms`] are made.
@@ -144,6 +155,11 @@ impl Terms {
         }))
     }
 
+    /// What is asked of clients, each once, by number: those of the default host first.
+    pub fn rules(&self) -> impl Iterator<Item = &ClientPolicy> {
+        self.rules.iter().map(|rules| &rules.policy)
+    }
+
     /// Whether hosts differ in what they ask of clients.
     pub(crate) fn differ(&self) -> bool {
         self.rules.len() > 1
@@ -155,8 +171,8 @@ impl Terms {
         self.rules_of(host.unwrap_or_default())
     }
 
-    /// The number of the rules of this host.
-    pub(crate) fn rules_of(&self, host: u16) -> u16 {
+    /// The number of the [rules](Self::rules) of the host with this number. A request for a host with other ones than those of its session gets 421.
+    pub fn rules_of(&self, host: u16) -> u16 {
         self.of_hosts.get(usize::from(host)).copied().unwrap_or_default()
     }
 
@@ -182,7 +198,8 @@ impl Terms {
 
     /// What is asked of clients of the host with this number.
     pub fn clients_of(&self, host: u16) -> Clients {
-        self.rules.get(usize::from(self.rules_of(host))).map_or(Clients::NotAsked, |rules| rules.clients)
+        let rules = self.rules.get(usize::from(self.rules_of(host)));
+        rules.map_or(Clients::NotAsked, |rules| Clients::of(&rules.policy))
     }
 
     /// The oldest version that is allowed.
@@ -234,12 +251,7 @@ impl ForClients {
             config.ticketer = Arc::clone(ticketer) as _;
             config.send_tls13_tickets = TICKETS;
         }
-        let clients = match policy {
-            ClientPolicy::None => Clients::NotAsked,
-            ClientPolicy::Optional(_) => Clients::Asked,
-            ClientPolicy::Required(_) => Clients::Required,
-        };
-        Ok(Self { config: Arc::new(config), ticketer, clients, generation })
+        Ok(Self { config: Arc::new(config), ticketer, policy: policy.clone(), generation })
     }
 }
 

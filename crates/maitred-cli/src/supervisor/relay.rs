@@ -643,7 +643,8 @@ fn is_count(name: &str) -> bool {
 
 /// Rows of lists that are a worker's own get its number; what is the same for all does not.
 fn with_worker(number: usize, mut answer: Value) -> Value {
-    const OF_ALL: [&str; 5] = ["listeners", "socket_options", "changed", "control", "certificates"];
+    const OF_ALL: [&str; 6] =
+        ["listeners", "socket_options", "changed", "control", "certificates", "clients"];
     if let Value::Object(fields) = &mut answer {
         for (_, list) in fields.iter_mut().filter(|(name, _)| !OF_ALL.contains(&name.as_str())) {
             for row in list.as_array_mut().into_iter().flatten() {
