@@ -390,6 +390,9 @@ impl Figures {
             class: (outcome.status.code() / 100) as u8,
         };
         self.recorder.record(key, outcome.body_bytes, timed.then(|| outcome.times.spans()));
+        if route == OTHER {
+            self.naming.make_room(&self.recorder, maitred_io::clock::monotonic_coarse());
+        }
     }
 
     /// The number of the route of a request with an application, where requests are counted.

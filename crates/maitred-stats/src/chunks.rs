@@ -113,6 +113,39 @@ impl<'a> Chunks<'a> {
         carried
     }
 
+    /// Counts so many; false when there is no memory for so large a count, of which the lowest bits are kept then.
+    pub(crate) fn add_many(&self, chunk: u32, step: usize, count: u64) -> bool {
+        let (mut chunk, mut left) = (chunk, self.read(chunk)[step].saturating_add(count));
+        loop {
+            let (at, shift) = place(chunk, step);
+            let others = load(self.chunks, at) & !(u64::from(u16::MAX) << shift);
+            store(self.chunks, at, others | (left & u64::from(u16::MAX)) << shift);
+            left >>= u16::BITS;
+            if left == 0 {
+                return true;
+            }
+            let higher = match self.next(chunk) {
+                NONE => self.take().inspect(|higher| self.set_next(chunk, *higher)),
+                higher => Some(higher),
+            };
+            let Some(higher) = higher else { return false };
+            chunk = higher;
+        }
+    }
+
+    /// Makes all counts of a chunk zero.
+    pub(crate) fn clear(&self, chunk: u32) {
+        let mut chunk = chunk;
+        for _ in 0..MAX_DEPTH {
+            let first = place(chunk, 0).0;
+            (0..CHUNK).for_each(|word| store(self.chunks, first.wrapping_add(word), 0));
+            chunk = self.next(chunk);
+            if chunk == NONE {
+                break;
+            }
+        }
+    }
+
     /// The 16 bits of a step.
     fn count(&self, chunk: u32, step: usize) -> u64 {
         let (at, shift) = place(chunk, step);

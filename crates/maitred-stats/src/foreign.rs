@@ -1,7 +1,8 @@
 //! The figures of another process: of one that was killed, or of one that runs.
 //!
 //! Promises: each exchange that a killed process has noted is in its figures exactly once; the one that it was just noting may be missing, and
-//! of one that it was just counting some of the times may be. Any content of the memory is survived, and what cannot be is not
+//! of one that it was just counting some of the times may be, and
+//! those of routes that it was just giving up may be in twice. Any content of the memory is survived, and what cannot be is not
 //! shown.
 
 use std::collections::BTreeMap;

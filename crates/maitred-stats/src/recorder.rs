@@ -231,6 +231,22 @@ impl Recorder {
         area.head[BYTES].store(self.bytes_of(&table, &area) as u64, Relaxed);
     }
 
+    /// Exchanges that were counted for each route, by number.
+    #[must_use]
+    pub fn requests(&self) -> Vec<u64> {
+        self.fold_all();
+        let table = self.table.lock();
+        self.area().map_or_else(Vec::new, |area| table.requests(&area))
+    }
+
+    /// Counts what was counted for routes for others: each pair is a number and the one in its place, which is the first of no pair. The numbers
+    /// can then be given to other routes; an exchange that has one of them already and ends later is counted there.
+    pub fn move_routes(&self, moves: &[(u32, u32)]) {
+        self.fold_all();
+        let moves = moves.iter().copied().collect();
+        self.change(&mut self.table.lock(), |table, area| table.move_routes(area, &moves));
+    }
+
     /// All leaves, in the order in which they came. Exchanges that end meanwhile may be in some of them.
     pub fn leaves(&self, visit: impl FnMut(LeafKey, Leaf)) {
         self.read(|area, first| area.read_leaves(first, BATCH), visit);

@@ -153,6 +153,31 @@ fn timings_are_counted_by_pool_route_and_name() {
 }
 
 #[test]
+fn routes_that_move_count_where_they_are_moved_to_and_from_zero() {
+    let recorder = Arc::new(Recorder::new());
+    let record = |route, class, times| {
+        for _ in 0..times {
+            recorder.record(key(0, 1, route, class), 3, Some(Spans::default()));
+            recorder.record_timing(1, route, "db", 1_000_000);
+        }
+    };
+    record(5, 2, 100);
+    record(5, 4, 7);
+    record(6, 2, 10);
+    record(8, 2, 1);
+    assert_eq!(recorder.requests(), [0, 0, 0, 0, 0, 107, 10, 0, 1]);
+    recorder.move_routes(&[(5, OTHER), (6, 8)]);
+    record(5, 2, 2);
+    let counted = requests(&recorder).into_iter().filter(|(_, requests)| *requests > 0);
+    let expected =
+        [(key(0, 1, OTHER, 2), 100), (key(0, 1, OTHER, 4), 7), (key(0, 1, 5, 2), 2), (key(0, 1, 8, 2), 11)];
+    assert_eq!(counted.collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
+    let mut timings = BTreeMap::new();
+    recorder.timings(|key, nanos| _ = timings.insert(key.route, nanos.count()));
+    assert_eq!(timings, BTreeMap::from([(OTHER, 107), (5, 2), (6, 0), (8, 11)]));
+}
+
+#[test]
 fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
     let recorder = Arc::new(Recorder::new());
     let mut state = 1_u64;

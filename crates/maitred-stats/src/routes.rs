@@ -1,14 +1,18 @@
 //! The routes that exchanges are counted by: a bounded number, each known by a hash.
 //!
 //! A scan asks for thousands of paths once. So the fuller the table is, the more often a path must have come to become a route:
-//! what comes again finds a place for as long as there is one.
+//! what comes again finds a place for as long as there is one. Where a scan comes again, too, until there is none, the routes that came least
+//! since the last time give up theirs:
 //!
+//! ```text
+//! a path without a place came often --is_wanting--> make_room: places --Recorder::move_routes--> figures --set_free--> numbers
+//! ```
 //! In their memory: how many, and each text with the number of its bytes, in 21 words. In the place of that number may stand another
 //! route: the two have turned out to be one. Hashes are only known to this process.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU8, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::arena::{ALIGN, Arena, Kind, run_words};
 use crate::memory::{Run, load, read_text, text_words, write_text};
@@ -54,6 +58,14 @@ const IS_ONE_WITH: u64 = 1 << 63;
 /// One that is another one may be a third one then, and so on: once for each segment of a path.
 const MAX_STEPS: usize = 32;
 
+/// So many routes give up their places at once.
+const ROOM: usize = 64;
+
+/// Of routes that came less often, while a path without a place came twice as often.
+const FEW: u64 = 64;
+
+const _: () = assert!(FEW * 2 <= TIMES && FEW << 1 == 1 << ((MAX_ROUTES + 1 - AT_SIGHT) / STEP));
+
 /// A route that was found so often is not [rare](Routes::is_rare).
 const OFTEN: u8 = 16;
 
@@ -64,8 +76,8 @@ pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
 /// What all of it takes at most.
 pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>() + MAX_ROUTES + 1;
 
-/// Names and numbers of routes. Looking one up takes no lock. Routes are never forgotten; when there are [`MAX_ROUTES`],
-/// all others are [`OTHER`]. Memory: 32 KiB, and 168 bytes for each.
+/// Names and numbers of routes. Looking one up takes no lock. When there are [`MAX_ROUTES`], all others are [`OTHER`] until there is
+/// [room](Self::make_room). Memory: 32 KiB, and 168 bytes for each.
 ///
 /// ```
 /// use maitred_stats::Routes;
@@ -81,8 +93,11 @@ pub struct Routes {
     /// How often each was found, up to [`OFTEN`].
     found: Box<[AtomicU8]>,
     run: Run,
-    /// Locked by who adds one.
-    adding: Mutex<()>,
+    /// Numbers that are free again. Locked by who adds one.
+    adding: Mutex<Vec<u32>>,
+    /// How many these are.
+    free: AtomicUsize,
+    wanting: AtomicBool,
 }
 
 impl Routes {
@@ -100,9 +115,11 @@ impl Routes {
             waiting: (0..WAITING).map(|_| AtomicU64::new(0)).collect(),
             found: (0..=MAX_ROUTES).map(|_| AtomicU8::new(0)).collect(),
             run: arena.take(Kind::Routes, 0, NAME, WORDS),
-            adding: Mutex::new(()),
+            adding: Mutex::default(),
+            free: AtomicUsize::new(0),
+            wanting: AtomicBool::new(false),
         };
-        routes.push("other");
+        routes.push(&mut Vec::new(), "other");
         routes
     }
 
@@ -135,27 +152,106 @@ impl Routes {
         if let Some(known) = self.find(hash) {
             return known;
         }
-        if self.count() > MAX_ROUTES || !self.has_come_often_enough(hash) {
+        let has_come = self.has_come_often_enough(hash);
+        if self.used() > MAX_ROUTES {
+            self.wanting.fetch_or(has_come, Relaxed);
             return OTHER;
         }
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if !has_come {
+            return OTHER;
+        }
+        let mut free = self.lock();
         // Another thread may have been first.
         if let Some(known) = self.find(hash) {
             return known;
         }
-        let number = self.push(&text());
-        if number != OTHER
-            && let Some(place) = self.places_of(hash).find(|place| place.load(Relaxed) == 0)
-        {
-            place.store(hash & !NUMBER | u64::from(number), Relaxed);
+        let number = self.push(&mut free, &text());
+        if number != OTHER {
+            self.put(hash, number);
         }
         number
     }
 
     /// A route without a hash, for one that is known from the start; [`OTHER`] when there is no place for it.
     pub fn add_fixed(&self, text: &str) -> u32 {
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
-        self.push(text)
+        self.push(&mut self.lock(), text)
+    }
+
+    /// Whether a path has come often enough for a place since there was [room](Self::make_room) last, and there is none.
+    #[must_use]
+    pub fn is_wanting(&self) -> bool {
+        self.wanting.load(Relaxed)
+    }
+
+    /// Has the routes that came least give up their places, if they came seldom: `uses` is how often each was counted since this was done last, by number. Each
+    /// with the one that its figures belong to now; its number is not used again before [`set_free`](Self::set_free). Routes
+    /// [without a hash](Self::add_fixed) stay.
+    #[must_use]
+    pub fn make_room(&self, uses: &[u64]) -> Vec<(u32, u32)> {
+        let _adding = self.lock();
+        // Both are counted from here on.
+        self.waiting.iter().for_each(|word| word.store(0, Relaxed));
+        self.wanting.store(false, Relaxed);
+        // Of routes that have become others only the number is left.
+        let mut moves: Vec<(u32, u32)> =
+            (1..self.count() as u32).filter_map(|number| Some((number, self.merged_into(number)?))).collect();
+        let number = |place: &AtomicU64| (place.load(Relaxed) & NUMBER) as u32;
+        let mut known: Vec<u32> = self.places.iter().map(number).filter(|number| *number != OTHER).collect();
+        known.sort_unstable();
+        known.dedup();
+        let used = |number: &u32| uses.get(*number as usize).copied().unwrap_or_default();
+        known.retain(|number| used(number) < FEW);
+        known.sort_by_key(used);
+        known.truncate(ROOM.saturating_sub(moves.len()));
+        for (_, into) in &mut moves {
+            if known.contains(into) {
+                *into = OTHER;
+            }
+        }
+        moves.extend(known.iter().map(|number| (*number, OTHER)));
+        let stays = |place: &&AtomicU64| number(place) != OTHER && !known.contains(&number(place));
+        let words: Vec<u64> = self.places.iter().filter(stays).map(|place| place.load(Relaxed)).collect();
+        // A path that is looked up in this moment may not be found, and is counted as one without a place.
+        self.places.iter().for_each(|place| place.store(0, Relaxed));
+        words.into_iter().for_each(|word| self.put(word, (word & NUMBER) as u32));
+        moves
+    }
+
+    /// The numbers of routes that have made room may be those of others.
+    pub fn set_free(&self, moves: &[(u32, u32)]) {
+        let mut free = self.lock();
+        for (number, _) in moves {
+            if let Some(text) = self.text(*number) {
+                write_text(text, "");
+            }
+            if let Some(found) = self.found.get(*number as usize) {
+                found.store(0, Relaxed);
+            }
+            free.push(*number);
+        }
+        self.free.store(free.len(), Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.adding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What this one was [merged](Self::merge) into.
+    fn merged_into(&self, number: u32) -> Option<u32> {
+        let mut last = None;
+        for _ in 0..MAX_STEPS {
+            match load(self.text(last.unwrap_or(number))?, 0) {
+                length if length & IS_ONE_WITH != 0 => last = Some((length & NUMBER) as u32),
+                _ => break,
+            }
+        }
+        last
+    }
+
+    fn put(&self, hash: u64, number: u32) {
+        if let Some(place) = self.places_of(hash).find(|place| place.load(Relaxed) == 0) {
+            place.store(hash & !NUMBER | u64::from(number), Relaxed);
+        }
     }
 
     /// Whether it came a few times only.
@@ -167,7 +263,7 @@ impl Routes {
     /// Two routes have turned out to be one: what comes by the hash of `number` is `into` from now on, and what was counted for `number` has
     /// the name of `into`. Neither is [`OTHER`]. `into` itself was not made one with `number`, or what that became.
     pub fn merge(&self, number: u32, into: u32) {
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = self.lock();
         let count = self.count();
         let known = |number: u32| number != OTHER && (number as usize) < count;
         if number == into || !known(number) || !known(into) {
@@ -217,22 +313,31 @@ impl Routes {
         load(self.run.words(), 0) as usize
     }
 
-    fn push(&self, text: &str) -> u32 {
-        let number = self.count();
+    /// Places that are taken, with that of [`OTHER`].
+    fn used(&self) -> usize {
+        self.count().saturating_sub(self.free.load(Relaxed))
+    }
+
+    fn push(&self, free: &mut Vec<u32>, text: &str) -> u32 {
+        let next = self.count();
+        let number = free.pop().map_or(next, |number| number as usize);
+        self.free.store(free.len(), Relaxed);
         let Some((count, texts)) = self.run.words().split_first() else { return OTHER };
         let Some(place) = texts.chunks(TEXT).nth(number).filter(|_| number <= MAX_ROUTES) else {
             return OTHER;
         };
         let end = (0..=MAX_ROUTE_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
         write_text(place, &text[..end.unwrap_or_default()]);
-        count.store(number as u64 + 1, Release);
+        if number == next {
+            count.store(number as u64 + 1, Release);
+        }
         number as u32
     }
 
     /// Counts one more sight of a path without a place. Of two with the same word the one that comes more often stays in it; two threads
     /// at once may count one.
     fn has_come_often_enough(&self, hash: u64) -> bool {
-        let wanted = 1 << (self.count().saturating_sub(AT_SIGHT) / STEP);
+        let wanted = 1 << (self.used().saturating_sub(AT_SIGHT) / STEP);
         if wanted == 1 {
             return true;
         }
@@ -250,8 +355,10 @@ impl Routes {
         times >= wanted
     }
 
+    /// By bits that are in the word, too: so all can be put in anew.
     fn places_of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
-        (0..PLACES).map(move |step| &self.places[(hash as usize + step) % PLACES])
+        let first = (hash >> NUMBER.count_ones()) as usize;
+        (0..PLACES).map(move |step| &self.places[(first + step) % PLACES])
     }
 }
 
@@ -330,9 +437,65 @@ mod tests {
     }
 
     #[test]
+    fn what_came_least_gives_its_place_to_what_comes_again_and_again() {
+        const SIGHTS: u64 = 2 * FEW;
+        let routes = Routes::new();
+        let fixed = routes.add_fixed("/static/*");
+        let add = |number: u64| routes.add(hash(number), || format!("GET /{number}"));
+        for number in 0.. {
+            if (0..SIGHTS).all(|_| add(number) == OTHER) {
+                break;
+            }
+        }
+        assert!(routes.is_wanting());
+        // Of those that are known, every third is used.
+        let full = routes.names().len();
+        let uses: Vec<u64> =
+            (0..full as u64).map(|number| if number % 3 == 0 { FEW } else { number % FEW }).collect();
+        for round in 0..40_u64 {
+            let moves = routes.make_room(&uses);
+            assert_eq!(moves.len(), ROOM);
+            assert!(moves.iter().all(|(number, into)| *into == OTHER && number % 3 != 0 && *number != fixed));
+            assert!(!routes.is_wanting());
+            // Not before it is said.
+            let new = 1_000_000 + round * 1_000;
+            assert!((0..SIGHTS).all(|_| add(new) == OTHER));
+            routes.set_free(&moves);
+            for number in new..new + ROOM as u64 {
+                assert!((0..=SIGHTS).any(|_| add(number) != OTHER), "{round} {number}");
+                let route = routes.find(hash(number)).unwrap();
+                assert_eq!(routes.name(route), Some(format!("GET /{number}")));
+            }
+            assert_eq!(routes.names().len(), full);
+            let taken = routes.places.iter().filter(|place| place.load(Relaxed) != 0).count();
+            assert!(taken <= MAX_ROUTES, "{taken}");
+        }
+        for number in (0..full as u64 - 2).filter(|number| (number + 2) % 3 == 0) {
+            assert_eq!(routes.find(hash(number)), Some(number as u32 + 2), "it was used");
+        }
+    }
+
+    #[test]
+    fn routes_that_have_become_others_give_up_their_numbers_first() {
+        let routes = Routes::new();
+        let [ann, bob, all, seldom] =
+            [1, 2, 3, 4].map(|number| routes.add(hash(number), || format!("/{number}")));
+        routes.merge(ann, bob);
+        routes.merge(bob, all);
+        let moves = routes.make_room(&[0, 0, 0, FEW, FEW]);
+        assert_eq!(moves, [(ann, all), (bob, all)]);
+        routes.set_free(&moves);
+        assert_eq!([1, 2, 3, 4].map(|number| routes.find(hash(number))), [all, all, all, seldom].map(Some));
+        routes.merge(seldom, all);
+        assert_eq!(routes.make_room(&[]), [(seldom, OTHER), (all, OTHER)]);
+        assert_eq!([1, 2, 3, 4].map(|number| routes.find(hash(number))), [None; 4]);
+    }
+
+    #[test]
     fn routes_in_each_others_way_are_told_apart() {
         let routes = Routes::new();
         let hashes = [5, (1 << 32) + 5, (1 << 33) + 5, PLACES as u64 - 1, (1 << 40) + PLACES as u64 - 1];
+        let hashes = hashes.map(|hash| hash << NUMBER.count_ones());
         let numbers = hashes.map(|hash| routes.add(hash, || hash.to_string()));
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
         assert_eq!(hashes.map(|hash| routes.find(hash)), numbers.map(Some));

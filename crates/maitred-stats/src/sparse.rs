@@ -52,11 +52,45 @@ impl Sparse<'_> {
         let squares = f64::from_bits(self.get(SQUARES)) + value as f64 * value as f64;
         self.0[SQUARES].store(squares.to_bits(), Relaxed);
         let (slot, step) = scale::place(value);
-        let known = self.near(slot, self.base());
-        let chunk = if known == NONE { self.open(slot, chunks) } else { known };
+        let chunk = self.chunk_for(slot, chunks);
         if chunk == NONE || !chunks.add(chunk, step) {
             self.0[FORM].store(self.get(FORM) | COARSE, Relaxed);
         }
+    }
+
+    /// Adds all that was counted to another one, and counts from zero. Chunks stay where they are.
+    pub(crate) fn pour(self, into: Sparse<'_>, chunks: &Chunks<'_>) {
+        let mut coarse = self.get(FORM) & COARSE;
+        for slot in 0..SLOTS {
+            let chunk = self.chunk(slot, chunks);
+            if chunk == NONE {
+                continue;
+            }
+            for (step, count) in chunks.read(chunk).into_iter().enumerate().filter(|(_, count)| *count > 0) {
+                let other = into.chunk_for(slot, chunks);
+                if other == NONE || !chunks.add_many(other, step, count) {
+                    coarse = COARSE;
+                }
+            }
+            chunks.clear(chunk);
+        }
+        for word in [ZEROS, COUNT, SUM] {
+            into.0[word].store(into.get(word).saturating_add(self.get(word)), Relaxed);
+        }
+        let squares = f64::from_bits(into.get(SQUARES)) + f64::from_bits(self.get(SQUARES));
+        into.0[SQUARES].store(squares.to_bits(), Relaxed);
+        keep_most(&into.0[LEAST], self.get(LEAST));
+        keep_most(&into.0[MOST], self.get(MOST));
+        into.0[FORM].store(into.get(FORM) | coarse, Relaxed);
+        [ZEROS, COUNT, SUM, SQUARES, LEAST, MOST].iter().for_each(|word| self.0[*word].store(0, Relaxed));
+        self.0[FORM].store(self.get(FORM) & !COARSE, Relaxed);
+    }
+
+    /// The chunk of a slot, a new one if there is none.
+    #[inline]
+    fn chunk_for(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
+        let known = self.near(slot, self.base());
+        if known == NONE { self.open(slot, chunks) } else { known }
     }
 
     fn get(self, word: usize) -> u64 {
@@ -184,6 +218,27 @@ mod tests {
             }
             prop_assert_eq!(one.snapshot(&chunks), expected);
         }
+    }
+
+    #[test]
+    fn what_is_poured_is_counted_in_the_other_one_and_no_longer_here() {
+        let memory = [Run::private(8000), Run::private(SPARSE), Run::private(SPARSE)];
+        let chunks = Chunks::new(memory[0].words()).unwrap();
+        let (one, other) = (histogram(&memory[1]), histogram(&memory[2]));
+        let mut expected = Distribution::new();
+        for round in 0..3_u64 {
+            for value in (0..40_000).map(|number| number % 7 * (1 + round * 5_000)).chain([1 << 20]) {
+                one.record(value, &chunks);
+                expected.record(value);
+            }
+            other.record(round, &chunks);
+            expected.record(round);
+            one.pour(other, &chunks);
+            assert_eq!(other.snapshot(&chunks), expected);
+            assert_eq!((one.snapshot(&chunks).count(), one.snapshot(&chunks).sum()), (0, 0));
+        }
+        one.record(5, &chunks);
+        assert_eq!((one.snapshot(&chunks).percentile(100.0), one.snapshot(&chunks).min()), (5, 5));
     }
 
     #[test]

@@ -254,6 +254,50 @@ impl Table {
         Some(index as u32)
     }
 
+    /// Counts what was counted for routes for others, and for them from zero.
+    pub(crate) fn move_routes(&mut self, area: &Area<'_>, moves: &HashMap<u32, u32>) {
+        let of = |key: &u64| moves.get(&LeafKey::unpack(*key).route).copied();
+        let leaves: Vec<(u64, u32, u32)> =
+            self.leaves.iter().filter_map(|(key, index)| Some((*key, *index, of(key)?))).collect();
+        for (key, index, route) in leaves {
+            let target = self.find(LeafKey { route, ..LeafKey::unpack(key) }.pack(), area);
+            let (Some(from), Some(into)) = (area.leaf(index as usize), area.leaf(target as usize)) else {
+                continue;
+            };
+            for word in [REQUESTS, BODY_BYTES] {
+                into[word].store(load(into, word).saturating_add(load(from, word)), Relaxed);
+                from[word].store(0, Relaxed);
+            }
+            histograms(from).zip(histograms(into)).for_each(|(from, into)| from.pour(into, &area.chunks));
+        }
+        let timings: Vec<(u64, u32, u32)> =
+            self.timings.iter().filter_map(|(key, index)| Some((*key, *index, of(key)?))).collect();
+        for (key, index, route) in timings {
+            let key = TimingKey { route, ..TimingKey::unpack(key) };
+            let target = self
+                .keep_timing(key, area)
+                .or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area));
+            let histogram = |index: u32| area.timing(index as usize)?.last_chunk::<SPARSE>().map(Sparse);
+            if let (Some(from), Some(into)) = (histogram(index), target.and_then(histogram)) {
+                from.pour(into, &area.chunks);
+            }
+        }
+    }
+
+    /// Exchanges that were counted for each route, by number.
+    pub(crate) fn requests(&self, area: &Area<'_>) -> Vec<u64> {
+        let mut requests = Vec::new();
+        for (key, index) in &self.leaves {
+            let route = LeafKey::unpack(*key).route as usize;
+            if requests.len() <= route {
+                requests.resize(route + 1, 0_u64);
+            }
+            let counted = area.leaf(*index as usize).map_or(0, |leaf| load(leaf, REQUESTS));
+            requests[route] = requests[route].saturating_add(counted);
+        }
+        requests
+    }
+
     fn has_room(&self, bytes: usize) -> bool {
         self.used + bytes <= self.limit
     }

@@ -202,7 +202,10 @@ impl Sums {
     }
 
     fn add_timing(&mut self, key: TimingKey, nanos: &Distribution) {
-        self.timings.entry(key).or_default().merge(nanos);
+        // Those of a route that has given up its place are counted elsewhere.
+        if nanos.count() > 0 {
+            self.timings.entry(key).or_default().merge(nanos);
+        }
     }
 
     fn named(self, called: &Called<'_>) -> Statistics {

@@ -308,6 +308,55 @@ fn a_client_that_invents_paths_adds_nothing() {
 }
 
 #[test]
+fn a_scan_that_repeats_its_list_keeps_no_real_route_out() {
+    let site = Site::new();
+    let now = maitred_io::clock::monotonic();
+    let later = |minutes: u64| {
+        site.figures.naming.make_room(&site.figures.recorder, now + (1 + minutes * 61) * 1_000_000_000);
+    };
+    let mut all = 0;
+    let mut ask = |number: u32| {
+        site.record_told(&format!("/scan/{number}"), &format!("/scan/{number}"), 200);
+        all += 1;
+    };
+    (0..300).for_each(|_| (0..2_000).for_each(&mut ask));
+    // Of two in each other's way none has found a place.
+    let mut number = 2_000;
+    while !site.figures.naming.routes.is_wanting() {
+        (0..300).for_each(|_| ask(number));
+        number += 1;
+    }
+    site.record_told("/used", "/used", 200);
+    let real = ["/used", "/late/one", "/late/two"];
+    let record = || real.iter().for_each(|route| (0..200).for_each(|_| site.record_told(route, route, 200)));
+    record();
+    later(1);
+    for minutes in 2..4 {
+        record();
+        later(minutes);
+    }
+    record();
+    let counts = site.counts();
+    let of = |name: &str| {
+        counts.iter().find(|(route, ..)| *route == format!("GET {name}")).map(|(.., requests)| *requests)
+    };
+    assert!(of("/late/one").is_some_and(|requests| requests > 100), "{:?}", of("/late/one"));
+    assert!(of("/late/two").is_some());
+    all += 1 + 4 * 600;
+    assert_eq!(counts.iter().map(|(.., requests)| requests).sum::<u64>(), all, "nothing is lost");
+    let snapshot = site.figures.snapshot();
+    assert_eq!((snapshot.server.requests, snapshot.server.total.count()), (all, all));
+    // What has come again is used now: only the scan makes room.
+    for minutes in 4..40 {
+        record();
+        later(minutes);
+    }
+    let counts = site.counts();
+    assert!(real.iter().all(|name| counts.iter().any(|(route, ..)| *route == format!("GET {name}"))));
+    assert!(snapshot.bytes <= snapshot.max_bytes);
+}
+
+#[test]
 fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     let site = Site::new();
     let counts = |statements, failed, nanos, wait_nanos, connections| DatabaseCounts {

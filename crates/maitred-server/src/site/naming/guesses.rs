@@ -146,6 +146,13 @@ impl Guesses {
         any
     }
 
+    /// Routes with these numbers are no more.
+    pub(super) fn forget(&self, numbers: &HashSet<u32>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.routes.retain(|number, _| !numbers.contains(number));
+        seen.places.values_mut().for_each(|place| place.routes.retain(|number| !numbers.contains(number)));
+    }
+
     fn is_open(&self, place: u64) -> bool {
         let words = (0..OPEN).map(|step| self.open[(place as usize).wrapping_add(step) % OPEN].load(Relaxed));
         words.take_while(|word| *word != 0).any(|word| word == place)

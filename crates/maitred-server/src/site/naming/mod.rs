@@ -7,10 +7,11 @@
 //! ```
 //! Promises: the numbers of names are bounded, and so is what is kept to guess by ([`MAX_ROUTES`](maitred_stats::MAX_ROUTES)). Of a
 //! request that finds nothing (400, 404, 405, 501) no route is made by its path: a path exists when it has been answered once. All others
-//! are one, "other". Leaves out: by what the scheduler tells requests apart, which is always the shape, since it asks before the
+//! are one, "other"; where one of these comes again and again, the routes that came least make room (`room.rs`). Leaves out: by what the scheduler tells requests apart, which is always the shape, since it asks before the
 //! application runs.
 
 mod guesses;
+mod room;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use maitred_match::Shape;
 use maitred_stats::{Arena, OTHER, Routes};
 
 use guesses::Guesses;
+use room::Room;
 
 /// Shapes whose names are remembered; of two with the same place the last one is.
 const SHAPES: usize = 1024;
@@ -41,6 +43,7 @@ pub(super) struct Naming {
     guesses: Guesses,
     told: Box<[AtomicU64]>,
     any_told: AtomicBool,
+    room: Room,
 }
 
 impl Naming {
@@ -52,6 +55,7 @@ impl Naming {
             guesses: Guesses::new(),
             told: (0..SHAPES).map(|_| AtomicU64::new(0)).collect(),
             any_told: AtomicBool::new(false),
+            room: Room::default(),
         }
     }
 
