@@ -104,6 +104,9 @@ def test_heads_are_as_large_as_the_options_say(serve: Serve) -> None:
     cookie = "a=" + "x" * 32_000
     server = serve(source=APP)
     assert server.fetch("/", Cookie=cookie).status == 431
+    server.wait_for(r"431 Request Header Fields Too Large: field too large \(--max-field\)")
+    assert server.fetch("/", **{f"X-{number}": "x" * 10_000 for number in range(9)}).status == 431
+    server.wait_for(r"431 Request Header Fields Too Large: request head too large \(--max-head\)")
     server = serve("--max-field", "48k", "--max-head", "128k", source=APP)
     assert server.fetch("/", Cookie=cookie).body == b"32002"
     many: dict[str, Any] = {f"X_{number}": "x" * 10_000 for number in range(9)}

@@ -53,8 +53,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["16k"],
         reach: Reach::Everywhere,
         summary: "The largest field of a request's head, its name included, such as Cookie or Authorization; a larger one \
-                  gets 431. 1k to max-head.",
-        cost: "none",
+                  gets 431. 1k to max-head. nginx, Apache and gunicorn take 8 KiB unless set, Node.js and IIS 16, uvicorn and \
+                  granian as much as a whole head.",
+        cost: "none beyond that of max-head, as a head is kept as a whole",
         worst: "little: users with many cookies or a long ticket are refused",
     },
     Definition {

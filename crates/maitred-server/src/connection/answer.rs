@@ -361,10 +361,11 @@ impl Connection {
     ) -> Received {
         let log = &context.group.site.log;
         log.info(format_args!(
-            "{}: {} {}: {reason}",
+            "{}: {} {}: {reason}{}",
             self.client_of(&stream).peer,
             status.code(),
-            status.reason()
+            status.reason(),
+            option_of(reason)
         ));
         self.answer_refused(context, stream, status, reason)
     }
@@ -399,6 +400,15 @@ impl Connection {
         self.unread = true;
         self.phase = Phase::Sending;
         Received::Ended(Turn::Wait)
+    }
+}
+
+/// The option that says how large a head may be, for the log of its operator.
+fn option_of(reason: &str) -> &'static str {
+    match reason {
+        "field too large" => " (--max-field)",
+        "request head too large" => " (--max-head)",
+        _ => "",
     }
 }
 
