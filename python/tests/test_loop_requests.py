@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import select
 import signal
 import socket
 from pathlib import Path
@@ -36,9 +37,9 @@ async def app(scope, receive, send):
 """
 
 
-def ask(server: Server, path: str) -> socket.socket:
+def ask(server: Server, path: str, fields: str = "") -> socket.socket:
     peer = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
-    peer.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    peer.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
     return peer
 
 
@@ -71,6 +72,17 @@ def test_further_requests_wait_where_none_is_refused(serve_asgi: Serve, tmp_path
     wait_for_figure(server, "default", "queued", 10)
     (tmp_path / "go").touch()
     assert [answer(peer) for peer in peers] == [(200, b"2")] * 12
+    assert server.stop() == 0, server.said
+
+
+def test_what_waits_without_a_limit_of_its_own_is_bounded_by_the_memory_of_connections(serve_asgi: Serve, tmp_path: Path) -> None:
+    server = serve_asgi("--loop-requests", "2", "--queue", "1", "--buffer-budget", "1m", source=SOURCE)
+    peers = [ask(server, "/stay", f"Cookie: {'x' * 10_000}\r\n") for _ in range(300)]
+    assert select.select(peers, [], [], PATIENCE)[0], "refused"
+    (tmp_path / "go").touch()
+    statuses = [answer(peer)[0] for peer in peers]
+    assert set(statuses) == {200, 503} and statuses.count(200) >= 50
+    assert answer(ask(server, "/"))[0] == 200, "there is room again"
     assert server.stop() == 0, server.said
 
 

@@ -56,7 +56,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["false"],
         reach: Reach::Everywhere,
         summary: "Offer `http.response.pathsend` to ASGI applications: the engine sends a file whose path the \
-                  application names, such as each FileResponse and StaticFiles of Starlette.",
+                  application names, such as each FileResponse and StaticFiles of Starlette. Off unless asked for, since the \
+                  server cannot see which middleware stands between; if one drops the message, the error log names this option.",
         cost: "none; without it such files pass through the event loop, in parts",
         worst: "a middleware that does not know this message drops it, and the response is 500; brotli-asgi and \
                 Gradio are such",

@@ -75,7 +75,8 @@ pub(super) const OPTIONS: &[Definition] = &[
                   replaced, at most drain-timeout. Their applications are told at once (ASGI: http.disconnect). Then the \
                   server ends them; clients connect again by themselves. 0 ends them at once. Applications of other \
                   streams of records (NDJSON, multipart/x-mixed-replace) and long polls, whose own task waits in \
-                  receive() before it has answered, are told as well, and not ended.",
+                  receive() before it has answered, are told as well, and not ended. Django and Quart listen beside every \
+                  request and cancel its view when told, whatever it is doing: there only streams of these types are told.",
         cost: "the process stays this much longer while such a stream is open",
         worst: "short: an application cannot say goodbye to its clients",
     },

@@ -33,8 +33,8 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Count(1, MAX_QUEUE, |config| &mut config.pool.queue),
         default: &["1000"],
         reach: Reach::Everywhere,
-        summary: "Requests that may wait for a thread. overflow says what happens to the next one; queue-low and \
-                  queue-high are percent of this. Idle connections do not count.",
+        summary: "Requests that may wait for a thread before overflow says what happens to the next one; with \
+                  overflow=wait this is no limit. queue-low and queue-high are percent of this. Idle connections do not count.",
         cost: "each waiting request keeps its connection, its head and up to body-memory of its body",
         worst: "with overflow refuse. Too many: requests wait longer than their clients. Too few: a short burst is \
                 refused",
@@ -124,7 +124,9 @@ pub(super) const POOL: &[Definition] = &[
         default: &["wait"],
         reach: Reach::Everywhere,
         summary: "What happens to a request that finds a full queue. wait: it waits too, so that the queue grows up \
-                  to one request for each connection. refuse: it gets 503 with Retry-After. A queue of an event loop counts as full when as many run as \
+                  to one request for each connection, over HTTP/2 http2-streams; max-connections and buffer-budget bound \
+                  that. It has been read, since only its path says whether files, the engine or another pool answers it, \
+                  and so that request-timeout holds for it. refuse: it gets 503 with Retry-After. A queue of an event loop counts as full when as many run as \
                   may (loop-requests), or when the first has waited for 0.1 s.",
         cost: "wait: for each request what queue says",
         worst: "wait: a client cannot tell a full queue from a slow answer. refuse: requests are lost that could \
