@@ -159,7 +159,7 @@ impl Held {
     }
 
     const fn of(self, word: u64) -> u64 {
-        word >> self.shift() & (1 << Self::BITS) - 1
+        (word >> self.shift()) & ((1 << Self::BITS) - 1)
     }
 
     /// A word of which so many of both are taken away, as far as they are there.
