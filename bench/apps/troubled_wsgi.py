@@ -17,7 +17,9 @@ UPSTREAM = os.environ.get("TROUBLE_UPSTREAM", "")
 DISK = os.environ.get("TROUBLE_DISK", "")
 #: No expression is slower than this one, and it is C that does not give the interpreter to others.
 STARS = re.compile("(a*)*b")
-BLOCK = b"x" * (1 << 20)
+BLOCK = b"x" * (64 << 10)
+#: As long as the others take, whatever the disk is.
+WRITES_S = 0.4
 own = threading.local()
 
 
@@ -58,7 +60,8 @@ def keeps():
 
 def writes():
     with tempfile.TemporaryFile(dir=DISK) as file:
-        for _ in range(8):
+        end = time.monotonic() + WRITES_S
+        while time.monotonic() < end:
             file.write(BLOCK)
             file.flush()
             os.fsync(file.fileno())  # here: disk

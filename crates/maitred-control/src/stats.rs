@@ -11,7 +11,7 @@ use super::owner::Refusal;
 use super::pool::{ENGINE, Wanted};
 use super::table::Given;
 use super::{QueryContext, nearest};
-use maitred_server::{ApplicationTiming, DatabaseUse, Statistics};
+use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
@@ -236,9 +236,9 @@ fn routes(statistics: &Statistics) -> Vec<Value> {
 }
 
 /// The mean of `run`, which its thread has computed or waited, for the interpreter or a processor too; none where none was measured.
-fn split(measured: Option<(u64, u64)>, leaf: &Leaf) -> [Option<f64>; 2] {
-    let Some((computed, measured)) = measured.filter(|(_, measured)| *measured > 0) else { return [None; 2] };
-    let (run, part) = (leaf.spans[Span::Run as usize].mean() / 1e9, computed as f64 / measured as f64);
+fn split(measured: Option<Computing>, leaf: &Leaf) -> [Option<f64>; 2] {
+    let Some(of) = measured.filter(|of| of.measured > 0) else { return [None; 2] };
+    let (run, part) = (leaf.spans[Span::Run as usize].mean() / 1e9, of.computed as f64 / of.measured as f64);
     [Some(run * part), Some(run * (1.0 - part))]
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct OfRoute {
     pub(crate) statements: Option<f64>,
     /// How much of it its threads have computed; none where that was not measured.
     pub(crate) computing: Option<f64>,
+    /// How much of it they have waited for a processor.
+    pub(crate) starved: f64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,6 +152,13 @@ impl Interval {
     }
 }
 
+impl OfRoute {
+    /// The part of the time for which its threads have run, or would have with a processor; none where that was not measured.
+    pub(crate) fn runnable(&self) -> Option<f64> {
+        self.computing.map(|part| part + self.starved)
+    }
+}
+
 impl OfPool {
     /// Requests that have waited. The time of those that have left the queue is known when they end, so that it counts too what has waited at
     /// both ends.
@@ -176,6 +185,8 @@ impl OfRoute {
         let run = more(then.run, now.run) as f64 / 1e9;
         let spent = run + (now.inside_for as f64 - then.inside_for as f64) / 1e9;
         let ended = if requests > 0 { run / requests as f64 } else { 0.0 };
+        let measured = Some(more(then.measured, now.measured)).filter(|measured| *measured > 0);
+        let part = |then: u64, now: u64| measured.map(|measured| more(then, now) as f64 / measured as f64);
         let lasts = if now.inside > 0 { now.inside_for as f64 / 1e9 / now.inside as f64 } else { 0.0 };
         Self {
             name: name.to_owned(),
@@ -191,9 +202,8 @@ impl OfRoute {
             statements: Some(more(then.asking, now.asking))
                 .filter(|asking| *asking > 0)
                 .map(|asking| more(then.statements, now.statements) as f64 / asking as f64),
-            computing: Some(more(then.measured, now.measured))
-                .filter(|measured| *measured > 0)
-                .map(|measured| more(then.computed, now.computed) as f64 / measured as f64),
+            computing: part(then.computed, now.computed),
+            starved: part(then.starved, now.starved).unwrap_or_default(),
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct Route {
     pub inside_for: u64,
     /// How long those of ended requests that were measured have computed.
     pub computed: u64,
+    /// How long they have waited for a processor.
+    pub starved: u64,
     /// How long they were in the application.
     pub measured: u64,
 }
@@ -143,6 +145,7 @@ impl Picture {
             mine.inside += theirs.inside;
             mine.inside_for += theirs.inside_for;
             mine.computed += theirs.computed;
+            mine.starved += theirs.starved;
             mine.measured += theirs.measured;
         }
         for (pool, theirs) in &other.pools {

@@ -27,8 +27,12 @@ const STANDING_OF_ALL: u64 = 4;
 
 /// Part of what can compute at once. Above it, waiting times grow faster than the load: with 85 % they are six times the time of a request (M/M/1).
 pub(crate) const COMPUTING: f64 = 0.85;
-/// Part of the processors that the threads want: if they get less, something else has much of it.
-pub(crate) const STARVED: f64 = 0.7;
+/// Part of its time that the route which computes most does so, or waits for a processor: with less, it mostly waits for something else.
+pub(crate) const RUNNABLE: f64 = 0.5;
+/// Part of the processors that the threads want: if they get less, other programs are told of, too. The second: then they have more of them than
+/// the application, and come first. Beside one busy program each has a half, beside two a third.
+pub(crate) const SHARED: f64 = 0.7;
+pub(crate) const STARVED: f64 = 0.4;
 /// Requests that are delayed at each moment.
 pub(crate) const DELAYED: f64 = 1.0;
 
@@ -173,22 +177,41 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
     let parallel = interval.parallel as f64;
     let in_threads: f64 =
         interval.pools.iter().filter(|pool| !pool.after.is_loop).map(|pool| pool.held).sum();
-    let delayed = interval.waiting + (in_threads - interval.computing).max(0.0);
+    let delayed = interval.waiting + (in_threads - interval.ran).max(0.0);
     if interval.parallel == 0 || interval.computing < COMPUTING * parallel || delayed < DELAYED {
         return None;
     }
-    let most = interval.routes.iter().max_by(|one, other| one.held.total_cmp(&other.held))?;
+    // A burst that is over stands in nobody's way.
+    let inside: u64 = interval.routes.iter().map(|route| route.inside).sum();
+    let queued: u64 = interval.pools.iter().map(|pool| pool.after.queued).sum();
+    if inside + queued == 0 {
+        return None;
+    }
+    // Short pages beside a long computation are held for as long, and compute nothing.
+    let usual = interval.computing / interval.routes.iter().map(|route| route.held).sum::<f64>().max(1.0);
+    let runnable = |route: &OfRoute| route.held * route.runnable().unwrap_or(usual);
+    let most = interval.routes.iter().max_by(|one, other| runnable(one).total_cmp(&runnable(other)))?;
+    // Threads that mostly sleep want a processor all the time, too, if each waits for one for long after it wakes.
+    let is_full = interval.ran >= COMPUTING * parallel;
+    if !is_full && most.runnable().is_some_and(|part| part < RUNNABLE) {
+        return None;
+    }
     let possible = match interval.parallel {
         1 => "one worker uses one processor".to_owned(),
         several => format!("{several} can run at once"),
     };
     let wanted = format!("its threads want {:.2} processors, and {possible}", interval.computing);
-    // Threads that mostly sleep want a processor all the time, too, if each waits for one for long after it wakes. More than can run at once
-    // does not run on a machine without other programs either.
-    let is_starved = interval.ran < STARVED * interval.computing.min(parallel);
+    // More than can run at once does not run on a machine without other programs either.
+    let part = interval.ran / interval.computing.min(parallel);
+    let is_starved = part < STARVED;
     let what = if is_starved {
         format!(
             "Other programs use the processors that the application needs: {wanted}; they get {:.2}",
+            interval.ran
+        )
+    } else if part < SHARED {
+        format!(
+            "The application computes all the time, and other programs use a part of the processors that it needs: {wanted}; they get {:.2}",
             interval.ran
         )
     } else {
@@ -272,8 +295,13 @@ fn database(pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
 
 fn slow_route(interval: &Interval, pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
     let does = match route.computing {
-        Some(part) if part >= 0.5 => format!("computes for {:.0} % of that", part * 100.0),
-        Some(part) => format!("waits for something for {:.0} % of that", (1.0 - part) * 100.0),
+        Some(part) if route.starved > part.max(0.5 - part) => {
+            format!("waits for a processor for {:.0} % of that", route.starved * 100.0)
+        }
+        Some(part) if part + route.starved >= 0.5 => format!("computes for {:.0} % of that", part * 100.0),
+        Some(part) => {
+            format!("waits for something for {:.0} % of that", (1.0 - part - route.starved) * 100.0)
+        }
         None if interval.computing >= 0.5 * route.held => "computes".to_owned(),
         None => "waits for something".to_owned(),
     };

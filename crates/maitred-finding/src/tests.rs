@@ -248,15 +248,70 @@ fn threads_that_compute_are_a_cause_where_requests_are_delayed() {
     assert_eq!(with(0.97, 1).queued(1).cause(), Some(Cause::Interpreter), "somebody waits for a thread");
     let several = with(0.97, 3).with(|_, after| after.parallel = 2);
     assert_eq!(several.cause(), Some(Cause::SlowRoute), "of two workers one is busy");
-    let starved = with(0.97, 4).with(|_, after| after.ran = after.wanted / 2);
-    let found = starved.found().expect("it computes");
-    assert!(found.sentence.starts_with("Other programs use the processors"), "{}", found.sentence);
+    let over = with(0.97, 4).with(|_, after| after.routes.get_mut("GET /loop").expect("a route").inside = 0);
+    assert_eq!(over.cause(), None, "a burst that is over");
+}
+
+#[test]
+fn the_larger_of_two_programs_comes_first() {
+    let with = |part: f64| {
+        let scene = Scene::new().ended("GET /", 50, 0.002).inside("GET /loop", 4, 2.0).computes(0.97);
+        let found = scene.with(|_, after| after.ran = (after.wanted as f64 * part) as u64).found();
+        found.expect("it computes")
+    };
+    let found = with(0.3);
+    assert!(found.sentence.starts_with("Other programs use the processors that the"), "{}", found.sentence);
     assert!(
-        found.sentence.contains("want 0.97 processors, and one worker uses one processor; they get 0.48"),
+        found.sentence.contains("want 0.97 processors, and one worker uses one processor; they get 0.29"),
         "{}",
         found.sentence
     );
     assert!(found.next.starts_with("look at what else runs"), "{}", found.next);
+    let both = "The application computes all the time, and other programs use a part of the processors";
+    for part in [rules::STARVED + 0.01, rules::SHARED - 0.01] {
+        let found = with(part);
+        assert!(found.sentence.starts_with(both), "{}", found.sentence);
+        assert!(found.next.starts_with("'stacks' shows what computes"), "{}", found.next);
+    }
+    assert!(with(rules::SHARED + 0.01).sentence.starts_with("The application computes all the time: "));
+}
+
+#[test]
+fn threads_that_wait_for_a_processor_after_each_sleep_wait_for_what_they_sleep_for() {
+    let with = |computed: f64, starved: f64, ran: f64| {
+        let scene = Scene::new().ended("GET /", 50, 0.002).ended("GET /writes", 16, 0.5).computes(1.2);
+        scene.with(|_, after| {
+            after.ran = (after.wanted as f64 * ran) as u64;
+            let route = after.routes.get_mut("GET /writes").expect("a route");
+            route.measured = route.run;
+            route.computed = (route.run as f64 * computed) as u64;
+            route.starved = (route.run as f64 * starved) as u64;
+            route.inside = 1;
+        })
+    };
+    let found = with(0.1, 0.2, 0.3).found().expect("slow");
+    assert_eq!(found.cause, Cause::SlowRoute);
+    assert!(found.sentence.contains("waits for something for 70 % of that"), "{}", found.sentence);
+    assert_eq!(with(0.1, rules::RUNNABLE - 0.11, 0.3).cause(), Some(Cause::SlowRoute));
+    assert_eq!(with(0.1, rules::RUNNABLE - 0.09, 0.3).cause(), Some(Cause::Interpreter));
+    assert_eq!(with(0.1, 0.1, 0.9).cause(), Some(Cause::Interpreter), "all that can run does");
+    let idle = with(0.1, 0.6, 0.3).with(|_, after| after.wanted = SECOND);
+    let found = idle.found().expect("slow");
+    assert!(found.sentence.contains("waits for a processor for 60 % of that"), "{}", found.sentence);
+}
+
+#[test]
+fn the_route_that_computes_is_named_and_not_one_that_is_held_meanwhile() {
+    let measured = |route: &mut Route, part: f64| {
+        (route.measured, route.computed) = (SECOND, (part * 1e9) as u64);
+    };
+    let scene = Scene::new().inside("GET /long", 1, 2.0).inside("GET /short", 3, 2.0).computes(0.97);
+    let found = scene.with(|_, after| {
+        measured(after.routes.get_mut("GET /long").expect("a route"), 0.9);
+        measured(after.routes.get_mut("GET /short").expect("a route"), 0.02);
+    });
+    let found = found.found().expect("it computes");
+    assert_eq!((found.cause, found.route.as_deref()), (Cause::Interpreter, Some("GET /long")));
 }
 
 #[test]

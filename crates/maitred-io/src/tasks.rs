@@ -52,14 +52,16 @@ pub fn busy(tid: i32) -> Option<Duration> {
 
 /// The same in two parts: how long it has run, and how long it has waited for a processor.
 pub fn schedule(tid: i32) -> Option<(Duration, Duration)> {
-    // Nanoseconds that it ran, and that it waited in a processor's queue (Documentation/scheduler/sched-stats.rst).
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
-    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
-    match (fields.next().flatten(), fields.next().flatten()) {
-        (Some(ran), Some(waited)) => Some((Duration::from_nanos(ran), Duration::from_nanos(waited))),
-        // A kernel without these counts.
-        _ => read(tid).map(|task| (task.user + task.system, Duration::ZERO)),
-    }
+    // A kernel without these counts has none to read.
+    account(&text).or_else(|| read(tid).map(|task| (task.user + task.system, Duration::ZERO)))
+}
+
+/// Reads `RAN WAITED ...`: nanoseconds that a thread ran, and that it waited in a processor's queue
+/// (Documentation/scheduler/sched-stats.rst).
+pub(crate) fn account(text: &str) -> Option<(Duration, Duration)> {
+    let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok().map(Duration::from_nanos));
+    Some((fields.next()??, fields.next()??))
 }
 
 /// `TID (name) S ...`; the name may hold anything, parentheses too.
@@ -94,6 +96,8 @@ mod tests {
         let found = thread.spawn(|| list().expect("proc").into_iter().find(|task| task.tid == own()));
         let task = found.expect("a thread").join().expect("no panic").expect("listed");
         assert_eq!(task.name, "looked-for");
+        assert_eq!(account("17 4 2\n"), Some((Duration::from_nanos(17), Duration::from_nanos(4))));
+        assert!(account("17").is_none() && account("").is_none() && account("a b c").is_none());
         assert_eq!(read(i32::MAX), None);
         assert!(busy(own()).is_some() && busy(i32::MAX).is_none());
     }

@@ -19,6 +19,8 @@ pub enum Waiting {
     Disk,
     /// A time.
     Time,
+    /// The interpreter, which another thread has.
+    Interpreter,
 }
 
 impl Waiting {
@@ -30,13 +32,16 @@ impl Waiting {
             Self::Peer => "a peer",
             Self::Disk => "a disk",
             Self::Time => "time",
+            Self::Interpreter => "the interpreter",
         }
     }
 
-    /// That of the thread with this number; none if it runs, or waits for something else, or if nothing tells.
+    /// That of the thread with this number; none if it runs, or waits for something else, or if nothing tells. `for_interpreter` says whether
+    /// one that sleeps in this call, with this first argument, waits for the interpreter.
     #[must_use]
-    pub fn of(tid: i32) -> Option<Self> {
+    pub fn of(tid: i32, for_interpreter: impl FnOnce(i64, u64) -> bool) -> Option<Self> {
         match ThreadState::of(tid).now() {
+            Doing::Sleeps { call, argument } if for_interpreter(call, argument) => Some(Self::Interpreter),
             Doing::Sleeps { call, argument } => Self::in_call(call, argument).or_else(|| on_disk(tid)),
             Doing::Runs | Doing::Unknown => on_disk(tid),
         }
@@ -135,8 +140,7 @@ fn on_disk(tid: i32) -> Option<Waiting> {
 mod tests {
     use std::io::Read as _;
     use std::os::unix::net::UnixStream;
-    use std::sync::mpsc;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, Mutex, mpsc};
 
     use super::*;
 
@@ -149,7 +153,7 @@ mod tests {
         });
         let tid = told.recv().expect("a thread");
         loop {
-            if let Some(waiting) = Waiting::of(tid) {
+            if let Some(waiting) = Waiting::of(tid, |_, _| false) {
                 return waiting;
             }
             std::thread::yield_now();
@@ -161,7 +165,15 @@ mod tests {
         assert_eq!(found(|| std::thread::sleep(std::time::Duration::from_secs(60))), Waiting::Time);
         let lock = Arc::new(Mutex::new(()));
         let (held, other) = (lock.lock().expect("free"), Arc::clone(&lock));
-        assert_eq!(found(move || drop(other.lock())), Waiting::Lock);
+        let (tell, told) = mpsc::channel();
+        let locks = move || {
+            tell.send(tasks::own()).expect("the test listens");
+            drop(other.lock());
+        };
+        assert_eq!(found(locks), Waiting::Lock);
+        let tid = told.recv().expect("a thread");
+        let of_futex = |call: i64, _| call == i64::from(libc::SYS_futex);
+        assert_eq!(Waiting::of(tid, of_futex), Some(Waiting::Interpreter));
         drop(held);
         let (mut here, _there) = UnixStream::pair().expect("sockets");
         assert_eq!(found(move || drop(here.read(&mut [0]))), Waiting::Peer);
@@ -177,6 +189,6 @@ mod tests {
         assert_eq!(Waiting::in_call(libc::SYS_pselect6, 0), Some(Waiting::Time));
         assert_eq!(Waiting::in_call(libc::SYS_pselect6, 5), Some(Waiting::Peer));
         assert_eq!(Waiting::in_call(libc::SYS_getpid, 0), None);
-        assert_eq!(Waiting::of(i32::MAX), None);
+        assert_eq!(Waiting::of(i32::MAX, |_, _| true), None);
     }
 }

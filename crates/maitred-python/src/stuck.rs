@@ -6,6 +6,7 @@
 //! signal.rs       stacks, when nobody gets the interpreter
 //! frames.rs       what that reads; ../own_memory.rs, how
 //! asked.rs        the same for whoever asks (`maitred ctl stacks`)
+//! kept.rs         which thread keeps the interpreter meanwhile
 //! ```
 //! A thread without interpreter looks at them when the oldest request can be due. The stacks come
 //! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
@@ -18,6 +19,7 @@
 pub(crate) mod asked;
 mod frames;
 mod interpreter;
+mod kept;
 mod signal;
 
 use std::convert::Infallible;
@@ -112,7 +114,7 @@ impl ThreadHost for NamedThreads {
     }
 
     fn stacks(&self, only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
-        asked::stacks(only, serving)
+        asked::stacks(self.0.interpreter_lock().as_deref(), only, serving)
     }
 }
 

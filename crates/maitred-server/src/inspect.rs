@@ -11,7 +11,7 @@ use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
 use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_match::Shape;
-use maitred_runtime::ThreadStack;
+use maitred_runtime::{InterpreterLock, ThreadStack};
 use maitred_stats::LockSnapshot;
 use maitred_stats::exposition::Format;
 use maitred_stats::pool::PoolFigures;
@@ -217,6 +217,11 @@ impl Server {
     pub fn parallel_threads(&self) -> usize {
         let has_loop = || self.members().iter().any(|member| member.role == Role::EventLoop);
         if self.first().host.is_exclusive() || has_loop() { 1 } else { machine::processors() }
+    }
+
+    /// The lock of the application's interpreter, where the language has one that can be looked at.
+    pub fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
+        self.first().host.interpreter_lock()
     }
 
     /// Whether the pool with this number is run by an event loop.

@@ -75,7 +75,7 @@ pub use settings::{
 };
 pub use sharing::{Accept, Bell};
 pub use site::{
-    ApplicationTiming, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
+    ApplicationTiming, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
     WebSocketSettings,
 };
 pub use spill::WriterSettings;

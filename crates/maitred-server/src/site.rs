@@ -44,6 +44,7 @@ use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
+pub use computing::Computing;
 pub(crate) use contexts::{Contexts, Share};
 pub use database::DatabaseUse;
 pub(crate) use handshakes::Handshakes;

@@ -7,7 +7,7 @@ use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue};
 use maitred_io::{clock, machine, process, tasks};
 use maitred_match::Shape;
 use maitred_server::inspect::{Member, RequestSummary, Role};
-use maitred_server::{Place, Progress, Server};
+use maitred_server::{Computing, Place, Progress, Server};
 use maitred_stats::Span;
 
 use super::super::pool::ENGINE;
@@ -106,7 +106,9 @@ fn add_routes(server: &Server, picture: &mut Picture) {
             let sum = |span: Span| leaf.spans[span as usize].sum();
             route.run = sum(Span::Run);
             route.waited = sum(Span::Queue).saturating_add(sum(Span::Gate));
-            (route.computed, route.measured) = measured.get(&**name).copied().unwrap_or_default();
+            let Computing { computed, starved, measured } =
+                measured.get(&**name).copied().unwrap_or_default();
+            (route.computed, route.starved, route.measured) = (computed, starved, measured);
         }
     }
     for timing in statistics.application.iter().filter(|timing| timing.name == DATABASE) {

@@ -1,6 +1,7 @@
 //! Where most busy threads stand: the line of the application that they are in, from their stacks, and what they wait for there.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use maitred_finding::Cause;
 use maitred_io::waiting::Waiting;
@@ -19,42 +20,84 @@ const OF_OTHERS: [&str; 5] =
 /// What the thread of an event loop is called.
 const LOOP: &str = "maitred-loop";
 
+/// What `stacks` says of a thread from which others do not get the interpreter.
+const KEEPS: &str = "keeps the interpreter";
+
+/// Threads are looked at until two looks agree, at most so often: in one moment any of them may be where it hardly ever is.
+const LOOKS: usize = 5;
+
+/// Looks are so far apart.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
 /// What most busy threads have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Common {
     /// In words: who they are, and the line.
     place: String,
+    /// The line alone.
+    line: (String, u32),
     /// Of more than half of those.
     waits_for: Option<String>,
+    /// It is one thread, in C code that keeps the interpreter.
+    keeps: bool,
 }
 
 /// Adds to what `finding` answers where most threads are, if it is about threads, and what they wait for: that is the cause of a slow
 /// route, or of threads that are taken. `ask` gives what `stacks` answers; it is asked now and then.
-pub fn add_place(answer: &mut Value, finder: &Finder, ask: impl FnOnce() -> Option<Value>) {
-    let is_of_threads = answer["cause"].as_str().is_some_and(|cause| OF_THREADS.contains(&cause));
-    if !is_of_threads {
-        return;
-    }
+pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> Option<Value>) {
+    let Some(found) = answer["cause"].as_str().filter(|cause| OF_THREADS.contains(cause)) else { return };
+    let (is_interpreter, is_open) = (found == Cause::Interpreter.name(), OF_WAITING.contains(&found));
     let route = answer["route"].as_str().map(ToOwned::to_owned);
-    let common = finder.place(|| most(ask()?["stacks"].as_array()?, route.as_deref()));
-    let (Some(Common { place, waits_for }), Some(sentence)) = (common, answer["sentence"].as_str()) else {
+    let look = || {
+        let mut common = most(ask()?["stacks"].as_array()?, route.as_deref())?;
+        // Threads that compute wait for the interpreter now and then.
+        common.waits_for = common.waits_for.filter(|_| !is_interpreter);
+        Some(common)
+    };
+    let common = finder.place(|| agreed(look, || std::thread::sleep(BETWEEN_LOOKS)));
+    let (Some(Common { place, waits_for, keeps, .. }), Some(sentence)) =
+        (common, answer["sentence"].as_str())
+    else {
         return;
     };
+    if keeps && (is_interpreter || is_open) {
+        answer["sentence"] =
+            format!("C code keeps the interpreter from all other threads. {sentence} {place}.").into();
+        answer["cause"] = Cause::Interpreter.name().into();
+        answer["next"] = "look at what is called there: Python code gives the interpreter to other threads every 5 ms, a call of C code only if it is written so; smaller calls, or another process for it, let others run".into();
+        return;
+    }
     let turns_out = TURNS_OUT.iter().find(|(what, ..)| waits_for.as_deref() == Some(what.name()));
     let waits = turns_out.map_or(String::new(), |(what, ..)| format!(", and wait for {}", what.name()));
     answer["sentence"] = format!("{sentence} {place}{waits}.").into();
-    let is_open = OF_WAITING.contains(&answer["cause"].as_str().unwrap_or_default());
     if let Some((_, cause, next)) = turns_out.filter(|_| is_open) {
         answer["cause"] = cause.name().into();
         answer["next"] = (*next).into();
     }
 }
 
+/// What two looks agree in; else what the last one that saw something has seen. One that sees a thread that keeps the interpreter decides.
+fn agreed(mut look: impl FnMut() -> Option<Common>, mut pause: impl FnMut()) -> Option<Common> {
+    let mut seen = Vec::<Common>::new();
+    for number in 0..LOOKS {
+        if number > 0 {
+            pause();
+        }
+        let Some(common) = look() else { continue };
+        let agrees = |other: &Common| (&other.line, &other.waits_for) == (&common.line, &common.waits_for);
+        if common.keeps || seen.iter().any(agrees) {
+            return Some(common);
+        }
+        seen.push(common);
+    }
+    seen.pop()
+}
+
 /// Causes that do not say what the threads wait for.
 const OF_WAITING: [&str; 2] = [Cause::SlowRoute.name(), Cause::Threads.name()];
 
 /// What these are then, and what to do.
-const TURNS_OUT: [(Waiting, Cause, &str); 3] = [
+const TURNS_OUT: [(Waiting, Cause, &str); 4] = [
     (
         Waiting::Lock,
         Cause::Lock,
@@ -65,11 +108,22 @@ const TURNS_OUT: [(Waiting, Cause, &str); 3] = [
         Cause::Upstream,
         "look at the server that is asked there; a timeout of the call ends it earlier, and a pool of its own keeps the route from the others",
     ),
+    (
+        Waiting::Interpreter,
+        Cause::Interpreter,
+        "'stacks' shows what computes meanwhile: a thread of the application's own may be none of a request",
+    ),
     (Waiting::Disk, Cause::Disk, "look at the disk that is read or written there, and at what else uses it"),
 ];
 
 /// The line in which most of the server's busy threads are, or the function; of those that run the route, if any do.
 fn most(stacks: &[Value], route: Option<&str>) -> Option<Common> {
+    let keeper =
+        stacks.iter().find(|stack| stack["state"].as_str().is_some_and(|state| state.ends_with(KEEPS)));
+    if let Some((keeper, place)) = keeper.and_then(|keeper| Some((keeper, place_of(keeper)?))) {
+        let who = if keeper["name"] == LOOP { "The event loop" } else { "The thread that keeps it" };
+        return Some(Common { keeps: true, ..place.common(who, "stands at") });
+    }
     let is_of_route = |stack: &Value| {
         let doing = stack["doing"].as_str()?.strip_prefix(route?)?;
         Some(doing.starts_with([' ', '?']))
@@ -96,15 +150,12 @@ fn most(stacks: &[Value], route: Option<&str>) -> Option<Common> {
         [_] => "The busy thread stands".to_owned(),
         _ => format!("{count} of {} busy threads stand", busy.len()),
     };
-    let Place { file, line, function, inner } = place;
-    let file = file.rsplit('/').next().unwrap_or(file);
-    let inner = if inner == function { String::new() } else { format!(" ({inner})") };
     let waits = busy.iter().filter(|(_, other)| is_near(other));
     let waits = waits.filter_map(|(stack, _)| stack["waits_for"].as_str());
     let mut kinds = BTreeMap::<&str, usize>::new();
     waits.for_each(|what| *kinds.entry(what).or_default() += 1);
     let waits_for = kinds.into_iter().find(|(_, those)| those * 2 > near).map(|(what, _)| what.to_owned());
-    Some(Common { place: format!("{threads} {at} {file}:{line} in {function}{inner}"), waits_for })
+    Some(Common { waits_for, ..place.common(&threads, at) })
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +165,16 @@ struct Place<'a> {
     function: &'a str,
     /// The function that is called there, in the end.
     inner: &'a str,
+}
+
+impl Place<'_> {
+    fn common(&self, who: &str, at: &str) -> Common {
+        let Self { file, line, function, inner } = self;
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let inner = if inner == function { String::new() } else { format!(" ({inner})") };
+        let place = format!("{who} {at} {name}:{line} in {function}{inner}");
+        Common { place, line: ((*file).to_owned(), *line), waits_for: None, keeps: false }
+    }
 }
 
 /// The innermost frame of the application; of a thread with a request, else the innermost of anything. None of one that waits for
@@ -183,7 +244,7 @@ mod tests {
             });
             assert_eq!(answer["sentence"], "It is slow. The busy thread stands at a.py:1 in f.");
         }
-        assert_eq!(asked, 1);
+        assert_eq!(asked, 2, "until two agree, and not again");
         let mut answer = json!({ "cause": "log", "sentence": "It is slow." });
         add_place(&mut answer, &Finder::new(), || panic!("nobody asks"));
         assert_eq!(answer["sentence"], "It is slow.");
@@ -204,6 +265,49 @@ mod tests {
         let alone = told(&[one.clone(), rest.clone()], Some("GET /half"));
         assert_eq!(alone.as_deref(), Some("The busy thread stands at app.py:7 in compute"));
         assert_eq!(told(&[one, rest], Some("GET /other")), None);
+    }
+
+    #[test]
+    fn two_looks_that_agree_decide() {
+        let at = |line: u32, waits_for: Option<&str>| {
+            let mut one = stack("GET /", &[&format!("File \"/srv/a.py\", line {line}, in f")]);
+            one["waits_for"] = waits_for.into();
+            super::most(&[one], None)
+        };
+        let disk = Some("a disk");
+        let told = |looks: &[Option<Common>]| {
+            let (mut left, mut pauses) = (looks.iter().cloned(), 0);
+            let common = agreed(|| left.next().expect("at most so many looks"), || pauses += 1);
+            (common.map(|common| (common.line.1, common.waits_for)), pauses)
+        };
+        let of_disk = Some((2, disk.map(ToOwned::to_owned)));
+        assert_eq!(told(&[at(1, None), at(2, None), None, at(2, disk), at(2, disk)]), (of_disk.clone(), 4));
+        assert_eq!(told(&[at(2, disk), at(2, disk)]), (of_disk.clone(), 1));
+        assert_eq!(
+            told(&[at(1, None), at(3, None), at(4, None), at(2, disk), None]),
+            (of_disk, 4),
+            "the last"
+        );
+        assert_eq!(told(&[const { None }; LOOKS]), (None, 4));
+    }
+
+    #[test]
+    fn one_look_at_a_thread_that_keeps_the_interpreter_decides() {
+        let waits = stack("GET /", &["File \"/srv/a.py\", line 1, in f"]);
+        let mut keeps = stack("GET /c", &["File \"/srv/a.py\", line 7, in match"]);
+        keeps["state"] = "runs GET /c, keeps the interpreter".into();
+        let stacks = json!({ "stacks": [waits.clone(), waits, keeps] });
+        for cause in ["interpreter", "slow-route", "threads"] {
+            let (mut answer, mut asked) = (json!({ "cause": cause, "sentence": "It is slow." }), 0);
+            add_place(&mut answer, &Finder::new(), || {
+                asked += 1;
+                Some(stacks.clone())
+            });
+            assert_eq!(
+                (&answer["sentence"], &answer["cause"], asked),
+                (&"C code keeps the interpreter from all other threads. It is slow. The thread that keeps it stands at a.py:7 in match.".into(), &"interpreter".into(), 1)
+            );
+        }
     }
 
     #[test]
@@ -228,6 +332,10 @@ mod tests {
         assert!(answer["next"].as_str().is_some_and(|next| next.contains("lock protects")), "{answer}");
         assert_eq!(found("threads", &[waiting(Some("a peer"))]).0, "upstream");
         assert_eq!(found("slow-route", &[waiting(Some("a disk"))]).0, "disk");
+        let interpreter = [waiting(Some("the interpreter"))];
+        assert_eq!(found("slow-route", &interpreter).0, "interpreter");
+        let (_, answer) = found("interpreter", &interpreter);
+        assert_eq!(answer["sentence"], "It is slow. The busy thread stands at a.py:1 in f.");
         assert_eq!(found("slow-route", &[waiting(lock), waiting(None)]).0, "slow-route", "half of them");
         assert_eq!(found("slow-route", &[waiting(Some("time"))]).0, "slow-route");
         let (cause, answer) = found("database", &[waiting(Some("a peer"))]);

@@ -19,10 +19,10 @@ pub fn to_json(picture: &Picture) -> Value {
             measured,
             ..
         } = route;
-        let Route { statements, asking, .. } = route;
+        let Route { statements, asking, starved, .. } = route;
         let row = json!([
             pool, requests, errors, run, waited, database, inside, inside_for, computed, measured,
-            statements, asking
+            statements, asking, starved
         ]);
         (name.clone(), row)
     });
@@ -76,6 +76,7 @@ pub fn from_json(value: &Value) -> Picture {
         measured: number(&row[9]),
         statements: number(&row[10]),
         asking: number(&row[11]),
+        starved: number(&row[12]),
     };
     let pool = |row: &Value| Pool {
         threads: number(&row[0]),
@@ -131,6 +132,7 @@ mod tests {
             measured: 9,
             statements: 10,
             asking: 11,
+            starved: 12,
         };
         let pool = Pool {
             threads: 1,

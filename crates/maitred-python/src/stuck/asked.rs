@@ -1,14 +1,19 @@
 //! Stacks for whoever asks a running server: of all threads that run Python code, or of one.
 //!
-//! The interpreter is asked first; if it cannot be had, a C call keeps it, and the threads in question write their own.
+//! The interpreter is asked first; if it cannot be had, a C call keeps it, and the threads in question write their own. So does one that has
+//! kept it for a while meanwhile.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use maitred_runtime::ThreadStack;
+use maitred_runtime::{InterpreterLock, ThreadStack};
 use pyo3::prelude::*;
 
 use super::interpreter::current_frames;
+use super::kept::Kept;
 use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
+
+/// What is said of a thread that keeps the interpreter from others.
+const KEEPS: &str = "keeps the interpreter";
 
 static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
 
@@ -43,13 +48,29 @@ pub(crate) fn stop(py: Python<'_>) {
 
 /// The stacks, of the thread `only` or of all; `serving` are threads that are in application code. Called without the
 /// interpreter. `None` before the start and after the end.
-pub(crate) fn stacks(only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
+pub(crate) fn stacks(
+    gil: Option<&dyn InterpreterLock>,
+    only: Option<i32>,
+    serving: &[i32],
+) -> Option<Vec<ThreadStack>> {
     let mut place = lock();
     let Asked { dumper, interpreter } = place.as_mut()?;
     // A fault in the question itself is no reason to disturb the threads.
     let question = move |py: Python<'_>| (Dumper::install(py).ok(), all(py, only).unwrap_or_default());
-    if let Some((installed, found)) = interpreter.ask(PATIENCE, question) {
+    let (mut kept, mut keeper, present) = (Kept::by(gil, serving), None, *dumper);
+    let look = || {
+        if let Some(tid) = kept.look().filter(|_| keeper.is_none()) {
+            keeper = Some(written(present, tid, KEEPS)).filter(|stack| stack.state.ends_with(KEEPS));
+        }
+    };
+    if let Some((installed, mut found)) = interpreter.ask_looking(PATIENCE, question, look) {
         *dumper = installed;
+        // Where it stood then: now it may be elsewhere.
+        for stack in &mut found {
+            if let Some(keeper) = keeper.take_if(|keeper| keeper.tid == stack.tid) {
+                *stack = ThreadStack { name: std::mem::take(&mut stack.name), ..keeper };
+            }
+        }
         return Some(match only {
             Some(tid) if found.is_empty() => vec![stack(tid, "the thread runs no Python code", Vec::new())],
             _ => found,
@@ -59,14 +80,16 @@ pub(crate) fn stacks(only: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadSta
         Some(tid) => std::slice::from_ref(tid),
         None => &serving[..serving.len().min(MAX_STACKS)],
     };
-    Some(wanted.iter().map(|tid| written(*dumper, *tid)).collect())
+    // Where threads have taken turns the machine is so slow that it only looks like that.
+    let has = if keeper.is_some() || !kept.changed { KEEPS } else { "has the interpreter" };
+    Some(wanted.iter().map(|tid| written(*dumper, *tid, has)).collect())
 }
 
-/// Of one thread, by itself.
-fn written(dumper: Option<&Dumper>, tid: i32) -> ThreadStack {
+/// Of one thread, by itself; `has` is said of it if it has the interpreter.
+fn written(dumper: Option<&Dumper>, tid: i32, has: &str) -> ThreadStack {
     match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
         Some(dump) => {
-            let state = if dump.holds { "keeps the interpreter" } else { "waits for the interpreter" };
+            let state = if dump.holds { has } else { "waits for the interpreter" };
             let state = match &dump.request {
                 Some(request) => format!("runs {request}, {state}"),
                 None => state.to_owned(),

@@ -9,6 +9,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// A thread that waits for the interpreter has it after one switch interval (5 ms), unless it is kept.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
 /// The frames of one thread, the innermost last; `None` if it runs no Python code.
 pub(crate) type Frames = Option<Vec<String>>;
 
@@ -40,6 +43,16 @@ impl Interpreter {
         limit: Duration,
         question: impl FnOnce(Python<'_>) -> T + Send + 'static,
     ) -> Option<T> {
+        self.ask_looking(limit, question, || ())
+    }
+
+    /// The same; meanwhile `look` is called again and again.
+    pub(super) fn ask_looking<T: Send + 'static>(
+        &mut self,
+        limit: Duration,
+        question: impl FnOnce(Python<'_>) -> T + Send + 'static,
+        mut look: impl FnMut(),
+    ) -> Option<T> {
         if let Some(late) = self.late.take() {
             if let Err(RecvTimeoutError::Timeout) = late.ended.recv_timeout(left(late.since, limit)) {
                 self.late = Some(late);
@@ -57,7 +70,14 @@ impl Interpreter {
         };
         let thread = thread::Builder::new().name("maitred-stacks".to_owned()).spawn(ask).ok()?;
         let asking = Asking { thread, since, ended };
-        let answered = answer.recv_timeout(left(since, limit));
+        let answered = loop {
+            look();
+            let left = left(since, limit);
+            match answer.recv_timeout(left.min(BETWEEN_LOOKS)) {
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                answered => break answered,
+            }
+        };
         if let Err(RecvTimeoutError::Timeout) = answered {
             self.late = Some(asking);
         } else {

@@ -1,5 +1,5 @@
-//! How much of the time in an application its threads have computed, by route: of some requests, so that it is known as a part. And how long
-//! handlers went on behind the end of their responses.
+//! How much of the time in an application its threads have computed, or waited for a processor, by route: of some requests, so that it is known as
+//! a part. And how long handlers went on behind the end of their responses.
 //!
 //! Counted beside what applications say in `Server-Timing`, under names that no entry of that can have, as in `site/database.rs`.
 
@@ -12,17 +12,32 @@ use maitred_stats::Distribution;
 use super::{Figures, Site, Statistics};
 
 const COMPUTED: &str = "run;computed";
+const STARVED: &str = "run;starved";
 const MEASURED: &str = "run;measured";
 const AFTER: &str = "run;after";
 
 /// What a handler does behind its response in less time is not counted, as every one returns: in nanoseconds.
 const LEAST_AFTER: u64 = 100_000;
 
+/// What has become of the time of requests in an application, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Computing {
+    /// How long their threads have computed.
+    pub computed: u64,
+    /// How long they have waited for a processor.
+    pub starved: u64,
+    /// How long they were in the application.
+    pub measured: u64,
+}
+
 impl Figures {
-    /// Counts a request that was measured: how long it has computed, and how long it has run, in nanoseconds.
-    pub(crate) fn record_computing(&self, pool: u16, route: u32, (computed, ran): (u64, u64)) {
-        self.recorder.record_timing(pool, route, COMPUTED, computed);
-        self.recorder.record_timing(pool, route, MEASURED, ran);
+    /// Counts a request that was measured.
+    pub(crate) fn record_computing(&self, pool: u16, route: u32, run: Computing) {
+        self.recorder.record_timing(pool, route, COMPUTED, run.computed);
+        self.recorder.record_timing(pool, route, MEASURED, run.measured);
+        if run.starved > 0 {
+            self.recorder.record_timing(pool, route, STARVED, run.starved);
+        }
     }
 
     /// What stands for a pool and a route where a handler goes on behind its response.
@@ -51,14 +66,15 @@ impl Statistics {
         routes
     }
 
-    /// Of the requests of each route that were measured, how long they have computed and how long they have run, in nanoseconds.
+    /// Of the requests of each route that were measured.
     #[must_use]
-    pub fn computing(&self) -> HashMap<&str, (u64, u64)> {
-        let mut routes = HashMap::<&str, (u64, u64)>::new();
+    pub fn computing(&self) -> HashMap<&str, Computing> {
+        let mut routes = HashMap::<&str, Computing>::new();
         for timing in &self.application {
             let sum = match &*timing.name {
-                COMPUTED => &mut routes.entry(&timing.route).or_default().0,
-                MEASURED => &mut routes.entry(&timing.route).or_default().1,
+                COMPUTED => &mut routes.entry(&timing.route).or_default().computed,
+                STARVED => &mut routes.entry(&timing.route).or_default().starved,
+                MEASURED => &mut routes.entry(&timing.route).or_default().measured,
                 _ => continue,
             };
             *sum = sum.saturating_add(timing.durations.sum());

@@ -1,11 +1,13 @@
-//! How long the thread of a handler has computed, of some requests.
+//! How long the thread of a handler has computed, and waited for a processor, of some requests.
 //!
-//! The clock of a thread's processor time is a system call, of a microsecond on some machines: a request that was long has the next one of its thread
-//! measured, behind a short one some are not.
+//! The clock of a thread's processor time is a system call, of a microsecond on some machines, and the account of its waiting another one: a
+//! request that was long has the next one of its thread measured, behind a short one some are not.
 
 use std::cell::Cell;
 
-use maitred_io::{clock, process};
+use maitred_io::{clock, process, thread_state};
+
+use crate::site::Computing;
 
 /// A shorter run is short, in nanoseconds.
 const LONG: u64 = 1_000_000;
@@ -22,8 +24,8 @@ thread_local! {
 pub(super) struct Measured {
     thread: usize,
     at: u64,
-    /// What the thread had computed; `None` where that is not measured.
-    processor: Option<u64>,
+    /// What the thread had computed, and waited for a processor; `None` where that is not measured.
+    before: Option<(u64, u64)>,
 }
 
 impl Measured {
@@ -31,26 +33,31 @@ impl Measured {
     pub(super) fn begin() -> Self {
         let skip = SKIP.get();
         SKIP.set(skip.saturating_sub(1));
-        let processor = (skip == 0).then(process::thread_processor_ns);
-        Self { thread: thread(), at: clock::monotonic(), processor }
+        let before = (skip == 0).then(account);
+        Self { thread: thread(), at: clock::monotonic(), before }
     }
 
-    /// It ends: how long it has computed, and how long it was, in nanoseconds. None where that was not measured, and on another
-    /// thread.
-    pub(super) fn end(self) -> Option<(u64, u64)> {
+    /// It ends. None where it was not measured, and on another thread.
+    pub(super) fn end(self) -> Option<Computing> {
         if self.thread != thread() {
             return None;
         }
         let ran = clock::monotonic().saturating_sub(self.at);
         if ran >= LONG {
             SKIP.set(0);
-        } else if self.processor.is_some() {
+        } else if self.before.is_some() {
             SKIP.set(SKIPPED);
         }
-        let before = self.processor?;
-        let computed = process::thread_processor_ns().saturating_sub(before);
-        Some((computed.min(ran), ran))
+        let ((computed_before, starved_before), (computed, starved)) = (self.before?, account());
+        let computed = computed.saturating_sub(computed_before).min(ran);
+        let starved = starved.saturating_sub(starved_before).min(ran - computed);
+        Some(Computing { computed, starved, measured: ran })
     }
+}
+
+/// What this thread has computed so far, and how long it has waited for a processor.
+fn account() -> (u64, u64) {
+    (process::thread_processor_ns(), thread_state::own_starved_ns())
 }
 
 /// Tells threads apart that live at the same time.
@@ -65,12 +72,12 @@ mod tests {
     #[test]
     fn behind_a_short_run_some_are_not_measured_and_behind_a_long_one_the_next_is() {
         let long = || Measured { at: clock::monotonic() - 2 * LONG, ..Measured::begin() };
-        let (computed, ran) = Measured::begin().end().expect("the first");
-        assert!(computed <= ran);
+        let Computing { computed, starved, measured } = Measured::begin().end().expect("the first");
+        assert!(computed + starved <= measured);
         SKIP.set(2);
         assert!(Measured::begin().end().is_none() && long().end().is_none());
-        let (computed, ran) = long().end().expect("the one behind a long one");
-        assert!(computed < ran && ran >= 2 * LONG && SKIP.get() == 0);
+        let Computing { computed, measured, .. } = long().end().expect("the one behind a long one");
+        assert!(computed < measured && measured >= 2 * LONG && SKIP.get() == 0);
     }
 
     #[test]

@@ -31,6 +31,7 @@ use super::drain::Endless;
 use super::spilling::spill;
 use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
+use crate::site::Computing;
 use crate::site::Figures;
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use encoder::{Encoder, ValueSender};
@@ -192,10 +193,10 @@ impl Responder {
         }
         let figures = &self.group.site.figures;
         let route = figures.number_of(&request.head, &request.route, self.status);
-        if let (Some((computed, ran)), Some(route)) = (self.measured.take().and_then(Measured::end), route) {
+        if let (Some(run), Some(route)) = (self.measured.take().and_then(Measured::end), route) {
             // What it has waited for the client is no part of `run`.
-            let ran = ran.saturating_sub(self.flags.awaited()).max(computed);
-            figures.record_computing(self.origin.pool, route, (computed, ran));
+            let measured = run.measured.saturating_sub(self.flags.awaited()).max(run.computed + run.starved);
+            figures.record_computing(self.origin.pool, route, Computing { measured, ..run });
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
