@@ -21,9 +21,11 @@ from test_control import asked, ctl
 __all__ = ["crew"]
 
 APP = """
-import os, socket, threading, time
+import os, re, socket, threading, time
 kept = []
 lock = threading.Lock()
+# No expression is slower, and it is C that does not give the interpreter to others.
+stars = re.compile("(a*)*b")
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
@@ -53,6 +55,8 @@ def app(environ, start_response):
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
             pass
+    if path == "/c":
+        stars.match("a" * 22)
     if path == "/keep":
         kept.append(b"x" * (5 << 20))
     if path == "/large":
@@ -158,6 +162,15 @@ def test_an_interpreter_that_is_busy_is_named(serve: Serve, tmp_path: Path) -> N
     with load(server, "/loop", clients=4):
         finding = found(tmp_path, "interpreter")
     assert (finding["cause"], finding["route"]) == ("interpreter", "GET /loop"), finding
+
+
+def test_c_code_that_keeps_the_interpreter_is_named(serve: Serve, tmp_path: Path) -> None:
+    server = begun(serve)
+    source = (tmp_path / "app.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(source, 1) if "stars.match" in text)
+    told = re.compile(rf"C code keeps the interpreter .* GET /c\. The thread that keeps it stands at app.py:{line} in app\.$")
+    with load(server, "/c", clients=4), load(server, "/", pause=0.02):
+        until("it is told", lambda: told.match(asked(tmp_path, "finding")["sentence"]) is not None)
 
 
 ASGI = """

@@ -21,6 +21,8 @@ pub enum Waiting {
     Time,
     /// The interpreter, which another thread has.
     Interpreter,
+    /// Whatever else it sleeps for.
+    Something,
 }
 
 impl Waiting {
@@ -33,16 +35,19 @@ impl Waiting {
             Self::Disk => "a disk",
             Self::Time => "time",
             Self::Interpreter => "the interpreter",
+            Self::Something => "something",
         }
     }
 
-    /// That of the thread with this number; none if it runs, or waits for something else, or if nothing tells. `for_interpreter` says whether
+    /// That of the thread with this number; none if it runs, or if nothing tells. `for_interpreter` says whether
     /// one that sleeps in this call, with this first argument, waits for the interpreter.
     #[must_use]
     pub fn of(tid: i32, for_interpreter: impl FnOnce(i64, u64) -> bool) -> Option<Self> {
         match ThreadState::of(tid).now() {
             Doing::Sleeps { call, argument } if for_interpreter(call, argument) => Some(Self::Interpreter),
-            Doing::Sleeps { call, argument } => Self::in_call(call, argument).or_else(|| on_disk(tid)),
+            Doing::Sleeps { call, argument } => {
+                Self::in_call(call, argument).or_else(|| on_disk(tid)).or(Some(Self::Something))
+            }
             Doing::Runs | Doing::Unknown => on_disk(tid),
         }
     }
@@ -153,7 +158,9 @@ mod tests {
         });
         let tid = told.recv().expect("a thread");
         loop {
-            if let Some(waiting) = Waiting::of(tid, |_, _| false) {
+            let waiting = Waiting::of(tid, |_, _| false);
+            // On its way there it may sleep for memory.
+            if let Some(waiting) = waiting.filter(|waiting| *waiting != Waiting::Something) {
                 return waiting;
             }
             std::thread::yield_now();

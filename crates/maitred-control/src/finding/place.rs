@@ -24,7 +24,10 @@ const LOOP: &str = "maitred-loop";
 const KEEPS: &str = "keeps the interpreter";
 
 /// Threads are looked at until two looks agree, at most so often: in one moment any of them may be where it hardly ever is.
-const LOOKS: usize = 5;
+const LOOKS: usize = 8;
+
+/// One of so many threads sleeps, or nothing is said of it.
+const SLEEPING: usize = 4;
 
 /// Looks are so far apart.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -36,7 +39,7 @@ pub(super) struct Common {
     place: String,
     /// The line alone.
     line: (String, u32),
-    /// Of more than half of those.
+    /// Of more than half of those that sleep.
     waits_for: Option<String>,
     /// It is one thread, in C code that keeps the interpreter.
     keeps: bool,
@@ -54,7 +57,7 @@ pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> O
         common.waits_for = common.waits_for.filter(|_| !is_interpreter);
         Some(common)
     };
-    let common = finder.place(|| agreed(look, || std::thread::sleep(BETWEEN_LOOKS)));
+    let common = finder.place(|| agreed(is_open, look, || std::thread::sleep(BETWEEN_LOOKS)));
     let (Some(Common { place, waits_for, keeps, .. }), Some(sentence)) =
         (common, answer["sentence"].as_str())
     else {
@@ -76,8 +79,12 @@ pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> O
     }
 }
 
-/// What two looks agree in; else what the last one that saw something has seen. One that sees a thread that keeps the interpreter decides.
-fn agreed(mut look: impl FnMut() -> Option<Common>, mut pause: impl FnMut()) -> Option<Common> {
+/// What two looks agree in, and if `asks_what`, of threads that sleep; else what the last one that saw something has seen. One that sees a thread that keeps the interpreter decides.
+fn agreed(
+    asks_what: bool,
+    mut look: impl FnMut() -> Option<Common>,
+    mut pause: impl FnMut(),
+) -> Option<Common> {
     let mut seen = Vec::<Common>::new();
     for number in 0..LOOKS {
         if number > 0 {
@@ -85,7 +92,8 @@ fn agreed(mut look: impl FnMut() -> Option<Common>, mut pause: impl FnMut()) -> 
         }
         let Some(common) = look() else { continue };
         let agrees = |other: &Common| (&other.line, &other.waits_for) == (&common.line, &common.waits_for);
-        if common.keeps || seen.iter().any(agrees) {
+        let tells = common.waits_for.is_some() || !asks_what;
+        if common.keeps || tells && seen.iter().any(agrees) {
             return Some(common);
         }
         seen.push(common);
@@ -154,7 +162,10 @@ fn most(stacks: &[Value], route: Option<&str>) -> Option<Common> {
     let waits = waits.filter_map(|(stack, _)| stack["waits_for"].as_str());
     let mut kinds = BTreeMap::<&str, usize>::new();
     waits.for_each(|what| *kinds.entry(what).or_default() += 1);
-    let waits_for = kinds.into_iter().find(|(_, those)| those * 2 > near).map(|(what, _)| what.to_owned());
+    // Those that run at this moment tell nothing of what the others wait for.
+    let asleep: usize = kinds.values().sum();
+    let most = kinds.into_iter().find(|(_, those)| those * 2 > asleep && those * SLEEPING >= near);
+    let waits_for = most.map(|(what, _)| what.to_owned());
     Some(Common { waits_for, ..place.common(&threads, at) })
 }
 
@@ -277,18 +288,17 @@ mod tests {
         let disk = Some("a disk");
         let told = |looks: &[Option<Common>]| {
             let (mut left, mut pauses) = (looks.iter().cloned(), 0);
-            let common = agreed(|| left.next().expect("at most so many looks"), || pauses += 1);
+            let common = agreed(true, || left.next().expect("at most so many looks"), || pauses += 1);
             (common.map(|common| (common.line.1, common.waits_for)), pauses)
         };
         let of_disk = Some((2, disk.map(ToOwned::to_owned)));
-        assert_eq!(told(&[at(1, None), at(2, None), None, at(2, disk), at(2, disk)]), (of_disk.clone(), 4));
+        let late = [at(1, None), at(2, None), at(2, None), None, at(2, disk), at(2, disk)];
+        assert_eq!(told(&late), (of_disk.clone(), 5), "those that run tell nothing");
         assert_eq!(told(&[at(2, disk), at(2, disk)]), (of_disk.clone(), 1));
-        assert_eq!(
-            told(&[at(1, None), at(3, None), at(4, None), at(2, disk), None]),
-            (of_disk, 4),
-            "the last"
-        );
-        assert_eq!(told(&[const { None }; LOOKS]), (None, 4));
+        let mut differ = [const { None }; LOOKS];
+        assert_eq!(told(&differ), (None, LOOKS - 1));
+        (differ[0], differ[3]) = (at(1, None), at(2, disk));
+        assert_eq!(told(&differ), (of_disk, LOOKS - 1), "the last");
     }
 
     #[test]
@@ -336,7 +346,11 @@ mod tests {
         assert_eq!(found("slow-route", &interpreter).0, "interpreter");
         let (_, answer) = found("interpreter", &interpreter);
         assert_eq!(answer["sentence"], "It is slow. The busy thread stands at a.py:1 in f.");
-        assert_eq!(found("slow-route", &[waiting(lock), waiting(None)]).0, "slow-route", "half of them");
+        let [runs, other] = [waiting(None), waiting(Some("something"))];
+        assert_eq!(found("slow-route", &[waiting(lock), runs.clone(), runs.clone()]).0, "lock");
+        let five = [waiting(lock), runs.clone(), runs.clone(), runs.clone(), runs];
+        assert_eq!(found("slow-route", &five).0, "slow-route", "hardly any sleeps");
+        assert_eq!(found("slow-route", &[waiting(lock), other]).0, "slow-route", "half of those that sleep");
         assert_eq!(found("slow-route", &[waiting(Some("time"))]).0, "slow-route");
         let (cause, answer) = found("database", &[waiting(Some("a peer"))]);
         assert_eq!((cause.as_str(), &answer["next"]), ("database", &"look".into()), "it is known already");
