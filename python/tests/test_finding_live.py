@@ -55,7 +55,7 @@ def app(environ, start_response):
         end = time.thread_time() + 0.05
         while time.thread_time() < end:
             pass
-    if path == "/c":
+    if path == "/stars":
         stars.match("a" * 22)
     if path == "/keep":
         kept.append(b"x" * (5 << 20))
@@ -168,8 +168,8 @@ def test_c_code_that_keeps_the_interpreter_is_named(serve: Serve, tmp_path: Path
     server = begun(serve)
     source = (tmp_path / "app.py").read_text().splitlines()
     line = next(number for number, text in enumerate(source, 1) if "stars.match" in text)
-    told = re.compile(rf"C code keeps the interpreter .* GET /c\. The thread that keeps it stands at app.py:{line} in app\.$")
-    with load(server, "/c", clients=4), load(server, "/", pause=0.02):
+    told = re.compile(rf"C code keeps the interpreter .* GET /stars\. The thread that keeps it stands at app.py:{line} in app\.$")
+    with load(server, "/stars", clients=4), load(server, "/", pause=0.02):
         until("it is told", lambda: told.match(asked(tmp_path, "finding")["sentence"]) is not None)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Serve, Server
+from crews import until
 from test_pools import figure, wait_for_figure
 
 SOURCE = """
@@ -92,10 +93,15 @@ def test_what_waits_without_a_limit_of_its_own_is_bounded_by_the_memory_of_conne
 @pytest.mark.parametrize("more", [(), ("--loop-requests", "1000")], ids=["any number", "a limit"])
 def test_a_burst_is_not_refused_by_a_loop_that_is_idle(more: tuple[str, ...], serve_asgi: Serve) -> None:
     server = serve_asgi("--queue", "10", "--overflow", "refuse", *more, source=SOURCE)
-    server.process.send_signal(signal.SIGSTOP)
-    peers = [ask(server, "/") for _ in range(300)]
-    server.process.send_signal(signal.SIGCONT)
-    assert {answer(peer)[0] for peer in peers} == {200}
+
+    def statuses() -> set[int]:
+        server.process.send_signal(signal.SIGSTOP)
+        peers = [ask(server, "/") for _ in range(300)]
+        server.process.send_signal(signal.SIGCONT)
+        return {answer(peer)[0] for peer in peers}
+
+    # A loop that has no processor for 0.1 s does not come to what waits, either.
+    until("a burst is answered", lambda: statuses() == {200})
     assert server.stop() == 0, server.said
 
 

@@ -57,7 +57,7 @@ pub(crate) fn stacks(
     let Asked { dumper, interpreter } = place.as_mut()?;
     // A fault in the question itself is no reason to disturb the threads.
     let question = move |py: Python<'_>| (Dumper::install(py).ok(), all(py, only).unwrap_or_default());
-    let (mut kept, mut keeper, present) = (Kept::by(gil, serving), None, *dumper);
+    let (mut kept, mut keeper, present) = (Kept::by(gil, serving), None, dumper.or_else(Dumper::installed));
     let look = || {
         if let Some(tid) = kept.look().filter(|_| keeper.is_none()) {
             keeper = Some(written(present, tid, KEEPS)).filter(|stack| stack.state.ends_with(KEEPS));
@@ -80,6 +80,8 @@ pub(crate) fn stacks(
         Some(tid) => std::slice::from_ref(tid),
         None => &serving[..serving.len().min(MAX_STACKS)],
     };
+    // Maybe by a question that was answered too late.
+    *dumper = dumper.or_else(Dumper::installed);
     // Where threads have taken turns the machine is so slow that it only looks like that.
     let has = if keeper.is_some() || !kept.changed { KEEPS } else { "has the interpreter" };
     Some(wanted.iter().map(|tid| written(*dumper, *tid, has)).collect())

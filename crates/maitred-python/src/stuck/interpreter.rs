@@ -12,6 +12,9 @@ use pyo3::types::PyDict;
 /// A thread that waits for the interpreter has it after one switch interval (5 ms), unless it is kept.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
+/// How long a question looks that follows one which waits still.
+const FEW_LOOKS: Duration = Duration::from_millis(100);
+
 /// The frames of one thread, the innermost last; `None` if it runs no Python code.
 pub(crate) type Frames = Option<Vec<String>>;
 
@@ -36,7 +39,7 @@ impl Interpreter {
     }
 
     /// Has `question` answered by a thread that waits for the interpreter. `None` if it cannot be had within
-    /// `limit`, or if there is no thread to be had. At once while a question waits that has waited for `limit`: nobody gets the
+    /// `limit`, or if there is no thread to be had. Soon while a question waits that has waited for `limit`: nobody gets the
     /// interpreter then.
     pub(crate) fn ask<T: Send + 'static>(
         &mut self,
@@ -54,7 +57,17 @@ impl Interpreter {
         mut look: impl FnMut(),
     ) -> Option<T> {
         if let Some(late) = self.late.take() {
-            if let Err(RecvTimeoutError::Timeout) = late.ended.recv_timeout(left(late.since, limit)) {
+            // Who asks now has a few looks at least.
+            let begun = Instant::now();
+            let ended = loop {
+                look();
+                let left = left(late.since, limit).max(left(begun, FEW_LOOKS));
+                match late.ended.recv_timeout(left.min(BETWEEN_LOOKS)) {
+                    Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                    ended => break ended,
+                }
+            };
+            if let Err(RecvTimeoutError::Timeout) = ended {
                 self.late = Some(late);
                 return None;
             }

@@ -65,14 +65,20 @@ pub struct Dumper {
     _writer: PipeWriter,
 }
 
+static INSTALLED: OnceLock<Dumper> = OnceLock::new();
+
 impl Dumper {
+    /// The one there is.
+    pub(super) fn installed() -> Option<&'static Self> {
+        INSTALLED.get()
+    }
+
     /// Takes the highest real-time signal that nobody uses. After the application was imported, so that
     /// it has taken those it wants.
     ///
     /// # Errors
     /// The process has no descriptor left, or another program's handlers took all signals.
     pub fn install(py: Python<'_>) -> PyResult<&'static Self> {
-        static INSTALLED: OnceLock<Dumper> = OnceLock::new();
         if let Some(installed) = INSTALLED.get() {
             return Ok(installed);
         }
