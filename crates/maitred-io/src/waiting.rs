@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(found(locks), Waiting::Lock);
         let tid = told.recv().expect("a thread");
-        let of_futex = |call: i64, _| call == i64::from(libc::SYS_futex);
+        let of_futex = |call: i64, _| c_long::try_from(call) == Ok(libc::SYS_futex);
         assert_eq!(Waiting::of(tid, of_futex), Some(Waiting::Interpreter));
         drop(held);
         let (mut here, _there) = UnixStream::pair().expect("sockets");

@@ -245,7 +245,9 @@ mod tests {
     #[test]
     fn only_what_is_about_threads_has_a_place_and_stacks_are_asked_for_now_and_then() {
         let frames = ["File \"/srv/a.py\", line 1, in f"];
-        let stacks = || Some(json!({ "stacks": [stack("GET /", &frames)] }));
+        let mut sleeps = stack("GET /", &frames);
+        sleeps["waits_for"] = "time".into();
+        let stacks = || Some(json!({ "stacks": [sleeps.clone()] }));
         let (finder, mut asked) = (Finder::new(), 0);
         for _ in 0..2 {
             let mut answer = json!({ "cause": "slow-route", "sentence": "It is slow." });
