@@ -189,7 +189,8 @@ def test_a_hundred_reloads_cost_no_handshake(crew: Start, tmp_path: Path, author
             assert server.change("tls/reload")["changed"]
             count = len(seen)
             until("somebody has connected since", lambda: len(seen) > count)
-    assert set(seen[-2:]) == {others[1].serial}
+        # A handshake that began before the last reload may end after it.
+        until("both clients see the last one", lambda: set(seen[-2:]) == {others[1].serial})
     assert {each.serial for each in others} <= set(seen), "both have been seen"
     strange = [each for each in seen if len(each) < 8 or not each.isalnum()]
     assert not strange, strange
