@@ -283,7 +283,7 @@ pub struct At<'a> {
     pub now: u64,
     /// Who checks passwords, if anybody does.
     pub hasher: Option<&'a Hasher>,
-    /// Counts a check of this client in all processes, as long as what comes of it lives; none if it has so many.
+    /// Counts a check of this client in all processes for as long as the value lives; none if the client has so many.
     pub count: &'a dyn Fn(u32) -> Option<Box<dyn Send + Sync>>,
     /// Makes what is called when a password has been checked.
     pub wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,

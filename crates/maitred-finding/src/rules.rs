@@ -181,7 +181,7 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
     if interval.parallel == 0 || interval.computing < COMPUTING * parallel || delayed < DELAYED {
         return None;
     }
-    // A burst that is over stands in nobody's way.
+    // A burst that is over delays no request.
     let inside: u64 = interval.routes.iter().map(|route| route.inside).sum();
     let queued: u64 = interval.pools.iter().map(|pool| pool.after.queued).sum();
     if inside + queued == 0 {

@@ -37,7 +37,7 @@ pub const MAX_FIELDS: usize = 128;
 /// Reason: a field that is longer is a fault of its site far more often than an intention, such as a
 /// cookie that grows with each visit, and this is said before the head is full. Source: Apache httpd
 /// (`LimitRequestFieldSize`), nginx and gunicorn take 8 KiB, which cookies and Kerberos tickets are
-/// known to pass; IIS and Node.js take 16 KiB. Who needs more says so.
+/// known to pass; IIS and Node.js take 16 KiB. An application that needs more has the option.
 pub const MAX_FIELD_LINE: usize = 16 * 1024;
 
 /// The bytes of one chunk-size line with its extensions, without CR LF (RFC 9112 §7.1). Past it:

@@ -136,7 +136,7 @@ fn prepare(words: &[AtomicU64]) {
     words.iter().take(2).zip([1_u64, 2]).for_each(|(word, of)| word.store(random.hash_one(of), Relaxed));
 }
 
-/// What a client has for a time: of both there are so many in one word, in a half each.
+/// The two things that are counted of a client, each in a half of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Connection,
@@ -249,7 +249,7 @@ impl Clients {
         None
     }
 
-    /// A client gets one more of what it may have so many of: `Some(true)` when it is counted and has to be
+    /// A client gets one more of these, of which it may have `most`: `Some(true)` when it is counted and has to be
     /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
     pub(crate) fn open(&self, what: Held, client: Client, most: u32) -> Option<bool> {
         let name = self.name(client);
@@ -301,7 +301,7 @@ impl Clients {
         refused
     }
 
-    /// What this process has counted there.
+    /// The counts of this process there.
     fn own(&self, number: usize) -> u64 {
         (*self.ledger).as_ref().get(number).map_or(0, |own| own.load(Relaxed))
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// has not ended.
 const TIME_TO_END: Duration = Duration::from_secs(1);
 
-/// Bytes that are dropped without a word: of a page in parts few have more, and what makes parts without waiting for anything would
+/// Bytes that are dropped without a word: few pages in parts have more, and an application that makes parts without a pause would
 /// have the interpreter for all of that time.
 const MOST_DROPPED: u64 = 1024 * 1024;
 

@@ -93,7 +93,7 @@ pub struct Routes {
     /// How often each was found, up to [`OFTEN`].
     found: Box<[AtomicU8]>,
     run: Run,
-    /// Numbers that are free again. Locked by who adds one.
+    /// Numbers that are free again. A thread that adds one holds the lock.
     adding: Mutex<Vec<u32>>,
     /// How many these are.
     free: AtomicUsize,

@@ -79,7 +79,8 @@ pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> O
     }
 }
 
-/// What two looks agree in, and if `asks_what`, of threads that sleep; else what the last one that saw something has seen. One that sees a thread that keeps the interpreter decides.
+/// The place that two looks agree in, if `asks_what` a place where threads sleep; else that of the last look that found one. A look that
+/// finds a thread that keeps the interpreter decides alone.
 fn agreed(
     asks_what: bool,
     mut look: impl FnMut() -> Option<Common>,

@@ -310,7 +310,7 @@ impl Check {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What counts it, to be dropped without a lock.
+    /// The count of the check, to be dropped without a lock.
     fn uncount(&self) -> Option<Counted> {
         self.lock().counted.take()
     }

@@ -57,7 +57,7 @@ impl Interpreter {
         mut look: impl FnMut(),
     ) -> Option<T> {
         if let Some(late) = self.late.take() {
-            // Who asks now has a few looks at least.
+            // This question has a few looks at least.
             let begun = Instant::now();
             let ended = loop {
                 look();

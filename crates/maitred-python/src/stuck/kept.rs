@@ -19,7 +19,7 @@ const KEPT: Duration = Duration::from_millis(50);
 pub(super) struct Kept<'a> {
     gil: Option<&'a dyn InterpreterLock>,
     serving: &'a [i32],
-    /// Who has had it since when: the key of the thread, and the processor time of each by then.
+    /// The thread that has it, by its key, and the processor time of each thread when that was first seen.
     since: (u64, Vec<Duration>),
     /// It has changed hands.
     pub(super) changed: bool,

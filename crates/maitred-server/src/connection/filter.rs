@@ -176,7 +176,7 @@ struct CountedCheck {
 }
 
 impl CountedCheck {
-    /// None if the client has as many as it may; what counts nothing where there is nothing to count in.
+    /// None if the client has as many as it may. Where no table is shared, the value counts nothing.
     fn begin(site: &Arc<Site>, client: u128, most: u32) -> Option<Box<dyn Send + Sync>> {
         site.guard.begin_check(client, most).map(|is_counted| match is_counted {
             true => Box::new(Self { site: Arc::clone(site), client }) as Box<dyn Send + Sync>,

@@ -19,7 +19,7 @@ const AFTER: &str = "run;after";
 /// What a handler does behind its response in less time is not counted, as every one returns: in nanoseconds.
 const LEAST_AFTER: u64 = 100_000;
 
-/// What has become of the time of requests in an application, in nanoseconds.
+/// How requests have spent their time in an application, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Computing {
     /// How long their threads have computed.
