@@ -322,7 +322,7 @@ def test_a_link_of_the_program_into_a_home_is_told(site: Path) -> None:
         )
         # The interpreter of these tests may be in a home as well, one of those that ProtectHome= hides (systemd.exec(5)).
         told = re.search(r"the program's links lead to (\S+): the unit shows homes to the service", ended.stderr)
-        assert told and told[1].startswith((f"{home}/command", "/root/", "/home/")), ended.stderr
+        assert told and (told[1].startswith(f"{home}/command") or Path(told[1]).parts[1] in {"root", "home"}), ended.stderr
         assert "\nProtectHome=read-only\n" in ended.stdout
     finally:
         shutil.rmtree(home)

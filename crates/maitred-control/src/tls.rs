@@ -1,4 +1,4 @@
-//! TLS: the certificates that are used, what clients are asked for, and what has become of handshakes.
+//! TLS: the certificates of the server, the certificates that it asks of clients, and the counts of handshakes.
 
 use maitred_io::clock;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,8 @@
 //! The figures of another process: of one that was killed, or of one that runs.
 //!
-//! Promises: each exchange that a killed process has noted is in its figures exactly once; the one that it was just noting may be missing, and
-//! of one that it was just counting some of the times may be, and
-//! those of routes that it was just giving up may be in twice. Any content of the memory is survived, and what cannot be is not
-//! shown.
+//! Promises: each exchange that a killed process has noted is in its figures exactly once. Three things may be wrong at the moment of the
+//! kill: the exchange that it noted may be missing, some times of the one that it counted may be missing, and exchanges of routes that it
+//! gave up may be in twice. No content of the memory makes a reader fail; figures that are impossible are not shown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
