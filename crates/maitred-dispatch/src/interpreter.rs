@@ -45,9 +45,10 @@ pub(super) struct Sample {
     pub(super) busy: usize,
     /// When the one before was taken, in monotonic nanoseconds.
     pub(super) before: u64,
-    /// A thread with a permit was seen without the interpreter for the first time, or a long computation waits for those that are owed
-    /// a turn: the next sample decides.
+    /// A thread with a permit was seen without the interpreter for the first time: the next sample decides.
     pub(super) unsure: bool,
+    /// A long computation may not enter before these requests have had their turn, or have gone to sleep. Only a sample tells the latter.
+    pub(super) owed: bool,
 }
 
 impl Interpreter {
@@ -140,16 +141,16 @@ impl Interpreter {
         let Some(lock) = self.lock.as_deref() else { return Sample::default() };
         self.with_threads(|threads| {
             let before = std::mem::replace(&mut threads.sampled, now);
-            let (mut busy, mut unsure) = (0, false);
+            let (mut busy, mut unsure, mut owed) = (0, false, false);
             for thread in threads.all.iter().filter(|thread| thread.in_application()) {
                 let activity = thread.activity(lock);
                 busy += usize::from(activity != Activity::Waits);
                 let seen = thread.note(activity, thread.holding(now).map_or(0, |(_, nanos)| nanos));
                 unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
                 self.move_permit(thread, &seen);
-                unsure |= !self.has_long() && self.is_owed_a_turn(thread);
+                owed |= !self.has_long() && self.is_owed_a_turn(thread);
             }
-            Sample { busy, before, unsure }
+            Sample { busy, before, unsure, owed }
         })
     }
 

@@ -88,8 +88,9 @@ pub(super) enum Monitored<J> {
 /// What a monitor keeps from step to step. Times are in monotonic nanoseconds.
 pub(super) struct Monitoring {
     pause: u64,
-    /// When the last sample was taken.
+    /// When the last sample was taken, and whether the next one decides if a long computation may enter.
     sampled: u64,
+    owed: bool,
     /// A number that changes while threads get on, as it was at the last step.
     progress: Option<u64>,
     /// Requests that have left the queue so far, and when the last one was seen to leave.
@@ -99,7 +100,7 @@ pub(super) struct Monitoring {
 
 impl Monitoring {
     pub(super) fn begin(now: u64) -> Self {
-        Self { pause: FIRST_PAUSE, sampled: 0, progress: None, taken: 0, since: now }
+        Self { pause: FIRST_PAUSE, sampled: 0, owed: false, progress: None, taken: 0, since: now }
     }
 
     /// Whether requests have begun or ended since the last step; `progress` is the number now.
@@ -116,7 +117,8 @@ impl Monitoring {
     }
 
     fn behind(&mut self, sample: Sample) -> Pause {
-        let nanos = if sample.unsure { FIRST_PAUSE } else { self.pause };
+        self.owed = sample.owed;
+        let nanos = if sample.unsure || sample.owed { FIRST_PAUSE } else { self.pause };
         self.pause = (nanos * 2).min(LONGEST_PAUSE);
         Pause { nanos, most: 0 }
     }
@@ -390,7 +392,7 @@ impl<J> Pool<J> {
         if let Some(step) = self.end_monitoring_if(thread, None) {
             return step;
         }
-        if moving && now.saturating_sub(monitoring.sampled) < LATEST {
+        if moving && !monitoring.owed && now.saturating_sub(monitoring.sampled) < LATEST {
             return Monitored::Pause(monitoring.while_moving(now));
         }
         monitoring.sampled = now;

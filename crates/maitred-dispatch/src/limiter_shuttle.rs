@@ -134,15 +134,15 @@ fn a_long_computation_lets_requests_go_first_that_waited_for_the_last_one() {
         long.leave();
         assert_eq!(rig.pool.leave(&long), None, "C code has kept the interpreter");
         let mut monitoring = Monitoring::begin(FUTURE);
-        let mut step = || rig.pool.monitor(&monitor, &mut monitoring, false);
+        let mut step = |moving| rig.pool.monitor(&monitor, &mut monitoring, moving);
         assert!(
-            matches!(step(), Monitored::Pause(Pause { nanos: FIRST_PAUSE, .. })),
+            matches!(step(false), Monitored::Pause(Pause { nanos: FIRST_PAUSE, .. })),
             "the next sample decides"
         );
         assert!(!rig.pool.limiter.interpreter.has_long());
         // It has had its turn, and waits for something else.
         rig.lock.0.store(false, SeqCst);
-        assert!(matches!(step(), Monitored::Run(1)));
+        assert!(matches!(step(true), Monitored::Run(1)), "although others begin and end");
         assert_eq!(monitor.permit(), Permit::Long);
         for thread in [&monitor, &kept] {
             rig.pool.limiter.give_back(thread);
