@@ -40,7 +40,7 @@ def bars(title: str, unit: str, groups: Sequence[tuple[str, Sequence[Bar]]]) -> 
     parts, y = [], TOP
     names = list(dict.fromkeys(bar.label for _, group in groups for bar in group))
     for heading, group in groups:
-        top = max(bar.high for bar in group) or 1.0
+        top = max((bar.high for bar in group), default=0.0) or 1.0
         parts.append(_text(10, y + 14, f"{heading} ({unit})" if unit else heading, weight="bold"))
         y += 24
         for bar in group:

@@ -35,11 +35,25 @@ pub(super) enum Activity {
     Waits,
 }
 
+/// What a sample has seen of a thread.
 pub(super) struct Seen {
     /// How long it has computed so far, in nanoseconds.
     pub(super) computed: u64,
     /// The last samples in a row in which it neither held the interpreter nor wanted it.
     pub(super) detached: u64,
+    pub(super) certainty: Certainty,
+}
+
+/// Whether a sample tells if a thread does without the interpreter. One that runs without it may have been woken to ask for it: on full
+/// processors it stands in the run queue for milliseconds before it can. It does without the interpreter once it has gone on computing, and
+/// has not slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Certainty {
+    Certain,
+    /// It has just begun to run: the next sample tells.
+    Soon,
+    /// It has had no processor since, or has slept.
+    Open,
 }
 
 pub(super) struct AppThread {
@@ -65,6 +79,8 @@ pub(super) struct AppThread {
     without: AtomicU64,
     /// The last samples in a row that have seen it neither hold the interpreter nor want it.
     detached: AtomicU64,
+    /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
+    slept: AtomicU64,
     state: ThreadState,
     /// What the interpreter's lock calls it.
     key: u64,
@@ -85,6 +101,7 @@ impl AppThread {
             processor: AtomicU64::new(0),
             without: AtomicU64::new(0),
             detached: AtomicU64::new(0),
+            slept: AtomicU64::new(0),
             state: ThreadState::own(),
             key: lock.map_or(0, InterpreterLock::own),
         })
@@ -113,6 +130,7 @@ impl AppThread {
         self.processor.store(0, Ordering::Relaxed);
         self.without.store(0, Ordering::Relaxed);
         self.detached.store(0, Ordering::Relaxed);
+        self.slept.store(0, Ordering::Relaxed);
         self.long.store(u8::from(long), Ordering::Relaxed);
         self.route.store(route, Ordering::Relaxed);
         // 0 says that it is not there.
@@ -156,8 +174,6 @@ impl AppThread {
     /// A sample has seen what the thread does, `nanos` after its request has entered. From the first sample on the kernel says for how
     /// long it had a processor; before that it may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
-        self.samples.fetch_add(1, Ordering::Relaxed);
-        let attached = matches!(activity, Activity::Holds | Activity::Wants);
         let runs = matches!(activity, Activity::Holds | Activity::Computes);
         let processor = self.state.processor_ns();
         let before = match self.processor.swap(processor, Ordering::Relaxed) {
@@ -166,14 +182,45 @@ impl AppThread {
             before => before,
         };
         let nanos = processor.saturating_sub(before);
+        let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
+        let certainty = self.certainty(activity, nanos);
+        let mut detached = self.detached.load(Ordering::Relaxed);
+        let attached = match certainty {
+            Certainty::Certain => matches!(activity, Activity::Holds | Activity::Wants),
+            // It goes on with what it was seen to do.
+            Certainty::Soon | Certainty::Open => self.attached.load(Ordering::Relaxed),
+        };
         if self.attached.swap(attached, Ordering::Relaxed) && attached {
             self.held.fetch_add(nanos, Ordering::Relaxed);
         }
-        let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        let detached = if attached { 0 } else { self.detached.load(Ordering::Relaxed) + 1 };
-        self.detached.store(detached, Ordering::Relaxed);
-        self.without.fetch_add(u64::from(!attached), Ordering::Relaxed);
-        Seen { computed, detached }
+        if certainty == Certainty::Certain {
+            // The sample that has seen it begin to run without the interpreter counts now.
+            let samples = if activity == Activity::Computes && detached == 0 { 2 } else { 1 };
+            self.samples.fetch_add(samples, Ordering::Relaxed);
+            self.without.fetch_add(if attached { 0 } else { samples }, Ordering::Relaxed);
+            detached = if attached { 0 } else { detached + samples };
+            self.detached.store(detached, Ordering::Relaxed);
+        }
+        Seen { computed, detached, certainty }
+    }
+
+    /// Whether that it does this tells if it does without the interpreter; it has had a processor for `nanos` since the last sample.
+    fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
+        if activity != Activity::Computes {
+            self.slept.store(0, Ordering::Relaxed);
+            return Certainty::Certain;
+        }
+        let first = self.slept.load(Ordering::Relaxed);
+        if first != 0 && nanos == 0 {
+            return Certainty::Open;
+        }
+        let slept = self.state.sleeps() + 1;
+        self.slept.store(slept, Ordering::Relaxed);
+        match first {
+            0 => Certainty::Soon,
+            _ if first == slept => Certainty::Certain,
+            _ => Certainty::Open,
+        }
     }
 
     /// Adds what samples have seen of the last request.

@@ -20,7 +20,7 @@ use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use maitred_runtime::InterpreterLock;
 
-use crate::app_thread::{Activity, AppThread, Permit, Seen};
+use crate::app_thread::{Activity, AppThread, Certainty, Permit, Seen};
 use crate::numbers::{DETACHED, LONG};
 
 pub(super) struct Interpreter {
@@ -45,7 +45,7 @@ pub(super) struct Sample {
     pub(super) busy: usize,
     /// When the one before was taken, in monotonic nanoseconds.
     pub(super) before: u64,
-    /// A thread with a permit was seen without the interpreter for the first time: the next sample decides.
+    /// A thread with a permit was seen without the interpreter for the first time: the next sample tells.
     pub(super) unsure: bool,
     /// A long computation may not enter before these requests have had their turn, or have gone to sleep. Only a sample tells the latter.
     pub(super) owed: bool,
@@ -146,8 +146,11 @@ impl Interpreter {
                 let activity = thread.activity(lock);
                 busy += usize::from(activity != Activity::Waits);
                 let seen = thread.note(activity, thread.holding(now).map_or(0, |(_, nanos)| nanos));
-                unsure |= seen.detached == 1 && matches!(thread.permit(), Permit::Normal | Permit::Long);
-                self.move_permit(thread, &seen);
+                let soon = seen.certainty == Certainty::Soon || seen.detached == 1;
+                unsure |= soon && matches!(thread.permit(), Permit::Normal | Permit::Long);
+                if seen.certainty == Certainty::Certain {
+                    self.move_permit(thread, &seen);
+                }
                 owed |= !self.has_long() && self.is_owed_a_turn(thread);
             }
             Sample { busy, before, unsure, owed }

@@ -34,6 +34,9 @@ pub struct ThreadState {
     /// `None` where /proc is hidden or has no such file.
     #[cfg(not(shuttle))]
     file: Option<std::fs::File>,
+    /// `status` of the same thread.
+    #[cfg(not(shuttle))]
+    status: Option<std::fs::File>,
 }
 
 #[cfg(not(shuttle))]
@@ -64,9 +67,13 @@ pub fn own_starved_ns() -> u64 {
 #[cfg(not(shuttle))]
 const LINE: usize = 256;
 
+/// More than the kernel writes: sixty lines, of which two grow with the number of processors and memory nodes.
+#[cfg(not(shuttle))]
+const STATUS: usize = 4096;
+
 #[cfg(not(shuttle))]
 impl ThreadState {
-    /// The calling thread. Keeps a descriptor open.
+    /// The calling thread. Keeps two descriptors open.
     pub fn own() -> Self {
         Self::of(crate::tasks::own())
     }
@@ -74,7 +81,17 @@ impl ThreadState {
     /// The thread with this number.
     pub fn of(tid: i32) -> Self {
         // As pthread_getcpuclockid(3) makes the number of the clock of a thread: its own (4), of its processor time (2).
-        Self { clock: !tid << 3 | 6, file: open(&format!("/proc/self/task/{tid}/syscall")) }
+        let file = |name| open(&format!("/proc/self/task/{tid}/{name}"));
+        Self { clock: !tid << 3 | 6, file: file("syscall"), status: file("status") }
+    }
+
+    /// How often it has gone to sleep by itself since it began; 0 where the kernel does not tell. Costs four times [`now`](Self::now).
+    pub fn sleeps(&self) -> u64 {
+        use std::os::unix::fs::FileExt;
+        let mut text = [0; STATUS];
+        let read = self.status.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+        let text = read.and_then(|length| text.get(..length)).unwrap_or_default();
+        parse_sleeps(std::str::from_utf8(text).unwrap_or_default())
     }
 
     /// Nanoseconds for which it has had a processor since it began; 0 if it has ended. Costs a quarter of [`now`](Self::now).
@@ -133,6 +150,14 @@ fn parse(line: &[u8]) -> Doing {
     Doing::Sleeps { call, argument }
 }
 
+/// Reads the number behind `voluntary_ctxt_switches:`.
+#[cfg(not(shuttle))]
+fn parse_sleeps(status: &str) -> u64 {
+    let mut lines = status.lines().rev();
+    let number = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
+
 #[cfg(shuttle)]
 impl ThreadState {
     /// The calling thread.
@@ -143,6 +168,14 @@ impl ThreadState {
     /// Nanoseconds of a thread that always has a processor.
     pub fn processor_ns(&self) -> u64 {
         crate::clock::monotonic()
+    }
+
+    /// A number, made up.
+    pub fn sleeps(&self) -> u64 {
+        match simulated::mode() {
+            simulated::Mode::Waits | simulated::Mode::Computes => 0,
+            simulated::Mode::Chance => simulated::toss().into(),
+        }
     }
 
     /// A state, made up.
@@ -196,7 +229,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use super::{Doing, ThreadState, parse};
+    use super::{Doing, ThreadState, parse, parse_sleeps};
 
     #[test]
     fn lines_of_the_kernel_are_read() {
@@ -208,6 +241,8 @@ mod tests {
         for line in [&b""[..], b"\n", b"what", b"\xff\xfe"] {
             assert_eq!(parse(line), Doing::Unknown, "{line:?}");
         }
+        let status = "Name:\tmaitred\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!((parse_sleeps(status), parse_sleeps(""), parse_sleeps("voluntary_ctxt_switches:\n")), (12, 0, 0));
     }
 
     #[test]
@@ -230,6 +265,10 @@ mod tests {
             stopped.recv().unwrap_err();
         });
         let waiting = told.recv().unwrap();
+        // A thread that is never counted makes the test hang.
+        while waiting.sleeps() == 0 {
+            thread::yield_now();
+        }
         // A thread that never sleeps makes the test hang.
         while !matches!(waiting.now(), Doing::Sleeps { argument, .. } if argument != 0) {
             thread::yield_now();
@@ -244,6 +283,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_unknown() {
-        assert_eq!(ThreadState::of(0).now(), Doing::Unknown);
+        assert_eq!((ThreadState::of(0).now(), ThreadState::of(0).sleeps()), (Doing::Unknown, 0));
     }
 }
