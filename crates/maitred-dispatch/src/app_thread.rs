@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use maitred_io::thread_state::{Doing, ThreadState};
+use maitred_pool::RouteClass;
 use maitred_runtime::InterpreterLock;
 
 use crate::costs;
-use crate::numbers::{FIRST_PAUSE, LONG};
+use crate::numbers::{DETACHED, FIRST_PAUSE, LONG};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -62,8 +63,8 @@ pub(super) struct AppThread {
     pub(super) permits: Arc<AtomicUsize>,
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
-    /// Its request is of a route that computes for long (1) or of another one.
-    long: AtomicU8,
+    /// The class of its request.
+    class: AtomicU8,
     /// The route of its request; 0 if that is not known.
     route: AtomicU64,
     /// How long samples have seen its request compute, in nanoseconds, and how many there were.
@@ -75,8 +76,11 @@ pub(super) struct AppThread {
     attached: AtomicBool,
     /// The processor time of the thread at the last of them, in nanoseconds; 0 before the first.
     processor: AtomicU64,
-    /// Samples of them that have seen it without the interpreter.
+    /// Samples of them that have seen it without the interpreter, and those of the latter that have seen it compute.
     without: AtomicU64,
+    parallel: AtomicU64,
+    /// The last of them has seen it wait.
+    waits: AtomicBool,
     /// The last samples in a row that have seen it neither hold the interpreter nor want it.
     detached: AtomicU64,
     /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
@@ -92,7 +96,7 @@ impl AppThread {
             permit: AtomicU8::new(Permit::None as u8),
             permits: Arc::clone(permits),
             entered: AtomicU64::new(0),
-            long: AtomicU8::new(0),
+            class: AtomicU8::new(RouteClass::Normal as u8),
             route: AtomicU64::new(0),
             computed: AtomicU64::new(0),
             samples: AtomicU64::new(0),
@@ -100,6 +104,8 @@ impl AppThread {
             attached: AtomicBool::new(true),
             processor: AtomicU64::new(0),
             without: AtomicU64::new(0),
+            parallel: AtomicU64::new(0),
+            waits: AtomicBool::new(false),
             detached: AtomicU64::new(0),
             slept: AtomicU64::new(0),
             state: ThreadState::own(),
@@ -121,8 +127,8 @@ impl AppThread {
         self.permit.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// The thread enters application code at `now` with a request of this route; `long` says whether that computes for long.
-    pub(super) fn enter(&self, now: u64, route: u64, long: bool) {
+    /// The thread enters application code at `now` with a request of this route.
+    pub(super) fn enter(&self, now: u64, route: u64, class: RouteClass) {
         self.computed.store(0, Ordering::Relaxed);
         self.samples.store(0, Ordering::Relaxed);
         self.held.store(0, Ordering::Relaxed);
@@ -131,7 +137,9 @@ impl AppThread {
         self.without.store(0, Ordering::Relaxed);
         self.detached.store(0, Ordering::Relaxed);
         self.slept.store(0, Ordering::Relaxed);
-        self.long.store(u8::from(long), Ordering::Relaxed);
+        self.parallel.store(0, Ordering::Relaxed);
+        self.waits.store(false, Ordering::Relaxed);
+        self.class.store(class as u8, Ordering::Relaxed);
         self.route.store(route, Ordering::Relaxed);
         // 0 says that it is not there.
         self.entered.store(now.max(1), Ordering::Release);
@@ -152,7 +160,17 @@ impl AppThread {
     }
 
     pub(super) fn is_long(&self) -> bool {
-        self.long.load(Ordering::Relaxed) != 0
+        self.is_of(RouteClass::CpuBound)
+    }
+
+    /// Whether its request is of this class.
+    pub(super) fn is_of(&self, class: RouteClass) -> bool {
+        self.class.load(Ordering::Relaxed) == class as u8
+    }
+
+    /// Whether the last sample has seen it wait.
+    pub(super) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
     }
 
     /// The route of its request, and for how long it has been in application code at `now`; `None` if it is not.
@@ -175,6 +193,7 @@ impl AppThread {
     /// long it had a processor; before that it may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
         let runs = matches!(activity, Activity::Holds | Activity::Computes);
+        self.waits.store(activity == Activity::Waits, Ordering::Relaxed);
         let processor = self.state.processor_ns();
         let before = match self.processor.swap(processor, Ordering::Relaxed) {
             0 if runs => processor.saturating_sub(nanos.min(FIRST_PAUSE)),
@@ -198,6 +217,7 @@ impl AppThread {
             let samples = if activity == Activity::Computes && detached == 0 { 2 } else { 1 };
             self.samples.fetch_add(samples, Ordering::Relaxed);
             self.without.fetch_add(if attached { 0 } else { samples }, Ordering::Relaxed);
+            self.parallel.fetch_add(if activity == Activity::Computes { samples } else { 0 }, Ordering::Relaxed);
             detached = if attached { 0 } else { detached + samples };
             self.detached.store(detached, Ordering::Relaxed);
         }
@@ -211,8 +231,12 @@ impl AppThread {
             return Certainty::Certain;
         }
         let first = self.slept.load(Ordering::Relaxed);
-        if first != 0 && nanos == 0 {
-            return Certainty::Open;
+        match first {
+            0 => {}
+            _ if nanos == 0 => return Certainty::Open,
+            // That is known since it was seen to begin; to ask again costs more than all the rest.
+            _ if self.detached.load(Ordering::Relaxed) >= DETACHED => return Certainty::Certain,
+            _ => {}
         }
         let slept = self.state.sleeps() + 1;
         self.slept.store(slept, Ordering::Relaxed);
@@ -230,6 +254,7 @@ impl AppThread {
         request.held = self.held.load(Ordering::Relaxed).min(request.nanos);
         if samples > 0 {
             (request.samples, request.without) = (samples, self.without.load(Ordering::Relaxed));
+            request.parallel = self.parallel.load(Ordering::Relaxed);
         }
     }
 }

@@ -65,6 +65,8 @@ pub(super) struct Seen {
     /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
     pub(super) samples: u64,
     pub(super) without: u64,
+    /// Those of the latter that have seen it compute.
+    pub(super) parallel: u64,
     /// Its end, in monotonic nanoseconds.
     pub(super) ended: u64,
 }
@@ -81,6 +83,7 @@ impl Known {
         let class = match word & CLASS_BITS {
             1 => RouteClass::Blocking,
             2 => RouteClass::CpuBound,
+            3 => RouteClass::Parallel,
             _ => RouteClass::Normal,
         };
         Self { class, score: word >> SCORE_SHIFT & SCORE_BITS, second: word >> SECOND_SHIFT }
@@ -91,8 +94,13 @@ impl Known {
             RouteClass::Normal => 0,
             RouteClass::Blocking => 1,
             RouteClass::CpuBound => 2,
+            RouteClass::Parallel => 3,
         };
         self.second << SECOND_SHIFT | self.score << SCORE_SHIFT | class
+    }
+
+    fn does_without(self) -> bool {
+        matches!(self.class, RouteClass::Blocking | RouteClass::Parallel)
     }
 
     /// Whether it still holds in this second.
@@ -107,10 +115,11 @@ impl Known {
         let is_long = seen.nanos >= TELLING;
         if is_long && seen.samples > 1 {
             let class = match without {
+                true if seen.parallel * 2 > seen.without => RouteClass::Parallel,
                 true => RouteClass::Blocking,
                 false if seen.held >= LONG => RouteClass::CpuBound,
                 false if seen.held * 2 >= seen.nanos => RouteClass::Normal,
-                false if self.class == RouteClass::Blocking && seen.without == 0 => RouteClass::Normal,
+                false if self.does_without() && seen.without == 0 => RouteClass::Normal,
                 // Most of the time it wanted the interpreter, which others had: that tells nothing of it.
                 false => return self,
             };

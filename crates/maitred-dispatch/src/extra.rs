@@ -138,6 +138,7 @@ impl<J> Pool<J> {
             let enters = match class {
                 RouteClass::Normal => true,
                 RouteClass::CpuBound => !self.limiter.interpreter.has_long(),
+                RouteClass::Parallel => self.limiter.interpreter.has_processor(),
                 RouteClass::Blocking => false,
             };
             enters && own.is_none_or(|(_, nanos)| *nanos < most / 2)

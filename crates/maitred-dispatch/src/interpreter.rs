@@ -18,6 +18,7 @@ use std::sync::{Arc, PoisonError};
 use maitred_io::clock;
 use maitred_io::sync::Mutex;
 use maitred_io::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use maitred_pool::RouteClass;
 use maitred_runtime::InterpreterLock;
 
 use crate::app_thread::{Activity, AppThread, Certainty, Permit, Seen};
@@ -26,6 +27,7 @@ use crate::numbers::{DETACHED, LONG};
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
+    processors: usize,
     /// Permits of long computations in use.
     longs: AtomicUsize,
     /// When the last of them was given back, in monotonic nanoseconds.
@@ -57,6 +59,7 @@ impl Interpreter {
         Self {
             lock,
             threads: Mutex::new(Threads::default()),
+            processors: maitred_io::machine::processors(),
             longs: AtomicUsize::new(0),
             long_ended: AtomicU64::new(0),
         }
@@ -107,6 +110,19 @@ impl Interpreter {
             self.in_application(|thread| owed |= self.is_owed_a_turn(thread));
         }
         !owed && self.claim_long()
+    }
+
+    /// Whether a request that computes without the interpreter may enter: always, but that a long computation needs a processor, too. One of
+    /// ten threads that share two of them would get a fifth of one.
+    pub(super) fn has_processor(&self) -> bool {
+        if !self.has_long() {
+            return true;
+        }
+        let mut parallel = 0;
+        self.in_application(|thread| {
+            parallel += usize::from(thread.is_of(RouteClass::Parallel) && !thread.waits());
+        });
+        parallel < self.processors
     }
 
     fn claim_long(&self) -> bool {
@@ -249,7 +265,7 @@ mod tests {
             let own = interpreter.add(&permits);
             permits.fetch_add(1, Ordering::SeqCst);
             assert!(own.change(Permit::None, Permit::Normal));
-            own.enter(1, 0, false);
+            own.enter(1, 0, RouteClass::Normal);
             tell.send((own, own_number())).unwrap();
             if computes {
                 while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {

@@ -8,6 +8,8 @@
 //! a request of           enters when
 //! a usual route          the pool's permit is free, or a long computation has the interpreter, which gives each its turn
 //! a route that computes  no other long computation has or wants the interpreter, and no request has waited for the last one
+//! a route that computes  no long computation has or wants the interpreter, or fewer of them compute than there are
+//!   without it           processors
 //! a route that waits     always
 //! ```
 //! A request that may not enter is queued. The first application thread that has to queue one becomes the **monitor**: it takes
@@ -219,7 +221,10 @@ impl Limiter {
             RouteClass::Normal if !self.interpreter.has_long() => return false,
             RouteClass::CpuBound if !self.interpreter.take_long() => return false,
             RouteClass::CpuBound => self.grant(thread, Permit::Long),
-            RouteClass::Normal | RouteClass::Blocking => self.grant(thread, Permit::Released),
+            RouteClass::Parallel if !self.interpreter.has_processor() => return false,
+            RouteClass::Normal | RouteClass::Blocking | RouteClass::Parallel => {
+                self.grant(thread, Permit::Released);
+            }
         }
         true
     }
@@ -228,7 +233,7 @@ impl Limiter {
     pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
         match (thread.permit(), class) {
             (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,
-            (Permit::Released, _) => true,
+            (Permit::Released, RouteClass::Normal | RouteClass::CpuBound | RouteClass::Blocking) => true,
             _ => {
                 self.give_back(thread);
                 self.admit(thread, class)
@@ -238,8 +243,10 @@ impl Limiter {
 
     /// Whether a thread with the permit of usual requests may enter with one of another class instead: it has what that needs then.
     fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
-        if class == RouteClass::CpuBound && !self.interpreter.take_long() {
-            return false;
+        match class {
+            RouteClass::CpuBound if !self.interpreter.take_long() => return false,
+            RouteClass::Parallel if !self.interpreter.has_processor() => return false,
+            _ => {}
         }
         self.give_back(thread);
         self.grant(thread, if class == RouteClass::CpuBound { Permit::Long } else { Permit::Released });
@@ -338,7 +345,8 @@ impl<J> Pool<J> {
                 let other = classes.find(|class| self.limiter.admit(thread, *class))?;
                 let is_last = self.parked() == 0 && (monitors || !self.limiter.is_monitored());
                 // On the last thread that is free, a route that waits would keep usual ones out for as long as it has requests.
-                let gives_way = is_last && (first, other) == (RouteClass::Normal, RouteClass::Blocking);
+                let stays = matches!(other, RouteClass::Blocking | RouteClass::Parallel);
+                let gives_way = is_last && first == RouteClass::Normal && stays;
                 if gives_way { first } else { other }
             }
         };
@@ -462,7 +470,7 @@ impl<J> Pool<J> {
         if !monitored {
             return Ok(self.wake_for_queue());
         }
-        if class == RouteClass::Blocking || !self.limiter.is_taken() {
+        if matches!(class, RouteClass::Blocking | RouteClass::Parallel) || !self.limiter.is_taken() {
             self.limiter.fire_now(now);
         }
         Ok(WakeAction::Woken)

@@ -58,7 +58,7 @@ impl Rig {
     fn enter(&self, class: RouteClass) -> Arc<AppThread> {
         let thread = self.pool.limiter.add();
         assert!(self.pool.limiter.admit(&thread, class), "{class:?} enters");
-        thread.enter(FUTURE, 0, class == CpuBound);
+        thread.enter(FUTURE, 0, class);
         thread
     }
 
@@ -127,7 +127,7 @@ fn a_long_computation_lets_requests_go_first_that_waited_for_the_last_one() {
         let rig = Rig::new(true);
         let began = clock::monotonic();
         let (long, kept) = (rig.enter(CpuBound), rig.enter(Normal));
-        kept.enter(began, 0, false);
+        kept.enter(began, 0, Normal);
         while clock::monotonic() < began + LONG {}
         let (monitor, admitted) = rig.arrive(1, CpuBound);
         assert_eq!(admitted, Admitted::Monitor);
@@ -149,7 +149,7 @@ fn a_long_computation_lets_requests_go_first_that_waited_for_the_last_one() {
         }
         assert!(rig.is_at_rest());
         let young = rig.enter(Normal);
-        young.enter(clock::monotonic(), 0, false);
+        young.enter(clock::monotonic(), 0, Normal);
         assert!(rig.pool.limiter.interpreter.take_long(), "it has not waited for long");
     });
 }
@@ -294,7 +294,7 @@ fn the_counts_of_permits_are_those_of_threads_that_have_one() {
                         false if forces => pool.limiter.force(&own),
                         false => continue,
                     }
-                    own.enter(1, 0, class == CpuBound);
+                    own.enter(1, 0, class);
                     thread::yield_now();
                     own.leave();
                     pool.limiter.may_go_on(&own);

@@ -231,6 +231,7 @@ impl<J> Pool<J> {
             // Side by side, a request that stays holds its thread, whatever it does there.
             samples: if self.exclusive { 0 } else { 2 },
             without: if nanos >= LONG { 2 } else { 1 },
+            parallel: 0,
             ended,
         }
     }

@@ -145,8 +145,9 @@ impl<J> FairQueue<J> {
 
     /// The classes that wait, in the order in which their next requests have their turn.
     pub fn classes(&self) -> impl Iterator<Item = RouteClass> + use<J> {
-        let mut classes = [RouteClass::Normal, RouteClass::Blocking, RouteClass::CpuBound]
-            .map(|class| (self.turn_of(class), class));
+        let mut classes =
+            [RouteClass::Normal, RouteClass::Blocking, RouteClass::CpuBound, RouteClass::Parallel]
+                .map(|class| (self.turn_of(class), class));
         classes.sort_unstable_by_key(|(turn, _)| *turn);
         classes.into_iter().filter_map(|(turn, class)| turn.map(|_| class))
     }

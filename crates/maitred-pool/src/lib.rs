@@ -24,4 +24,6 @@ pub enum RouteClass {
     Blocking,
     /// They compute for long.
     CpuBound,
+    /// They compute for long without the interpreter, beside others: hashes, compression, pictures.
+    Parallel,
 }
