@@ -202,8 +202,9 @@ impl AppThread {
         };
         let nanos = processor.saturating_sub(before);
         let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        let certainty = self.certainty(activity, nanos);
         let mut detached = self.detached.load(Ordering::Relaxed);
+        let was_open = detached == 0 && self.slept.load(Ordering::Relaxed) != 0;
+        let certainty = self.certainty(activity, nanos);
         let attached = match certainty {
             Certainty::Certain => matches!(activity, Activity::Holds | Activity::Wants),
             // It goes on with what it was seen to do.
@@ -214,10 +215,11 @@ impl AppThread {
         }
         if certainty == Certainty::Certain {
             // The sample that has seen it begin to run without the interpreter counts now.
-            let samples = if activity == Activity::Computes && detached == 0 { 2 } else { 1 };
+            let samples = if was_open && !attached { 2 } else { 1 };
             self.samples.fetch_add(samples, Ordering::Relaxed);
             self.without.fetch_add(if attached { 0 } else { samples }, Ordering::Relaxed);
-            self.parallel.fetch_add(if activity == Activity::Computes { samples } else { 0 }, Ordering::Relaxed);
+            self.parallel
+                .fetch_add(if activity == Activity::Computes { samples } else { 0 }, Ordering::Relaxed);
             detached = if attached { 0 } else { detached + samples };
             self.detached.store(detached, Ordering::Relaxed);
         }

@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_computes_without_the_interpreter_is_told_from_one_that_waits() {
+        let costs = Costs::default();
+        costs.note(7, Seen { parallel: 3, ..seen(5 * MS, Some(true), SECOND) });
+        assert_eq!(costs.class(7, SECOND), RouteClass::Parallel);
+        costs.note(7, Seen { parallel: 2, ..seen(5 * MS, Some(true), SECOND) });
+        assert_eq!(costs.class(7, SECOND), RouteClass::Blocking);
+        costs.note(7, Seen { parallel: 4, ..seen(5 * MS, Some(true), SECOND) });
+        assert_eq!(costs.class(7, 11 * SECOND), RouteClass::Parallel);
+        assert_eq!(costs.class(7, 12 * SECOND), RouteClass::Normal, "forgotten");
+    }
+
+    #[test]
     fn a_long_request_tells_its_class_at_once_after_any_history_and_it_is_forgotten_within_ten_seconds() {
         let costs = Costs::default();
         for second in 1..60 {

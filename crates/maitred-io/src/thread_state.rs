@@ -170,12 +170,9 @@ impl ThreadState {
         crate::clock::monotonic()
     }
 
-    /// A number, made up.
+    /// It never does.
     pub fn sleeps(&self) -> u64 {
-        match simulated::mode() {
-            simulated::Mode::Waits | simulated::Mode::Computes => 0,
-            simulated::Mode::Chance => simulated::toss().into(),
-        }
+        0
     }
 
     /// A state, made up.
@@ -242,7 +239,10 @@ mod tests {
             assert_eq!(parse(line), Doing::Unknown, "{line:?}");
         }
         let status = "Name:\tmaitred\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n";
-        assert_eq!((parse_sleeps(status), parse_sleeps(""), parse_sleeps("voluntary_ctxt_switches:\n")), (12, 0, 0));
+        assert_eq!(
+            (parse_sleeps(status), parse_sleeps(""), parse_sleeps("voluntary_ctxt_switches:\n")),
+            (12, 0, 0)
+        );
     }
 
     #[test]
