@@ -464,7 +464,8 @@ impl Connection {
 
     /// Whether the peer has ended its sending side, or is gone.
     pub(crate) fn has_peer_ended(&self) -> bool {
-        self.read_closed || self.is_dead()
+        // A handler that reads its body itself may see the end before an event tells of it.
+        self.read_closed || self.is_dead() || self.streams().any(Stream::has_read_end)
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {

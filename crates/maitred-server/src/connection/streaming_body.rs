@@ -256,6 +256,12 @@ impl Stream {
         }
     }
 
+    /// Whether its handler has read that the peer has ended, or is gone, inside the body.
+    pub(super) fn has_read_end(&self) -> bool {
+        let Keeping::Live(live) = &self.keeping else { return false };
+        matches!(live.end, Some(End::Failed(ErrorKind::ConnectionReset, _)))
+    }
+
     /// When to look at the peer of a body that its handler waits for.
     pub(super) fn live_due(&mut self, site: &Site) -> u64 {
         self.live().map_or(u64::MAX, |live| live.due(site))
