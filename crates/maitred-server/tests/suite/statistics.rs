@@ -112,7 +112,9 @@ fn what_the_application_says_of_its_time_is_counted_by_name() {
     };
     let entry =
         |name: &str, micros| ("GET /timed".to_owned(), name.to_owned(), 3, Duration::from_micros(micros));
-    let told: Vec<_> = statistics.application.iter().map(of).collect();
+    // On a busy machine there may be a time behind the answer, which the server counts by itself.
+    let by_application = |timing: &&maitred_server::ApplicationTiming| !timing.name.contains(';');
+    let told: Vec<_> = statistics.application.iter().filter(by_application).map(of).collect();
     assert_eq!(told, [entry("db", 12_500), entry("cache", 1000)]);
 }
 
