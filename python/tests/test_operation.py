@@ -192,10 +192,10 @@ def test_four_thousand_active_connections(serve: Serve, root: Path, path: str) -
     server = serve("--static", f"/static={root}", source=APP)
     crowd = Crowd(server.port, [request(path)])
     started = time.perf_counter()
-    crowd.run(4_096, rounds=4)
+    crowd.run(4_096, rounds=2)
     print(f"\n{crowd.answers} answers on 4,096 connections in {milliseconds(started):.0f} ms")
     assert crowd.faults == []
-    assert crowd.statuses == {b"200": 4 * 4_096}
+    assert crowd.statuses == {b"200": 2 * 4_096}
     check_wrk(run_client("wrk", "-t1", "-c4096", "-d2s", "--timeout", "20s", f"{secured.SCHEME}://127.0.0.1:{server.port}{path}"))
 
 
