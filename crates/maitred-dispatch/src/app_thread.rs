@@ -45,9 +45,9 @@ pub(super) struct Seen {
     pub(super) certainty: Certainty,
 }
 
-/// Whether a sample tells if a thread does without the interpreter. One that runs without it may have been woken to ask for it: on full
-/// processors it stands in the run queue for milliseconds before it can. It does without the interpreter once it has gone on computing, and
-/// has not slept.
+/// Whether a sample tells if a thread does without the interpreter. A thread that waits for the interpreter wakes to ask for it, and stands
+/// in the run queue for milliseconds where all processors are busy: it looks like a thread that computes without the interpreter. The latter
+/// has had a processor between two samples, and has not slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
     Certain,
@@ -226,7 +226,7 @@ impl AppThread {
         Seen { computed, detached, certainty }
     }
 
-    /// Whether that it does this tells if it does without the interpreter; it has had a processor for `nanos` since the last sample.
+    /// Whether this activity tells if the thread does without the interpreter. It has had a processor for `nanos` since the last sample.
     fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
         if activity != Activity::Computes {
             self.slept.store(0, Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl AppThread {
         match first {
             0 => {}
             _ if nanos == 0 => return Certainty::Open,
-            // That is known since it was seen to begin; to ask again costs more than all the rest.
+            // The answer is known since the first samples, and costs more than the rest of a sample.
             _ if self.detached.load(Ordering::Relaxed) >= DETACHED => return Certainty::Certain,
             _ => {}
         }

@@ -27,6 +27,7 @@ use crate::numbers::{DETACHED, LONG};
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
+    /// Processors that this process may use.
     processors: usize,
     /// Permits of long computations in use.
     longs: AtomicUsize,
@@ -112,8 +113,8 @@ impl Interpreter {
         !owed && self.claim_long()
     }
 
-    /// Whether a request that computes without the interpreter may enter: always, but that a long computation needs a processor, too. One of
-    /// ten threads that share two of them would get a fifth of one.
+    /// Whether a request that computes without the interpreter may enter. A long computation needs a processor as well: as one of ten threads
+    /// on two processors it would get a fifth of one.
     pub(super) fn has_processor(&self) -> bool {
         if !self.has_long() {
             return true;
