@@ -64,6 +64,7 @@ def app(environ, start_response):
     return [b"first %d" % os.getpid()]
 """
 
+
 @contextmanager
 def load(server: Server | Crew, *paths: str, clients: int = 1, pause: float = 0.0, most: int = 1_000_000) -> Iterator[None]:
     """For each path so many clients, which ask again and again, at most so often."""
@@ -113,8 +114,15 @@ def test_nothing_is_found_while_all_is_well(serve: Serve, tmp_path: Path) -> Non
     assert (quiet["cause"], quiet["route"], quiet["requests"]) == ("none", None, 0)
     assert quiet["sentence"].startswith("Nothing stands in the way: no request has ended in ")
     with load(server, "/", "/quick", clients=2, pause=0.02), load(server, "/a", pause=0.1):
-        busy = found(tmp_path, "none")
-    assert busy["cause"] == "none" and busy["requests"] > 0 and busy["compared_seconds"] > 0.7, busy
+        looks: list[dict[str, Any]] = []
+
+        def nothing_is_found() -> bool:
+            looks[:] = [asked(tmp_path, "finding") for _ in range(3)]
+            return all(look["cause"] == "none" for look in looks)
+
+        # Other tests may take the processors for a while.
+        until("nothing is found three times in a row", nothing_is_found)
+    assert looks[-1]["requests"] > 0 and looks[-1]["compared_seconds"] > 0.7, looks
     shown = ctl(tmp_path, "finding", "--pool", "default")
     assert shown.returncode == 0 and "Nothing stands in the way" in shown.stdout and "the same for every pool" in shown.stdout
 

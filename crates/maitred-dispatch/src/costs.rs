@@ -99,10 +99,6 @@ impl Known {
         self.second << SECOND_SHIFT | self.score << SCORE_SHIFT | class
     }
 
-    fn does_without(self) -> bool {
-        matches!(self.class, RouteClass::Blocking | RouteClass::Parallel)
-    }
-
     /// Whether it still holds in this second.
     fn holds(self, second: u64) -> bool {
         let short = self.class == RouteClass::Blocking && self.score > 0;
@@ -119,14 +115,14 @@ impl Known {
                 true => RouteClass::Blocking,
                 false if seen.held >= LONG => RouteClass::CpuBound,
                 false if seen.held * 2 >= seen.nanos => RouteClass::Normal,
-                false if self.does_without() && seen.without == 0 => RouteClass::Normal,
+                false if self.class.does_without() && seen.without == 0 => RouteClass::Normal,
                 // Most of the time it wanted the interpreter, which others had: that tells nothing of it.
                 false => return self,
             };
             return Self { class, score: 0, second };
         }
         if is_long && self.class != RouteClass::Normal && self.score == 0 {
-            // A thread that is about to have the interpreter looks as if it did without: one sample tells nothing against what several have.
+            // One sample is a moment, and tells nothing against what several have.
             return self;
         }
         let score = if without { (self.score + 1).min(WAITS) } else { self.score.saturating_sub(COMPUTED) };

@@ -374,7 +374,7 @@ impl<J: Send> Scheduler<J> {
         self.allow_bursts(server);
         let queued = self.pool.push(&mut self.pool.lock(), job, class, now);
         queued.unwrap_or_else(|job| server.refuse(job));
-        if self.pool.exclusive && matches!(class, RouteClass::Blocking | RouteClass::Parallel) {
+        if self.pool.exclusive && class.does_without() {
             // It may enter at once, and this thread may find another one first.
             self.pool.limiter.fire_now(now);
         }
@@ -578,8 +578,7 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let class = server.target(&job).class;
     let route = pool.route_if_it_matters(&job, now);
-    let without = matches!(class, RouteClass::Blocking | RouteClass::Parallel);
-    let _blocked = without.then(|| writing::Counted::begin(&pool.blocked));
+    let _blocked = class.does_without().then(|| writing::Counted::begin(&pool.blocked));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
     // Clears what an earlier request has left.
     writing::has_written();

@@ -345,8 +345,7 @@ impl<J> Pool<J> {
                 let other = classes.find(|class| self.limiter.admit(thread, *class))?;
                 let is_last = self.parked() == 0 && (monitors || !self.limiter.is_monitored());
                 // On the last thread that is free, a route that waits would keep usual ones out for as long as it has requests.
-                let stays = matches!(other, RouteClass::Blocking | RouteClass::Parallel);
-                let gives_way = is_last && first == RouteClass::Normal && stays;
+                let gives_way = is_last && first == RouteClass::Normal && other.does_without();
                 if gives_way { first } else { other }
             }
         };
@@ -470,7 +469,7 @@ impl<J> Pool<J> {
         if !monitored {
             return Ok(self.wake_for_queue());
         }
-        if matches!(class, RouteClass::Blocking | RouteClass::Parallel) || !self.limiter.is_taken() {
+        if class.does_without() || !self.limiter.is_taken() {
             self.limiter.fire_now(now);
         }
         Ok(WakeAction::Woken)

@@ -27,3 +27,10 @@ pub enum RouteClass {
     /// They compute for long without the interpreter, beside others: hashes, compression, pictures.
     Parallel,
 }
+
+impl RouteClass {
+    /// Whether most of the time of these requests is spent without the interpreter.
+    pub fn does_without(self) -> bool {
+        matches!(self, Self::Blocking | Self::Parallel)
+    }
+}
