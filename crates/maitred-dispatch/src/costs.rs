@@ -16,7 +16,7 @@
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_pool::RouteClass;
 
-use crate::numbers::{COMPUTED, DETACHED, LONG, STEP, WAITS};
+use crate::numbers::{COMPUTED, LONG, STEP, WAITS};
 
 /// Places: some times as many routes as an application has.
 const PLACES: usize = 1024;
@@ -115,10 +115,7 @@ impl Known {
                 true => RouteClass::Blocking,
                 false if seen.held >= LONG => RouteClass::CpuBound,
                 false if seen.held * 2 >= seen.nanos => RouteClass::Normal,
-                // Two samples may be one moment: the second one follows at once.
-                false if self.class.does_without() && seen.without == 0 && seen.samples > DETACHED => {
-                    RouteClass::Normal
-                }
+                false if self.class.does_without() && seen.without == 0 => RouteClass::Normal,
                 // Most of the time it wanted the interpreter, which others had: that tells nothing of it.
                 false => return self,
             };
@@ -272,10 +269,7 @@ mod tests {
             RouteClass::Blocking,
             "it waits and was then kept from the interpreter"
         );
-        let wanted = |samples| Seen { held: 0, samples, ..seen(2 * MS, Some(false), SECOND) };
-        costs.note(7, wanted(DETACHED));
-        assert_eq!(costs.class(7, SECOND), RouteClass::Blocking, "two samples are one moment");
-        costs.note(7, wanted(DETACHED + 1));
+        costs.note(7, Seen { held: MS, ..seen(5 * MS, Some(false), SECOND) });
         assert_eq!(costs.class(7, SECOND), RouteClass::Normal);
     }
 
