@@ -139,7 +139,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let routes = hosts.of(head.host).routes();
     let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal(&path) };
     match route {
-        Route::Static(files, below) => {
+        Route::Static { files, below, .. } => {
             let mount = path[..path.len() - below.len()].escape_ascii().to_string();
             why.push(format!("the mount {mount}/ has the longest prefix of the path"));
             let now = Now { monotonic_ns: clock::monotonic(), unix_seconds: clock::unix_seconds() };

@@ -5,8 +5,7 @@ use std::fmt;
 use maitred_http::Status;
 
 /// The peer sent a request that is not answered by a handler. The connection is lost with it: where
-/// the next request would start is no longer certain. Answer with `status` (see
-/// [`error_response`](crate::error_response)) and close.
+/// the next request would start is no longer certain. Answer with `status` and close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestError {
     /// The status to answer with: 400, 414, 417, 431, 501 or 505.

@@ -25,6 +25,5 @@ pub use error::{HeadError, RequestError};
 pub use limits::Limits;
 pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm, note_request_line};
 pub use sender::{
-    DataPlan, Finish, HeadReport, Sender, TRAILER, error_response, hop_by_hop, is_forbidden_trailer,
-    names_close,
+    DataPlan, Finish, HeadReport, Sender, TRAILER, hop_by_hop, is_forbidden_trailer, names_close,
 };

@@ -366,18 +366,6 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a whole response of the engine's own that ends the connection: `text` as plain text.
-/// Its head cannot fail: the status and its reason phrase are ours.
-pub fn error_response(status: Status, text: &str, date: &[u8; 29], out: &mut Vec<u8>) {
-    status_line(status, status.reason().as_bytes(), out);
-    field(b"Date", date, out);
-    out.extend_from_slice(SERVER);
-    field(b"Content-Type", b"text/plain; charset=utf-8", out);
-    write_length(text.len() as u64, out);
-    out.extend_from_slice(b"Connection: close\r\n\r\n");
-    out.extend_from_slice(text.as_bytes());
-}
-
 // ---- The head ----
 //
 // The application's own part of a response head: checked, and rid of what is decided elsewhere.

@@ -254,7 +254,6 @@ fn what_stands_behind_a_refused_request_is_never_looked_at() {
          < HTTP/1.1 400 Bad Request
          < Date: Sun, 06 Nov 1994 08:49:37 GMT
          < Server: maitred
-         < Content-Type: text/plain; charset=utf-8
          < Content-Length: 64
          < Connection: close
          <
@@ -273,7 +272,6 @@ fn the_preface_of_http_2_is_another_version() {
          < HTTP/1.1 505 HTTP Version Not Supported
          < Date: Sun, 06 Nov 1994 08:49:37 GMT
          < Server: maitred
-         < Content-Type: text/plain; charset=utf-8
          < Content-Length: 30
          < Connection: close
          <
