@@ -23,9 +23,9 @@ const TRIES: u32 = 5_000;
 /// Whose memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// That of a process that has ended: also what its threads had noted and not counted.
+    /// The figures of a process that has ended, including samples that its threads had noted and not counted.
     Ended,
-    /// That of a process that runs: what is counted, which is everything once it has been asked to
+    /// The counted figures of a running process. They are complete once it has been asked to
     /// [`fold_all`](crate::Recorder::fold_all).
     Runs,
 }
@@ -86,7 +86,7 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// What threads had noted and not counted when their process ended.
+    /// Calls `visit` with the samples that threads had noted and not counted when their process ended.
     fn noted(&self, mut visit: impl FnMut(Noted)) {
         if self.owner == Owner::Runs {
             return;
@@ -124,7 +124,7 @@ impl<'a> Foreign<'a> {
         self.area.head[ON].load(Relaxed) != 0
     }
 
-    /// What its figures took when its rings were folded last, in bytes, without its [`Routes`](crate::Routes).
+    /// Bytes that the figures took when the rings were folded last, without the [`Routes`](crate::Routes).
     #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()

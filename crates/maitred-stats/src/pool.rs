@@ -1,4 +1,4 @@
-//! What a pool of threads counts, its figures in one moment, and what both are called where others read them ([`Arena`]).
+//! Counters of a pool of threads, its figures at one moment, and the names of both for readers of an [`Arena`].
 
 use crate::exposition::series;
 use crate::{Arena, LockedCounters};
@@ -52,7 +52,7 @@ pub enum Start {
     Spent,
 }
 
-/// What each [`Start`] is called.
+/// The name of each [`Start`], in its order.
 pub const START_REASONS: [&str; 5] = ["least", "waiting", "reading", "lost", "spent"];
 
 /// Why a thread has ended.
@@ -68,7 +68,7 @@ pub enum End {
     Stop,
 }
 
-/// What each [`End`] is called.
+/// The name of each [`End`], in its order.
 pub const END_REASONS: [&str; 4] = ["idle", "limit", "spent", "stop"];
 
 /// Of the threads of a pool; written under the lock of their counts.
