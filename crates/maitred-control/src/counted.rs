@@ -1,4 +1,4 @@
-//! What `stats` shows beside the statistics of exchanges: of one process, or added up over several.
+//! The counters in `stats` beside the statistics of exchanges: of one process, or added up over several.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Counted {
     pub pools: Vec<PoolCounted>,
 }
 
-/// What has become of the requests of a pool.
+/// The outcomes of the requests of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounted {
     /// Its name.
@@ -63,7 +63,7 @@ impl Counted {
         }
     }
 
-    /// Adds what another process of the same server has counted. The time is that of the one that runs longest.
+    /// Adds the counters of another process of the same server. The time is that of the process that runs longest.
     pub fn merge(&mut self, other: &Self) {
         self.up = self.up.max(other.up);
         self.counts.add(&other.counts);
@@ -90,8 +90,8 @@ impl Counted {
         }
     }
 
-    /// Adds what processes have counted that have ended ([`Retired::counters`](figures::Retired::counters)), of the pools and rules
-    /// that are known.
+    /// Adds the counters of processes that have ended ([`Retired::counters`](figures::Retired::counters)), for the
+    /// known pools and rules.
     pub fn add_retired(&mut self, counters: &BTreeMap<String, u64>) {
         let count = |name: &str, labels: &[(&str, &str)]| {
             counters.get(&figures::series(name, labels)).copied().unwrap_or_default()
@@ -144,7 +144,7 @@ impl Counted {
         })
     }
 
-    /// What [`to_json`](Self::to_json) has made. What is missing is 0.
+    /// Reads the output of [`to_json`](Self::to_json). Missing numbers are 0.
     pub fn from_json(value: &Value) -> Self {
         let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_default();
         let count = |name: &str| number(value, name);

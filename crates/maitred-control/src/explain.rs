@@ -38,7 +38,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
-    // Whatever becomes of it, it comes by one of these.
+    // These facts hold for every outcome.
     say("socket_options", sockets::options(asking.server));
     let hosts = asking.server.hosts();
     match hosts.find(head.authority()) {

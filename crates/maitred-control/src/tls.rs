@@ -52,7 +52,7 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
     })
 }
 
-/// What clients of some hosts are asked for; none if no host has these rules.
+/// The certificate rules for clients of some hosts; none if no host has these rules.
 fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientPolicy) -> Option<Value> {
     let hosts = hosts_with(asking, terms, number);
     let trust = policy.trust();

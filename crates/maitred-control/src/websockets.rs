@@ -1,4 +1,4 @@
-//! WebSockets: what they have come to, and those that are open.
+//! WebSockets: the counters, and the open ones.
 
 use maitred_io::clock;
 use serde_json::{Map, Value, json};

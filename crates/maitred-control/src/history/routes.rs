@@ -1,4 +1,4 @@
-//! What is answered of routes over time: which took how long, and how long earlier; one of them by minutes; what happened to the server.
+//! The answer about routes over time: the times of all, now and earlier; the minutes of one; events of the server.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) fn answer(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Re
     }
 }
 
-/// What has happened in these seconds.
+/// The events of the server in these seconds.
 pub(super) fn marks(routes: &ByRoute, seconds: Range<u64>) -> Vec<Value> {
     routes.marks(seconds).map(|mark| json!({ "time": mark.at, "what": mark.what })).collect()
 }
