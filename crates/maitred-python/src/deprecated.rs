@@ -1,4 +1,4 @@
-//! What an application says of its own functions: an earlier one was called, and there is another one now.
+//! Deprecated functions of the application: the engine logs the first call of one, with the name of its replacement.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;

@@ -44,7 +44,7 @@ enum Told {
 }
 
 impl StillWatch {
-    /// Tells nobody.
+    /// A watch that reports nothing.
     pub(super) fn off() -> Self {
         Self { tell: None }
     }
@@ -80,7 +80,7 @@ impl StillWatch {
 }
 
 impl StillThread {
-    /// Ends the thread. Called before the interpreter ends: it, or who asks for a stack, may be using it.
+    /// Ends the thread. Called before the interpreter ends: this thread, or one that asks for a stack, may be using it.
     pub(crate) fn stop(self, py: Python<'_>) {
         py.detach(|| {
             // It has ended if it panicked, which was reported by the panic hook.
@@ -114,7 +114,7 @@ impl Teller {
         self.interpreter.finish();
     }
 
-    /// Until the loop is back; false if nobody says so any more.
+    /// Waits until the loop is back; false if the loop has ended.
     fn watch(&mut self, changes: &Receiver<Told>, since: Instant) -> bool {
         let left = TOLD_AFTER.saturating_sub(since.elapsed());
         match changes.recv_timeout(left) {

@@ -1,7 +1,7 @@
 //! An exception as Python itself would print it, in bounded time and length.
 //!
-//! Formatting costs some 10 µs a frame and keeps the interpreter from all other requests. Where the application was a hundred
-//! thousand calls deep, or has an exception of ten thousand behind it, only the two ends are of use to anybody.
+//! Formatting costs some 10 µs a frame and keeps the interpreter from all other requests. Where the application was a
+//! hundred thousand calls deep, or has an exception of ten thousand behind it, only the two ends are useful.
 
 use std::fmt::Write as _;
 
@@ -155,7 +155,7 @@ fn count(traceback: &Bound<'_, PyAny>) -> PyResult<usize> {
     Ok(frames)
 }
 
-/// What is left of a traceback after so many frames.
+/// The rest of a traceback after so many frames.
 fn after<'py>(traceback: &Bound<'py, PyAny>, frames: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut rest = Some(traceback.clone());
     for _ in 0..frames {

@@ -1,4 +1,4 @@
-//! Stacks for whoever asks a running server: of all threads that run Python code, or of one.
+//! Stacks of a running server on request: of all threads that run Python code, or of one.
 //!
 //! The interpreter is asked first; if it cannot be had, a C call keeps it, and the threads in question write their own. So does one that has
 //! kept it for a while meanwhile.
@@ -12,7 +12,7 @@ use super::interpreter::current_frames;
 use super::kept::Kept;
 use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
 
-/// What is said of a thread that keeps the interpreter from others.
+/// The note about a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
 static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
