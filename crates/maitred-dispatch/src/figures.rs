@@ -1,4 +1,4 @@
-//! What the pools and locks of a scheduler have counted.
+//! The counters of the pools and locks of a scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;

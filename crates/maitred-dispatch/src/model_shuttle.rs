@@ -1,7 +1,7 @@
-//! A model for shuttle: the shipped words, worker and driver, a simulated poller, and
-//! application code that waits for what only another thread can bring.
+//! A model for shuttle: the shipped words, worker and driver, a simulated poller, and application code that waits for
+//! events that only another thread can bring.
 //!
-//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. What is played with it says
+//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. The scenarios are in
 //! `scenarios_shuttle.rs`.
 
 use std::fmt;
@@ -24,7 +24,7 @@ use super::{Scheduler, Serve, Target, run_driver, run_extra, work};
 /// Schedules tried for each scenario.
 pub(crate) const SCHEDULES: usize = 2_000;
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The engine answers it.
@@ -45,7 +45,7 @@ pub(crate) enum Kind {
     SlowAfterPages,
     /// The same of a route that computes for long.
     LongAfterPages,
-    /// What the application has made is written to a disk that takes it after every page has been answered.
+    /// The application's response is written to a disk that takes it after every page has been answered.
     WritesUntilPages,
     /// The application answers it on a thread of the other pool.
     Other,
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// What has to be answered before.
+    /// The kind that has to be answered before.
     fn awaits(self) -> Option<Self> {
         match self {
             Self::PageAfterFiles => Some(Self::File),
@@ -113,7 +113,7 @@ pub(crate) struct Model {
 const TAKEN: u64 = 1000;
 
 impl Model {
-    /// Takes what was turned away if this process is free.
+    /// Takes a deferred event if this process is free.
     fn take_turned_away(&self, turned_away: &mut Vec<u64>) -> bool {
         if !self.scheduler.is_free() {
             return false;
@@ -132,7 +132,7 @@ impl Model {
     }
 }
 
-/// What happens, in all groups.
+/// The events of all groups.
 pub(crate) struct Events {
     kinds: Vec<Kind>,
     /// The first one brings all others.
@@ -141,7 +141,7 @@ pub(crate) struct Events {
     begun: Mutex<Vec<usize>>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
-    /// What a language with one interpreter holds while it runs, and not while it waits.
+    /// The interpreter: held while application code runs, and not while it waits.
     interpreter: Mutex<()>,
 }
 
@@ -271,7 +271,7 @@ impl Serve for Model {
     }
 }
 
-/// What threads that run are said to do with the interpreter is made up.
+/// An interpreter lock with random answers.
 struct MadeUpLock;
 
 impl InterpreterLock for MadeUpLock {
@@ -347,7 +347,7 @@ pub(crate) fn scheduler_with(
     let limits = PoolLimits {
         max_threads: max,
         low_mark: 0,
-        // What would be mended when an idle thread looks by itself is to be found, where threads end otherwise.
+        // With a budget threads end anyway: the long idle time shows errors that a look of an idle thread would mend.
         thread_idle: if budget > 0 { Duration::from_secs(3600) } else { Duration::ZERO },
         thread_requests: budget,
         ..PoolLimits::default()
@@ -486,8 +486,8 @@ impl EventLoop for Loop {
     fn stands_still(&self, _: bool) {}
 }
 
-/// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: what comes
-/// is the driver's.
+/// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: all events are the
+/// driver's.
 fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let event_loop = std::sync::Arc::new(Loop::default());
     let beside = PoolLimits { min_threads: 0, max_threads: 2, ..PoolLimits::default() };

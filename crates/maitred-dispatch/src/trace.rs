@@ -1,5 +1,5 @@
-//! What a scheduler can tell of the moment in which a thread got a request: for the dispatch trace, and only looked at
-//! while that is on. What it needs of the thread itself is left here in passing.
+//! The state of a scheduler at the moment in which a thread got a request, for the dispatch trace, and only read while
+//! that is on. The thread notes its own part here in passing.
 
 use std::cell::Cell;
 use std::fmt;
@@ -63,7 +63,7 @@ impl<J: Send> Scheduler<J> {
             idle: pool.parked(),
             budget: (budget != u64::MAX && self.looped.is_none())
                 .then(|| budget.saturating_sub(SERVED.with(Cell::get))),
-            // What was left without a trace is of an earlier one.
+            // An older time belongs to an earlier request that was not traced.
             queued: SINCE.with(Cell::take) >= complete.max(1),
         }
     }

@@ -222,7 +222,7 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// A pool that does what it is told. The least and the most stay as they are during a run, all else changes.
+/// A pool that follows the rules. The least and the most stay as they are during a run, all else changes.
 #[derive(Default)]
 struct Model {
     queued: usize,

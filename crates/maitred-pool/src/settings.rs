@@ -1,4 +1,4 @@
-//! What may be set of pools.
+//! The settings of pools.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ pub const DEFAULT_POOL: &str = "default";
 /// A pool of application threads: its name, its bounds, and how its threads share their work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// What rules, logs and statistics call it.
+    /// The name in rules, logs and statistics.
     pub name: String,
     /// How many threads and requests, and for how long.
     pub limits: PoolLimits,
-    /// Which thread runs what.
+    /// How polling and running are shared between the threads.
     pub strategy: Strategy,
 }
 
@@ -59,7 +59,7 @@ pub struct PoolLimits {
     pub max_lost: usize,
     /// Whether an exception is raised in the thread of a request that has timed out, where the language can.
     pub interrupt: bool,
-    /// What becomes of a request that the queue has no place for.
+    /// The treatment of a request when the queue is full.
     pub overflow: Overflow,
     /// Bytes per second that the responses of the pool take together; 0: any number.
     pub bandwidth: u64,
@@ -85,7 +85,7 @@ impl Default for PoolLimits {
     }
 }
 
-/// What becomes of a request that finds the queue of its pool full.
+/// The treatment of a request that finds the queue of its pool full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// It waits: its connection is not read until there is a place. Others are.
@@ -101,10 +101,10 @@ pub enum Strategy {
     /// Whichever of the others fits the request and the threads that are free.
     #[default]
     Adaptive,
-    /// Produce, consume: the thread that polls runs what it has found, and none polls meanwhile.
+    /// Produce, consume: the thread that polls runs the request that it has found, and none polls meanwhile.
     Pc,
-    /// Produce, execute, consume: the thread that polls gives what it has found to another one.
+    /// Produce, execute, consume: the thread that polls gives the request that it has found to another one.
     Pec,
-    /// Execute, produce, consume: the thread that polls has another one poll, and runs what it has found.
+    /// Execute, produce, consume: the thread that polls has another one poll, and runs the request that it has found.
     Epc,
 }

@@ -1,4 +1,4 @@
-//! What happened to what a token stands for.
+//! Signals: bits for the events of a connection or another object with a token.
 
 use maitred_io::poller::Readiness;
 
@@ -26,7 +26,7 @@ impl Signals {
 
     const ALL: u32 = 0xfe;
 
-    /// What an event of a connection stands for.
+    /// The signals of an event of a connection.
     #[must_use]
     pub fn of(readiness: Readiness) -> Self {
         let mut signals = Self::NONE;

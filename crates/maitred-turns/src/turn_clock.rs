@@ -2,7 +2,7 @@
 
 use maitred_io::clock;
 
-/// What a thread that serves keeps from turn to turn.
+/// The state of a serving thread between its turns.
 pub trait TurnContext: Default + Send {
     /// Its clock.
     fn clock(&self) -> &TurnClock;
