@@ -38,7 +38,7 @@ enum Phase {
     DataLf,
 }
 
-/// What stands behind the bytes that were consumed.
+/// The part of the body behind the consumed bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// All bytes are used up.
@@ -57,7 +57,7 @@ impl Chunked {
     /// consumed; data bytes are not in it, but are counted as taken.
     ///
     /// # Errors
-    /// 400 for anything but RFC 9112 §7.1 and for what goes over a limit.
+    /// 400 for anything but RFC 9112 §7.1, and when a limit is passed.
     pub(crate) fn advance(
         &mut self,
         input: &[u8],

@@ -11,10 +11,11 @@
 
 use crate::window::Window;
 
-/// How many streams that are over are remembered with how they ended.
+/// How many closed streams are remembered with how they ended.
 ///
-/// Reason: what is under way when a stream is reset is no error, and anything behind an END_STREAM is one. Source: twice the streams that
-/// may be open, so that each of them may be reset and be replaced by another one while its last frames are under way.
+/// Reason: frames that are under way when a stream is reset are no error, and any frame behind an END_STREAM is one.
+/// Source: twice the streams that may be open, so that each of them may be reset and be replaced by another one while
+/// its last frames are under way.
 const REMEMBERED: usize = 256;
 
 /// A stream that is open.
@@ -25,7 +26,7 @@ pub(crate) struct Stream {
     pub(crate) received: bool,
     /// This side has ended it.
     pub(crate) sent: bool,
-    /// What the peer may send.
+    /// The window of the stream: bytes that the peer may send.
     pub(crate) window: Window,
     /// Bytes of the body that have to come, where it is declared.
     pub(crate) left: Option<u64>,
@@ -44,7 +45,7 @@ pub(crate) enum Over {
     Unknown,
 }
 
-/// What is known of a number.
+/// The state of a stream number.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
     /// It is still to come, or never comes.
@@ -88,7 +89,7 @@ impl Streams {
         is_new
     }
 
-    /// What is known of `number`, which is not 0.
+    /// The state of stream `number`, which is not 0.
     pub(crate) fn known(&mut self, number: u32) -> Known<'_> {
         // Those with even numbers are the server's, which opens none.
         if number > self.newest || number.is_multiple_of(2) {

@@ -16,7 +16,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The codings that compress, by what they usually save.
+    /// The codings that compress, the one that usually saves most first.
     pub const COMPRESSED: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The value of `Content-Encoding`; none for [`Identity`](Self::Identity), which is not to stand there.
@@ -47,7 +47,7 @@ impl Coding {
 /// A weight in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
 pub type Weight = u16;
 
-/// What the `Accept-Encoding` fields of a request say.
+/// The content of the `Accept-Encoding` fields of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     /// By coding, where it is named.
@@ -58,7 +58,7 @@ pub struct Accepted {
 
 impl Accepted {
     /// Reads the values of all `Accept-Encoding` lines, which are one list. Of a coding that is named twice the last
-    /// one counts. A weight that is none counts as 0: what cannot be read is not acceptance.
+    /// one counts. An invalid weight counts as 0: an unreadable one is no acceptance.
     pub fn of<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut accepted = Self::default();
         for element in values.flat_map(|value| value.split(|byte| *byte == b',')) {

@@ -1,6 +1,7 @@
-//! The TLS session by which a request has come: what logs, rules and applications are told of it.
+//! The TLS session of a request, for logs, rules and applications.
 //!
-//! Leaves out: how it came about (maitred-tls), and TLS that a proxy has ended before us, of which nobody here knows more than that it was.
+//! Leaves out: the handshake (maitred-tls), and TLS that a proxy has ended before us, of which only its existence is
+//! known here.
 
 use std::sync::Arc;
 
@@ -25,18 +26,19 @@ pub struct TlsSession {
     pub alpn: Option<Box<[u8]>>,
     /// The certificate that the client was shown, in PEM.
     pub server_certificate: Option<Arc<str>>,
-    /// Who the client is; none without a certificate. One that is not valid ends the handshake, so there is no such session.
+    /// The client's identity; none without a certificate. One that is not valid ends the handshake, so there is no such
+    /// session.
     pub client: Option<TlsClient>,
 }
 
-/// Who a client is, by its certificate, which has been verified.
+/// The client's identity by its certificate, which has been verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsClient {
-    /// Whom the certificate is for, by RFC 4514: `CN=till,O=Shop`.
+    /// The subject by RFC 4514: `CN=till,O=Shop`.
     pub subject: Box<str>,
     /// The last common name of that, not escaped.
     pub common_name: Option<Box<str>>,
-    /// Who has issued it, by RFC 4514.
+    /// The issuer by RFC 4514.
     pub issuer: Box<str>,
     /// The serial number in hexadecimal digits.
     pub serial: Box<str>,

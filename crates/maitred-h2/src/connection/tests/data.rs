@@ -84,7 +84,7 @@ fn credit_of_a_stream_is_gathered_up_to_a_quarter() {
 }
 
 #[test]
-fn what_nobody_gets_is_given_back() {
+fn dropped_data_is_given_back() {
     let quarter = "< credit 0 16384";
     let full = [b'x'; 16_384];
     // A stream that was reset, one that was refused, one with a fault, and padding.

@@ -1,7 +1,7 @@
-//! The Huffman code (RFC 7541 appendix B), and what is computed from it when this crate is built.
+//! The Huffman code (RFC 7541 appendix B), and tables that are computed from it when this crate is built.
 //!
-//! The code is canonical: codes of the same length are consecutive numbers in the order of their symbols, and longer ones
-//! follow shorter ones. So the lengths say all.
+//! The code is canonical: codes of the same length are consecutive numbers in the order of their symbols, and longer
+//! ones follow shorter ones. So the lengths define the code.
 
 /// The bits of each byte's code.
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! What is encoded is decoded.
+//! Encoded fields are decoded to themselves.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::hpack::{DEFAULT_TABLE, Decoder, Encoder};
 
 type Bytes = Vec<u8>;
 
-/// What happens before a block, and its fields.
+/// A block: size changes before it, and its fields.
 #[derive(Clone, Debug)]
 struct Block {
     sizes: Vec<u32>,
