@@ -14,7 +14,7 @@ pub struct Task {
     pub tid: i32,
     /// At most 15 bytes.
     pub name: String,
-    /// `R` runs or could, `S` sleeps, `D` waits for a disk, and what else proc(5) has.
+    /// `R` runs or could, `S` sleeps, `D` waits for a disk, and the other letters of proc(5).
     pub state: char,
     /// Processor time in the program, in the system's resolution of 10 ms.
     pub user: Duration,

@@ -1,7 +1,8 @@
-//! How much processor time a control group gives this process (cgroups(7)): cpu.max of version 2, cpu.cfs_quota_us of version 1.
+//! The processor time that a control group gives this process (cgroups(7)): cpu.max of version 2, cpu.cfs_quota_us of
+//! version 1.
 //!
-//! A container often sees its own group as the root, and a path in /proc that is not there: so every group above is looked at, and what
-//! is missing limits nothing.
+//! A container often sees its own group as the root, and a path in /proc that is not there: so every group above is
+//! looked at, and a missing file limits nothing.
 
 use std::path::Path;
 

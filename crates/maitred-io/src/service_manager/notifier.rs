@@ -24,7 +24,7 @@ pub struct Notifier {
     watchdog: Option<Duration>,
 }
 
-/// Half of what the variables give, if they mean this process (sd_watchdog_enabled(3)).
+/// Half of the period in the variables, if they mean this process (sd_watchdog_enabled(3)).
 pub(super) fn watchdog(text: &dyn Fn(&str) -> Option<String>, process: u32) -> Option<Duration> {
     let period = text("WATCHDOG_USEC")?.parse().ok().filter(|period| *period > 1)?;
     let is_ours = text("WATCHDOG_PID").is_none_or(|text| text.parse() == Ok(process));
@@ -50,8 +50,8 @@ impl Notifier {
         self.watchdog
     }
 
-    /// What a successor of this process needs in its environment to tell the same service manager. Not the process that the watchdog is
-    /// for: that is the successor then.
+    /// The environment that a successor of this process needs to report to the same service manager. Not the process
+    /// that the watchdog is for: that is the successor then.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = vec![("NOTIFY_SOCKET", self.given.clone())];
         let period = self.watchdog.map(|beat| beat.saturating_mul(2).as_micros().to_string().into());
@@ -94,7 +94,7 @@ impl Notifier {
         self.send(format_args!("STOPPING=1\nSTATUS={}", Line(status)))
     }
 
-    /// What it does is told in these words.
+    /// Reports the present work in these words.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -102,7 +102,7 @@ impl Notifier {
         self.send(format_args!("STATUS={}", Line(status)))
     }
 
-    /// What it does now, its start or its end, will take longer: so long at most until this is said again.
+    /// Asks for more time for the start or the end: so long at most until this is sent again.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -110,10 +110,10 @@ impl Notifier {
         self.send(format_args!("EXTEND_TIMEOUT_USEC={}", time.as_micros()))
     }
 
-    /// The process is alive.
+    /// Reports that the process is alive.
     ///
     /// # Errors
-    /// Nobody is there, may be told or reads within a second.
+    /// The manager has gone, refuses, or does not read within a second.
     pub fn alive(&self) -> io::Result<()> {
         self.send(format_args!("WATCHDOG=1"))
     }
