@@ -6,13 +6,11 @@
 //! counted.rs   counters of stats beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
-//! doors.rs     the listeners    http.rs  one connection    access.rs  access control    strangers.rs  wrong tokens by
-//! address
+//! doors.rs     the listeners    http.rs  one connection    access.rs  access control    strangers.rs  wrong tokens by address
 //! guests.rs    the limit of clients    question.rs  questions and answers as plain data
 //! dashboard/   for browsers: the page, sessions, answers as they change
 //! history/     the figures over time: the look each second, the answer, the file
-//! finding/     the present bottleneck    recent.rs   slow and failed requests    logs.rs     the last lines
-//! memory.rs   memory of processes
+//! finding/     the present bottleneck    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   memory of processes
 //! snapshot.rs  all answers as one file
 //! watch.rs     threads that compute and get nowhere
 //! ```

@@ -2,8 +2,7 @@
 //! the work at once.
 //!
 //! ```text
-//! a source has work, and this process is not free:     the user stops watching the source, and reports that
-//! (set_deferred)
+//! a source has work, and this process is not free:      the user stops watching the source, and reports that (set_deferred)
 //! a thread of this process has nothing else to do:      it has the user look there (take_deferred), before it waits for events
 //! ```
 //! Nothing is missed: a thread that turns work away reports it before it asks once more whether this process is free,

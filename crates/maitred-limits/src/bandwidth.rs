@@ -1,10 +1,10 @@
 //! How fast responses may leave: for each connection, for all responses of a route, for all of a pool.
 //!
-//! Whoever sends reserves a piece in each bucket that it is under, and sends it when the last of them is ready; a
-//! timer brings it back then. Pieces become ready in the order in which they were reserved, so that those who share a
-//! bucket take turns. No thread waits. Changes of a rate hold for what is reserved from then on.
+//! A sender reserves a piece in each bucket that it is under, and sends it when the last of them is ready; a timer
+//! brings it back then. Pieces become ready in the order in which they were reserved, so that senders with a common
+//! bucket take turns. No thread waits. Changes of a rate hold for later reservations.
 //!
-//! Leaves out: the timer, and who sends (`connection/`).
+//! Leaves out: the timer, and sending (`connection/`).
 
 use std::sync::Arc;
 
@@ -32,13 +32,14 @@ pub struct RouteBandwidth {
     pub bytes: u64,
 }
 
-/// A piece is what passes in this part of a second: more pieces are more turns, fewer are more at once.
+/// A piece is the share of this part of a second: more pieces are more turns, fewer are more bytes at once.
 const PIECES_A_SECOND: u64 = 64;
 
-/// What may leave at once, as a part of a second: a timer that rings so late, on a machine that is busy, costs nothing.
+/// Bytes that may leave at once, as a part of a second: a timer that rings so late, on a machine that is busy, costs
+/// nothing.
 const BURSTS_A_SECOND: u64 = 16;
 
-/// The smallest piece, about a segment of an Ethernet; and the largest, what one turn copies in some microseconds.
+/// The smallest piece, about a segment of an Ethernet; and the largest, which one turn copies in some microseconds.
 const PIECE: (u64, u64) = (1024, 64 * 1024);
 
 fn piece(rate: u64) -> u64 {
@@ -49,7 +50,7 @@ fn rate(bytes: u64) -> Rate {
     Rate::of_bytes(bytes, (bytes / BURSTS_A_SECOND).max(2 * piece(bytes)))
 }
 
-/// What several deliveries share.
+/// The bucket that several deliveries share.
 #[derive(Default)]
 pub struct Shared {
     /// Bytes per second; 0: any number.
@@ -113,7 +114,7 @@ impl Bandwidth {
         }
     }
 
-    /// Changes the limits of connections and routes. A route that stays keeps what it has used up.
+    /// Changes the limits of connections and routes. A route that stays keeps the state of its bucket.
     pub(crate) fn set(&self, limits: &BandwidthLimits) {
         self.connection.store(limits.connection, Ordering::Relaxed);
         let known = self.routes.load();
@@ -161,7 +162,7 @@ impl Bandwidth {
         !self.routes.load().is_empty()
     }
 
-    /// What the response to a request is under: its pool, if it has one, and its decoded path. None if nothing.
+    /// The limits for the response to a request: its pool, if it has one, and its decoded path. None without a limit.
     pub fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
         let pool = pool.and_then(|pool| self.pools.get(pool)).filter(|pool| pool.bytes().is_some());
         let routes = self.routes.load();
@@ -174,7 +175,7 @@ impl Bandwidth {
     }
 }
 
-/// What holds back the responses of one connection.
+/// The limits of the responses of one connection.
 pub struct Shaper {
     bucket: Bucket,
     shared: [Option<Arc<Shared>>; 2],
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_is_changed_keeps_what_it_has_used_up_and_one_that_is_left_out_holds_nobody() {
+    fn a_changed_route_keeps_its_used_bytes_and_a_removed_one_limits_no_response() {
         let bandwidth = limits(vec![route("/a", 1000)]);
         let [_, shared] = bandwidth.shared(None, b"/a");
         let shared = shared.expect("a limit");
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_share_take_turns_and_what_is_not_used_is_given_back() {
+    fn senders_with_a_common_bucket_take_turns_and_unused_bytes_are_given_back() {
         let shared = Arc::new(Shared::of(64_000));
         // A sixteenth of a second at once, then one after the other.
         let ready: Vec<u64> = (0..8).map(|_| shared.reserve(64_000, NOW, 1000)).collect();

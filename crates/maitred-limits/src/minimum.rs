@@ -4,9 +4,9 @@
 //! patience   <---- grace ---->  at first, and never more
 //!            a second less for each second, a second more for each `rate` bytes
 //! ```
-//! [`due`](RateWatch::due) says when to look again, and [`look`](RateWatch::look) judges the peer then. Between two looks
-//! nothing is counted: what moves costs at most a store. A peer that is a little too slow is found out after a few
-//! looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
+//! [`due`](RateWatch::due) returns when to look again, and [`look`](RateWatch::look) judges the peer then. Between two
+//! looks nothing is counted: moved bytes cost at most a store. A peer that is a little too slow is found out after a
+//! few looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
 
 /// The least bytes a second, on an average over `grace` nanoseconds. A rate of 0 asks for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Minimum {
     pub grace: u64,
 }
 
-/// What has become of a peer's time.
+/// The reason why a peer is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Nothing has moved for the whole timeout.
@@ -29,11 +29,11 @@ pub enum Late {
 /// The time that a peer has left.
 #[derive(Clone, Copy, Debug)]
 pub struct RateWatch {
-    /// When somebody looked last, what had moved by then, and the time that was left, in nanoseconds.
+    /// The time of the last look, the bytes that had moved by then, and the time that was left, in nanoseconds.
     looked: u64,
     position: u64,
     left: u64,
-    /// When something is known to have moved, and what had by then.
+    /// The last time at which bytes are known to have moved, and their number by then.
     moved: u64,
     noted: u64,
 }
@@ -122,7 +122,7 @@ mod tests {
         let mut moved = 0;
         loop {
             let due = patience.due(minimum, timeout);
-            // What moves before that only touches.
+            // Bytes that move before that only touch.
             let pieces = due / gap;
             if pieces > moved {
                 moved = pieces;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fast_before_does_not_buy_more_than_the_grace() {
+    fn earlier_speed_does_not_buy_more_than_the_grace() {
         let mut patience = RateWatch::begin(MINIMUM, 0, 0);
         assert_eq!(patience.look(MINIMUM, TIMEOUT, SECOND, 100_000_000), Ok(()));
         assert_eq!(patience.due(MINIMUM, u64::MAX), 31 * SECOND);

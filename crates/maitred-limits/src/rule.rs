@@ -1,4 +1,4 @@
-//! The rules that end peers, or refuse what they ask for: their names, and how often each was applied.
+//! The rules that end peers, or refuse their requests: their names, and how often each was applied.
 
 use maitred_http::Peer;
 use maitred_stats::exposition::series;
@@ -96,7 +96,7 @@ impl Rule {
         }
     }
 
-    /// What the peer did, and what became of it.
+    /// The peer's behaviour, and the server's reaction.
     fn sentence(self) -> &'static str {
         match self {
             Self::HeadTimeout => "a request head was not complete in time; 408 and closed",

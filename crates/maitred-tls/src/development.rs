@@ -21,7 +21,7 @@ const DAY: u64 = 24 * 60 * 60;
 pub struct Pem {
     /// The certificate.
     pub certificate: String,
-    /// The key, not encrypted: nobody but the server should be able to read the file.
+    /// The key, not encrypted: only the server should be able to read the file.
     pub key: String,
 }
 

@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use crate::handshake::Version;
 use crate::noted::{Noted, RefusedName};
 
-/// Why a session has failed. What the peer is told stands in the alert that is unsent then.
+/// Why a session has failed. The peer gets the alert that is unsent then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionError {
     /// The first bytes are not of TLS; whether they are those of an HTTP request in clear text.
@@ -36,7 +36,7 @@ pub enum SessionError {
     MissingName,
     /// The client's certificate was refused.
     Client {
-        /// What is wrong.
+        /// The fault of the certificate.
         fault: ClientFault,
         /// Whose certificate it is, by RFC 4514, if it can be read.
         subject: Option<Box<str>>,
@@ -161,7 +161,7 @@ impl SessionError {
         }
     }
 
-    /// Of what rustls says, and what else is known.
+    /// The error behind one of rustls, with the notes of its callbacks.
     pub(crate) fn new(error: &Error, noted: &Noted, minimum: Version, offered: Option<u16>) -> Self {
         match &noted.refused {
             Some(RefusedName::Unknown(name)) => return Self::UnknownName(name.clone()),
@@ -175,7 +175,7 @@ impl SessionError {
                 | PeerIncompatible::Tls12NotOfferedOrEnabled
                 | PeerIncompatible::SupportedVersionsExtensionRequired,
             ) => Self::NoCommonVersion { offered, minimum },
-            // What else it lacks has come with TLS 1.2.
+            // Other features that it lacks came with TLS 1.2.
             Error::PeerIncompatible(_) if offered.is_some_and(|version| version < 0x0303) => {
                 Self::NoCommonVersion { offered, minimum }
             }
@@ -313,7 +313,7 @@ fn version_name(number: u16) -> String {
     }
 }
 
-/// What an alert of a client tells the operator (RFC 8446 §6.2).
+/// The meaning of a client's alert for the operator (RFC 8446 §6.2).
 fn alert(number: u8) -> Option<(&'static str, &'static str)> {
     Some(match number {
         0 => ("close_notify", "it has gone away"),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_who_and_what() {
+    fn errors_name_the_peer_and_the_fault() {
         let text = |error: SessionError| error.to_string();
         let version = |offered| SessionError::NoCommonVersion { offered, minimum: Version::V1_2 };
         assert_eq!(

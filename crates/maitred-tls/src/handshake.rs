@@ -1,4 +1,4 @@
-//! What a handshake has agreed on.
+//! The result of a handshake.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Suite {
     }
 }
 
-/// What a handshake has agreed on.
+/// The result of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The version.

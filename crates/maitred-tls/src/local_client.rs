@@ -63,7 +63,7 @@ impl LocalClient {
     }
 }
 
-/// Takes any certificate, but only from who has its key.
+/// Accepts any certificate, but only from a peer that has its key.
 #[derive(Debug)]
 struct AnyCertificate;
 

@@ -6,7 +6,8 @@
 //!   3. a name in a certificate
 //!   4. a pattern in a certificate
 //! ```
-//! The first of these that fits decides. What was told is what the operator has said, so it comes before what certificates say.
+//! The first of these that fits decides. A told name comes from the operator, so it goes before the names in
+//! certificates.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ type Candidates = Vec<usize>;
 #[derive(Debug, Default)]
 struct Level {
     exact: HashMap<Box<str>, Candidates>,
-    /// By what stands behind `*.`.
+    /// By the part behind `*.`.
     wildcards: HashMap<Box<str>, Candidates>,
 }
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_comes_before_what_certificates_say() {
+    fn told_names_come_before_names_in_certificates() {
         let names = table(&["*.shop.example"], &["a.shop.example"]);
         assert_eq!(names.find("a.shop.example"), Some(&[0][..]));
     }

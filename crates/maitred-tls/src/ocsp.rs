@@ -1,4 +1,4 @@
-//! What an OCSP response says (RFC 6960 §4.2.1), as far as a server has to know before it staples it (RFC 6066 §8).
+//! The parts of an OCSP response (RFC 6960 §4.2.1) that a server has to check before it staples it (RFC 6066 §8).
 //!
 //! Its signature is not verified: clients do that.
 
@@ -75,7 +75,7 @@ impl OcspTimes {
     }
 }
 
-/// What the response says of this certificate, if that is good.
+/// Reads the response for this certificate, if it says that the certificate is good.
 pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result<OcspTimes, OcspFault> {
     for single in singles(response)? {
         let single = single.ok_or(OcspFault::Form)?;

@@ -1,8 +1,7 @@
 //! The history of the figures: a look at them once a second, and the answers to `history`.
 //!
 //! ```text
-//! mod.rs   when there is a look    looked.rs   the figures of a look    answer.rs   questions    file.rs   over a
-//! restart
+//! mod.rs   when there is a look    looked.rs   the figures of a look    answer.rs   questions    file.rs   over a restart
 //! routes.rs   questions about routes
 //! ```
 //! Promises: looks take at most a hundredth of a processor, however many routes there are: with many they are done less

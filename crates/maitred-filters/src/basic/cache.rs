@@ -1,7 +1,7 @@
-//! Credentials that have been checked, for a while: the tag of each with what came of it.
+//! Credentials that have been checked, for a while: the tag of each with the result.
 //!
-//! Promises: bounded in entries and time; wrong ones never push right ones out. No password is in it, and a tag is of no use to
-//! who does not know the key.
+//! Promises: bounded in entries and time; wrong ones never push right ones out. No password is in it, and a tag is of
+//! no use without the key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const MAX_WRONG: usize = 1024;
 #[derive(Clone, Copy)]
 pub(super) struct Tag([u8; 32]);
 
-/// What makes tags: 256 bits that nobody else knows.
+/// The key of tags: 256 bits that only this process has.
 pub(super) struct Key([[u8; 16]; 2]);
 
 impl Key {
@@ -64,7 +64,7 @@ impl Tag {
     }
 }
 
-/// What came of a check: the name of the user, or that it was wrong.
+/// The result of a check: the name of the user, or that it was wrong.
 pub(crate) type Found = Option<Arc<str>>;
 
 #[derive(Default)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_checked_is_known_for_its_time() {
+    fn a_checked_result_is_known_for_its_time() {
         let (key, mut cache) = (Key::new().expect("random"), Cache::default());
         let [right, wrong] = ["a", "b"].map(|password| key.tag(&credentials("u", password)));
         assert!(cache.find(&right, 0).is_none());
