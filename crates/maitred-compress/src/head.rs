@@ -1,14 +1,15 @@
-//! Whether a response may be compressed, and what its head says then.
+//! Whether a response may be compressed, and its head then.
 //!
-//! A response that is compressed for some clients varies (RFC 9110 §12.5.5), and says so to all of them. What makes it
-//! another representation is changed with it: a strong entity tag becomes weak (§8.8.3), the length and the offer of ranges go.
+//! A response that is compressed for some clients varies (RFC 9110 §12.5.5), and says so to all of them. Fields that
+//! depend on the representation change with it: a strong entity tag becomes weak (§8.8.3), the length and the offer of
+//! ranges go.
 
 use maitred_http::coding::Coding;
 use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
 use crate::CompressionSettings;
 
-/// What the application's head says.
+/// The meaning of the application's head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Compression has nothing to do with it.
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ones_other_types_and_what_is_encoded_are_left_alone() {
+    fn short_bodies_other_types_and_encoded_ones_are_left_alone() {
         for (fields, length) in [
             (&[TEXT][..], Some(1023)),
             (&[TEXT], Some(0)),
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_already_or_is_weak_already_stays_so() {
+    fn a_head_that_varies_or_is_weak_already_stays_so() {
         for vary in ["*", "accept-encoding", "Cookie, Accept-Encoding"] {
             let fields = compressed(&head(&[("Vary", vary), ("ETag", "W/\"a\"")]), Coding::Gzip)
                 .expect("short")

@@ -1,4 +1,4 @@
-//! What an operator says about compression.
+//! The operator's settings of compression.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_coding_or_type_is_an_error_with_its_remedy() {
+    fn an_unknown_coding_or_type_is_an_error_with_its_remedy() {
         for (text, part) in [
             ("deflate", "'deflate' is no coding that responses are compressed with; write gzip, br or zstd"),
             ("identity", "is no coding"),

@@ -1,7 +1,8 @@
-//! What has happened between two pictures.
+//! The differences between two pictures.
 //!
-//! The time that requests spend is counted when they end. One that lasts would be seen too late and then at once, so what requests have
-//! spent so far that are still there is added at the end and taken away at the begin: the difference is what was spent in between.
+//! The time of requests is counted when they end. A request that lasts would be seen too late and then all at once. So
+//! the time so far of requests that are still there is added at the end and subtracted at the begin: the difference is
+//! the time spent in between.
 
 use super::picture::{Log, Memory, Picture, Pool, Queue, Route};
 
@@ -31,7 +32,7 @@ pub struct Interval {
     pub(crate) spool: OfQueue,
     pub(crate) standing: Standing,
     pub(crate) memory: Memory,
-    /// Bytes by which what the engine does not hold has grown.
+    /// The growth of the memory that the engine does not hold, in bytes.
     pub(crate) grown: u64,
 }
 
@@ -85,13 +86,13 @@ pub(crate) struct OfQueue {
     pub(crate) stands: bool,
 }
 
-/// Responses that nobody has taken a noticeable part of.
+/// Responses of which no noticeable part was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Standing {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) all: u64,
-    /// What most of them answer.
+    /// The route of most of them.
     pub(crate) route: String,
 }
 
@@ -160,14 +161,14 @@ impl OfRoute {
 }
 
 impl OfPool {
-    /// Requests that have waited. The time of those that have left the queue is known when they end, so that it counts too what has waited at
-    /// both ends.
+    /// Requests that have waited. The time of requests that have left the queue is known when they end, so requests
+    /// that wait at both ends count, too.
     pub(crate) fn waiting(&self) -> f64 {
         self.waiting.max(self.before.queued.min(self.after.queued) as f64)
     }
 }
 
-/// What the engine holds for connections is theirs, and no growth of the application.
+/// The growth without the engine's memory for connections, which is no growth of the application.
 fn grown(before: Memory, after: Memory) -> u64 {
     let held = after.held.saturating_sub(before.held);
     after.resident.saturating_sub(before.resident).saturating_sub(held)
@@ -197,7 +198,7 @@ impl OfRoute {
             held: average(spent, seconds),
             mean: ended.max(lasts),
             waiting: average(more(then.waited, now.waited) as f64 / 1e9, seconds),
-            // What is known of it is of requests that have ended.
+            // Known only of requests that have ended.
             database: if run > 0.0 { more(then.database, now.database) as f64 / 1e9 / run } else { 0.0 },
             statements: Some(more(then.asking, now.asking))
                 .filter(|asking| *asking > 0)

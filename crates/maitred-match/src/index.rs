@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_meets_is_among_its_candidates_and_little_else() {
+    fn matching_patterns_are_among_the_candidates_and_few_others() {
         let own = [
             "- -", "- /a", "- /a/*", "- /a*", "- *.a", "- ~/A/*", "- /b/*/c", "1 -", "1 /a/b", "2 /a/*",
             "- /", "- /*", "1 *", "- /a/b/*", "65535 /a",

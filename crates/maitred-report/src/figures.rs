@@ -2,7 +2,7 @@
 
 use super::read::{Log, Request, SPANS};
 
-/// What is told of many values, in microseconds.
+/// The figures of many values, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) count: usize,

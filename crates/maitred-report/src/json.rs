@@ -1,4 +1,4 @@
-//! JSON of one level: what a line of the access log is, and the texts of the report.
+//! JSON of one level: a line of the access log, and the texts of the report.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What answers a request.
+//! Handlers, which answer requests.
 
 use crate::exchange::Exchange;
 
@@ -17,7 +17,7 @@ pub enum InvocationType {
 /// the stream it made of it) and finishes from any other thread later. An exchange dropped without
 /// an answer becomes a 500; a panic is caught, logged and becomes a 500 too.
 pub trait Handler: Send + Sync + 'static {
-    /// What the dispatcher may assume of [`handle`](Self::handle). Blocking unless said otherwise.
+    /// The dispatcher's assumption about [`handle`](Self::handle). Blocking unless said otherwise.
     fn invocation_type(&self) -> InvocationType {
         InvocationType::Blocking
     }

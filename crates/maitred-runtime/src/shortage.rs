@@ -1,4 +1,4 @@
-//! Threads that cannot be made: when one is tried again, and what the log says.
+//! Threads that cannot be made: the time of the next attempt, and the log entries.
 //!
 //! No clock and no thread of its own: a [`ThreadHost`](crate::ThreadHost) brings the time, and waits.
 

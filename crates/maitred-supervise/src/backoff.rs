@@ -8,7 +8,7 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest wait: a worker that cannot start costs six attempts a minute.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Who has served so long has no failure behind it.
+/// A worker that has served for so long has no failure behind it.
 pub(crate) const HEALTHY: Duration = Duration::from_secs(60);
 
 /// Failures in a row.
@@ -35,7 +35,7 @@ impl Backoff {
     }
 }
 
-/// Numbers that spread waits and limits; nobody may rely on them.
+/// Numbers that spread waits and limits; no promise is made about them.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What the system says of a process that has ended.
+/// The system's status of a process that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// By itself, with this code.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::backoff::Random;
 
-/// After what a worker is replaced; zero for never.
+/// The limits after which a worker is replaced; zero for never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Requests; each worker has up to a tenth less, so that not all are replaced together.
@@ -24,7 +24,7 @@ impl Limits {
     }
 }
 
-/// What a worker says of itself now and then.
+/// A worker's regular report about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
     /// Requests that have ended since its start.
@@ -41,10 +41,10 @@ const MEMORY_BEATS: u32 = 3;
 /// A worker says something each second; one that lacks a processor, or is being traced, later.
 const LEAST_SILENCE: Duration = Duration::from_secs(5);
 
-/// What it has said may wait to be heard: so much longer is it listened to.
+/// A report may be late: so much longer is it waited for.
 const HEARING: Duration = Duration::from_secs(2);
 
-/// What is known of one worker.
+/// The wear of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     limits: Limits,
@@ -82,7 +82,7 @@ impl Wear {
         Self { limits, began: now, heavy: 0, spent: false, progress: (0, now), silent }
     }
 
-    /// Whether it has had enough, by what it says.
+    /// Whether the worker is spent, by this report.
     pub(crate) fn beat(&mut self, beat: Beat, now: Instant) -> Option<Reason> {
         let Limits { requests, memory, stuck, .. } = self.limits;
         self.heard(now);
@@ -114,7 +114,8 @@ impl Wear {
         (!self.spent && !self.limits.stuck.is_zero()).then_some(self.silent.0)
     }
 
-    /// Whether it has had enough, because it has been silent. What it has said may not have been heard yet, so it is asked twice.
+    /// Whether the worker is spent, because it has been silent. A report may not have been read yet, so the caller asks
+    /// twice.
     pub(crate) fn silence(&mut self, now: Instant) -> Option<Reason> {
         if self.silent_at().is_none_or(|at| at > now) {
             return None;
@@ -127,7 +128,7 @@ impl Wear {
         Some(Reason::Silent(self.limits.silence() + HEARING))
     }
 
-    /// Whether it has had enough, by what it has said.
+    /// Whether the worker is spent, by its reports.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_the_last_word_and_what_was_said_may_be_heard_late() {
+    fn silence_counts_from_the_last_report_and_reports_may_be_late() {
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
         let mut wear = wear(Limits { stuck: Duration::from_secs(1), ..Limits::default() }, now);

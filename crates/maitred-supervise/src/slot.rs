@@ -10,7 +10,7 @@ use crate::restarts::Cause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub u64);
 
-/// What a worker is doing.
+/// The phase of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It loads the application.
@@ -28,7 +28,7 @@ pub struct WorkerView {
     pub number: usize,
     /// The process.
     pub id: WorkerId,
-    /// What it is doing.
+    /// Its phase.
     pub phase: Phase,
     /// Since when.
     pub since: Instant,
@@ -80,7 +80,7 @@ impl Slot {
         self.current.as_ref().is_some_and(|current| current.phase == Phase::Serving)
     }
 
-    /// It serves, and nobody is to take its place.
+    /// It serves, and has no successor.
     pub(crate) fn is_settled(&self) -> bool {
         self.serves() && self.successor.is_none()
     }

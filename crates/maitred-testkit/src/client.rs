@@ -17,7 +17,7 @@ use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-/// What is sealed at once.
+/// Bytes that are sealed at once.
 const MOST: usize = 64 * 1024;
 
 /// Whether the servers of the tests shall speak TLS: `MAITRED_TEST_TLS=1`.
@@ -64,7 +64,7 @@ pub fn learn(address: SocketAddr, tls: bool) {
     }
 }
 
-/// A connection to a server. What is not here is [`TcpStream`]'s.
+/// A connection to a server. Other methods are those of [`TcpStream`].
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
@@ -74,13 +74,13 @@ pub struct Client {
 #[derive(Debug)]
 struct Tls {
     session: Mutex<ClientConnection>,
-    /// Held by who receives.
+    /// Held by the receiving thread.
     receiving: Mutex<Opened>,
-    /// Held by who sends; its bytes are sealed, and the socket has not taken them.
+    /// Held by the sending thread; its bytes are sealed, and the socket has not taken them.
     sending: Mutex<Vec<u8>>,
 }
 
-/// What has come and was not read.
+/// Received bytes that were not read.
 #[derive(Debug, Default)]
 struct Opened {
     bytes: VecDeque<u8>,
@@ -126,7 +126,7 @@ impl Client {
         Ok(Self { stream: self.stream.try_clone()?, tls: self.tls.clone() })
     }
 
-    /// As [`TcpStream::peek`]. With TLS only whether there is something counts, and not what.
+    /// As [`TcpStream::peek`]. With TLS only whether there are bytes, not their number or content.
     ///
     /// # Errors
     /// As [`TcpStream::peek`].
@@ -178,7 +178,7 @@ impl Read for Client {
     }
 }
 
-/// Opens what was received; nothing is the end of the connection.
+/// Opens received bytes; an empty slice is the end of the connection.
 fn open(session: &mut ClientConnection, mut received: &[u8], opened: &mut Opened) -> io::Result<()> {
     // Without close_notify an end is one, too.
     opened.ended |= received.is_empty();

@@ -1,4 +1,4 @@
-//! A toy protocol with many streams on one connection, for tests of what is common to all such protocols.
+//! A toy protocol with many streams on one connection, for tests of the code that all such protocols share.
 //!
 //! A frame is its kind (one byte), its stream and the length of its payload (four bytes each, big-endian), then the payload. A
 //! head is text: `METHOD target`, or a status, on the first line, then a field a line. Streams are numbered by the client;
@@ -88,7 +88,7 @@ impl Frame {
     }
 }
 
-/// What stands before a payload of so many bytes.
+/// The header of a payload of so many bytes.
 pub fn frame_header(kind: u8, stream: u32, length: usize) -> Vec<u8> {
     let mut header = vec![kind];
     header.extend_from_slice(&stream.to_be_bytes());
