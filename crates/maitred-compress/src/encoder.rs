@@ -35,7 +35,7 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// One response that is being compressed.
+/// A response that is being compressed.
 pub struct Encoder {
     /// Always there but while it is dropped.
     state: Option<State>,

@@ -16,7 +16,7 @@ pub(crate) enum Finding {
     Apart,
     /// The application asks that it is not compressed, by `Content-Encoding: identity`.
     Refused,
-    /// It may be compressed. The length of its body is known, or not.
+    /// The response may be compressed. The length of its body is known, or not.
     Eligible { length: Option<u64> },
 }
 

@@ -33,7 +33,7 @@ pub struct Compression {
     settings: CompressionSettings,
     /// Bytes that compressors of unfinished responses take.
     used: Arc<AtomicU64>,
-    /// Of gzip, zstd and br.
+    /// The counters of gzip, zstd and br.
     figures: [Figures; 3],
 }
 
@@ -50,11 +50,11 @@ struct Figures {
 pub enum Opinion {
     /// Nothing.
     None,
-    /// It is not compressed, and has another head.
+    /// The response is not compressed, and has another head.
     Plain(ResponseHead),
-    /// It answers HEAD with the head of GET, without the length, which is not known.
+    /// The response answers HEAD with the head of GET, without the length, which is not known.
     Unmade(ResponseHead),
-    /// It is compressed, if its body turns out to be worth it; without that its head is `plain`.
+    /// The response is compressed, if its body turns out to be worth it; without that its head is `plain`.
     Coded {
         /// The head without it.
         plain: ResponseHead,
@@ -64,7 +64,7 @@ pub enum Opinion {
 }
 
 impl Compression {
-    /// Of a server with these settings.
+    /// The compression of a server with these settings.
     #[must_use]
     pub fn new(settings: CompressionSettings) -> Self {
         Self { settings, used: Arc::default(), figures: Default::default() }
@@ -151,7 +151,7 @@ pub fn is_excepted(settings: &CompressionSettings, request: &RequestHead) -> boo
 pub struct Compressing {
     /// The encoder.
     pub encoder: Encoder,
-    /// Its coding.
+    /// The coding of the encoder.
     pub coding: Coding,
     _reserved: Reserved,
 }

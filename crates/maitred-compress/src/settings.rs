@@ -12,7 +12,7 @@ use maitred_match::{BadPattern, PathPattern};
 /// Which responses are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressionSettings {
-    /// Those in use, the one that is preferred first: it decides where a client accepts several alike.
+    /// The codings in use, the preferred one first: it decides where a client accepts several alike.
     pub codings: Vec<CodingLevel>,
     /// The types of content that are compressed.
     pub types: Vec<TypePattern>,

@@ -23,14 +23,14 @@ pub struct Counted {
     pub lost_errors: u64,
     /// Lines of the access log, where there is one.
     pub lost_access: Option<u64>,
-    /// Of each pool, the default one first.
+    /// The counters of each pool, the default one first.
     pub pools: Vec<PoolCounted>,
 }
 
 /// The outcomes of the requests of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounted {
-    /// Its name.
+    /// The name of the pool.
     pub name: String,
     /// Requests that have waited for a thread.
     pub queued: u64,
@@ -41,7 +41,7 @@ pub struct PoolCounted {
 }
 
 impl Counted {
-    /// Of this process.
+    /// The counters of this process.
     pub fn of(server: &Server, up: Duration) -> Self {
         let (lost_errors, lost_access) = server.log().dropped();
         let pools = server.pool_figures().into_iter().zip(server.spooled());

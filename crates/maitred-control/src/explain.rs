@@ -21,7 +21,7 @@ use maitred_server::listening::Address;
 use maitred_server::tls::Clients;
 use maitred_server::{Route, https_address};
 
-/// Of a request that is explained unless one is given.
+/// The method of the explained request unless one is given.
 pub(super) const METHOD: &str = "GET";
 
 /// Whose address a request is explained for unless one is given.

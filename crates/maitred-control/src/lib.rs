@@ -92,7 +92,7 @@ pub(crate) struct Inner {
     answers: Answers,
     doors: Doors,
     bell: Bell,
-    /// Of browsers; none where no listener is for them.
+    /// The sessions of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
     strangers: Strangers,
     feed: Feed,

@@ -24,10 +24,10 @@ impl<'a> Wanted<'a> {
         Self::among(&asking.server.pool_names(), given)
     }
 
-    /// The same where the pools are called by these names.
+    /// The wanted one among pools with these names.
     ///
     /// # Errors
-    /// As above.
+    /// There is no pool of that name.
     pub(super) fn among(names: &[&str], given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
         match names.iter().position(|known| *known == name) {
@@ -47,7 +47,7 @@ impl<'a> Wanted<'a> {
         self.number.is_none() || self.number == pool.into()
     }
 
-    /// The same by the name.
+    /// Whether items of the pool with this name are wanted.
     pub(super) fn has_name(self, pool: &str) -> bool {
         self.name.is_none_or(|name| name == pool)
     }

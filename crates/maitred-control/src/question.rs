@@ -84,7 +84,7 @@ impl Question {
         Format::accepted([self.accept.as_bytes()])
     }
 
-    /// Its arguments.
+    /// The arguments of the question.
     ///
     /// # Errors
     /// The body is no object.

@@ -30,7 +30,7 @@ impl Strangers {
         forgiven.is_none_or(|forgiven| forgiven.saturating_duration_since(now) + EACH <= AT_ONCE * EACH)
     }
 
-    /// It has shown a wrong token.
+    /// Notes that this address has shown a wrong token.
     pub(super) fn note(&self, address: IpAddr, now: Instant) {
         let (mut places, place) = (self.lock(), place(address));
         if places.len() >= MOST && !places.contains_key(&place) {

@@ -345,7 +345,7 @@ impl Command {
         self.written(|_| true)
     }
 
-    /// The same without the pool, which every query takes.
+    /// The usage without the pool, which every query takes.
     pub fn brief_usage(&self) -> String {
         self.written(|argument| self.change || *argument != POOL)
     }

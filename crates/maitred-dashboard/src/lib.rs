@@ -28,11 +28,11 @@ pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self
 /// A file of the page.
 #[derive(Debug)]
 pub struct Asset {
-    /// Its path below `/dashboard/`; empty for the page itself.
+    /// The path below `/dashboard/`; empty for the page itself.
     pub path: &'static str,
-    /// Its media type.
+    /// The media type of the file.
     pub media_type: &'static str,
-    /// Its bytes.
+    /// The bytes of the file.
     pub bytes: &'static [u8],
     compressed: OnceLock<Vec<u8>>,
 }
@@ -52,7 +52,7 @@ impl Asset {
         })
     }
 
-    /// Its entity tag, with its quotation marks (RFC 9110 section 8.8.3): another one for each content.
+    /// The entity tag of the file, with its quotation marks (RFC 9110 section 8.8.3): another one for each content.
     pub fn tag(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);

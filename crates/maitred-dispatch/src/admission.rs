@@ -50,7 +50,7 @@ impl<J: Send> Scheduler<J> {
         !self.pool.exclusive || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
     }
 
-    /// The same of a group whose threads the caller is none of.
+    /// Whether this group is free, for a caller that is none of its threads.
     pub fn is_free_apart(&self) -> bool {
         !self.has_queue() && self.pollers.load(Ordering::SeqCst) > 0
     }

@@ -13,26 +13,28 @@ use crate::numbers::{DETACHED, FIRST_PAUSE, LONG};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Permit {
-    /// It is neither in application code nor entering.
+    /// The thread is neither in application code nor entering.
     None,
-    /// It has the pool's permit.
+    /// The thread has the pool's permit.
     Normal,
-    /// It has the permit of long computations.
+    /// The thread has the permit of long computations.
     Long,
-    /// It is in application code, or entering, and not counted: it waits, runs without the interpreter, or was let in beside the permit.
+    /// The thread is in application code, or entering, and not counted: it waits, runs without the interpreter, or was
+    /// let in beside the permit.
     Released,
 }
 
 /// The activity of a thread in application code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It holds the interpreter.
+    /// The thread holds the interpreter.
     Holds,
-    /// It waits for the interpreter.
+    /// The thread waits for the interpreter.
     Wants,
-    /// It runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given the interpreter up.
+    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has
+    /// given the interpreter up.
     Computes,
-    /// It waits for something else, or its state is unknown.
+    /// The thread waits for something else, or its state is unknown.
     Waits,
 }
 
@@ -51,9 +53,9 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
     Certain,
-    /// It has just begun to run: the next sample tells.
+    /// The thread has just begun to run: the next sample tells.
     Soon,
-    /// It has had no processor since, or has slept.
+    /// The thread has had no processor since, or has slept.
     Open,
 }
 
@@ -179,7 +181,7 @@ impl AppThread {
         (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
     }
 
-    /// Its activity now, as the kernel and the interpreter's lock report it. Some microseconds.
+    /// The thread's activity now, as the kernel and the interpreter's lock report it. Some microseconds.
     pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
         match self.state.now() {
             Doing::Runs if lock.holder() == self.key => Activity::Holds,

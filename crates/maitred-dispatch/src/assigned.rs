@@ -53,7 +53,7 @@ struct Assigned<'a, S: Serve> {
     pool: &'a Pool<S::Job>,
     thread: Arc<AppThread>,
     served: u64,
-    /// It is not counted any more, and ends.
+    /// The thread is not counted any more, and ends.
     done: bool,
 }
 

@@ -57,16 +57,16 @@ pub(super) struct Seen {
     pub(super) computed: u64,
     /// How long samples have seen it hold the interpreter, likewise.
     pub(super) held: u64,
-    /// Its share of the time of all threads, likewise.
+    /// The request's share of the time of all threads, likewise.
     pub(super) share: u64,
-    /// It has written its response to a disk.
+    /// The request has written its response to a disk.
     pub(super) wrote: bool,
     /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
     pub(super) samples: u64,
     pub(super) without: u64,
-    /// Those of the latter that have seen it compute.
+    /// Samples without the interpreter that have seen the request compute.
     pub(super) parallel: u64,
-    /// Its end, in monotonic nanoseconds.
+    /// The end of the request, in monotonic nanoseconds.
     pub(super) ended: u64,
 }
 
@@ -203,7 +203,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Of a request that did without the interpreter all the time, or had it all the time; `None`: no sample was taken.
+    /// The observations of a request that did without the interpreter all the time, or had it all the time; `None`: no
+    /// sample was taken.
     fn seen(nanos: u64, without: Option<bool>, ended: u64) -> Seen {
         let computed = if without == Some(true) { 0 } else { nanos };
         let samples = if without.is_some() { 4 } else { 0 };

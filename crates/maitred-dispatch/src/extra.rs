@@ -25,9 +25,9 @@ use crate::pool::Pool;
 #[derive(Default)]
 pub(super) struct Extra {
     exists: AtomicBool,
-    /// It sleeps until it is called; otherwise it looks again by itself.
+    /// The thread sleeps until it is called; otherwise it looks again by itself.
     sleeps: AtomicBool,
-    /// It waits for a request that it may run: none of those in the queue is one.
+    /// The thread waits for a request that it may run: none of those in the queue is one.
     watches: AtomicBool,
     parker: Parker,
 }

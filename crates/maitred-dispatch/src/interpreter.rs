@@ -56,7 +56,7 @@ pub(super) struct Sample {
 }
 
 impl Interpreter {
-    /// One with this lock. Without a lock threads run side by side.
+    /// An interpreter with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
         Self {
             lock,

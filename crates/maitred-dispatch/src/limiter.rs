@@ -230,7 +230,8 @@ impl Limiter {
         true
     }
 
-    /// The same on a thread that may have a permit already. If the request may not enter, the thread has none.
+    /// Whether a request may enter now, on a thread that may have a permit already. If the request may not enter, the
+    /// thread has none.
     pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
         match (thread.permit(), class) {
             (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,

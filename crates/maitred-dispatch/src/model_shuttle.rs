@@ -43,15 +43,15 @@ pub(crate) enum Kind {
     NonBlocking,
     /// The application answers it, of a route that is slow, after every page has been answered.
     SlowAfterPages,
-    /// The same of a route that computes for long.
+    /// The application answers it, of a route that computes for long, after every page has been answered.
     LongAfterPages,
     /// The application's response is written to a disk that takes it after every page has been answered.
     WritesUntilPages,
     /// The application answers it on a thread of the other pool.
     Other,
-    /// The same after every page has been answered.
+    /// The application answers it on a thread of the other pool, after every page has been answered.
     OtherAfterPages,
-    /// The same after every [`Other`](Self::Other) has been answered.
+    /// The application answers it on a thread of the other pool, after every [`Other`](Self::Other) has been answered.
     OtherAfterOthers,
 }
 
@@ -135,7 +135,7 @@ impl Model {
 /// The events of all groups.
 pub(crate) struct Events {
     kinds: Vec<Kind>,
-    /// The first one brings all others.
+    /// The first event brings all others.
     is_batch: bool,
     /// In the order in which they have begun.
     begun: Mutex<Vec<usize>>,
@@ -359,7 +359,7 @@ pub(crate) fn scheduler_with(
     Scheduler::new(&first, &[other], pollers, lock).expect("simulated")
 }
 
-/// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
+/// Plays a scenario with this scheduler. `run_loop` may start a thread that ends with the scheduler.
 pub(crate) fn play(
     scheduler: Scheduler<usize>,
     kinds: &[Kind],
@@ -371,7 +371,7 @@ pub(crate) fn play(
     play_groups(vec![scheduler], &events, max, source, run_loop);
 }
 
-/// The same with several groups: each event comes to one of them.
+/// Plays a scenario with several groups: each event comes to one of them.
 pub(crate) fn play_groups(
     schedulers: Vec<Scheduler<usize>>,
     events: &[(usize, Kind)],

@@ -68,8 +68,9 @@ pub(crate) const IDLE_LOOKS: u32 = 1;
 /// busy thread gets its monitor some microseconds later.
 pub(crate) const NOW_AND_THEN: u32 = 32;
 
-/// So many samples in a row without the interpreter take the permit from a thread: most requests give the interpreter up for
-/// microseconds again and again. One: a second thread gets in between. Four: each wait of a request costs two more samples.
+/// The number of samples in a row without the interpreter that take the permit from a thread: most requests give the
+/// interpreter up for microseconds again and again. One: a second thread gets in between. Four: each wait of a request
+/// costs two more samples.
 pub(crate) const DETACHED: u64 = 2;
 
 /// The newest request counts for one part in so many of the average of its route. Half and double: the average
@@ -80,6 +81,7 @@ pub(crate) const STEP: u64 = 4;
 /// to this. Half: chance decides. Double: a route is known 8 requests later.
 pub(crate) const WAITS: u64 = 8;
 
-/// So a route waits if more than three in four of its requests do. One or two: pages that wait now and then enter beside others. Six:
-/// a page that waits in nine of ten requests is not known.
+/// A request that did not wait lowers the score by so much: a route waits if more than three in four of its requests
+/// do. One or two: pages that wait now and then enter beside others. Six: a page that waits in nine of ten requests is
+/// not known.
 pub(crate) const COMPUTED: u64 = 3;

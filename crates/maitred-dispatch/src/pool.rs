@@ -77,7 +77,7 @@ pub(crate) struct Pool<J> {
     /// Requests after which a thread asks whether it ends, and when the next one may, in monotonic nanoseconds.
     pub(super) budget: AtomicU64,
     budget_ends: AtomicU64,
-    /// There are more threads than there may be.
+    /// The pool has more threads than it may have.
     is_surplus: AtomicBool,
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts.
     request_limit: AtomicU64,
@@ -96,7 +96,7 @@ struct Counts {
     /// Threads whose request has timed out and that have not returned.
     lost: usize,
     limits: PoolLimits,
-    /// The same with room for threads in the place of those that are lost.
+    /// The limits with room for threads in the place of lost ones.
     rule: PoolLimits,
     budget_ends: Ends,
     idle_ends: Ends,
@@ -110,11 +110,11 @@ pub(super) struct Sorting<J> {
 
 /// The reason for waking a parked thread.
 pub(crate) enum Errand<J> {
-    /// There may be something to do.
+    /// The thread is to look for work.
     Look,
     Run(J),
     Monitor,
-    /// It ends, and is not counted any more.
+    /// The thread is to end, and is not counted any more.
     End,
 }
 

@@ -23,11 +23,11 @@ pub struct Trace {
     pub waiting: usize,
     /// Threads of the pool.
     pub threads: usize,
-    /// Those of them that are parked.
+    /// Threads of the pool that are parked.
     pub idle: usize,
     /// Requests that this thread may still run; none without a limit.
     pub budget: Option<u64>,
-    /// It has been in the queue; else a thread got it directly.
+    /// The request has been in the queue; else a thread got it directly.
     pub queued: bool,
 }
 
@@ -47,13 +47,13 @@ pub(super) fn note_served(served: u64) {
     SERVED.with(|cell| cell.set(served));
 }
 
-/// This thread takes a request that has been in a queue since then.
+/// Notes that this thread takes a request that has been in a queue since then.
 pub(super) fn note_taken(since: u64) {
     SINCE.with(|cell| cell.set(since));
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Of a request of this pool that was complete at `complete`, and that this thread has now.
+    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
     pub fn trace(&self, pool: usize, complete: u64) -> Trace {
         let pool = self.pool_at(pool);
         let budget = pool.budget.load(Ordering::Relaxed);

@@ -35,7 +35,7 @@ pub(super) struct Worker<'a, S: Serve> {
     /// Another thread monitors: this one parks in the next round.
     pub(super) away: bool,
     pub(super) served: u64,
-    /// It is not counted any more, and ends.
+    /// The thread is not counted any more, and ends.
     done: bool,
 }
 

@@ -147,7 +147,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -415,7 +415,7 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     answer_with(variant, &asked, request)
 }
 
-/// The same where it is known in which form.
+/// The answer in a known form.
 fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
     answer_with(resource.variant(coding), &Asked::of(&request.fields), request)
 }

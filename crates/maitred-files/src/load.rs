@@ -145,7 +145,7 @@ impl Resource {
         }
     }
 
-    /// The same file with one form more; without one it is not tried again to make any.
+    /// The same file with one form more. Without a form, making one is not tried again.
     pub(crate) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
         let mut siblings = self.siblings.clone();
         let is_compressible = made.is_some();

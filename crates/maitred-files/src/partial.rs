@@ -34,9 +34,9 @@ fn validators(head: &ResponseHead) -> Validators<'_> {
 
 /// The response with the parts in the place of a whole body.
 pub struct Partial {
-    /// Of the response.
+    /// The head of the response.
     pub head: ResponseHead,
-    /// Of its body, in bytes.
+    /// The length of its body, in bytes.
     pub length: u64,
     /// In this order, at least one.
     pub parts: Vec<Content>,

@@ -25,7 +25,7 @@ const URL: &str = "x-accel-redirect";
 const REPLACED: [&str; 6] =
     ["content-length", "etag", "last-modified", "accept-ranges", "content-range", "transfer-encoding"];
 const ORDERS: &[u8] = b"x-accel-";
-/// One that the server takes from the head that is sent.
+/// A field that the server takes from the sent head.
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
 /// The folders whose files an application may submit.
@@ -46,7 +46,7 @@ struct Root {
 
 /// The response that is sent in the place of the application's.
 pub struct Submitted {
-    /// Its head.
+    /// The head of the response.
     pub head: ResponseHead,
     /// Bytes of the body.
     pub length: u64,

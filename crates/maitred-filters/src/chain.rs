@@ -108,7 +108,7 @@ pub(crate) struct Chain {
     /// The most specific one first.
     pub(crate) rules: Box<[Entry]>,
     index: RuleIndex,
-    /// One of them asks for the path of each request.
+    /// A rule asks for the path of each request.
     asks_all: bool,
 }
 
@@ -229,19 +229,19 @@ enum Stage {
 
 /// The decision about a request.
 pub enum Decision {
-    /// It goes on.
+    /// The request goes on.
     Pass,
     /// A password is being checked.
     Wait,
-    /// This is its answer.
+    /// The request gets this answer.
     Answer(Answer),
 }
 
 /// An answer of a filter.
 pub struct Answer {
-    /// Of the response.
+    /// The head of the response.
     pub head: ResponseHead,
-    /// Of the response.
+    /// The body of the response.
     pub body: Cow<'static, [u8]>,
     /// A suspicion about the client for its operator.
     pub suspicion: Option<Suspicion>,
@@ -277,7 +277,7 @@ pub struct At<'a> {
     pub path: &'a [u8],
     /// The peer that has sent the request.
     pub peer: Peer,
-    /// The same as a number that all addresses of a client share; none for one without limits.
+    /// The number that all addresses of a client share; none for a client without limits.
     pub client: Option<u128>,
     /// In monotonic nanoseconds.
     pub now: u64,
@@ -305,7 +305,7 @@ impl Passed {
         matches!(self.stage, Stage::Checking(_))
     }
 
-    /// The same for an answer in the place of a handler, which has this one.
+    /// The filters for an answer in the place of a handler, which has this value.
     #[must_use]
     pub fn for_answer(&self) -> Self {
         let (chain, own) = (Arc::clone(&self.chain), Arc::clone(&self.own));

@@ -36,7 +36,7 @@ const OF_THE_ENGINE: [&str; 8] = [
     "Upgrade",
 ];
 
-/// Of a request these have been acted on already.
+/// Fields of a request that have been acted on already.
 const ACTED_ON: [&str; 2] = ["Expect", "Host"];
 
 impl FieldChanges {

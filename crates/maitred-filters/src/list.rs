@@ -12,7 +12,7 @@ use crate::{Authentication, Filters};
 
 /// The effect of the filters on a request.
 pub struct Explained {
-    /// Those it meets, in order.
+    /// The rules that it meets, in order.
     pub met: Vec<Value>,
     /// Reasons, a sentence each.
     pub why: Vec<String>,

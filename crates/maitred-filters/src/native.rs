@@ -79,9 +79,9 @@ impl Place {
 /// The decision of a filter about a request.
 #[derive(Debug)]
 pub enum Step {
-    /// It goes on.
+    /// The request goes on.
     Pass,
-    /// It is answered: status and fields, and the body.
+    /// The request is answered: status and fields, and the body.
     Answer(ResponseHead, Vec<u8>),
 }
 

@@ -49,7 +49,7 @@ impl FilterRule {
 pub struct Asker {
     /// The client's address, canonical; none without one.
     pub client: Option<IpAddr>,
-    /// It came by https.
+    /// The request came by https.
     pub secure: bool,
 }
 

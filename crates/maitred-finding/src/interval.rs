@@ -9,19 +9,19 @@ use super::picture::{Log, Memory, Picture, Pool, Queue, Route};
 /// The differences. Rates and times are in seconds and per second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// Its length.
+    /// The length of the interval.
     pub seconds: f64,
     /// Requests of the application that have ended.
     pub requests: u64,
-    /// Those of them with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
-    /// Those of them that were only too slow (504).
+    /// Failed requests that were only too slow (504).
     pub timeouts: u64,
     /// Requests that have waited at each moment, on average.
     pub waiting: f64,
     /// Threads of the application that have run, or would have if they had a processor, on average.
     pub computing: f64,
-    /// Those that have run.
+    /// Requests that have run.
     pub ran: f64,
     /// As in the later picture.
     pub parallel: u64,

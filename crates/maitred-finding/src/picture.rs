@@ -13,7 +13,7 @@ pub struct Picture {
     pub pools: BTreeMap<String, Pool>,
     /// The processor time of the threads that run the application, and the time that they have waited for a processor.
     pub wanted: u64,
-    /// The first part of it.
+    /// The processor time alone.
     pub ran: u64,
     /// Requests answered with 504 in the place of their handler.
     pub timeouts: u64,
@@ -39,7 +39,7 @@ pub struct Route {
     pub pool: String,
     /// Requests that have ended.
     pub requests: u64,
-    /// Those with a status of 500 or above, given by the application.
+    /// Requests with a status of 500 or above, given by the application.
     pub errors: u64,
     /// How long those that have ended were in the application.
     pub run: u64,
@@ -49,7 +49,7 @@ pub struct Route {
     pub database: u64,
     /// Statements that they sent to databases, as far as they are counted.
     pub statements: u64,
-    /// Those that sent any.
+    /// Requests that sent any.
     pub asking: u64,
     /// Requests in the application now.
     pub inside: u64,
@@ -74,9 +74,9 @@ pub struct Pool {
     pub idle: u64,
     /// Threads in the application.
     pub inside: u64,
-    /// Those of them that are in the same request for more than 30 s.
+    /// Threads that are in the same request for more than 30 s.
     pub stuck: u64,
-    /// Its requests run on an event loop, so that they take no threads.
+    /// The pool's requests run on an event loop, so that they take no threads.
     pub is_loop: bool,
     /// Requests that wait for a thread, and how long they do, all together.
     pub queued: u64,

@@ -6,9 +6,9 @@
 use super::interval::{Interval, OfPool, OfRoute};
 use super::{Cause, Finding};
 
-/// So many errors are a burst: fewer may be one client that repeats itself.
+/// The number of errors that are a burst: fewer may be one client that repeats itself.
 pub(crate) const MIN_ERRORS: u64 = 10;
-/// One of so many requests of all, or of a route.
+/// The smallest share of errors: one of so many requests of all, or of a route.
 const ERRORS_OF_ALL: u64 = 5;
 const ERRORS_OF_ROUTE: u64 = 2;
 

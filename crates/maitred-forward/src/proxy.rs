@@ -45,7 +45,7 @@ pub enum Step<'a> {
 /// A complete header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Its bytes. The client's bytes begin behind them.
+    /// The header's bytes. The client's bytes begin behind them.
     pub length: usize,
     /// Whose connection it is.
     pub source: Source,
@@ -139,7 +139,7 @@ fn ends_of_line(text: &[u8], is_of_family: fn(&IpAddr) -> bool) -> Result<Source
 /// The content behind the first 16 bytes.
 #[derive(Clone, Copy)]
 enum Block {
-    /// Of no interest.
+    /// The content is of no interest.
     Skipped,
     Four,
     Six,

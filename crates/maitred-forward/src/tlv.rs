@@ -4,7 +4,7 @@
 use crate::crc32c::crc32c;
 use crate::error::ProxyError;
 
-/// One value with its type.
+/// A value with its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// The type. Unknown ones are to be passed over.
@@ -33,7 +33,7 @@ impl<'a> Tlv<'a> {
     /// In [`Tls`]: the cipher.
     pub const TLS_CIPHER: u8 = 0x23;
 
-    /// The first of a block and the bytes behind it; `None` if it is cut off.
+    /// The first value of a block and the bytes behind it; `None` if it is cut off.
     fn first(block: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let ([kind, length @ ..], behind) = block.split_first_chunk::<3>()?;
         let (value, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;

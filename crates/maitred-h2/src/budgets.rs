@@ -6,7 +6,7 @@
 
 use crate::error::ConnectionError;
 
-/// So many at once, and so many more a second.
+/// A number at once, and a number a second in the long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// At once.

@@ -43,7 +43,7 @@ pub struct Connection {
     next: Next,
     /// A header block that is not complete.
     gathering: Option<Gathering>,
-    /// Its fragments so far.
+    /// The fragments of the header block so far.
     block: Vec<u8>,
     /// Memory for the pieces of a cookie.
     cookie: Vec<u8>,

@@ -8,7 +8,7 @@ use crate::priority::Priority;
 /// An event of the peer. Streams are named by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Everything that is complete was used up.
+    /// All complete frames are used up.
     NeedMore,
     /// A request begins; its head stands in the one given to [`poll`](crate::Connection::poll).
     Head {
@@ -34,8 +34,8 @@ pub enum Event<'a> {
         /// The number of the stream.
         stream: u32,
     },
-    /// So many bytes more may be sent on an open stream, or with 0 on the connection (RFC 9113 §6.9). Whether the window passes
-    /// 2^31 − 1 is the caller's to check: it owns the window.
+    /// So many bytes more may be sent on an open stream, or with 0 on the connection (RFC 9113 §6.9). The caller owns
+    /// the window, and checks that it does not pass 2^31 − 1.
     Credit {
         /// The number of the stream, or 0.
         stream: u32,

@@ -18,11 +18,12 @@ pub struct Settings {
     /// Reason: a handler that does not read keeps so much in memory. Source: at 256 KiB and 50 ms to the peer and back
     /// a stream has 5 MB/s; Jetty takes 512 KiB, h2o and nginx begin with 64 KiB.
     pub stream_window: u32,
-    /// The same of a stream whose window the caller has [widened](crate::Connection::widen) as far as it goes.
+    /// The largest window of a stream that the caller has [widened](crate::Connection::widen) as far as it goes.
     ///
     /// Source: the largest receive buffer of Linux is 6 MiB (`net.ipv4.tcp_rmem`), so that TCP has little more on its way.
     pub max_stream_window: u32,
-    /// The same of all streams together; 65,535 to 2^31 − 1, less counts as 65,535 (RFC 9113 §6.9.2). Past it: the connection ends.
+    /// The window of all streams together; 65,535 to 2^31 − 1, less counts as 65,535 (RFC 9113 §6.9.2). Past it: the
+    /// connection ends.
     ///
     /// Reason: it bounds the bytes on their way and no memory, which the windows of streams do. Source: h2o takes 16
     /// MiB, nginx 2 GiB.

@@ -41,14 +41,14 @@ pub(crate) enum Over {
     ByPeer,
     /// This side has reset it, or ignores it.
     ByUs,
-    /// That is no longer known, or it never was open.
+    /// The end is no longer remembered, or the stream never was open.
     Unknown,
 }
 
 /// The state of a stream number.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
-    /// It is still to come, or never comes.
+    /// The stream is still to come, or never comes.
     Idle,
     Open(&'a mut Stream),
     Over(Over),
@@ -161,7 +161,7 @@ impl Streams {
         }
     }
 
-    /// This side has ended a stream.
+    /// Notes that this side has ended a stream.
     pub(crate) fn sent(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.sent = true;

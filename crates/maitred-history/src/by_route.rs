@@ -77,7 +77,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Of a request.
+    /// The mean time of a request.
     #[must_use]
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.seconds / self.requests as f64)

@@ -68,7 +68,7 @@ const SPANS: [[&str; 2]; Span::ALL.len()] = [
 /// Where each kind is in a row.
 pub(crate) const OF_REQUESTS: Range<usize> = 0..REQUESTS.len();
 pub(crate) const OF_COUNTERS: Range<usize> = OF_REQUESTS.end..OF_REQUESTS.end + COUNTERS.len();
-/// One number in two cells.
+/// A number in two cells.
 pub(crate) const BYTES_OUT: usize = OF_COUNTERS.end;
 pub(crate) const COVERED: usize = BYTES_OUT + 2;
 pub(crate) const OF_CPU: Range<usize> = COVERED + 1..COVERED + 1 + CPU.len();
@@ -93,13 +93,13 @@ impl Figure {
         (0..OF_LATENCY.start).filter(|at| *at != BYTES_OUT + 1).map(Self)
     }
 
-    /// The one of this name.
+    /// The figure of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|figure| figure.name() == name)
     }
 
-    /// Its name. Names that end in `_seconds` or `_bytes` have that unit.
+    /// The name of the figure. Names that end in `_seconds` or `_bytes` have that unit.
     #[must_use]
     pub fn name(self) -> &'static str {
         let at = self.0;
@@ -117,7 +117,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a row; none where it was not known.
+    /// The figure's value in a row; none where it was not known.
     pub(crate) fn value(self, cells: &[u32; CELLS]) -> Option<f64> {
         let at = self.0;
         if at == BYTES_OUT {

@@ -27,7 +27,7 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// One of which there is a row.
+    /// An interval of which there is a row.
     pub(crate) fn after(row: Option<&[u32; CELLS]>) -> Self {
         Self { before: row.map(|row| Box::new(*row)), ..Self::default() }
     }

@@ -119,7 +119,7 @@ fn risen(now: u64, highest: &mut u64) -> u64 {
     rise
 }
 
-/// One look at the server.
+/// A look at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     /// When it was, since 1970.

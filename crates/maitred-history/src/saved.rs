@@ -18,11 +18,11 @@ const TITLE: &[u8; 16] = b"maitred history\n";
 /// Why bytes are no history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It does not begin as one does.
+    /// The file does not begin as a history does.
     NotOne,
-    /// It has other figures or steps than this version.
+    /// The file has other figures or steps than this version.
     OtherVersion,
-    /// It ends too early, or something in it has been changed.
+    /// The file ends too early, or has been changed.
     Changed,
 }
 

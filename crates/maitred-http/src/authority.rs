@@ -32,7 +32,7 @@ fn is_port(digits: &[u8]) -> bool {
         && digits.iter().fold(0, number) <= u32::from(u16::MAX)
 }
 
-/// The same with a host that is not empty.
+/// Whether the text is an authority with a host that is not empty.
 pub fn is_authority_with_host(text: &[u8]) -> bool {
     !matches!(text.first(), None | Some(b':')) && is_authority(text)
 }

@@ -52,7 +52,7 @@ pub type Weight = u16;
 pub struct Accepted {
     /// By coding, where it is named.
     named: [Option<Weight>; 4],
-    /// Of `*`.
+    /// The weight of `*`.
     others: Option<Weight>,
 }
 
@@ -101,8 +101,8 @@ impl Accepted {
         if self.weight(Coding::Identity) > best.1 { Coding::Identity } else { best.0 }
     }
 
-    /// Everything that is accepted, as the peer prefers it; on a tie in the order of [`Coding::COMPRESSED`], and
-    /// [`Coding::Identity`] behind them. That is missing only where it is refused.
+    /// All accepted codings, as the peer prefers them; on a tie in the order of [`Coding::COMPRESSED`], and
+    /// [`Coding::Identity`] behind them. Identity is missing only where it is refused.
     pub fn in_order(&self) -> Vec<Coding> {
         let is_refused = self.weight(Coding::Identity) == 0
             && (self.others.is_some() || self.named.first().copied().flatten().is_some());

@@ -14,11 +14,11 @@ pub struct TlsSession {
     pub version_number: u16,
     /// The cipher suite by its name in IANA's registry: `TLS_AES_128_GCM_SHA256`.
     pub suite: &'static str,
-    /// Its number there.
+    /// The number of the cipher suite in IANA's registry.
     pub suite_number: u16,
     /// The group in which keys were exchanged, such as `X25519MLKEM768`; none were where a session of TLS 1.2 was resumed.
     pub group: Option<&'static str>,
-    /// It goes on with an earlier session's secret.
+    /// The session goes on with an earlier session's secret.
     pub resumed: bool,
     /// The name of the server that the client asked for (SNI, RFC 6066 §3), in lower case.
     pub sni: Option<Box<str>>,

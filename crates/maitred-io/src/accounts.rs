@@ -117,7 +117,7 @@ pub fn local_users() -> Vec<String> {
     first_fields("/etc/passwd")
 }
 
-/// The same of groups.
+/// The names of groups in the files of this machine.
 pub fn local_groups() -> Vec<String> {
     first_fields("/etc/group")
 }

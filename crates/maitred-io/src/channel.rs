@@ -35,14 +35,14 @@ pub struct Message {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// One side.
+/// One side of a channel.
 #[derive(Debug)]
 pub struct Channel {
     stream: UnixStream,
 }
 
 impl Channel {
-    /// Both sides.
+    /// Makes both sides of a channel.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -76,7 +76,7 @@ impl Channel {
         Ok(rustix::stdio::dup2_stdin(side)?)
     }
 
-    /// The same side once more, for another thread: one sends, the other receives.
+    /// Clones this side, for another thread: one sends, the other receives.
     ///
     /// # Errors
     /// Out of descriptors.

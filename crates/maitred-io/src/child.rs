@@ -84,7 +84,7 @@ impl Child {
         Ok(Self { pid, descriptor: pidfd_open(number, PidfdFlags::empty())? })
     }
 
-    /// Its number.
+    /// The number of the process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -145,7 +145,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// This process is killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are not.
+/// Has this process killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are
+/// not.
 ///
 /// # Errors
 /// The kernel's.

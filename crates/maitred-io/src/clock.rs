@@ -39,7 +39,7 @@ pub fn real_ahead() -> u64 {
     best.1
 }
 
-/// The same as of the kernel's last tick: up to 4 ms old, for a fifth of the cost.
+/// The monotonic clock as of the kernel's last tick: up to 4 ms old, for a fifth of the cost.
 pub fn monotonic_coarse() -> u64 {
     if cfg!(shuttle) {
         return monotonic();

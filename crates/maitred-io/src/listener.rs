@@ -46,7 +46,7 @@ pub struct Listener {
     unshared: Unshared,
     socket: OwnedFd,
     address: Address,
-    /// Of a Unix socket that has one.
+    /// The file of a Unix socket that has one.
     file: Option<unix::OwnFile>,
     /// The queue's length as given to listen(2).
     queue: i32,

@@ -230,7 +230,7 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Its group.
+/// The group of this process.
 pub fn group() -> u32 {
     rustix::process::getegid().as_raw()
 }

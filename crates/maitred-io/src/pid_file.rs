@@ -56,7 +56,7 @@ pub enum NotClaimed {
 /// The server that has a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process; none where it cannot be told.
+    /// The process of the holder; none where it cannot be told.
     pub process: Option<u32>,
     /// The name of its program.
     pub name: String,

@@ -20,7 +20,7 @@ unsafe impl Send for PrivateMemory {}
 unsafe impl Sync for PrivateMemory {}
 
 impl PrivateMemory {
-    /// So many bytes, at least 8, rounded up to whole words.
+    /// Maps so many bytes, at least 8, rounded up to whole words.
     ///
     /// # Errors
     /// Out of memory.

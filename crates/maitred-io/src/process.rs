@@ -21,7 +21,7 @@ pub struct Figures {
     pub processor_ns: (u64, u64),
     /// When it started, in seconds since 1970.
     pub started: Option<u64>,
-    /// Its memory.
+    /// The memory of the process.
     pub memory: Memory,
 }
 
@@ -30,7 +30,7 @@ pub struct Figures {
 pub struct Memory {
     /// Bytes in memory (RSS), pages shared with others included.
     pub resident: Option<u64>,
-    /// The same with each shared page divided among its processes (PSS).
+    /// The resident memory with each shared page divided among its processes (PSS).
     pub proportional: Option<u64>,
     /// Addresses in use.
     pub virtual_size: Option<u64>,
@@ -169,7 +169,7 @@ fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
 }
 
-/// The one that is open for counting not counted.
+/// The number of open descriptors, without the one that is open for counting.
 fn count_descriptors() -> Option<u64> {
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }

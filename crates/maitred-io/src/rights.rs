@@ -95,7 +95,7 @@ pub struct Capabilities {
 pub struct Rights {
     /// The real, the effective and the saved user, and that for files.
     pub users: [u32; 4],
-    /// The same of groups.
+    /// The real, the effective and the saved group, and that for files.
     pub groups: [u32; 4],
     /// Further groups.
     pub further: Vec<u32>,
@@ -108,7 +108,7 @@ pub struct Rights {
 pub enum NotAssumed {
     /// The system refuses this change.
     Refused(&'static str, io::Error),
-    /// It seems to have worked, but a thread has kept something.
+    /// The change seems to have worked, but a thread has kept something.
     Kept {
         /// The thread's number and name.
         thread: String,
@@ -223,7 +223,7 @@ fn name_of(number: u32) -> String {
 }
 
 impl Rights {
-    /// Those of the calling thread.
+    /// The rights of the calling thread.
     ///
     /// # Errors
     /// There is no /proc.
@@ -231,7 +231,7 @@ impl Rights {
         read(&fs::read_to_string("/proc/thread-self/status")?)
     }
 
-    /// Those of all threads of the process, each with the number and the name of its thread.
+    /// The rights of all threads of the process, each with the number and the name of its thread.
     ///
     /// # Errors
     /// There is no /proc.

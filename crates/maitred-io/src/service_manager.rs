@@ -24,7 +24,7 @@ pub const VARIABLES: [&str; 6] =
 pub struct Handed {
     /// Where it wants to be told.
     pub notifier: Option<Notifier>,
-    /// Its sockets.
+    /// The sockets that were passed.
     pub sockets: Passing,
     /// Lines about unusable parts, each with the reason.
     pub troubles: Vec<String>,

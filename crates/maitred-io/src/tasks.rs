@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// One thread.
+/// A thread of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The system's number of it.
@@ -50,7 +50,7 @@ pub fn busy(tid: i32) -> Option<Duration> {
     schedule(tid).map(|(ran, waited)| ran + waited)
 }
 
-/// The same in two parts: how long it has run, and how long it has waited for a processor.
+/// The thread's time in two parts: how long it has run, and how long it has waited for a processor.
 pub fn schedule(tid: i32) -> Option<(Duration, Duration)> {
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
     // A kernel without these counts has none to read.

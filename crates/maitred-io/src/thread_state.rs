@@ -12,9 +12,9 @@
 /// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It has a processor, or would run if it had one.
+    /// The thread has a processor, or would run if it had one.
     Runs,
-    /// It sleeps in the system call with this number, whose first argument was this.
+    /// The thread sleeps in the system call with this number, whose first argument was this.
     Sleeps {
         /// The number, as the architecture counts its calls.
         call: i64,
@@ -104,7 +104,7 @@ impl ThreadState {
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
-    /// Its activity now.
+    /// The thread's activity now.
     pub fn now(&self) -> Doing {
         use std::os::unix::fs::FileExt;
         let mut line = [0; LINE];
@@ -170,7 +170,7 @@ impl ThreadState {
         crate::clock::monotonic()
     }
 
-    /// It never does.
+    /// A simulated thread never sleeps.
     pub fn sleeps(&self) -> u64 {
         0
     }

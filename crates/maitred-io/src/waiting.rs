@@ -40,8 +40,9 @@ impl Waiting {
         }
     }
 
-    /// That of the thread with this number; none if it runs, or if nothing tells. `for_interpreter` says whether
-    /// one that sleeps in this call, with this first argument, waits for the interpreter.
+    /// The reason for the wait of the thread with this number; none if it runs, or if its state is unknown.
+    /// `for_interpreter` decides whether a thread that sleeps in this call, with this first argument, waits for the
+    /// interpreter.
     #[must_use]
     pub fn of(tid: i32, for_interpreter: impl FnOnce(i64, u64) -> bool) -> Option<Self> {
         match ThreadState::of(tid).now() {
@@ -80,7 +81,7 @@ const SELECTS: [c_long; 2] = [libc::SYS_select, libc::SYS_pselect6];
 #[cfg(not(target_arch = "x86_64"))]
 const SELECTS: [c_long; 1] = [libc::SYS_pselect6];
 
-/// Of sockets.
+/// Calls on sockets.
 const PEERS: [c_long; 10] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
@@ -94,13 +95,13 @@ const PEERS: [c_long; 10] = [
     libc::SYS_epoll_pwait,
 ];
 
-/// Those that newer architectures do not have.
+/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD_PEERS: [c_long; 2] = [libc::SYS_poll, libc::SYS_epoll_wait];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_PEERS: [c_long; 0] = [];
 
-/// Of files and folders.
+/// Calls on files and folders.
 const FILES: [c_long; 11] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,

@@ -17,9 +17,9 @@ use maitred_match::PathPattern;
 /// Bytes per second of everything that is limited; 0: any number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BandwidthLimits {
-    /// Of each connection.
+    /// The limit of each connection.
     pub connection: u64,
-    /// Of all responses together whose path meets the pattern; of several the most specific one, as for pools.
+    /// The limits of all responses together whose path meets a pattern; of several the most specific one, as for pools.
     pub routes: Vec<RouteBandwidth>,
 }
 
@@ -95,7 +95,7 @@ impl Shared {
 
 /// All limits of a server.
 pub struct Bandwidth {
-    /// There is one.
+    /// There is a limit.
     on: AtomicBool,
     connection: AtomicU64,
     /// By the number of the pool.
@@ -179,7 +179,7 @@ impl Bandwidth {
 pub struct Shaper {
     bucket: Bucket,
     shared: [Option<Arc<Shared>>; 2],
-    /// Of the present response alone: bytes per second; 0: any number.
+    /// The limit of the present response alone: bytes per second; 0: any number.
     own: (u64, Bucket),
     /// A piece that was reserved, and when it is ready.
     granted: u64,
@@ -234,7 +234,7 @@ impl Shaper {
         bandwidth.of_connection().into_iter().chain(self.limit_of_response()).min()
     }
 
-    /// The same without the connection's.
+    /// The limit without the connection's.
     pub fn limit_of_response(&self) -> Option<u64> {
         let shared = self.shared.iter().flatten().filter_map(|shared| shared.bytes());
         shared.chain(Some(self.own.0).filter(|bytes| *bytes > 0)).min()
@@ -252,7 +252,7 @@ impl Shaper {
         self.ready_now(now)
     }
 
-    /// So many of the bytes that were granted have left.
+    /// Notes that so many of the granted bytes have left.
     pub fn use_up(&mut self, bytes: u64) {
         self.granted = self.granted.saturating_sub(bytes);
     }

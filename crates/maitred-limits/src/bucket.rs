@@ -6,7 +6,7 @@
 /// How fast a bucket is filled, and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// So many units in `per` nanoseconds; neither is 0.
+    /// The number of units in `per` nanoseconds; neither is 0.
     units: u64,
     per: u64,
     /// The cost of a full bucket, in nanoseconds.

@@ -53,7 +53,7 @@ const _: () = assert!(TABLE_BYTES <= (2 << 20) + 64 && LEDGER_BYTES <= 1 << 19);
 /// Stands for the name of a client while its place is given to another one.
 const REPLACED: u64 = 1;
 
-/// So often a client is looked for while others change its set. Then it is not counted.
+/// How often a client is looked for while others change its set. Then it is not counted.
 const TRIES: usize = 8;
 
 /// Handshakes that a client may always begin at once: browsers open six connections to a host.
@@ -93,7 +93,7 @@ impl ClientLimits {
         Rate::of_requests(self.rate, self.burst.into())
     }
 
-    /// Those of a second at once: a browser opens some connections for a page.
+    /// The limit of handshakes, with those of a second at once: a browser opens some connections for a page.
     pub(crate) fn handshake_rate(&self) -> Rate {
         Rate::of_requests(self.handshakes, (self.handshakes / 1000).max(MIN_HANDSHAKES))
     }
@@ -124,7 +124,7 @@ impl Client {
         self.0
     }
 
-    /// The one with this number; 0 stands for all that have no address.
+    /// The client with this number; 0 stands for all that have no address.
     pub(crate) fn numbered(number: u128) -> Self {
         Self(number)
     }
@@ -185,7 +185,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Those of this process alone.
+    /// The table of this process alone.
     pub(crate) fn new() -> Self {
         let table = private(TABLE_BYTES);
         prepare((*table).as_ref());
@@ -399,10 +399,10 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// That of another process, by its descriptor.
+    /// The table of another process, by its descriptor.
     ///
     /// # Errors
-    /// It is none of this version.
+    /// The table is none of this version.
     pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
         let memory = SharedMemory::open(descriptor)?;
         if memory.words().len() * WORD != TABLE_BYTES {
@@ -441,7 +441,7 @@ impl fmt::Debug for ClientTable {
 /// The table as one of the processes has it, with memory for its own counts there.
 #[derive(Clone)]
 pub struct ProcessClients {
-    /// That of all.
+    /// The table of all processes.
     pub table: ClientTable,
     /// [`LEDGER_BYTES`] that the supervisor of this process has, too.
     pub ledger: Arc<SharedMemory>,

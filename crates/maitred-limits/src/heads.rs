@@ -27,9 +27,9 @@ const IN_ANY_CASE: u64 = 16 * 1024;
 /// Bytes of heads that a connection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldHeads {
-    /// Of requests whose peers have not completed them, or do not take the answer: it can be given up.
+    /// Bytes of requests whose peers have not completed them, or do not take the answer: they can be given up.
     pub waiting: u64,
-    /// Of those that handlers have, or are to get.
+    /// Bytes of requests that handlers have, or are to get.
     pub running: u64,
 }
 
@@ -65,9 +65,9 @@ pub struct Heads {
 struct Holding {
     holder: Holder,
     waiting: AtomicU64,
-    /// It is asked to give up its heads where it can.
+    /// The connection is asked to give up its heads where it can.
     asked: AtomicBool,
-    /// Its place in the list; only changed under the lock.
+    /// The connection's place in the list; only changed under the lock.
     place: AtomicUsize,
 }
 

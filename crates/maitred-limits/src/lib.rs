@@ -72,7 +72,7 @@ impl Default for Limits {
 /// The least bytes a second, while something waits for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimumRates {
-    /// Of a request body; 0: any rate.
+    /// Bytes per second of a request body; 0: any rate.
     pub inward: u64,
     /// Bytes per second of a response that the peer's system acknowledges; 0: any rate.
     pub outward: u64,
@@ -81,7 +81,7 @@ pub struct MinimumRates {
 }
 
 impl Default for MinimumRates {
-    /// Those of Kestrel, with the grace of the timeouts.
+    /// The rates of Kestrel, with the grace of the timeouts.
     fn default() -> Self {
         Self { inward: 240, outward: 240, grace: Duration::from_secs(30) }
     }

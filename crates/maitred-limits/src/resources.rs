@@ -60,11 +60,11 @@ impl Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scarce {
-    /// Of places for connections.
+    /// Places for connections.
     Connections = 1,
-    /// Of memory for buffers.
+    /// Memory for buffers.
     Buffers = 2,
-    /// Of memory for heads of requests.
+    /// Memory for heads of requests.
     Heads = 3,
 }
 

@@ -16,7 +16,7 @@ use crate::pattern::{BadPattern, Case, matches_text};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificatePattern {
     text: Box<str>,
-    /// The same in lower case, for hosts.
+    /// The text in lower case, for hosts.
     lower: Box<str>,
 }
 

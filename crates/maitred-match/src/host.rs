@@ -135,7 +135,7 @@ impl HostTable {
 /// A virtual host as the condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCondition {
-    /// Its number, as the head of a request has it.
+    /// The number of the host, as the head of a request has it.
     pub number: u16,
     /// The name in the configuration.
     pub name: Arc<str>,

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// So few rules are all candidates: to look at them costs less than to look them up.
+/// Up to this number all rules are candidates: to look at them costs less than to look them up.
 const FEW: usize = 8;
 
 /// See the module text.

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 
 use crate::RouteClass;
 
-/// So many requests wait before they are sorted: a hash for each is saved where fewer do. Half and double: two requests more or fewer
-/// are taken in the order in which they came.
+/// The number of waiting requests from which they are sorted: a hash for each is saved where fewer wait. Half and
+/// double: two requests more or fewer are taken in the order in which they came.
 const SORT_FROM: usize = 4;
 
 /// The most lanes. Requests of further routes wait in the last lane, so a client that invents paths gets one lane for them.

@@ -20,11 +20,11 @@ pub enum RouteClass {
     /// Nothing is known: the usual case.
     #[default]
     Normal,
-    /// They wait for long: for a database, a disk, another server.
+    /// The requests wait for long: for a database, a disk, another server.
     Blocking,
-    /// They compute for long.
+    /// The requests compute for long.
     CpuBound,
-    /// They compute for long without the interpreter, beside others: hashes, compression, pictures.
+    /// The requests compute for long without the interpreter, beside others: hashes, compression, pictures.
     Parallel,
 }
 

@@ -29,7 +29,7 @@ pub struct Load {
     pub queued: usize,
     /// Threads that exist or have been asked for.
     pub threads: usize,
-    /// Those of them that have not begun: the system may refuse them for long.
+    /// Threads that have not begun: the system may refuse them for long.
     pub starting: usize,
 }
 
@@ -43,12 +43,12 @@ impl Load {
 /// The next step of a thread after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It goes on serving.
+    /// The thread goes on serving.
     GoOn,
-    /// It ends, and is not counted any more; a new one is to be made and counted in its place if `replace` says so, as the pool
-    /// would have too few without it.
+    /// The thread ends, and is not counted any more; a new one is to be made and counted in its place if `replace` says
+    /// so, as the pool would have too few without it.
     End {
-        /// One is to be made.
+        /// A new thread is to be made.
         replace: bool,
     },
 }

@@ -88,7 +88,7 @@ impl Default for PoolLimits {
 /// The treatment of a request that finds the queue of its pool full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// It waits: its connection is not read until there is a place. Others are.
+    /// The request waits: its connection is not read until there is a place. Other connections are.
     #[default]
     Wait,
     /// 503 with `Retry-After: 1`.

@@ -23,7 +23,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// The message of the exception that a call of the engine raises in a child.
 pub(crate) const REFUSED: &str = "this is a child process of the server, which only its parent answers for";
 
-/// This process serves; children of it do not.
+/// Marks this process as the one that serves; its children do not.
 ///
 /// # Errors
 /// There is no memory.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::report::LeveledSink;
 
-/// So many are told of: names that are made at run time must not fill the memory.
+/// The most functions that are reported: names that are made at run time must not fill the memory.
 const MAX_TOLD: usize = 1000;
 
 static SINK: OnceLock<LeveledSink> = OnceLock::new();

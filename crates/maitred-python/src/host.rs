@@ -41,7 +41,7 @@ pub(crate) struct PythonHost {
     // Known only once the command has read its configuration.
     error_log: Arc<RwLock<Option<ErrorLog>>>,
     watch: Mutex<Option<Watch>>,
-    /// Those of WSGI applications.
+    /// The interrupters of WSGI applications.
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
     /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,

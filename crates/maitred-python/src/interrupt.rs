@@ -50,7 +50,7 @@ struct Running {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Inside,
-    /// Its thread has an exception that may not have been raised.
+    /// The request's thread has an exception that may not have been raised.
     Interrupted,
     Over,
 }

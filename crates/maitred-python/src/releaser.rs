@@ -18,7 +18,7 @@ use crate::held::is_attached;
 /// Others come meanwhile: 50 switches a second at most, unless they hold [`MUCH`].
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// So many bytes together do not wait for the end of the pause: they count for no budget any more.
+/// A queue of so many bytes does not wait for the end of the pause: they count for no budget any more.
 const MUCH: usize = 1 << 20;
 
 /// Fewer bytes are not counted: those that come within the pause add up to little.

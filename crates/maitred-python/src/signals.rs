@@ -32,7 +32,7 @@ pub(crate) struct PythonSignals {
     log: ErrorSink,
     earlier: Earlier,
     earlier_descriptor: RawFd,
-    /// Of process 1.
+    /// The orphans that process 1 adopts.
     orphans: Option<Orphans>,
 }
 

@@ -54,11 +54,11 @@ struct Shared {
     log: ErrorSink,
     /// The interpreter has its global lock.
     exclusive: bool,
-    /// That lock, where it can be looked at.
+    /// The interpreter's lock, where it can be looked at.
     lock: Option<Arc<GlobalLock>>,
 }
 
-/// The first thread that is wanted cannot be made.
+/// The first requested thread, which cannot be made.
 #[derive(Default)]
 struct Refused {
     shortage: Shortage,
@@ -192,7 +192,7 @@ impl ThreadHost for PythonThreads {
 }
 
 thread_local! {
-    /// This thread has the interpreter for more than one request.
+    /// Set while the thread has the interpreter for more than one request.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn address(py: Python<'_>, address: IpAddr) -> PyResult<Bound<'_, PyS
 /// The key of the process at the other end of a Unix socket.
 pub(crate) const PROCESS: &str = "maitred.process";
 
-/// That process, `{"pid": ..., "uid": ..., "gid": ...}`; none by TCP.
+/// The peer's process, `{"pid": ..., "uid": ..., "gid": ...}`; none by TCP.
 pub(crate) fn process<'py>(py: Python<'py>, end: &Endpoint) -> Option<PyResult<Bound<'py, PyDict>>> {
     let Process { pid, uid, gid } = end.process?;
     let dict = PyDict::new(py);

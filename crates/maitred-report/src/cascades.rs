@@ -32,11 +32,11 @@ const TOGETHER: u64 = 1000;
 pub(super) struct Found {
     /// Requests that waited.
     pub(super) waits: usize,
-    /// Those of them that began to wait while as many requests ran as ever did in their pool.
+    /// Waits that began while as many requests ran as ever did in their pool.
     pub(super) held: usize,
     /// For each pool the most that ran at once.
     pub(super) most: Vec<usize>,
-    /// Those in which others waited longest first.
+    /// The cascades, the one in which others waited longest first.
     pub(super) cascades: Vec<Cascade>,
     /// For each request that waited the one that it waited for.
     pub(super) cause: Vec<Option<usize>>,

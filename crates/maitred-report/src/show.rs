@@ -8,7 +8,7 @@ use super::json::push_string;
 use super::read::{Log, Request, SPANS};
 use super::together::Holder;
 
-/// Everything that is told. Requests are in the order of arrival.
+/// The content of a report. Requests are in the order of arrival.
 pub(super) struct Report {
     pub(super) log: Log,
     pub(super) spans: Vec<(&'static str, Figures)>,

@@ -21,13 +21,13 @@ use super::read::Log;
 /// How long after the one that held them the others end at most, in microseconds: each still has its own work to do.
 const TOGETHER: u64 = 10_000;
 
-/// So early they may end before it: the resource may be given back a little before the end.
+/// How much earlier they may end: the resource may be given back a little before the end.
 const BEFORE: u64 = 2_000;
 
 /// Shorter runs are not looked at, in microseconds: among many short ones some always end together.
 const LONG: u64 = 30_000;
 
-/// So many times longer than usual is held up.
+/// A request that takes so many times longer than usual was held up.
 const TIMES: u64 = 4;
 
 /// Others that a moment needs.
@@ -50,7 +50,7 @@ pub(super) struct Holder {
     pub(super) others: Vec<u32>,
 }
 
-/// Those that held up others longest first.
+/// The holders, the one that held up others longest first.
 pub(super) fn find(log: &Log) -> Vec<Holder> {
     let usual = usual_runs(log);
     // By their ends.

@@ -30,7 +30,7 @@ pub trait LiveBody: Send {
     /// the exchange has ended. Every later call returns the same.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// The same without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
+    /// Reads without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
     ///
     /// # Errors
     /// As [`read`](Self::read), but for the time, which the caller counts.

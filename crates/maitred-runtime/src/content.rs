@@ -30,7 +30,7 @@ impl Owner {
         Self(Arc::new(object))
     }
 
-    /// Its bytes.
+    /// The bytes of the object.
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -96,7 +96,7 @@ pub trait Lend {
 pub enum Last<'a> {
     /// Handed over.
     Given(Content),
-    /// There for the duration of the call: most responses leave within it, and then no copy is needed.
+    /// The bytes are there for the duration of the call: most responses leave within it, and then no copy is needed.
     Lent(&'a dyn Lend),
 }
 

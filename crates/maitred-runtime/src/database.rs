@@ -22,7 +22,7 @@ pub struct Database {
 pub struct DatabaseCounts {
     /// Statements that the database has completed.
     pub statements: u64,
-    /// Those that failed, or were given up.
+    /// Statements that failed, or were given up.
     pub failed: u64,
     /// The time that they took, in nanoseconds.
     pub nanos: u64,

@@ -39,7 +39,7 @@ pub trait EventLoop: Send + Sync + 'static {
 /// The work of handlers of a loop's turn outside of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Later {
-    /// So many of those that were called in this turn begin after it.
+    /// The number of handlers, of those called in this turn, that begin after it.
     pub handlers: u32,
     /// The time that they took up to their first wait, in nanoseconds.
     pub nanos: u64,
@@ -64,7 +64,7 @@ pub trait Turns: Send {
 pub enum Turned {
     /// A descriptor will tell when there is more.
     Wait,
-    /// There is more: another turn, after the other callbacks that are due in the loop.
+    /// More work is there: another turn, after the other callbacks that are due in the loop.
     More,
     /// The server has ended: no further turn; drop the value.
     Ended,

@@ -70,7 +70,7 @@ pub trait Respond: Send {
         let _ = now;
     }
 
-    /// That thread has the interpreter of its language now, for which it has `waited`, or had it already.
+    /// Notes that the thread has the interpreter of its language now, for which it has `waited`, or had it already.
     fn enter_interpreter(&mut self, _waited: bool) {}
 
     /// Queues a part of the body and tries to send it at once.

@@ -13,7 +13,7 @@ const MOST: usize = 16 * 1024 * 1024;
 /// Memory that has waited for so long is given back at the next sweep, in nanoseconds.
 const SWEEP_EVERY: u64 = 10_000_000_000;
 
-/// Those that wait, the one that was used last behind the others, and whether a sweep has seen them.
+/// The pieces of memory that wait, the one that was used last behind the others, and whether a sweep has seen them.
 static KEPT: Mutex<Vec<(Vec<u8>, bool)>> = Mutex::new(Vec::new());
 
 fn kept() -> MutexGuard<'static, Vec<(Vec<u8>, bool)>> {

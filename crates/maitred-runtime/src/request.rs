@@ -19,8 +19,8 @@ pub struct Request {
     pub endpoint: Endpoint,
     /// Tells it from other requests of this process.
     pub number: u64,
-    /// It asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler that
-    /// [takes them](crate::Handler::takes_websockets) gets such a request.
+    /// The request asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler
+    /// that [takes them](crate::Handler::takes_websockets) gets such a request.
     pub websocket: bool,
     /// Where the handler counts its use of databases; none without a counter.
     pub database: Option<Arc<Database>>,
@@ -80,11 +80,11 @@ pub enum Local {
 /// A process on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
-    /// Its user.
+    /// The user of the process.
     pub uid: u32,
-    /// Its group.
+    /// The group of the process.
     pub gid: u32,
 }
 

@@ -36,7 +36,7 @@ impl Tail {
         LEFT.set(Some(Self { counts, key, began }));
     }
 
-    /// The one that was left on this thread.
+    /// The tail that was left on this thread.
     pub fn take() -> Option<Self> {
         LEFT.take()
     }

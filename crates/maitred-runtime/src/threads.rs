@@ -78,7 +78,7 @@ pub trait InterpreterLock: Send + Sync {
 pub struct ThreadStack {
     /// The system's number of the thread.
     pub tid: i32,
-    /// Its name in the language.
+    /// The name of the thread in the language.
     pub name: String,
     /// Further notes on it, or why there is no stack.
     pub state: String,

@@ -30,7 +30,7 @@ pub fn open(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// The same in two steps.
+/// Opens a file and removes its name, in two steps.
 pub(super) fn open_and_unlink(folder: &Path) -> io::Result<File> {
     /// More than other processes with the same number (of other containers) leave behind when they are killed in between.
     const MAX_TRIES: u32 = 1_000;

@@ -32,11 +32,11 @@ pub use memory::{BodyMemory, BodyMemoryFigures, Kept, Share};
 /// Bytes written at once where memory for more is not to be had. Each upload holds up to two chunks.
 pub const CHUNK: usize = 128 * 1024;
 
-/// The same where the budget of all bodies has room for two: a fourth of the hand-overs.
+/// The size of a chunk where the budget of all bodies has room for two: a fourth of the hand-overs.
 const LARGE_CHUNK: usize = 512 * 1024;
 
-/// The same while memory is short: gathered bytes of an upload count against the budget of all, and the disk gets them
-/// soon.
+/// The size of a chunk while memory is short: gathered bytes of an upload count against the budget of all, and the disk
+/// gets them soon.
 const SMALL_CHUNK: usize = 4 * 1024;
 
 /// Chunks that may wait. Each connection has at most one, so that this is reached only while the disk stands still for
@@ -246,7 +246,7 @@ pub struct Spool {
     close: CloseFile,
     /// Bytes for the next chunk.
     gathered: Vec<u8>,
-    /// So many of them are written, and so many while memory is not short.
+    /// How many gathered bytes are written, and how many while memory is not short.
     enough: usize,
     usual: usize,
     /// The share of its chunks in the budget of all.
@@ -261,9 +261,9 @@ pub enum Progress {
     Open,
     /// Nothing until the spooler wakes the connection.
     Waiting,
-    /// It is complete and written.
+    /// The body is complete and written.
     Written,
-    /// It cannot be kept.
+    /// The body cannot be kept.
     Failed(io::Error),
 }
 

@@ -28,7 +28,7 @@ pub struct BodyMemory {
 /// A body that is being received.
 struct Growing {
     held: AtomicU64,
-    /// It goes to its file.
+    /// The body goes to its file.
     leaves: AtomicBool,
     /// Has its connection look.
     wake: Box<dyn Fn() + Send + Sync>,

@@ -158,7 +158,7 @@ impl<'a> Area<'a> {
         (LeafKey::unpack(words[KEY].load(Relaxed)), leaf)
     }
 
-    /// The same of `Server-Timing`.
+    /// Up to `count` entries of `Server-Timing`, from number `first` on; none when there are no more.
     pub(crate) fn read_timings(&self, first: usize, count: usize) -> Vec<(TimingKey, Distribution)> {
         let last = self.count(TIMINGS).min(first.saturating_add(count));
         let timing = |index: usize| {
@@ -181,7 +181,7 @@ impl<'a> Area<'a> {
         compiler_fence(Release);
     }
 
-    /// Of a process that has ended: whether the first sample of a ring that was not taken out has been counted.
+    /// Whether the oldest sample in a ring of an ended process has been counted already.
     pub(crate) fn has_counted(&self, ring: u16, sample: u64) -> bool {
         let number = usize::try_from(self.head[COUNTED].load(Relaxed)).unwrap_or(usize::MAX);
         self.head[COUNTED_SAMPLE].load(Relaxed) == name_of(ring, sample)

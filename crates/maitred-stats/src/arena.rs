@@ -94,7 +94,7 @@ impl Arena {
         Run::new(self.memory.clone(), start + head, words)
     }
 
-    /// Of so many words that only this process sees.
+    /// An arena of so many words that only this process sees.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(memory::private(words))
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::Distribution;
 
-/// One of two texts that say the same.
+/// The formats of the metrics' text, which have the same content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// The Prometheus text format 0.0.4, which every reader understands.

@@ -52,7 +52,7 @@ impl<T> NamedLock<T> {
         Self::with_name(Cow::Borrowed(name), value)
     }
 
-    /// The same with a name that is made at run time.
+    /// A lock with a name that is made at run time.
     pub const fn with_name(name: Cow<'static, str>, value: T) -> Self {
         Self {
             name,

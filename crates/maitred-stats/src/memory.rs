@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Words of memory, zero at first. Memory that is shared with other processes is written by one of them only.
 pub type Memory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
-/// So many words that only this process sees. All of them take memory at once; pages that a program maps do so when they
-/// are first written.
+/// Memory of so many words that only this process sees. All of them take memory at once; pages that a program maps do
+/// so when they are first written.
 #[must_use]
 pub fn private(words: usize) -> Memory {
     let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -31,7 +31,7 @@ impl Run {
         Self { memory, start, words }
     }
 
-    /// Of this process alone.
+    /// A run of this process alone.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(private(words), 0, words)
     }

@@ -31,7 +31,7 @@ const _: () = assert!(MAX_NAMES < IS_TIMING as usize);
 /// not part of it.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Of that, for leaves and histograms: without rings, names and [`Routes`](crate::Routes).
+/// Bytes for leaves and histograms: without rings, names and [`Routes`](crate::Routes).
 const TABLE_BYTES: usize = (MAX_BYTES - ROUTES_BYTES - FIXED_BYTES) / 128 * 128;
 
 /// The share of chunks of histograms in the table's bytes. The rest is for leaves.

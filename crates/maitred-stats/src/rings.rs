@@ -125,7 +125,7 @@ pub(crate) struct Owners {
     free: Vec<u16>,
     /// Full rings without an owner, for the next thread that has the table.
     left: Vec<u16>,
-    /// Of threads.
+    /// Rings that threads own.
     owned: usize,
     used: u16,
 }
@@ -151,12 +151,12 @@ impl Owners {
         self.free.push(ring);
     }
 
-    /// Those that were left behind, and stay so until they are [`free`](Self::set_free).
+    /// The rings that were left behind, and stay so until they are [`free`](Self::set_free).
     pub(crate) fn left(&self) -> Vec<u16> {
         self.left.clone()
     }
 
-    /// The first so many that were left behind have been counted.
+    /// Frees the first `count` rings that were left behind: they have been counted.
     pub(crate) fn set_free(&mut self, count: usize) {
         self.free.extend(self.left.drain(..count));
     }

@@ -29,7 +29,8 @@ pub const MAX_ROUTE_TEXT: usize = 160;
 /// Places, a power of two: at most half of them are taken, so that looking takes a step or two.
 const PLACES: usize = 2048;
 
-/// So many routes have their places at first sight; behind them each [`STEP`] asks for twice as many sights, up to 128 for the last.
+/// The number of routes that have their places at first sight; behind them each [`STEP`] asks for twice as many sights,
+/// up to 128 for the last.
 const AT_SIGHT: usize = 500;
 const STEP: usize = 64;
 
@@ -58,10 +59,10 @@ const IS_ONE_WITH: u64 = 1 << 63;
 /// One that is another one may be a third one then, and so on: once for each segment of a path.
 const MAX_STEPS: usize = 32;
 
-/// So many routes give up their places at once.
+/// The number of routes that give up their places at once.
 const ROOM: usize = 64;
 
-/// Of routes that came less often, while a path without a place came twice as often.
+/// Routes that came less often give up their places to paths that came twice as often.
 const FEW: u64 = 64;
 
 const _: () = assert!(FEW * 2 <= TIMES && FEW << 1 == 1 << ((MAX_ROUTES + 1 - AT_SIGHT) / STEP));

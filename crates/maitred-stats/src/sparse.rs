@@ -18,7 +18,7 @@ const _: () = assert!(NEAR < SLOTS);
 pub(crate) const SPARSE: usize = 12;
 
 pub(crate) const ZEROS: usize = 0;
-/// Of values that are not zero, as the next ones.
+/// The number of values that are not zero, then their sum, squares and extremes.
 pub(crate) const COUNT: usize = 1;
 const SUM: usize = 2;
 const SQUARES: usize = 3;

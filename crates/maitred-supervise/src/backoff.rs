@@ -18,7 +18,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// One more; how long the next attempt waits. `random` spreads the waits of several slots: up to a quarter is taken away.
+    /// Counts a failure; returns how long the next attempt waits. `random` spreads the waits of several slots: up to a
+    /// quarter is taken away.
     pub(crate) fn fail(&mut self, random: u64) -> Duration {
         let wait = match self.failures.checked_sub(1) {
             None => Duration::ZERO,
@@ -29,7 +30,7 @@ impl Backoff {
         wait - Duration::from_nanos(if less == 0 { 0 } else { random % less })
     }
 
-    /// It has served long enough.
+    /// Forgets the failures: the worker has served long enough.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

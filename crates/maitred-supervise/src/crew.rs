@@ -50,7 +50,7 @@ pub enum Action {
         /// The number of its place, from 1 on.
         number: usize,
     },
-    /// It is to be asked to end: SIGTERM.
+    /// The process is to be asked to end: SIGTERM.
     Stop(WorkerId),
     /// SIGKILL.
     Kill(WorkerId),

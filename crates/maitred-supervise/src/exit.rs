@@ -41,7 +41,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Of the signals that end programs (signal(7), Linux).
+/// The names of the signals that end programs (signal(7), Linux).
 fn name(number: u8) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

@@ -9,7 +9,7 @@ use crate::backoff::Random;
 pub struct Limits {
     /// Requests; each worker has up to a tenth less, so that not all are replaced together.
     pub requests: u64,
-    /// Its age, with the same spread.
+    /// The age of a worker, with the same spread.
     pub lifetime: Duration,
     /// Bytes of memory that are its own, as three beats in a row say it.
     pub memory: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Wear {
     limits: Limits,
     began: Instant,
     heavy: u32,
-    /// It has had enough.
+    /// The worker is spent.
     spent: bool,
     /// Requests that had ended when that changed last or nothing waited, and when that was.
     progress: (u64, Instant),
@@ -104,7 +104,7 @@ impl Wear {
         reason
     }
 
-    /// It is there.
+    /// Notes a sign of life.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.silent = (now + self.limits.silence(), false);
     }
@@ -133,7 +133,7 @@ impl Wear {
         self.spent
     }
 
-    /// It has had enough for a reason of its own, such as its age.
+    /// Marks the worker as spent for another reason, such as its age.
     pub(crate) fn spend(&mut self) {
         self.spent = true;
     }

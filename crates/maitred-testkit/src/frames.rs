@@ -10,7 +10,7 @@ pub const MAX_FRAME: usize = 1024;
 /// The bytes that each side may send on a stream before it is given more.
 pub const STREAM_WINDOW: u64 = 4096;
 
-/// The same for all streams of a connection together.
+/// The window of all streams of a connection together.
 pub const CONNECTION_WINDOW: u64 = 16 * 1024;
 
 const HEADER: usize = 9;

@@ -50,7 +50,8 @@ impl fmt::Display for ClientName {
 }
 
 impl ClientIdentity {
-    /// Of the chain in DER, the client's own certificate first. `None`: there is none, or the first one cannot be read.
+    /// The identity by a chain in DER, the client's own certificate first. `None`: there is none, or the first one
+    /// cannot be read.
     pub fn new(chain: Vec<Box<[u8]>>) -> Option<Self> {
         let (_, own) = X509Certificate::from_der(chain.first()?).ok()?;
         let names = certificate::alternative_names(&own).filter_map(|name| match name {

@@ -29,10 +29,10 @@ use crate::provider::provider;
 /// Whether clients are asked for a certificate (RFC 8446 §4.3.2).
 #[derive(Clone, Debug, Default)]
 pub enum ClientPolicy {
-    /// They are not asked.
+    /// Clients are not asked for a certificate.
     #[default]
     None,
-    /// They are asked, and may have none. One that has a certificate which cannot be verified is refused.
+    /// Clients are asked, and may have none. A client whose certificate cannot be verified is refused.
     Optional(Trust),
     /// Only clients with a certificate that can be verified are let in.
     Required(Trust),

@@ -39,7 +39,7 @@ pub enum DevelopmentError {
     NoName,
     /// A name that cannot stand in a certificate: it has characters other than ASCII.
     Name(String),
-    /// It could not be made.
+    /// The certificate could not be made.
     Making(String),
 }
 

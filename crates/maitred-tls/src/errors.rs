@@ -43,7 +43,7 @@ pub enum SessionError {
     },
     /// The peer has ended the session by this alert (RFC 8446 §6).
     Alert {
-        /// Its number.
+        /// The number of the alert.
         number: u8,
         /// The peer sent it before the handshake was complete.
         in_handshake: bool,
@@ -61,27 +61,27 @@ pub enum SessionError {
 /// Why a client's certificate was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFault {
-    /// It has none, and one is required.
+    /// The client has no certificate, and one is required.
     Absent,
-    /// It has expired, or one of its chain.
+    /// The certificate has expired, or one of its chain.
     Expired,
-    /// It is not valid yet, or one of its chain.
+    /// The certificate is not valid yet, or one of its chain.
     NotYetValid,
-    /// It has been revoked, or one of its chain.
+    /// The certificate has been revoked, or one of its chain.
     Revoked,
     /// No trusted authority has issued it.
     UnknownIssuer,
-    /// There is no list of revoked certificates of an authority in its chain.
+    /// There is no list of revoked certificates of an authority in the chain.
     NoRevocationList,
     /// The list of revoked certificates of an authority in its chain is out of date.
     OldRevocationList,
-    /// It is not for clients (its extended key usage lacks clientAuth).
+    /// The certificate is not for clients (its extended key usage lacks clientAuth).
     Purpose,
     /// A signature in its chain, or that of the handshake, is wrong.
     Signature,
     /// A signature in its chain is of a kind that is not accepted, such as SHA-1.
     Algorithm,
-    /// It is broken, or has something critical that is not known here.
+    /// The certificate is broken, or has something critical that is not known here.
     Form,
 }
 
@@ -197,7 +197,7 @@ impl SessionError {
         }
     }
 
-    /// The same where it is known whether the handshake was complete.
+    /// The error, with whether the handshake was complete.
     pub(crate) fn in_handshake(self, in_handshake: bool) -> Self {
         match self {
             Self::Alert { number, .. } => Self::Alert { number, in_handshake },

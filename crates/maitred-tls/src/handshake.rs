@@ -48,9 +48,9 @@ impl fmt::Display for Version {
 /// A cipher suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Suite {
-    /// Its name in IANA's registry, such as `TLS_AES_128_GCM_SHA256`.
+    /// The name of the suite in IANA's registry, such as `TLS_AES_128_GCM_SHA256`.
     pub name: &'static str,
-    /// Its number there.
+    /// The number of the suite in IANA's registry.
     pub number: u16,
 }
 
@@ -86,7 +86,7 @@ pub struct Handshake {
     pub alpn: Option<Box<[u8]>>,
     /// Which certificate was chosen: its place in [`Terms::identities`](crate::Terms::identities).
     pub identity: usize,
-    /// That certificate in PEM, without those of authorities.
+    /// The server's certificate in PEM, without those of authorities.
     pub certificate: Arc<str>,
     /// The client's certificates in DER, its own first. Empty: it has given none.
     pub client_chain: Vec<Box<[u8]>>,

@@ -82,9 +82,9 @@ pub(crate) struct Beginning {
 pub(crate) enum Begun {
     /// More has to come.
     Waits,
-    /// It is whole, and names this server, or none.
+    /// The ClientHello is whole, and names this server, or none.
     Hello(Option<String>),
-    /// It is none. The session that reads it reports the fault.
+    /// The bytes are no ClientHello. The session that reads them reports the fault.
     Broken,
 }
 

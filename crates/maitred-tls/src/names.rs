@@ -30,12 +30,13 @@ struct Level {
 }
 
 impl Names {
-    /// This certificate is for this name, as the operator has told. Candidates for a name stand in the order in which they are added.
+    /// Notes that this certificate is for this name, as the operator has told. Candidates for a name stand in the order
+    /// in which they are added.
     pub(crate) fn tell(&mut self, name: &str, identity: usize) {
         self.told.add(name, identity);
     }
 
-    /// This certificate has this name in it.
+    /// Notes that this certificate has this name in it.
     pub(crate) fn certify(&mut self, name: &str, identity: usize) {
         self.certified.add(name, identity);
     }

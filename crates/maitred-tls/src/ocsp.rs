@@ -14,13 +14,13 @@ use x509_parser::time::ASN1Time;
 pub enum OcspFault {
     /// No OCSP response in DER.
     Form,
-    /// It is PEM or other text.
+    /// The file is PEM or other text.
     Text,
     /// The responder has refused to answer (RFC 6960 §4.2.1 `responseStatus`).
     Refused(u8),
-    /// It says nothing of this certificate.
+    /// The response is for another certificate.
     OtherCertificate,
-    /// It says that the certificate has been revoked.
+    /// The response says that the certificate has been revoked.
     Revoked,
     /// The responder does not know the certificate.
     Unknown,

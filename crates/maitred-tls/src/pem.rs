@@ -20,7 +20,7 @@ pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
 pub enum PemFault {
     /// No byte is in it.
     Empty,
-    /// It is binary: DER or PKCS#12.
+    /// The file is binary: DER or PKCS#12.
     Binary,
     /// Text in UTF-16.
     Utf16,

@@ -323,7 +323,7 @@ impl Session {
         Err(self.fail(error))
     }
 
-    /// This is the end of the session.
+    /// Ends the session with this error.
     fn fail(&mut self, error: SessionError) -> SessionError {
         self.own_alert = match &error {
             SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),
@@ -337,7 +337,7 @@ impl Session {
         error
     }
 
-    /// There is no ClientHello yet, and nothing to be said.
+    /// Whether there is no ClientHello yet, so that no alert can be sent.
     fn is_silent(&self) -> bool {
         self.connection.negotiated_cipher_suite().is_none() && !self.connection.wants_write()
     }

@@ -22,7 +22,7 @@ const TICKETS: usize = 2;
 /// The rules of sessions. They are never changed: a reload puts others in their place, and sessions that are open go
 /// on.
 pub struct Terms {
-    /// Those of the default host first; never empty.
+    /// The rules for clients, those of the default host first; never empty.
     rules: Vec<ForClients>,
     /// By the number of a host: where its rules stand. Hosts behind the end have the first ones.
     of_hosts: Vec<u16>,

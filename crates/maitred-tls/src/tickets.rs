@@ -271,7 +271,7 @@ pub(crate) struct Ticketer {
 
 struct Keys {
     period: u64,
-    /// Of the last, this and the next period.
+    /// The keys of the last, this and the next period.
     keys: [Option<Key>; 3],
 }
 

@@ -4,10 +4,10 @@ use maitred_io::clock;
 
 /// The state of a serving thread between its turns.
 pub trait TurnContext: Default + Send {
-    /// Its clock.
+    /// The clock of the thread.
     fn clock(&self) -> &TurnClock;
 
-    /// Its clock, to be set.
+    /// The clock of the thread, to be set.
     fn clock_mut(&mut self) -> &mut TurnClock;
 }
 

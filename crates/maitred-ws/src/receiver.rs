@@ -53,9 +53,9 @@ pub enum Event {
     NeedMore,
     /// A message is complete.
     Message {
-        /// Its kind.
+        /// The kind of the message.
         kind: Kind,
-        /// Its length in bytes: all that was appended since the last message.
+        /// The length in bytes: all bytes that were appended since the last message.
         length: u64,
     },
     /// The peer wants a pong with this payload (RFC 6455 §5.5.2).

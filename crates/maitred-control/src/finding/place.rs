@@ -26,7 +26,7 @@ const KEEPS: &str = "keeps the interpreter";
 /// Threads are looked at until two looks agree, at most so often: in one moment any of them may be where it hardly ever is.
 const LOOKS: usize = 8;
 
-/// One of so many threads sleeps, or nothing is said of it.
+/// A common wait is shown only if at least one of so many of the threads has it.
 const SLEEPING: usize = 4;
 
 /// Looks are so far apart.
@@ -39,9 +39,9 @@ pub(super) struct Common {
     place: String,
     /// The line alone.
     line: (String, u32),
-    /// Of more than half of those that sleep.
+    /// The reason for the waits of more than half of the sleeping threads.
     waits_for: Option<String>,
-    /// It is one thread, in C code that keeps the interpreter.
+    /// There is one thread, in C code that keeps the interpreter.
     keeps: bool,
 }
 

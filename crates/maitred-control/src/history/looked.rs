@@ -106,7 +106,7 @@ impl CounterSums {
     }
 }
 
-/// Everything that is counted, for a sample.
+/// All counts of a sample.
 pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &Looked) -> Counts {
     let mut counts = Counts {
         requests: totals.classes,

@@ -42,7 +42,7 @@ fn by_minutes(routes: &ByRoute, route: &str, seconds: Range<u64>) -> Value {
     })
 }
 
-/// Those first whose requests cost most more than earlier, then those that took most time.
+/// Compares the routes: first those whose requests cost most more than earlier, then those that took most time.
 fn compared(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Result<Value, Refusal> {
     let ago = match given.value("routes") {
         Some("before") | None => seconds.end.saturating_sub(seconds.start),

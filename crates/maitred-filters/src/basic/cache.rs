@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 /// How long a right password is not checked again, in nanoseconds. A change of the file ends it before.
 const RIGHT: u64 = 300 * SECOND;
 
-/// The same of a wrong one: long enough that a client that repeats itself costs nothing.
+/// How long a wrong result is known: long enough that a client that repeats itself costs nothing.
 const WRONG: u64 = 10 * SECOND;
 
 /// Entries of each kind; one takes about 100 bytes.

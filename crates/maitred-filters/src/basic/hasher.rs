@@ -64,7 +64,7 @@ struct Shares {
 
 #[derive(Default)]
 struct Share {
-    /// Those that wait, and those that are being made.
+    /// Checks that wait, and those that are being made.
     all: Vec<Arc<Check>>,
     waiting: VecDeque<Arc<Check>>,
 }
@@ -289,7 +289,7 @@ pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers
 }
 
 impl Shares {
-    /// The same check of the same client.
+    /// The check of the same client with the same credentials.
     fn same(&self, check: &Check) -> Option<Arc<Check>> {
         let share = self.clients.get(&check.client?)?;
         share.all.iter().find(|other| other.is_same(check)).cloned()

@@ -34,9 +34,9 @@ pub fn user_line(name: &str, password: &[u8]) -> Result<String, String> {
 /// Whether clients are asked for a name and a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authentication {
-    /// They are not, against any less specific filter.
+    /// Clients are not asked, against any less specific filter.
     Off,
-    /// They are.
+    /// Clients are asked.
     Basic(BasicAuth),
 }
 
@@ -113,7 +113,7 @@ pub(super) enum Asked {
     Known(Found),
     /// No name and password came.
     Nothing,
-    /// That will be known later.
+    /// The result will be known later.
     Checking(Ticket),
     /// Too many are being checked.
     Busy(Full),

@@ -153,7 +153,7 @@ impl Users {
         Self::open_with(path, Box::new(move |_, password| is_right(password)))
     }
 
-    /// The same with another way to check.
+    /// Opens a file with another way to check passwords.
     pub fn open_with(path: &Path, verify: Verify) -> Result<Arc<Self>, BadUsers> {
         let whole = |what: String| BadUsers { line: None, what };
         // The current folder may be another one when it is read again.
@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the password `password`, as cheap as can be.
+    /// The hash of the password `password`, as cheap as can be.
     const HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
     fn credentials(user: &str, password: &str) -> Credentials {

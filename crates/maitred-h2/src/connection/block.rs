@@ -28,7 +28,7 @@ const KEPT: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gathering {
     pub(super) stream: u32,
-    /// It opens the stream.
+    /// The block opens the stream.
     is_new: bool,
     ends: bool,
     /// The stream depends on itself (RFC 7540 §5.3.1).

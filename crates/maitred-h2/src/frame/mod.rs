@@ -59,7 +59,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Its bytes.
+    /// Bytes of a frame header.
     pub(crate) const LENGTH: usize = 9;
 
     /// The header at the start of `data`, if it is complete. The reserved bit is ignored.

@@ -5,7 +5,7 @@ use Indexing::{Never, Usual, Without};
 /// The treatment of the fields of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Indexing {
-    /// They go into the table where their values come again.
+    /// The fields go into the table where their values come again.
     Usual,
     /// Their values differ from response to response: an entry would only push others out.
     Without,

@@ -50,7 +50,7 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// The one that is at `path` now.
+    /// The file that is at `path` now.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self { id: id_at(&path)?, path })

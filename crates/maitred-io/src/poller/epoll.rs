@@ -155,7 +155,7 @@ impl Waker {
 }
 
 impl From<OwnedFd> for Waker {
-    /// That of another process, whose descriptor this is.
+    /// The waker of another process, whose descriptor this is.
     fn from(event: OwnedFd) -> Self {
         Self { event }
     }

@@ -59,7 +59,7 @@ impl Notifier {
         variables
     }
 
-    /// It serves, and this is the process of the service.
+    /// Reports that the service is ready, and that this is its process.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -77,7 +77,7 @@ impl Notifier {
         self.send(format_args!("MAINPID={process}"))
     }
 
-    /// It reads its configuration again, until it is [`ready`](Self::ready).
+    /// Reports that the service reads its configuration again, until it is [`ready`](Self::ready).
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -86,7 +86,7 @@ impl Notifier {
         self.send(format_args!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reading the configuration"))
     }
 
-    /// It ends, and will not come back.
+    /// Reports that the service ends, and will not come back.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).

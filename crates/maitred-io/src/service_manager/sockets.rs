@@ -11,7 +11,7 @@ use rustix::net::{SocketAddrUnix, SocketType, sockopt};
 
 use crate::listener::{Address, UnixAddress};
 
-/// The first one.
+/// The first passed descriptor.
 const FIRST: RawFd = 3;
 
 /// The most: a service manager has some few. A larger number is a mistake.

@@ -27,8 +27,8 @@ const OVERHEAD: usize = 29;
 /// Bytes that the session may send of its own between records: an answer to a key update.
 const OWN: usize = 64;
 
-/// So much is sent in records of one segment each, of which the peer can open the first before the others have come; after that a lost
-/// segment costs less than the records.
+/// Bytes that are sent in records of one segment each, of which the peer can open the first before the others have
+/// come; after that a lost segment costs less than the records.
 const FIRST: usize = 64 * 1024;
 
 /// After a pause of so many nanoseconds it begins with such records again, as the kernel does with its window.
@@ -77,7 +77,7 @@ pub enum Shaken {
     Waits,
     /// Application data can be exchanged; these are the agreed parameters.
     Done(Box<Handshake>),
-    /// It failed; the peer has been told as far as possible.
+    /// The handshake failed; the peer has been told as far as possible.
     Failed(SessionError),
     /// The peer has left.
     Left,

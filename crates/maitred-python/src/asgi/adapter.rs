@@ -87,7 +87,7 @@ struct Tasks {
     eager: Py<PyDict>,
     create_future: Py<PyAny>,
     event_loop: Py<PyAny>,
-    /// Of a loop that can have a task factory.
+    /// The getter of the task factory, of a loop that can have one.
     factory: Option<Py<PyAny>>,
 }
 

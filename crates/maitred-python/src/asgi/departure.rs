@@ -13,14 +13,14 @@ use maitred_runtime::Flow;
 /// needs four turns, and each middleware between them three to five more.
 const SPARED: u32 = 32;
 
-/// Of one channel.
+/// The state of one channel.
 #[derive(Default)]
 pub(super) struct Departure {
     /// The number of calls of `receive()` that wait.
     listening: AtomicU32,
     /// A `receive()` has said that the peer has left.
     told: AtomicBool,
-    /// That `receive()` was called by the request's own coroutine, not by another task.
+    /// The `receive()` that has said so was called by the request's own coroutine, not by another task.
     told_itself: AtomicBool,
     /// The number of calls of `send` that have found the peer gone.
     found: AtomicU32,

@@ -31,7 +31,7 @@ thread_local! {
 /// Where the current thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Here {
-    /// It is not the loop's.
+    /// The thread is not the loop's.
     Elsewhere,
     /// The loop's, in a task or in between.
     Loop,

@@ -16,9 +16,9 @@ use crate::native::{Native, answer, slot, value_of};
 
 /// The result of a step.
 pub(super) enum Step {
-    /// It waits for this.
+    /// The step waits for this object.
     Yield(Py<PyAny>),
-    /// It has come to its end.
+    /// The coroutine has ended with this value.
     Return(Py<PyAny>),
 }
 

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Its name among the extensions.
+/// The name of the extension.
 pub(super) const TLS: &str = "tls";
 
 /// The extension for a request that has come by TLS.

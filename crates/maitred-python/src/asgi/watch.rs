@@ -28,7 +28,7 @@ pub(super) struct Inbox {
 /// The futures that wait for changes of one exchange.
 pub(super) struct Watch {
     futures: Mutex<Vec<Held<PyAny>>>,
-    /// It is in the inbox.
+    /// The watch is in the inbox.
     queued: AtomicBool,
     inbox: Arc<Inbox>,
     this: Weak<Watch>,

@@ -542,7 +542,7 @@ fn event<'py>(py: Python<'py>, kind: &'static str) -> PyResult<Bound<'py, PyDict
     Ok(event)
 }
 
-/// The same object each time.
+/// The name of an event, as the same object each time.
 fn kind_of<'py>(py: Python<'py>, kind: &'static str) -> Bound<'py, PyString> {
     match kind {
         "websocket.receive" => intern!(py, "websocket.receive").clone(),

@@ -87,7 +87,7 @@ pub(crate) fn stacks(
     Some(wanted.iter().map(|tid| written(*dumper, *tid, has)).collect())
 }
 
-/// Of one thread, by itself; `has` is said of it if it has the interpreter.
+/// The stack of one thread, written by itself; `has` is the note if it has the interpreter.
 fn written(dumper: Option<&Dumper>, tid: i32, has: &str) -> ThreadStack {
     match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
         Some(dump) => {
@@ -109,7 +109,7 @@ fn stack(tid: i32, state: &str, frames: Vec<String>) -> ThreadStack {
     ThreadStack { tid, name: String::new(), state: state.to_owned(), frames }
 }
 
-/// Of the threads that Python knows and that run code of it.
+/// The stacks of the threads that Python knows and that run its code.
 fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
     let frames = current_frames(py)?;
     let format = py.import("traceback")?.getattr("format_stack")?;

@@ -20,7 +20,7 @@ use crate::own_memory::{Bytes, copy, int, word};
 /// As many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
 const MAX_FRAMES: usize = 100;
 
-/// So many of the last bytes of a name are written.
+/// The number of the last bytes of a name that are written.
 const MAX_FILE: usize = 400;
 const MAX_FUNCTION: usize = 120;
 /// With `File`, `line`, `in`.
@@ -59,7 +59,7 @@ struct Layout {
 enum Instruction {
     /// The number of it, before Python 3.11.
     Number(usize),
-    /// Its address. Instructions begin at `start` of the code.
+    /// The address of the instruction. Instructions begin at `start` of the code.
     Address { place: usize, start: usize },
 }
 
@@ -261,7 +261,7 @@ fn line_of_pairs(mut table: Bytes, mut line: i64, offset: usize) -> Option<i64> 
     }
 }
 
-/// The same from Python 3.11 on (CPython's Objects/locations.md).
+/// The line in a table of Python 3.11 or later (CPython's Objects/locations.md).
 fn line_of_locations(mut table: Bytes, mut line: i64, offset: usize) -> Option<i64> {
     /// The form of code that has no line.
     const NONE: u8 = 15;

@@ -21,7 +21,7 @@ pub(super) struct Kept<'a> {
     serving: &'a [i32],
     /// The thread that has it, by its key, and the processor time of each thread when that was first seen.
     since: (u64, Vec<Duration>),
-    /// It has changed hands.
+    /// The interpreter has changed hands.
     pub(super) changed: bool,
 }
 

@@ -416,11 +416,11 @@ const COMMON: &[&str] = &[
 
 /// The treatment of a field.
 pub(super) enum Meaning {
-    /// It is continued when it comes again (RFC 9110 §5.3).
+    /// A repeated field continues the value (RFC 9110 §5.3).
     List(Key),
-    /// The first one counts.
+    /// The first field counts.
     Single(Key),
-    /// It does not reach the application under its own name, or not at all.
+    /// The field does not reach the application under its own name, or not at all.
     Apart,
 }
 

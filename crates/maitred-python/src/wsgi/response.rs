@@ -257,7 +257,7 @@ impl Response {
         self.send_last(block.py(), Last::Lent(&Lent(block)))
     }
 
-    /// The same for content that the engine may keep.
+    /// Sends a whole body that the engine may keep.
     pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
         self.send_last(py, Last::Given(body))
     }
@@ -533,7 +533,7 @@ pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Py
     Ok(declared)
 }
 
-/// The same for `wsgi.early_hints`: 103 with these fields (RFC 8297).
+/// Reads the arguments of `wsgi.early_hints`: 103 with these fields (RFC 8297).
 pub(super) fn parse_hints(headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
     let mut declared = Declared::new(Status::EARLY_HINTS, None);
     for item in headers.try_iter()? {

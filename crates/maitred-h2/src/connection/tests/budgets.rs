@@ -255,7 +255,7 @@ fn settings_and_pings() {
 }
 
 impl Server {
-    /// One with a small budget of which the first settings have used nothing yet.
+    /// A server with a small budget of which the first settings have used nothing yet.
     fn fresh_with(change: impl FnOnce(&mut Budgets)) -> Self {
         let mut server = with(change);
         server.now += SECOND;

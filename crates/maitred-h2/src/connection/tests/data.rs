@@ -6,7 +6,7 @@ fn windows(stream: u32, connection: u32) -> Server {
     Server::with(Settings { stream_window: stream, connection_window: connection, ..Settings::default() })
 }
 
-/// The same with settings that the peer has acknowledged.
+/// A server with windows that the peer has acknowledged.
 fn known(stream: u32, connection: u32) -> Server {
     let mut server = windows(stream, connection);
     assert_eq!(server.gets(&[&settings_ack()]), [""; 0]);

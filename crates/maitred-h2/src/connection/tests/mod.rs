@@ -36,12 +36,12 @@ struct Server {
 }
 
 impl Server {
-    /// One with other settings, before anything has come.
+    /// A server with other settings, before any input.
     fn fresh(settings: Settings) -> Self {
         Self { connection: Connection::new(settings), head: RequestHead::default(), now: SECOND }
     }
 
-    /// One that has got a preface and empty settings.
+    /// A server that has got a preface and empty settings.
     fn with(settings: Settings) -> Self {
         let mut server = Self::fresh(settings);
         assert_eq!(server.gets(&[PREFACE, &settings_frame(&[])]), ["< settings ack"]);

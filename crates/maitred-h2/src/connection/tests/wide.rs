@@ -94,7 +94,7 @@ impl Upload {
         }
     }
 
-    /// So many bytes a second, after three of them.
+    /// The bytes of one second, after three seconds.
     fn rate(&mut self, takes: u64, widens: bool) -> u64 {
         (0..3000).for_each(|_| _ = self.millisecond(takes, widens));
         (0..1000).map(|_| self.millisecond(takes, widens)).sum()
