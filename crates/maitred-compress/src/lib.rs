@@ -48,7 +48,7 @@ struct Figures {
 
 /// The decision about a response.
 pub enum Opinion {
-    /// Nothing.
+    /// The response stays as it is.
     None,
     /// The response is not compressed, and has another head.
     Plain(ResponseHead),

@@ -9,7 +9,7 @@ use maitred_http::fields::is_token;
 
 use maitred_match::{BadPattern, PathPattern};
 
-/// Which responses are compressed, and how.
+/// The responses that are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressionSettings {
     /// The codings in use, the preferred one first: it decides where a client accepts several alike.
@@ -76,7 +76,7 @@ impl CompressionSettings {
 /// A coding, and how hard it tries: `gzip:6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingLevel {
-    /// Not [`Coding::Identity`].
+    /// The coding, not [`Coding::Identity`].
     pub coding: Coding,
     /// 1 to 9 for gzip and zstd, 1 to 6 for br: beyond, one response takes tens of MiB of memory.
     pub level: u8,
@@ -127,7 +127,7 @@ impl fmt::Display for CodingLevel {
 /// Types of content: `text/html`, `text/*` or `*+json`. Compared without case and without parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypePattern {
-    /// In lower case.
+    /// The type in lower case.
     text: Box<str>,
     form: Form,
 }

@@ -113,7 +113,7 @@ impl Counted {
         }
     }
 
-    /// For another process, which reads it by [`from_json`](Self::from_json).
+    /// The counters for another process, which reads them by [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Value {
         let Snapshot { connections, open, requests, refused, errors, cut, timeouts, body_bytes, threads } =
             self.counts;

@@ -13,7 +13,7 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// At most so many are listed.
+/// The most deliveries that are listed.
 const MAX_LISTED: usize = 1000;
 
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {

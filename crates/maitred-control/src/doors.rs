@@ -31,7 +31,7 @@ pub enum NotOpened {
     Socket(PathBuf, NotBound),
     /// The listener for HTTP.
     Admin(SocketAddr, io::Error),
-    /// Others than people of this machine would get in.
+    /// The address lets users of other machines in, and there is no token.
     NeedsToken(SocketAddr),
 }
 

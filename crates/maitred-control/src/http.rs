@@ -25,7 +25,7 @@ use super::snapshot::SNAPSHOT;
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
 
-/// For one request to come, and again for its answer to leave.
+/// The limit for one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest body of a request: arguments are short.

@@ -74,7 +74,7 @@ pub struct NoOwner;
 
 impl Owner for NoOwner {}
 
-/// Something that can be changed while the server runs.
+/// A setting that can be changed while the server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The name of the setting in `set`.
@@ -92,7 +92,7 @@ pub struct Setting {
 pub struct Configured {
     /// Its name; of a table with that before it, `pool.reports.queue`.
     pub name: String,
-    /// As the file would have it; none where it is not set. No secret.
+    /// The value as the file would have it; none where it is not set. No secret.
     pub value: Option<String>,
     /// Where it was written, in words.
     pub from: String,

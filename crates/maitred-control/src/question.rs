@@ -19,7 +19,7 @@ pub struct Question {
     pub method: String,
     /// `/stats`, `/deliveries/end`.
     pub path: String,
-    /// Behind the question mark, still encoded.
+    /// The query behind the question mark, still encoded.
     pub query: String,
     /// Arguments of a change: an object of JSON, or nothing.
     pub body: String,

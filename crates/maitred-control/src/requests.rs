@@ -19,7 +19,7 @@ use super::table::Given;
 /// Rows that are listed at most; further ones are only counted.
 const MAX_LISTED: usize = 1000;
 
-/// Which threads run which requests.
+/// The threads by the requests that they run.
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
     let members = server.members().into_iter();
     members.filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member))).collect()
@@ -142,7 +142,7 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
 /// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
 type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
 
-/// With a pool: of those connections whose request it has.
+/// The connections; with a pool those whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();

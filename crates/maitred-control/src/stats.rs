@@ -15,7 +15,7 @@ use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
-/// At most so many routes are listed.
+/// The most routes that are listed.
 const MAX_LISTED: usize = 1000;
 
 /// The counters, and the measurements of exchanges; of one route with `route`, of one pool with `pool`.

@@ -142,7 +142,7 @@ pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(asking.server.filter_chain().list())
 }
 
-/// With a pool: only rules that lead there, and answers of its threads.
+/// The handlers; with a pool only rules that lead there, and answers of its threads.
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let what = ["health of the server", "figures of the server"];
@@ -276,7 +276,7 @@ pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(json!({ "caches": caches.collect::<Vec<_>>() }))
 }
 
-/// With a pool: those of its threads and queue.
+/// The settings; with a pool those of its threads and queue.
 pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let settings = asking.owner.settings();

@@ -37,7 +37,7 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
     }
 }
 
-/// With a pool: its threads, and no sums, which are those of all.
+/// The threads; with a pool its threads, and no sums, which are those of all.
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let names = asking.server.pool_names();

@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A look that is due so soon is made at once, so that its thread need not wake again.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// For how long a thread has to compute without getting on.
+/// How long a thread has to compute without getting on.
 const SPINS: Duration = Duration::from_secs(5);
 
 /// A look takes at most this part of a processor, however many threads there are.

@@ -6,7 +6,7 @@
 
 use crate::{ASSETS, Asset};
 
-/// Nothing leaves the file, with any content of the snapshot.
+/// The policy: nothing leaves the file, with any content of the snapshot.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
                       style-src 'unsafe-inline'; img-src data:\">\n";
 

@@ -43,7 +43,7 @@ pub(super) struct Driver {
     /// Ends polling, or the standby.
     released: Waker,
     sleep: Parker,
-    /// Between two looks.
+    /// The timer between two looks.
     timer: SampleTimer,
 }
 

@@ -112,7 +112,7 @@ impl<J: Send> Scheduler<J> {
     }
 }
 
-/// Since when something waits, as the loop has seen it.
+/// The time since which work waits, as the loop has seen it.
 #[derive(Default)]
 struct Age(Option<u64>);
 

@@ -1,4 +1,4 @@
-//! Which thread runs a request.
+//! The choice of the thread that runs a request.
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
 //! are processors; further ones are parked (`pool`). The driver, a thread of the engine, watches while the last thread that polls is in

@@ -58,7 +58,7 @@ pub(super) struct Limiter {
     permits: Arc<AtomicUsize>,
     /// A thread monitors. Written under the pool's lock.
     monitored: AtomicBool,
-    /// Between two samples.
+    /// The timer between two samples.
     timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
     wanted: AtomicBool,
@@ -81,7 +81,7 @@ pub(super) enum Admitted<J> {
 pub(super) enum Monitored<J> {
     /// Runs this request, with the permit that it needs; it does not monitor any more.
     Run(J),
-    /// Nothing waits: it does not monitor any more.
+    /// Nothing waits: the thread does not monitor any more.
     Idle,
     /// The next step is due after this.
     Pause(Pause),

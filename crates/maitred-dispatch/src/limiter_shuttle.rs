@@ -22,7 +22,8 @@ use crate::sample_timer::Pause;
 /// time at all.
 const FUTURE: u64 = u64::MAX / 2;
 
-/// After so many samples it is known that a thread does without the interpreter: between two of them it may have had no processor.
+/// The number of samples after which it is known that a thread does without the interpreter: between two of them it may
+/// have had no processor.
 const SURE: usize = 10;
 
 /// All threads in application code have or want the interpreter, or none.

@@ -137,7 +137,7 @@ pub(crate) struct Events {
     kinds: Vec<Kind>,
     /// The first event brings all others.
     is_batch: bool,
-    /// In the order in which they have begun.
+    /// The events in the order in which they have begun.
     begun: Mutex<Vec<usize>>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
@@ -295,11 +295,11 @@ fn made_up_lock() -> std::sync::Arc<dyn InterpreterLock> {
 /// How events come.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
-    /// From the poller.
+    /// The poller.
     Poller,
-    /// From a thread that does not serve, as when an exchange is finished elsewhere.
+    /// A thread that does not serve, as when an exchange is finished elsewhere.
     Elsewhere,
-    /// From a handler that sends its answer at the end of a turn.
+    /// A handler that sends its answer at the end of a turn.
     Unsent,
     /// All by one event of the poller, as streams of one connection.
     Batch,
@@ -325,7 +325,7 @@ pub(crate) fn scenario(
     play(scheduler, kinds, max, source, |_| None);
 }
 
-/// With a second pool of one thread.
+/// A scheduler with a second pool of one thread.
 pub(crate) fn scheduler(
     strategy: Strategy,
     max: usize,
@@ -335,7 +335,7 @@ pub(crate) fn scheduler(
     scheduler_with(0, 1, strategy, max, pollers, threads)
 }
 
-/// With threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
+/// A scheduler with threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
 pub(crate) fn scheduler_with(
     budget: u64,
     others: usize,

@@ -47,7 +47,8 @@ pub(crate) struct Pool<J> {
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     pub(super) parking: Parking<Errand<J>>,
-    /// Before the language's interpreter. Where threads run side by side it only knows which are in application code.
+    /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
+    /// application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
@@ -648,7 +649,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Since when the first request waits, in monotonic nanoseconds.
+    /// The start of the first request's wait, in monotonic nanoseconds.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.jobs.oldest()
     }

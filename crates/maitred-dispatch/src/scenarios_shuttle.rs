@@ -76,7 +76,7 @@ fn an_event_loop_takes_deferred_work() {
     check_looped(&[Shared, Page, Shared], Source::Poller, false);
 }
 
-/// As streams of one connection that are read at once.
+/// The requests are like streams of one connection that are read at once.
 #[test]
 fn requests_that_come_at_once_begin_in_their_order() {
     for kinds in [&[Page; 4], &[Other; 4]] {

@@ -159,7 +159,7 @@ impl<S: Serve> Member<'_, S> {
         self.reader.next_polled()
     }
 
-    /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
+    /// Has another thread take over production before the request runs; one wake-up at a time is on its way.
     fn execute(&mut self, job: S::Job) -> Round {
         let server = self.reader.server;
         let scheduler = server.scheduler();

@@ -11,7 +11,7 @@ use super::Scheduler;
 maitred_io::sync::thread_local! {
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SERVED: Cell<u64> = Cell::new(0);
-    /// Since when the request that this thread took from a queue last had been there, in monotonic nanoseconds.
+    /// The start of the wait of the request that this thread took from a queue last, in monotonic nanoseconds.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SINCE: Cell<u64> = Cell::new(0);
 }

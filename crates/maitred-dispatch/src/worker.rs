@@ -28,7 +28,7 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
     pub(super) events: Events,
-    /// For looks at the poller between requests while a thread monitors, or if there is no other thread.
+    /// The events of looks at the poller between requests while a thread monitors, or if there is no other thread.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
@@ -174,7 +174,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         Round::GoOn
     }
 
-    /// Something from the ready list, if it is its turn.
+    /// A connection from the ready list, if it is its turn.
     pub(super) fn next_ready(&mut self) -> Option<(u64, Signals)> {
         if self.turns == 0 {
             return None;

@@ -38,7 +38,7 @@ pub struct Partial {
     pub head: ResponseHead,
     /// The length of its body, in bytes.
     pub length: u64,
-    /// In this order, at least one.
+    /// The parts in this order, at least one.
     pub parts: Vec<Content>,
 }
 

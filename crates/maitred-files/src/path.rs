@@ -1,4 +1,4 @@
-//! Which names may be served, and how a path is written back into a URL or a page.
+//! The names that may be served, and how a path is written back into a URL or a page.
 
 use maitred_http::target;
 

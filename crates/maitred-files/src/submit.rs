@@ -37,7 +37,7 @@ pub struct Submissions {
 
 #[derive(Debug)]
 struct Root {
-    /// Without a slash at the end.
+    /// The prefix without a slash at the end.
     prefix: String,
     /// Absolute.
     folder: PathBuf,

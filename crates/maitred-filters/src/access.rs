@@ -1,4 +1,4 @@
-//! Which clients may ask: a list of networks, of which the first that has the client's address decides.
+//! The clients that may ask: a list of networks, of which the first that has the client's address decides.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ pub struct Access(Box<[Entry]>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     allows: bool,
-    /// None is all.
+    /// The network; none is all.
     network: Option<Network>,
 }
 

@@ -114,7 +114,7 @@ pub(crate) struct Chain {
 
 pub(crate) struct Entry {
     pub(crate) rule: FilterRule,
-    /// By kind, where it does something of that.
+    /// The counters by kind, where the rule does something of that.
     counts: [Option<Box<Counters<2>>>; Kind::ALL.len()],
 }
 
@@ -259,7 +259,7 @@ pub enum Suspicion {
 }
 
 impl Answer {
-    /// With the status as its text.
+    /// An answer with the status as its text.
     fn plain(head: ResponseHead) -> Self {
         let text = format!("{} {}\n", head.status.code(), head.status.reason());
         let head = head.with("Content-Type", "text/plain; charset=utf-8");
@@ -279,7 +279,7 @@ pub struct At<'a> {
     pub peer: Peer,
     /// The number that all addresses of a client share; none for a client without limits.
     pub client: Option<u128>,
-    /// In monotonic nanoseconds.
+    /// The time in monotonic nanoseconds.
     pub now: u64,
     /// The threads that check passwords, if there are any.
     pub hasher: Option<&'a Hasher>,

@@ -53,7 +53,7 @@ pub struct Filters {
     /// The configured ones. Exchanged at run time.
     chain: ArcSwap<Chain>,
     own: Arc<Own>,
-    /// From the first filter on that asks for passwords.
+    /// The threads for passwords, from the first filter on that asks for them.
     hasher: OnceLock<Hasher>,
     log: Arc<Log>,
 }

@@ -63,7 +63,7 @@ impl Place {
         Self::Trace,
     ];
 
-    /// As the list of filters has it.
+    /// The name in the list of filters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -14,9 +14,9 @@ use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, P
 /// The effect on the requests that meet all of its conditions. A field that is `None` or empty leaves them alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterRule {
-    /// Which requests.
+    /// The condition on requests.
     pub when: Condition,
-    /// Which clients may ask.
+    /// The clients that may ask.
     pub access: Option<Access>,
     /// Where they are sent instead.
     pub redirect: Option<Redirect>,
@@ -53,7 +53,7 @@ pub struct Asker {
     pub secure: bool,
 }
 
-/// Which requests a filter is for: those that meet all conditions it has, looked at as they were sent.
+/// The requests that a filter is for: those that meet all conditions it has, looked at as they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// The virtual host.

@@ -70,10 +70,10 @@ impl Redirect {
 }
 
 impl Rewrite {
-    /// To `to`, for requests whose path is one of `path`.
+    /// A rewrite to `to`, for requests whose path is one of `path`.
     ///
     /// # Errors
-    /// It is no path, or has more `*` than `path`.
+    /// `to` is no path, or has more `*` than `path`.
     pub fn new(to: &str, path: Option<&PathPattern>) -> Result<Self, BadPattern> {
         Template::parse(to, path, false).map(Self)
     }

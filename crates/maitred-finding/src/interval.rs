@@ -23,7 +23,7 @@ pub struct Interval {
     pub computing: f64,
     /// Requests that have run.
     pub ran: f64,
-    /// As in the later picture.
+    /// The number in the later picture.
     pub parallel: u64,
     pub(crate) processors: u64,
     pub(crate) routes: Vec<OfRoute>,
@@ -100,7 +100,7 @@ pub(crate) struct Standing {
 const MIN_RATE: f64 = 1024.0;
 
 impl Interval {
-    /// From the earlier picture to the later one.
+    /// The interval from the earlier picture to the later one.
     #[must_use]
     pub fn between(before: &Picture, after: &Picture) -> Self {
         let seconds = after.at.saturating_sub(before.at) as f64 / 1e9;
@@ -174,7 +174,7 @@ fn grown(before: Memory, after: Memory) -> u64 {
     after.resident.saturating_sub(before.resident).saturating_sub(held)
 }
 
-/// Not below zero: a process that has ended takes its counts with it.
+/// The average, not below zero: a process that has ended takes its counts with it.
 fn average(sum: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { (sum / seconds).max(0.0) } else { 0.0 }
 }

@@ -67,7 +67,7 @@ impl Cause {
         Self::Upstream,
     ];
 
-    /// In a word, for programs.
+    /// The name in a word, for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -17,7 +17,8 @@ pub(crate) const MIN_SPOOL: u64 = 8;
 
 /// Growth that is no warm start: the imports of an application with its first requests take less as a rule.
 pub(crate) const MIN_GROWTH: u64 = 64 * MIB;
-/// In seconds. If the limit is further away, an operator has time to see the growth in the history.
+/// The time to the limit of memory, in seconds. If the limit is further away, an operator has time to see the growth in
+/// the history.
 pub(crate) const TO_LIMIT: f64 = 3600.0;
 
 /// Readers that stand are ordinary: telephones lose their network. So many at once, of so many, with so much are not.

@@ -46,7 +46,7 @@ impl Trusted {
     }
 }
 
-/// Which fields the trusted proxies set.
+/// The fields that the trusted proxies set.
 ///
 /// A proxy passes on a field that it does not set, as the client has sent it. nginx, for one, passes on
 /// `X-Forwarded-Host`, `X-Forwarded-Port` and `Forwarded` unless it is told otherwise. So a field may be believed only

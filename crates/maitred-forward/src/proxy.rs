@@ -35,7 +35,7 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 pub enum Step<'a> {
     /// The header goes on.
     NeedMore {
-        /// In all it has so many bytes or more. A reader that stops there reads nothing behind it.
+        /// The whole header has so many bytes or more. A reader that stops there reads nothing behind it.
         at_least: usize,
     },
     /// The header is complete.
@@ -147,7 +147,7 @@ enum Block {
 }
 
 impl Block {
-    /// From version and command, family and protocol, as far as they have come.
+    /// The kind of block by version and command, family and protocol, as far as they have come.
     fn of(command: Option<&u8>, family: Option<&u8>) -> Result<Self, ProxyError> {
         let Some(command) = command else { return Ok(Self::Skipped) };
         match (command >> 4, command & 0x0f) {

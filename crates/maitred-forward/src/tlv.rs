@@ -26,11 +26,11 @@ impl<'a> Tlv<'a> {
     pub const UNIQUE_ID: u8 = 0x05;
     /// TLS between client and proxy (§2.2.6).
     pub const TLS: u8 = 0x20;
-    /// In [`Tls`]: the version of TLS.
+    /// The version of TLS, in [`Tls`].
     pub const TLS_VERSION: u8 = 0x21;
-    /// In [`Tls`]: the common name of the client's certificate.
+    /// The common name of the client's certificate, in [`Tls`].
     pub const TLS_COMMON_NAME: u8 = 0x22;
-    /// In [`Tls`]: the cipher.
+    /// The cipher, in [`Tls`].
     pub const TLS_CIPHER: u8 = 0x23;
 
     /// The first value of a block and the bytes behind it; `None` if it is cut off.

@@ -16,7 +16,7 @@ use crate::limits::Limits;
 /// The decoder's place in a chunked body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunked {
-    /// In a size line the size so far, in data the bytes left.
+    /// The size so far in a size line, the bytes left in data.
     size: u64,
     /// Bytes of extensions and blanks in all size lines so far.
     extensions: u32,

@@ -305,7 +305,8 @@ impl Sender {
         }
     }
 
-    /// As [`send_data`](Self::send_data) for the last part of a body without trailers, and [`finish`](Self::finish).
+    /// Sends the last part of a body without trailers as [`send_data`](Self::send_data) does, and
+    /// [finishes](Self::finish).
     pub fn send_last(&mut self, length: u64, out: &mut Vec<u8>) -> (DataPlan, Finish) {
         let chunked = self.state == State::Chunked && length > 0;
         let plan = self.send_data(length, out);

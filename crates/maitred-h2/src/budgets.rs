@@ -9,7 +9,7 @@ use crate::error::ConnectionError;
 /// A number at once, and a number a second in the long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// At once.
+    /// The number at once.
     pub burst: u32,
     /// A second.
     pub per_second: u32,

@@ -225,7 +225,7 @@ impl Connection {
         self.last = number;
     }
 
-    /// By how much a stream may send more than we want before the peer knows our settings.
+    /// The bytes that a stream may send beyond our window before the peer knows our settings.
     fn unknown_window(&self) -> i64 {
         i64::from(FIRST_WINDOW.saturating_sub(self.settings.stream_window))
     }

@@ -1,4 +1,4 @@
-//! From the fields of a block to a request head (RFC 9113 §8.2, §8.3), or to trailers.
+//! The way from the fields of a block to a request head (RFC 9113 §8.2, §8.3), or to trailers.
 //!
 //! A malformed request resets the stream: it could smuggle a second request where a proxy translates it to HTTP/1.1. A
 //! request that is only too large, or can be read in two ways, is an objection, which the server answers.
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         self.malformed = taken.err();
     }
 
-    /// Nothing more is looked at.
+    /// Whether the rest is not looked at any more.
     fn is_too_large(&self) -> bool {
         self.objection.is_some_and(|(status, _)| status == TOO_LARGE)
     }

@@ -58,7 +58,7 @@ pub(crate) enum Known<'a> {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Streams {
-    /// In the order of their numbers.
+    /// The open streams in the order of their numbers.
     open: Vec<Stream>,
     /// The last ones that are over, in a ring.
     over: Vec<(u32, Over)>,

@@ -1,4 +1,5 @@
-//! From HTTP/1.1 to HTTP/2 on one connection: `Upgrade: h2c` (RFC 7540 §3.2; RFC 9113 §3.1 names it obsolete).
+//! The upgrade from HTTP/1.1 to HTTP/2 on one connection: `Upgrade: h2c` (RFC 7540 §3.2; RFC 9113 §3.1 names it
+//! obsolete).
 
 use crate::settings::PeerSettings;
 

@@ -61,9 +61,9 @@ impl Window {
         self.given
     }
 
-    /// By how many bytes it is too small, after `bytes` were given in `time` nanoseconds, the way to the peer and back: by its own size if that
-    /// was half of it or more. If it was wider before, only if that has made the peer faster: else something else holds it back. 0
-    /// where it cannot be larger than `most`.
+    /// The bytes by which the window is too small, after `bytes` were given in `time` nanoseconds, the way to the peer
+    /// and back: the window's own size if that was half of it or more. If it was wider before, only if that has made
+    /// the peer faster: else something else holds the peer back. 0 where the window cannot be larger than `most`.
     pub(crate) fn lacks(&mut self, bytes: u64, time: u64, most: u32) -> u32 {
         let more = self.size.min(i64::from(most) - self.size).max(0);
         let rate = bytes.saturating_mul(1_000_000_000) / time.max(1);

@@ -1,4 +1,4 @@
-//! Which routes took the time, minute by minute for two days, and when the server began or was loaded again.
+//! The routes that took the time, minute by minute for two days, and when the server began or was loaded again.
 //!
 //! Promises: the routes that took most time of a minute, with their number of requests, mean and 95th percentile, which
 //! are those of that minute alone. Memory is bounded by the constants below, with any names of routes. Leaves out: all
@@ -40,7 +40,7 @@ pub struct ByRoute {
     before: HashMap<String, (u64, u64, Option<Distribution>)>,
 }
 
-/// Something that happened to the server.
+/// An event of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Seconds since 1970.
@@ -50,7 +50,7 @@ pub struct Mark {
 }
 
 struct Minute {
-    /// Since 1970.
+    /// The number since 1970.
     number: u32,
     rows: Box<[Row]>,
 }
@@ -209,7 +209,7 @@ impl ByRoute {
         self.names.get(usize::from(number)).map_or("other", |name| name)
     }
 
-    /// For a file.
+    /// Appends the bytes for a file.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(TITLE);
         let push = |bytes: &mut Vec<u8>, number: u32| bytes.extend(number.to_le_bytes());

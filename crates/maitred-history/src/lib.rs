@@ -54,7 +54,7 @@ const SMALL_STEP: u64 = 60;
 pub struct Counts {
     /// Requests by class of status.
     pub requests: [u64; CLASSES],
-    /// By [`COUNTERS`].
+    /// The counts by [`COUNTERS`].
     pub counters: [u64; COUNTERS.len()],
     /// Body bytes of responses.
     pub bytes_out: u64,

@@ -17,7 +17,7 @@ impl Watched {
         Self { history: History::default(), counts: Counts::default(), at: START }
     }
 
-    /// After `seconds`, in which there were requests of so many milliseconds.
+    /// A look after `seconds`, in which there were requests of so many milliseconds.
     fn look(&mut self, seconds: u64, requests: &[u64]) {
         for millis in requests {
             self.counts.requests[2] += 1;

@@ -5,7 +5,7 @@
 /// A content coding that is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// None.
+    /// No coding.
     Identity = 0,
     /// RFC 1952
     Gzip = 1,
@@ -50,7 +50,7 @@ pub type Weight = u16;
 /// The content of the `Accept-Encoding` fields of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// By coding, where it is named.
+    /// The weights by coding, where it is named.
     named: [Option<Weight>; 4],
     /// The weight of `*`.
     others: Option<Weight>,

@@ -55,7 +55,7 @@ pub struct RequestHead {
     /// The user that the server itself has authenticated, in `fields`; empty when there is none. Nothing that a peer
     /// sends becomes one without that.
     pub user: Span,
-    /// Which of the server's virtual hosts it is for, by its number; 0 is the default host. The server finds it.
+    /// The number of the virtual host that the request is for; 0 is the default host. The server finds it.
     pub host: u16,
     /// The TLS session by which it has come; none where TLS does not end at this server. Nothing that a peer sends in a head becomes
     /// one.

@@ -29,7 +29,7 @@ impl Peer {
         }
     }
 
-    /// Without the port: all connections of an address are one.
+    /// The peer without the port: all connections of an address are one.
     pub fn without_port(self) -> Self {
         match self {
             Self::Ip(address) => Self::Ip(SocketAddr::new(address.ip(), 0)),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// A TLS session that ends at this server (RFC 8446, RFC 5246). It is made once for each connection, and all of its requests share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSession {
-    /// As OpenSSL, nginx and Apache write it: `TLSv1.3`.
+    /// The version as OpenSSL, nginx and Apache write it: `TLSv1.3`.
     pub version: &'static str,
-    /// As on the wire: 0x0303 or 0x0304.
+    /// The version as on the wire: 0x0303 or 0x0304.
     pub version_number: u16,
     /// The cipher suite by its name in IANA's registry: `TLS_AES_128_GCM_SHA256`.
     pub suite: &'static str,
@@ -42,7 +42,7 @@ pub struct TlsClient {
     pub issuer: Box<str>,
     /// The serial number in hexadecimal digits.
     pub serial: Box<str>,
-    /// Until when it is valid, as OpenSSL writes it: `Nov 24 12:00:00 2026 GMT`.
+    /// The end of its validity, as OpenSSL writes it: `Nov 24 12:00:00 2026 GMT`.
     pub valid_until: Box<str>,
     /// The names of hosts among the subject's alternative names (RFC 5280 §4.2.1.6), in lower case.
     pub hosts: Vec<Box<str>>,

@@ -32,9 +32,9 @@ pub struct Program {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// The process has ended by itself, with this code.
     Code(u8),
-    /// By this signal.
+    /// The process was ended by this signal.
     Signal(u8),
 }
 
@@ -136,8 +136,8 @@ fn ended(status: &WaitIdStatus) -> Ended {
     }
 }
 
-/// From now on orphans among the descendants of this process become its children (PR_SET_CHILD_SUBREAPER, prctl(2)).
-/// The caller has to call [`reap_others`] now and then.
+/// Makes orphans among the descendants of this process its children from now on (PR_SET_CHILD_SUBREAPER, prctl(2)). The
+/// caller has to call [`reap_others`] now and then.
 ///
 /// # Errors
 /// The kernel's.

@@ -195,7 +195,7 @@ impl<M> Parking<M> {
         self.count.load(SeqCst)
     }
 
-    /// Since when there are any, in monotonic nanoseconds.
+    /// The time since which there are parked threads, in monotonic nanoseconds.
     pub fn since(&self) -> u64 {
         self.since.load(SeqCst)
     }

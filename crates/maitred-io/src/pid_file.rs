@@ -47,7 +47,7 @@ pub struct PidFile {
 pub enum NotClaimed {
     /// A live server has it.
     Held(Holder),
-    /// Something else is in it, or it is no plain file.
+    /// The file has other content, or is no plain file.
     SomethingElse,
     /// The system refuses.
     System(io::Error),
@@ -165,7 +165,7 @@ impl PidFile {
 }
 
 impl AsFd for PidFile {
-    /// For a successor, which [takes it over](Self::take_over).
+    /// The descriptor for a successor, which [takes it over](Self::take_over).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

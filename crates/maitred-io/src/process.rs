@@ -174,7 +174,7 @@ fn count_descriptors() -> Option<u64> {
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-/// From ticks after the start of the machine.
+/// The start in seconds since 1970, from ticks after the start of the machine.
 fn started(ticks: u64) -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let booted: u64 = line(&stat, "btime ")?.trim().parse().ok()?;

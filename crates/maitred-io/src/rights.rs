@@ -358,7 +358,7 @@ mod tests {
         assert!(!Identity { uid: 0, gid: 0, groups: vec![0] }.gives_up(&root));
     }
 
-    /// In a process of its own, which `the_rights_of_all_threads_are_given_up` begins.
+    /// Runs in a process of its own, which `the_rights_of_all_threads_are_given_up` begins.
     #[test]
     #[ignore = "changes the process"]
     fn gives_them_up() {

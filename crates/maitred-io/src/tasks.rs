@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Task {
     /// The system's number of it.
     pub tid: i32,
-    /// At most 15 bytes.
+    /// The name of at most 15 bytes.
     pub name: String,
     /// `R` runs or could, `S` sleeps, `D` waits for a disk, and the other letters of proc(5).
     pub state: char,

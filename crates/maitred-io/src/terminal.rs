@@ -25,7 +25,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// To be called before SIGHUP is handled.
+    /// The terminal now. To be called before SIGHUP is handled.
     pub fn at_start() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self { is_there: opens(), ignores_hangup: ignored(&status) & HANGUP != 0 }

@@ -154,8 +154,8 @@ impl Transport {
         }
     }
 
-    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
-    /// has noted that.
+    /// [Receives](Self::receive), and returns when the kernel had the last of these bytes, in nanoseconds since 1970,
+    /// where it has noted that.
     pub fn receive_with_receipt(&mut self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
         match self {
             Self::Plain(socket) => socket.receive_with_receipt(buffer),
@@ -350,8 +350,8 @@ impl Socket {
         }
     }
 
-    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
-    /// has noted that.
+    /// [Receives](Self::receive), and returns when the kernel had the last of these bytes, in nanoseconds since 1970,
+    /// where it has noted that.
     pub fn receive_with_receipt(&self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
         if self.local {
             // Room for a control message would be room for descriptors that the peer passes.

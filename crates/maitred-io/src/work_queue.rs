@@ -22,7 +22,7 @@ struct State<T> {
 }
 
 impl<T> WorkQueue<T> {
-    /// At most `most` may wait.
+    /// A queue in which at most `most` items may wait.
     pub fn new(most: usize) -> Self {
         let state = Mutex::new(State { waiting: VecDeque::new(), running: 0, done: 0, ended: false });
         Self { state, work: Condvar::new(), most }

@@ -26,7 +26,7 @@ pub struct BandwidthLimits {
 /// How fast the responses of a route may leave together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteBandwidth {
-    /// Which paths.
+    /// The paths.
     pub path: PathPattern,
     /// Bytes per second; 0: any number.
     pub bytes: u64,
@@ -98,7 +98,7 @@ pub struct Bandwidth {
     /// There is a limit.
     on: AtomicBool,
     connection: AtomicU64,
-    /// By the number of the pool.
+    /// The buckets by the number of the pool.
     pools: Box<[Arc<Shared>]>,
     /// The most specific one first.
     routes: ArcSwap<Vec<(RouteBandwidth, Arc<Shared>)>>,
@@ -189,7 +189,7 @@ pub struct Shaper {
 }
 
 impl Default for Shaper {
-    /// Nothing is limited yet.
+    /// A shaper without limits.
     fn default() -> Self {
         Self {
             bucket: Bucket::default(),
@@ -266,7 +266,8 @@ impl Shaper {
         reserved.fold(ready, u64::max)
     }
 
-    /// As [`grant`](Self::grant), with the connection's own limit, and where nothing is limited any more a large piece.
+    /// Grants as [`grant`](Self::grant) does, with the connection's own limit, and where nothing is limited any more a
+    /// large piece.
     pub fn grant_all(&mut self, bandwidth: &Bandwidth, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {

@@ -43,7 +43,7 @@ impl Rate {
 /// A bucket. Full at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bucket {
-    /// In nanoseconds of the caller's monotonic clock.
+    /// The time in nanoseconds of the caller's monotonic clock.
     full_at: u64,
 }
 

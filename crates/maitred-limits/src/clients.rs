@@ -47,7 +47,7 @@ const TABLE_BYTES: usize = (HEADER + MAX_CLIENTS * Place::WORDS) * WORD;
 /// Bytes of memory in which a process keeps its own counts. A page of it takes memory with its first count.
 pub const LEDGER_BYTES: usize = MAX_CLIENTS * WORD;
 
-/// As the reference of the options has it.
+/// The reference of the options states these sizes.
 const _: () = assert!(TABLE_BYTES <= (2 << 20) + 64 && LEDGER_BYTES <= 1 << 19);
 
 /// Stands for the name of a client while its place is given to another one.
@@ -119,7 +119,7 @@ impl Client {
 }
 
 impl Client {
-    /// Never 0.
+    /// The number of the client, never 0.
     pub(crate) fn number(self) -> u128 {
         self.0
     }
@@ -169,7 +169,7 @@ impl Held {
     }
 }
 
-/// Which of the buckets of a client.
+/// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Request,

@@ -11,18 +11,18 @@
 /// The least bytes a second, on an average over `grace` nanoseconds. A rate of 0 asks for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Minimum {
-    /// In bytes a second.
+    /// The rate in bytes a second.
     pub rate: u64,
-    /// In nanoseconds.
+    /// The grace in nanoseconds.
     pub grace: u64,
 }
 
 /// The reason why a peer is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// Nothing has moved for the whole timeout.
+    /// No byte has moved for the whole timeout.
     Silent,
-    /// Something has, but less than the minimum.
+    /// Bytes have moved, but fewer than the minimum.
     Slow,
 }
 
@@ -38,27 +38,29 @@ pub struct RateWatch {
     noted: u64,
 }
 
-/// From one look to the next: a part of the grace, so that a peer with little time left is not looked at all the time.
+/// The time from one look to the next is a part of the grace, so that a peer with little time left is not looked at all
+/// the time.
 const LOOKS_IN_GRACE: u64 = 8;
 
 impl RateWatch {
-    /// Something waits for the peer from `now` on; `position` are the bytes that have moved so far, from anywhere.
+    /// Begins a watch when something waits for the peer from `now` on; `position` are the bytes that have moved so far,
+    /// from anywhere.
     pub fn begin(minimum: Minimum, now: u64, position: u64) -> Self {
         Self { looked: now, position, left: minimum.grace, moved: now, noted: position }
     }
 
-    /// Something has moved.
+    /// Notes that bytes have moved.
     pub fn touch(&mut self, now: u64) {
         self.moved = self.moved.max(now);
     }
 
-    /// For so long nothing has waited for the peer, until `now`: its time goes on.
+    /// Leaves out a time in which nothing has waited for the peer, until `now`.
     pub fn skip(&mut self, pause: u64, now: u64) {
         self.looked = self.looked.saturating_add(pause).min(now);
         self.touch(now);
     }
 
-    /// As many bytes have moved so far: more than when it was last said?
+    /// Notes how many bytes have moved so far, and that some have if the number is another one.
     pub fn note(&mut self, now: u64, position: u64) {
         if position != self.noted {
             self.noted = position;

@@ -69,7 +69,7 @@ pub enum Scarce {
 }
 
 impl Scarce {
-    /// As it is shown.
+    /// The name as it is shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -84,7 +84,8 @@ impl Scarce {
     }
 }
 
-/// From nine tenths of the connections on there are few left, until there are less than eight tenths.
+/// The scarce resource. From nine tenths of the connections on there are few left, until there are less than eight
+/// tenths.
 fn scarce(open: usize, most: usize, over: bool, heads: &Heads, was: Option<Scarce>) -> Option<Scarce> {
     let mark = if was == Some(Scarce::Connections) { most / 10 * 8 } else { most - most / 10 };
     match (over, open >= mark.max(1)) {

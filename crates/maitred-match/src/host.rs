@@ -97,11 +97,11 @@ pub fn host_name<'a>(authority: &[u8], room: &'a mut [u8; MAX_HOST]) -> Option<&
     std::str::from_utf8(room).ok()
 }
 
-/// Which host a name is of: the one with exactly this name, else the one with the longest `*.` name that fits.
+/// The hosts by their names: the one with exactly a name, else the one with the longest `*.` name that fits.
 #[derive(Clone, Debug, Default)]
 pub struct HostTable {
     exact: HashMap<Box<str>, u16>,
-    /// By the part behind the `*.`.
+    /// The hosts by the part behind the `*.`.
     below: HashMap<Box<str>, u16>,
 }
 
@@ -189,7 +189,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// For all bytes of a peer: no panic, and a name is found in any case, with a port and with a dot at its end.
+        /// Property for all bytes of a peer: no panic, and a name is found in any case, with a port and with a dot at
+        /// its end.
         #[test]
         fn a_name_is_found_however_it_is_written(text in "[a-zA-Z0-9.\\-_:\\[\\]*%\\x00-\\xff]{0,300}", port: u16) {
             let find = |authority: &str| host_name(authority.as_bytes(), &mut [0; MAX_HOST]).map(str::to_owned);

@@ -1,7 +1,7 @@
-//! Which of many rules a request can meet: an index by host and first segment of the path, built once.
+//! The rules that a request can meet: an index by host and first segment of the path, built once.
 //!
-//! Promises: every rule that a request meets is among its candidates, which come in the order of the rules. Leaves out: whether it meets
-//! them.
+//! Promises: every rule that a request meets is among its candidates, which come in the order of the rules. Leaves out:
+//! whether the request meets them.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use crate::pattern::BadPattern;
 pub struct Network {
     /// Canonical, with zeros behind the prefix.
     address: IpAddr,
-    /// In bits, at most those of the address.
+    /// The length of the prefix in bits, at most that of the address.
     prefix: u8,
 }
 

@@ -47,7 +47,7 @@ impl std::error::Error for BadPattern {}
 /// Compared byte by byte with the decoded path; `%23`, `%3F` and `%25` stand for `#`, `?` and `%`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
-    /// Without the `~`.
+    /// The text without the `~`.
     text: Box<str>,
     form: Form,
     case: Case,

@@ -18,7 +18,7 @@ pub enum Ambiguity {
 }
 
 impl Ambiguity {
-    /// For the log and for the client.
+    /// The reason for the log and for the client.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::DotSegment => "rules or filters ask for the path, and it has a segment '.' or '..'",

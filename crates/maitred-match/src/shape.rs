@@ -16,9 +16,9 @@ const MAX_SHAPE: usize = 120;
 /// Method and shape of a request. As text, `GET /user/*/orders`: printable, of bounded length, without the query.
 #[derive(Clone, Copy)]
 pub struct Shape<'a> {
-    /// As it was sent.
+    /// The method as it was sent.
     pub method: &'a str,
-    /// As it was sent; the query does not count.
+    /// The path as it was sent; the query does not count.
     pub path: &'a [u8],
     /// The number of the virtual host; 0 is the default one. Not part of the text: its name is unknown here.
     pub host: u16,
@@ -52,7 +52,7 @@ pub struct Widened<'a> {
     shape: Shape<'a>,
     /// These segments, by their numbers.
     any: u32,
-    /// As [`Shape::hash`].
+    /// The hash, as [`Shape::hash`].
     pub hash: u64,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Shape<'a> {
         (any != 0).then_some(Widened { shape: self, any, hash })
     }
 
-    /// Which segments are one for all beside those that have no text, and the hash that follows.
+    /// The segments that are one for all beside those that have no text, and the hash that follows.
     fn walk(self, state: &RandomState, mut varies: impl FnMut(u64, &[u8]) -> bool) -> (u32, u64) {
         let mut hasher = state.build_hasher();
         hasher.write_u16(self.host);

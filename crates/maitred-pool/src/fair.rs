@@ -41,7 +41,7 @@ pub struct FairQueue<J> {
 pub struct Waiting<J> {
     /// The request.
     pub job: J,
-    /// In monotonic nanoseconds.
+    /// The start of the wait, in monotonic nanoseconds.
     pub since: u64,
     /// The class of its route.
     pub class: RouteClass,
@@ -110,7 +110,7 @@ impl<J> FairQueue<J> {
         self.first.iter().chain(self.lanes.iter().flat_map(|lane| lane.rounds.iter().flatten()))
     }
 
-    /// Since when the one waits that has come first, in monotonic nanoseconds.
+    /// The start of the wait of the request that has come first, in monotonic nanoseconds.
     pub fn oldest(&self) -> Option<u64> {
         match self.first.front() {
             Some(waiting) => Some(waiting.since),

@@ -227,7 +227,7 @@ fn random(state: &mut u64) -> u64 {
 struct Model {
     queued: usize,
     starting: usize,
-    /// For each thread: requests served, and since when it is idle.
+    /// The requests that each thread has served, and since when it is idle.
     threads: Vec<(u64, Option<u64>)>,
     ends: Ends,
     ended: Vec<u64>,

@@ -48,12 +48,12 @@ pub struct PoolLimits {
     pub high_mark: u8,
     /// A parked thread above `min_threads` ends after this time.
     pub thread_idle: Duration,
-    /// After so many requests a thread is replaced; 0 for never.
+    /// The number of requests after which a thread is replaced; 0 for never.
     pub thread_requests: u64,
-    /// From a complete request to the first byte of its handler's response, waiting for a thread included; then the
-    /// engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose head has
-    /// left is not timed. With a body that is read as it comes, the time begins anew with every part, and stands
-    /// still while the handler waits for its peer. `None`: for ever.
+    /// The limit from a complete request to the first byte of its handler's response, waiting for a thread included;
+    /// then the engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose
+    /// head has left is not timed. With a body that is read as it comes, the time begins anew with every part, and
+    /// stands still while the handler waits for its peer. `None`: for ever.
     pub request_timeout: Option<Duration>,
     /// Threads whose request has timed out and that are replaced until they return; 0 switches that off.
     pub max_lost: usize,

@@ -19,7 +19,7 @@ static COUNTS: AtomicBool = AtomicBool::new(false);
 /// The context variable that has the counts of a request.
 static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// From now on each request has its counts in this context variable.
+/// Sets the context variable that has the counts of each request from now on.
 #[pyfunction]
 pub(crate) fn count_databases(py: Python<'_>, current: Py<PyAny>) {
     CURRENT.get_or_init(py, || current);

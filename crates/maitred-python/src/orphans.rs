@@ -22,7 +22,7 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// None where this is not process 1. Children that exist already are the application's.
+    /// The orphans of process 1; none in other processes. Children that exist already are the application's.
     pub(crate) fn of_first_process() -> Option<Self> {
         (std::process::id() == 1)
             .then(|| Self { own: children(|_| true).into_iter().collect(), due: Instant::now() + EVERY })

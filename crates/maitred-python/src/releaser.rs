@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::held::is_attached;
 
-/// Others come meanwhile: 50 switches a second at most, unless they hold [`MUCH`].
+/// The time for which references are gathered: 50 switches a second at most, unless they hold [`MUCH`].
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A queue of so many bytes does not wait for the end of the pause: they count for no budget any more.
@@ -24,8 +24,8 @@ const MUCH: usize = 1 << 20;
 /// Fewer bytes are not counted: those that come within the pause add up to little.
 const COUNTED: usize = 4 << 10;
 
-/// After so long the interpreter is offered to others: memory is given back to the system without a line of Python
-/// code, between two of which it would be taken from us.
+/// How long references are given up before the interpreter is offered to others: memory is given back to the system
+/// without a line of Python code, between two of which it would be taken from us.
 const SLICE: Duration = Duration::from_micros(500);
 
 /// The system keeps 15 bytes of a name.

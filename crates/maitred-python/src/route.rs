@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::held::Held;
 
-/// Which interface a dictionary is of.
+/// The interface of a dictionary.
 #[derive(Clone, Copy)]
 pub(crate) enum Interface {
     Asgi,
@@ -24,7 +24,7 @@ pub(crate) enum Interface {
 /// Objects that the application holds refer to it, too. So the code that ends the request gives it [up](Self::forget).
 pub(crate) struct Dictionary {
     interface: Interface,
-    /// With how many entries it had at first.
+    /// The dictionary, and the number of its entries at first.
     held: Mutex<Option<(Held<PyDict>, usize)>>,
 }
 

@@ -48,8 +48,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// The shortest sleep of the watch: the clock of `threads` steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// At most so many stacks at a time; further requests get their line only. Several that are stuck at once are
-/// stuck in the same place.
+/// The most stacks at a time; further requests get their line only. Several that are stuck at once are stuck in the
+/// same place.
 const MAX_STACKS: usize = 20;
 
 /// The thread that looks for stuck requests.

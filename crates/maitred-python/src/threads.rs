@@ -34,8 +34,8 @@ use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
 
-/// For measuring what the gate is worth (bench/README.md), never for serving: when this variable is set, the
-/// engine lets threads contend for the global lock as if there were none.
+/// An environment variable for measuring the worth of the gate (bench/README.md), never for serving: when it is set,
+/// the engine lets threads contend for the global lock as if there were none.
 const NO_GATE: &str = "MAITRED_BENCH_NO_GATE";
 
 /// Makes application threads through Python's `threading`.
@@ -455,7 +455,7 @@ impl Slot {
         self.since.store(coarse_now(), Ordering::Release);
     }
 
-    /// Since when it runs which request, if it runs one: `GET /path`, as printable ASCII.
+    /// The request that the thread runs, if it runs one, and its start: `GET /path`, as printable ASCII.
     pub(super) fn running(&self) -> Option<(u64, String)> {
         let since = self.since.load(Ordering::Acquire);
         let bytes: Vec<u8> =

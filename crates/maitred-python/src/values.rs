@@ -121,7 +121,7 @@ thread_local! {
 }
 
 impl Declared {
-    /// Without fields. `reason` is one other than the standard one.
+    /// A head without fields. `reason` is one other than the standard one.
     pub(crate) fn new(status: Status, reason: Option<Box<[u8]>>) -> Self {
         Self { head: ResponseHead { status, reason, fields: SPARE.take() }, length: None }
     }

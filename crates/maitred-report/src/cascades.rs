@@ -34,11 +34,11 @@ pub(super) struct Found {
     pub(super) waits: usize,
     /// Waits that began while as many requests ran as ever did in their pool.
     pub(super) held: usize,
-    /// For each pool the most that ran at once.
+    /// The most requests that ran at once, for each pool.
     pub(super) most: Vec<usize>,
     /// The cascades, the one in which others waited longest first.
     pub(super) cascades: Vec<Cascade>,
-    /// For each request that waited the one that it waited for.
+    /// The request that each request waited for.
     pub(super) cause: Vec<Option<usize>>,
 }
 

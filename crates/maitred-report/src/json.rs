@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// As it was written.
+    /// A number as it was written.
     Number(String),
     /// `true`, `false`, `null`.
     Other,

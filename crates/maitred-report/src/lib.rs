@@ -61,7 +61,7 @@ struct Asked {
     json: bool,
     requests: bool,
     top: usize,
-    /// In microseconds.
+    /// The time in microseconds.
     wait: u64,
     logs: Vec<String>,
     help: bool,

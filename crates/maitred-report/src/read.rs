@@ -1,4 +1,4 @@
-//! From lines to requests.
+//! The way from lines to requests.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const WRITE: usize = 6;
 /// A request. Times in microseconds, the start since 1970.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// Which log, and which line of it.
+    /// The number of the log, and of its line.
     pub(super) log: u32,
     pub(super) line: u64,
     pub(super) start: u64,

@@ -30,7 +30,7 @@ const LONG: u64 = 30_000;
 /// A request that takes so many times longer than usual was held up.
 const TIMES: u64 = 4;
 
-/// Others that a moment needs.
+/// The number of others that a moment needs.
 const OTHERS: usize = 2;
 
 /// Moments from which on a route is named.

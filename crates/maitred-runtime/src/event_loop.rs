@@ -15,8 +15,8 @@ use std::os::fd::BorrowedFd;
 
 /// An event loop that a language brings.
 pub trait EventLoop: Send + Sync + 'static {
-    /// From now on the loop polls: it watches the descriptors and takes the turns, on one thread, until a
-    /// turn says that the server has ended. Called once; returns at once.
+    /// Has the loop poll from now on: it watches the descriptors and takes the turns, on one thread, until a turn says
+    /// that the server has ended. Called once; returns at once.
     fn attach(&self, turns: Box<dyn Turns>);
 
     /// The loop has not come back to the server although something waits. Called by the backup poller, which has

@@ -48,7 +48,7 @@ pub trait Respond: Send {
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
-    /// Before the head: fields will stand behind the body; see [`Exchange::announce_trailers`].
+    /// Announces, before the head, that fields will stand behind the body; see [`Exchange::announce_trailers`].
     fn announce_trailers(&mut self, request: &Request) {
         let _ = request;
     }
@@ -158,8 +158,9 @@ pub trait Respond: Send {
         false
     }
 
-    /// Between the last `send_data` and the end: writes queued bytes to a file, because all responses together hold too
-    /// much in memory; or waits until the peer has taken them, where the server is told to leave that to its handlers.
+    /// Called between the last `send_data` and the end: writes queued bytes to a file, because all responses together
+    /// hold too much in memory; or waits until the peer has taken them, where the server is told to leave that to its
+    /// handlers.
     ///
     /// # Errors
     /// The peer is gone.
@@ -236,7 +237,7 @@ pub trait Observe: Send + Sync + 'static {
 pub enum Flow {
     /// Go on.
     Ready,
-    /// As much is queued as one response may hold: wait before sending more.
+    /// The response has as many queued bytes as it may: wait before sending more.
     Full,
 }
 
@@ -411,7 +412,7 @@ impl Exchange {
         self.respond_with(head, Last::Given(body.into()))
     }
 
-    /// As [`respond`](Self::respond), with a body that need not stay.
+    /// Responds as [`respond`](Self::respond) does, with a body that need not stay.
     ///
     /// # Errors
     /// As [`respond`](Self::respond).
@@ -500,7 +501,7 @@ pub struct Stream {
     // Both are Some until the end.
     responder: Option<Box<dyn Respond>>,
     request: Option<Box<Request>>,
-    /// Nothing of the body is: where it ends is of no matter.
+    /// No byte of the body is sent: where it ends is of no matter.
     unwanted: bool,
 }
 

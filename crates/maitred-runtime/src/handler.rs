@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 /// Whether a handler may block the thread it runs on (D6). The dispatcher decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvocationType {
-    /// Never blocks: it may run on the thread that polls, also on the last one.
+    /// The handler never blocks: it may run on the thread that polls, also on the last one.
     NonBlocking,
     /// May block for as long as it likes: it runs only where another thread can poll.
     Blocking,

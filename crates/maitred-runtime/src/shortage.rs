@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two lines that say so.
+/// The time between two lines about a shortage.
 const SAID_APART: Duration = Duration::from_secs(10);
 
-/// From the first thread that could not be made until one could.
+/// A shortage, from the first thread that could not be made until one could.
 #[derive(Debug, Default)]
 pub struct Shortage {
     since: Option<Instant>,

@@ -92,8 +92,8 @@ type Wanted = (String, ThreadBody);
 /// Plain operating-system threads, for native handlers.
 pub struct NativeThreads {
     say: Arc<dyn Fn(&str) + Send + Sync>,
-    /// To the thread that makes those that could not be made at once. It is there before the first one: later it might be
-    /// refused, too.
+    /// The way to the thread that makes those that could not be made at once. That thread is there before the first
+    /// one: later it might be refused, too.
     refused: Mutex<Option<Sender<Wanted>>>,
 }
 

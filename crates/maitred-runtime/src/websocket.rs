@@ -91,12 +91,12 @@ impl Messages {
         self.ends.back().map_or(0, |(_, end)| end - self.read)
     }
 
-    /// For the server: the parts of a message are appended there.
+    /// For the server: returns the buffer to which the parts of a message are appended.
     pub fn incoming(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// For the server: all that was appended since the last message is one.
+    /// For the server: completes a message of all bytes that were appended since the last one.
     pub fn complete(&mut self, kind: MessageKind) {
         self.ends.push_back((kind, self.bytes.len()));
     }

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 /// Where the bytes of a folder's files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// On a disk, or somewhere else that is not this machine's memory.
+    /// The folder is on a disk, or elsewhere outside this machine's memory.
     Disk,
-    /// In memory (and perhaps in swap).
+    /// The folder is in memory (and perhaps in swap).
     Memory,
 }
 

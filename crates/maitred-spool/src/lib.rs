@@ -82,7 +82,7 @@ struct State {
     share: Option<Share>,
     /// The memory of a written chunk.
     spare: Vec<u8>,
-    /// None is kept.
+    /// No memory of a written chunk is kept.
     frugal: bool,
     abandoned: bool,
 }
@@ -259,7 +259,7 @@ pub struct Spool {
 pub enum Progress {
     /// More of it can be taken.
     Open,
-    /// Nothing until the spooler wakes the connection.
+    /// The body has to wait until the spooler wakes the connection.
     Waiting,
     /// The body is complete and written.
     Written,

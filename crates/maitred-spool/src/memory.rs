@@ -98,7 +98,7 @@ impl BodyMemory {
         self.most / 4
     }
 
-    /// From here on the largest bodies leave.
+    /// The mark from which on the largest bodies leave.
     fn high_mark(&self) -> u64 {
         self.most - self.most / 8
     }
@@ -146,10 +146,10 @@ impl Growing {
 /// The share of one body in the budget, until it is dropped.
 pub struct Share {
     memory: Arc<BodyMemory>,
-    /// While it is being received.
+    /// The body, while it is being received.
     growing: Option<Arc<Growing>>,
     held: u64,
-    /// As much as that is on its way to its file.
+    /// Bytes of the share that are on their way to the file.
     leaving: u64,
 }
 

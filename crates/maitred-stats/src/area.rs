@@ -95,7 +95,8 @@ pub(crate) fn names(all: &[AtomicU64]) -> &[AtomicU64] {
 }
 
 impl<'a> Area<'a> {
-    /// With so many bytes for leaves and timings, and the rest for chunks; none when there is too little for that.
+    /// An area with so many bytes for leaves and timings, and the rest for chunks; none when there is too little for
+    /// that.
     pub(crate) fn new(all: &'a [AtomicU64], leaf_bytes: usize) -> Option<Self> {
         let (leaves, chunks) = all.get(LEAVES_AT..)?.split_at_checked(leaf_bytes / size_of::<u64>())?;
         Some(Self { all, head: all.first_chunk()?, leaves, chunks: Chunks::new(chunks)? })
@@ -131,7 +132,7 @@ impl<'a> Area<'a> {
         self.leaves.len().checked_sub(index.checked_add(1)?.checked_mul(TIMING)?)
     }
 
-    /// As [`number_in_leaf`](Self::number_in_leaf).
+    /// The number of a word of a timing among all words.
     pub(crate) fn number_in_timing(&self, index: usize, word: usize) -> usize {
         LEAVES_AT + self.start_of_timing(index).unwrap_or_default() + word
     }
@@ -218,7 +219,7 @@ impl<'a> Area<'a> {
     }
 }
 
-/// Between two tries: a change takes some microseconds, unless its thread has lost its processor.
+/// The pause between two tries: a change takes some microseconds, unless its thread has lost its processor.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A sample of a ring as one word, which is never 0.

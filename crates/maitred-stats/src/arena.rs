@@ -55,7 +55,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// In memory that is zero.
+    /// An arena in memory that is zero.
     #[must_use]
     pub fn new(memory: Memory) -> Self {
         store((*memory).as_ref(), 0, MAGIC);

@@ -24,7 +24,7 @@ const LIST: usize = SLOTS.div_ceil(2);
 const CHUNK_COST: usize = CHUNK * size_of::<u64>() + size_of::<u32>();
 const LIST_COST: usize = LIST * size_of::<u64>();
 
-/// In the place of a chunk or a list: none.
+/// Stands for no chunk or list.
 pub(crate) const NONE: u32 = 0;
 
 /// How often a count can go on in a further chunk: 64 bits are enough.
@@ -48,7 +48,7 @@ pub(crate) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// In this memory; none if there is not even enough for a chunk.
+    /// The chunks in this memory; none if there is not even enough for a chunk.
     pub(crate) fn new(words: &'a [AtomicU64]) -> Option<Self> {
         let (head, words) = words.split_first_chunk()?;
         let most = size_of_val(words) / CHUNK_COST;

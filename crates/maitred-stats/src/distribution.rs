@@ -15,7 +15,7 @@ pub struct Distribution {
     min: u64,
     max: u64,
     coarse: bool,
-    /// By slot, ascending.
+    /// The chunks by slot, ascending.
     chunks: Vec<(u8, [u64; STEPS])>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Moments {
 }
 
 impl Distribution {
-    /// Without values.
+    /// A distribution without values.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -14,7 +14,7 @@ pub enum Format {
     /// The Prometheus text format 0.0.4, which every reader understands.
     #[default]
     Prometheus,
-    /// With units, and an end that shows that nothing is missing.
+    /// OpenMetrics 1.0, with units, and an end that shows that nothing is missing.
     OpenMetrics,
 }
 
@@ -73,7 +73,7 @@ pub struct Metric<'a> {
 /// The value of a [`Metric`], with its kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// Only goes up; its name ends in `_total`.
+    /// A value that only goes up; its name ends in `_total`.
     Counter(u64),
     /// A duration that only goes up, in nanoseconds, shown in seconds; its name ends in `_seconds_total`.
     SecondsTotal(u64),

@@ -38,7 +38,8 @@ pub struct Foreign<'a> {
 }
 
 impl<'a> Foreign<'a> {
-    /// In the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of this version.
+    /// The figures in the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of
+    /// this version.
     #[must_use]
     pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
         let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
@@ -47,7 +48,7 @@ impl<'a> Foreign<'a> {
         Some(Self { area: Area::new(recorder.content.get(..WORDS)?, LEAVES_BYTES)?, routes, owner })
     }
 
-    /// As [`Recorder::leaves`](crate::Recorder::leaves), but for an order: a key may come twice.
+    /// Visits the leaves as [`Recorder::leaves`](crate::Recorder::leaves) does, but for an order: a key may come twice.
     pub fn leaves(&self, mut visit: impl FnMut(LeafKey, Leaf)) {
         self.read(|area, first| area.read_leaves(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<LeafKey, Leaf>::new();
@@ -59,7 +60,7 @@ impl<'a> Foreign<'a> {
         noted.into_iter().for_each(|(key, leaf)| visit(key, leaf));
     }
 
-    /// As [`Recorder::timings`](crate::Recorder::timings), likewise.
+    /// Visits the timings as [`Recorder::timings`](crate::Recorder::timings) does, likewise.
     pub fn timings(&self, mut visit: impl FnMut(TimingKey, Distribution)) {
         self.read(|area, first| area.read_timings(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<TimingKey, Distribution>::new();

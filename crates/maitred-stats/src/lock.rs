@@ -151,7 +151,7 @@ mod tests {
         })
     }
 
-    /// Nothing tells that the waiter has arrived inside `lock`, so the attempt is repeated until it has.
+    /// The test cannot see when the waiter has arrived inside `lock`, so the attempt is repeated until it has.
     #[test]
     fn a_wait_is_counted_and_measured() {
         for _ in 0..1000 {

@@ -48,7 +48,7 @@ pub enum Start {
     Reading,
     /// The request of another one has timed out, and that one has not returned.
     Lost,
-    /// Another one has ended after as many requests as it may run.
+    /// Another thread has ended after as many requests as it may run.
     Spent,
 }
 

@@ -78,13 +78,13 @@ thread_local! {
 }
 
 impl Recorder {
-    /// Without figures, and on, in memory of its own, all of which it takes at once.
+    /// A recorder without figures, switched on, in memory of its own, all of which it takes at once.
     #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(crate::arena::ALIGN + run_words(NAME, WORDS)))
     }
 
-    /// Without figures, and on, in this memory.
+    /// A recorder without figures, switched on, in this memory.
     #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let recorder = Self {

@@ -81,7 +81,7 @@ pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> Noted {
 pub(crate) struct Ring<'a>(pub(crate) &'a [AtomicU64; RING]);
 
 impl<'a> Ring<'a> {
-    /// By its own thread, when it is not full; whether it is now.
+    /// Adds a sample, on the ring's own thread, when it is not full. Returns whether it is full now.
     #[inline]
     pub(crate) fn push(self, sample: Sample) -> bool {
         let written = self.0[WRITTEN].load(Relaxed);
@@ -138,7 +138,7 @@ impl Owners {
         Some(ring)
     }
 
-    /// Another ring in the place of a full one, which is left behind; none when too many are.
+    /// Leaves a full ring behind and returns another one; none when too many were left behind.
     pub(crate) fn leave_behind(&mut self, full: u16) -> Option<u16> {
         let ring = (self.left.len() < LEFT).then(|| self.take())??;
         self.left.push(full);

@@ -37,12 +37,12 @@ const STEP: usize = 64;
 /// Paths without a place that are remembered, by their hashes.
 const WAITING: usize = 2048;
 
-/// In the word of one of them, below the hash: how often it came.
+/// The bits of a waiting path's word, below the hash, that count how often it came.
 const TIMES: u64 = 0xff;
 
 const _: () = assert!(1_u64 << ((MAX_ROUTES - AT_SIGHT) / STEP) <= TIMES);
 
-/// In a word, below the hash: number of the route, none when 0.
+/// The bits of a word, below the hash, with the number of the route; 0 for none.
 const NUMBER: u64 = 0xffff;
 
 const _: () = assert!(PLACES.is_power_of_two() && MAX_ROUTES <= PLACES / 2 && MAX_ROUTES < NUMBER as usize);
@@ -53,7 +53,7 @@ const TEXT: usize = text_words(MAX_ROUTE_TEXT);
 /// Words of the memory: how many there are, and their texts, [`OTHER`] among them.
 const WORDS: usize = 1 + (MAX_ROUTES + 1) * TEXT;
 
-/// In the place of a text's length: this is the route whose number stands below. Far above any length.
+/// Stands in the place of a text's length: this is the route whose number stands below. Far above any length.
 const IS_ONE_WITH: u64 = 1 << 63;
 
 /// One that is another one may be a third one then, and so on: once for each segment of a path.
@@ -102,13 +102,13 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Only [`OTHER`], in memory of its own.
+    /// A table with [`OTHER`] alone, in memory of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(ALIGN + run_words(NAME, WORDS)))
     }
 
-    /// Only [`OTHER`], in this memory.
+    /// A table with [`OTHER`] alone, in this memory.
     #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let routes = Self {
@@ -311,7 +311,7 @@ impl Routes {
         (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>() + self.found.len()
     }
 
-    /// With [`OTHER`].
+    /// The number of routes, with [`OTHER`].
     fn count(&self) -> usize {
         load(self.run.words(), 0) as usize
     }
@@ -358,7 +358,7 @@ impl Routes {
         times >= wanted
     }
 
-    /// By bits that are in the word, too: so all can be put in anew.
+    /// The places of a hash, by bits that are in the word, too: so all can be put in anew.
     fn places_of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let first = (hash >> NUMBER.count_ones()) as usize;
         (0..PLACES).map(move |step| &self.places[(first + step) % PLACES])

@@ -160,7 +160,7 @@ impl Sparse<'_> {
         true
     }
 
-    /// As it is, also if that makes no sense.
+    /// The distribution as it is, also if it makes no sense.
     pub(crate) fn snapshot(self, chunks: &Chunks<'_>) -> Distribution {
         let (zeros, placed) = (self.get(ZEROS), self.get(COUNT));
         let (least, most) = (!self.get(LEAST), self.get(MOST));

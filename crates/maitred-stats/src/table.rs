@@ -18,7 +18,7 @@ use crate::routes::OTHER;
 use crate::sparse::{COUNT, SPARSE, Sparse, ZEROS};
 use crate::times::{Span, Spans};
 
-/// Which exchanges are counted together.
+/// The key of exchanges that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeafKey {
     /// The number of the listener.
@@ -32,7 +32,7 @@ pub struct LeafKey {
 }
 
 impl LeafKey {
-    /// As one word: of the route 24 bits, which are more than there are routes.
+    /// The key as one word: of the route 24 bits, which are more than there are routes.
     pub(crate) fn pack(self) -> u64 {
         let Self { listener, pool, route, class } = self;
         u64::from(listener) << 48
@@ -50,7 +50,7 @@ impl LeafKey {
 /// The largest number of a route that fits.
 const MAX_ROUTE: u32 = 0x00ff_ffff;
 
-/// Which entries of applications' `Server-Timing` fields are counted together.
+/// The key of entries of applications' `Server-Timing` fields that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TimingKey {
     /// The number of the pool.
@@ -62,7 +62,7 @@ pub struct TimingKey {
 }
 
 impl TimingKey {
-    /// As one word.
+    /// The key as one word.
     pub(crate) fn pack(self) -> u64 {
         LeafKey { listener: 0, pool: self.pool, route: self.route, class: self.name }.pack()
     }
@@ -123,7 +123,7 @@ pub(crate) struct Table {
     /// Where they are.
     leaves: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     timings: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    /// Without the chunks.
+    /// Bytes in use, without the chunks.
     used: usize,
     limit: usize,
     /// The leaf of the last exchange: the next one is often its neighbour.
@@ -131,7 +131,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With leaves and timings of at most `limit` bytes.
+    /// A table with leaves and timings of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             leaves: HashMap::default(),
@@ -142,7 +142,7 @@ impl Table {
         }
     }
 
-    /// At first: the leaves of exchanges for which there is no other.
+    /// Makes the leaves of exchanges that find no place for a leaf of their own. Called once, at first.
     pub(crate) fn keep_those_of_several(&mut self, area: &Area<'_>) {
         (0..CLASSES).for_each(|class| _ = self.keep(of_several(class), area));
     }

@@ -34,7 +34,7 @@ pub enum Span {
     Accept,
     /// From there, in the socket's buffer and in a queue, until a thread had it.
     Queue,
-    /// For the interpreter.
+    /// Waiting for the interpreter.
     Gate,
     /// In filters, without the time that belongs to another span.
     Filter,
@@ -51,7 +51,7 @@ impl Span {
     pub const ALL: [Self; 7] =
         [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Receive, Self::Write];
 
-    /// As in logs, metrics and `Server-Timing`.
+    /// The name in logs, metrics and `Server-Timing`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Spans {
 }
 
 impl Times {
-    /// From the arrival to the last station: the sum of the [`spans`](Self::spans).
+    /// The time from the arrival to the last station: the sum of the [`spans`](Self::spans).
     #[must_use]
     pub fn total(&self) -> u64 {
         let Self { arrived, complete, begun, gated, done, written, .. } = *self;

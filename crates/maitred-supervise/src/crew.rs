@@ -22,7 +22,7 @@ pub struct Settings {
     pub unavailable_after: Duration,
     /// When workers are replaced.
     pub limits: Limits,
-    /// Any number: waits and limits of several crews differ.
+    /// Any number, so that waits and limits of several crews differ.
     pub seed: u64,
     /// A developer works on the application: one that cannot start does not end the crew, since its next version may
     /// start.
@@ -45,7 +45,7 @@ pub enum Level {
 pub enum Action {
     /// A process is to be started.
     Start {
-        /// Which one.
+        /// The worker.
         worker: WorkerId,
         /// The number of its place, from 1 on.
         number: usize,
@@ -58,9 +58,9 @@ pub enum Action {
     StandIn(bool),
     /// All workers are ready for the first time.
     Ready,
-    /// For the log.
+    /// An entry for the log.
     Say(Level, String),
-    /// Nothing is left; the exit code.
+    /// No worker is left; the exit code.
     End(u8),
 }
 
@@ -87,7 +87,7 @@ pub struct Crew {
     was_ready: bool,
     /// [`Action::Ready`] has been said.
     announced: bool,
-    /// Since when no worker serves; none while one does.
+    /// The time since which no worker serves; none while one does.
     idle_since: Option<Instant>,
     stands_in: bool,
     restarts: Restarts,
@@ -341,7 +341,7 @@ impl Crew {
         self.look(now);
     }
 
-    /// From now on there are so many, at least one.
+    /// Changes the number of workers, at least one.
     pub fn set_count(&mut self, workers: usize, now: Instant) {
         if self.state != State::Running {
             return;

@@ -416,7 +416,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// For all steps: the wanted workers come back, and an end leaves none.
+    /// Property for all steps: the wanted workers come back, and an end leaves none.
     #[test]
     fn in_the_end_all_wanted_serve_and_a_stop_leaves_none(
         steps in prop::collection::vec(step(), 0..60),

@@ -5,9 +5,9 @@ use std::fmt;
 /// The system's status of a process that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The process has ended by itself, with this code.
     Code(u8),
-    /// By the signal with this number.
+    /// The process was ended by the signal with this number.
     Signal(u8),
 }
 

@@ -30,7 +30,7 @@ pub struct WorkerView {
     pub id: WorkerId,
     /// The phase of the worker.
     pub phase: Phase,
-    /// Since when.
+    /// The start of the phase.
     pub since: Instant,
 }
 

@@ -118,7 +118,7 @@ impl Client {
         Ok(Self { stream, tls: Some(Arc::new(tls)) })
     }
 
-    /// Another handle to it: one thread may read while another one sends.
+    /// Clones the client: one thread may read while another one sends.
     ///
     /// # Errors
     /// As [`TcpStream::try_clone`].
@@ -126,7 +126,7 @@ impl Client {
         Ok(Self { stream: self.stream.try_clone()?, tls: self.tls.clone() })
     }
 
-    /// As [`TcpStream::peek`]. With TLS only whether there are bytes, not their number or content.
+    /// Peeks as [`TcpStream::peek`] does. With TLS only whether there are bytes, not their number or content.
     ///
     /// # Errors
     /// As [`TcpStream::peek`].
@@ -140,7 +140,8 @@ impl Client {
         self.stream.peek(buffer)
     }
 
-    /// As [`TcpStream::shutdown`]. With TLS the end of the sending side is said before, by `close_notify`.
+    /// Shuts down as [`TcpStream::shutdown`] does. With TLS the end of the sending side is said before, by
+    /// `close_notify`.
     ///
     /// # Errors
     /// As [`TcpStream::shutdown`].

@@ -24,9 +24,9 @@ pub struct CertificateInfo {
     pub issuer: String,
     /// The serial number in hexadecimal digits, two for each byte, without zeros in front.
     pub serial: String,
-    /// From when on it is valid, in seconds since 1970.
+    /// The start of its validity, in seconds since 1970.
     pub not_before: u64,
-    /// Until when it is valid, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub not_after: u64,
     /// The kind of key, such as `ECDSA P-256` or `RSA 2048`.
     pub key: String,

@@ -48,7 +48,7 @@ impl ClientPolicy {
     }
 }
 
-/// By which authorities certificates of clients are believed, and which they have revoked.
+/// The authorities by which certificates of clients are verified, and their revocation lists.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     roots: Vec<CertificateDer<'static>>,
@@ -64,7 +64,7 @@ pub struct CrlInfo {
     pub issuer: String,
     /// When it was made, in seconds since 1970.
     pub this_update: u64,
-    /// Until when it is believed, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub next_update: u64,
     /// How many certificates are on it.
     pub revoked: usize,

@@ -54,7 +54,7 @@ pub enum SessionError {
     BadRecord,
     /// The client is not able to do something that is needed.
     Incompatible(Box<str>),
-    /// Something is wrong on our side.
+    /// The fault is on our side.
     Internal(Box<str>),
 }
 
@@ -106,7 +106,7 @@ pub enum Reason {
     Alert,
     /// The peer broke the rules of TLS.
     Misbehaved,
-    /// Something is wrong on our side.
+    /// The fault is on our side.
     Internal,
 }
 
@@ -125,7 +125,7 @@ impl Reason {
         Self::Internal,
     ];
 
-    /// As it is written in figures.
+    /// The reason as it is written in figures.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotTls => "not-tls",

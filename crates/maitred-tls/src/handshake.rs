@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As it is written on the wire: 0x0303 or 0x0304.
+    /// The version as it is written on the wire: 0x0303 or 0x0304.
     pub const fn number(self) -> u16 {
         match self {
             Self::V1_2 => 0x0303,
@@ -26,7 +26,7 @@ impl Version {
         }
     }
 
-    /// As OpenSSL, nginx and Apache write it: `TLSv1.3`.
+    /// The version as OpenSSL, nginx and Apache write it: `TLSv1.3`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1_2 => "TLSv1.2",
@@ -84,13 +84,13 @@ pub struct Handshake {
     pub sni: Option<Box<str>>,
     /// The protocol that was agreed on (ALPN).
     pub alpn: Option<Box<[u8]>>,
-    /// Which certificate was chosen: its place in [`Terms::identities`](crate::Terms::identities).
+    /// The chosen certificate: its place in [`Terms::identities`](crate::Terms::identities).
     pub identity: usize,
     /// The server's certificate in PEM, without those of authorities.
     pub certificate: Arc<str>,
     /// The client's certificates in DER, its own first. Empty: it has given none.
     pub client_chain: Vec<Box<[u8]>>,
-    /// By which rules the client was asked for one, where hosts have different ones.
+    /// The rules by which the client was asked for a certificate, where hosts have different ones.
     pub rules: Option<Rules>,
 }
 

@@ -24,10 +24,10 @@ pub type FindHost = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
 pub struct HostClients {
     /// The rules, each once.
     pub policies: Vec<ClientPolicy>,
-    /// By the number of a host: 0 for the rules of [`TermsSettings`](crate::TermsSettings), else the number of its rules in `policies`, from 1 on. Hosts
-    /// behind the end have 0.
+    /// The number of the rules by the number of a host: 0 for the rules of [`TermsSettings`](crate::TermsSettings),
+    /// else the number of its rules in `policies`, from 1 on. Hosts behind the end have 0.
     pub of_hosts: Vec<u16>,
-    /// Which host a name is of. `None`: all are the default host's.
+    /// Finds the host of a name. `None`: all are the default host's.
     pub find: Option<FindHost>,
 }
 

@@ -288,7 +288,8 @@ impl Identity {
     }
 }
 
-/// For which names a certificate is; the common name counts if there is no other (RFC 9525 forgets it; old certificates have nothing else).
+/// The names that a certificate is for; the common name counts if there is no other (RFC 9525 forgets it; old
+/// certificates have nothing else).
 fn certified_names(certificate: &CertificateInfo) -> Vec<String> {
     let is_host = |name: &&String| {
         name.contains('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-*".contains(&byte))

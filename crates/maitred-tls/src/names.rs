@@ -1,4 +1,4 @@
-//! Which certificates are for which server name (SNI, RFC 6066 §3).
+//! The choice of certificates by server name (SNI, RFC 6066 §3).
 //!
 //! ```text
 //!   1. a name that was told         shop.example

@@ -20,7 +20,7 @@ pub(crate) struct Noted {
 /// Why no certificate was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedName {
-    /// None is for this name.
+    /// No certificate is for this name.
     Unknown(Box<str>),
     /// The client has named no server.
     Missing,

@@ -59,7 +59,7 @@ impl fmt::Display for OcspFault {
 
 impl std::error::Error for OcspFault {}
 
-/// Between which points in time a response may be used, in seconds since 1970.
+/// The points in time between which a response may be used, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OcspTimes {
     /// `thisUpdate`.

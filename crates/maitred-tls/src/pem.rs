@@ -24,7 +24,7 @@ pub enum PemFault {
     Binary,
     /// Text in UTF-16.
     Utf16,
-    /// Nothing begins with `-----BEGIN`.
+    /// No line begins with `-----BEGIN`.
     NoSection,
     /// A section has no end, or another one than its beginning.
     Unfinished(String),

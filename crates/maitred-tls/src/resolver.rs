@@ -1,4 +1,4 @@
-//! Which certificate a client gets: by the name that it asks for, and by the signatures that it can verify.
+//! The choice of a client's certificate: by the name that it asks for, and by the signatures that it can verify.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ const _: () = assert!(SMALL_RECORD > OVERHEAD && SMALL_RECORD < FULL_RECORD);
 
 /// The server's end of one TLS connection.
 pub struct Session {
-    /// Until the host is known, where rules for clients differ: one that nothing has been fed to.
+    /// The connection. Until the host is known, where rules for clients differ, nothing is fed to it.
     connection: ServerConnection,
     beginning: Option<Box<Beginning>>,
     /// The number of the rules for clients.
@@ -407,7 +407,7 @@ impl First {
         self.bytes.get(..usize::from(self.count)).unwrap_or_default()
     }
 
-    /// Not a record of a handshake or an alert (RFC 8446 §5.1).
+    /// Whether the bytes are no record of a handshake or an alert (RFC 8446 §5.1).
     fn is_not_tls(&self) -> bool {
         !matches!(self.bytes(), [] | [0x15 | 0x16] | [0x15 | 0x16, 3, ..])
     }

@@ -24,7 +24,7 @@ const TICKETS: usize = 2;
 pub struct Terms {
     /// The rules for clients, those of the default host first; never empty.
     rules: Vec<ForClients>,
-    /// By the number of a host: where its rules stand. Hosts behind the end have the first ones.
+    /// The place of its rules by the number of a host. Hosts behind the end have the first ones.
     of_hosts: Vec<u16>,
     find: Option<FindHost>,
     pub(crate) clock: Clock,
@@ -54,7 +54,7 @@ pub enum Clients {
 }
 
 impl Clients {
-    /// By these rules.
+    /// The request for certificates by these rules.
     pub const fn of(policy: &ClientPolicy) -> Self {
         match policy {
             ClientPolicy::None => Self::NotAsked,
@@ -67,7 +67,8 @@ impl Clients {
 /// The settings of [`Terms`].
 #[derive(Debug)]
 pub struct TermsSettings {
-    /// At least one. The first is the default; where two are for the same name, the one that comes first counts, ECDSA before RSA.
+    /// The certificates, at least one. The first is the default; where two are for the same name, the one that comes
+    /// first counts, ECDSA before RSA.
     pub identities: Vec<Identity>,
     /// The answer to a client that asks for an unknown name.
     pub unknown_name: UnknownName,
@@ -82,7 +83,7 @@ pub struct TermsSettings {
     /// The protocols of this server, the preferred one first, such as `http/1.1`. A client that offers some and none of
     /// these is refused (RFC 7301 §3.2). Empty: none is agreed on with any client.
     pub alpn: Vec<Vec<u8>>,
-    /// By which dates are compared.
+    /// The clock for the dates of certificates and tickets.
     pub clock: Clock,
 }
 

@@ -357,7 +357,7 @@ impl ProducesTickets for Ticketer {
         true
     }
 
-    /// In seconds.
+    /// The lifetime of a ticket in seconds.
     fn lifetime(&self) -> u32 {
         const { PERIOD as u32 }
     }

@@ -33,7 +33,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Which connection in this slot is the present one.
+    /// The number of the present connection in this slot.
     pub fn generation(&self) -> u32 {
         (self.word.load(Ordering::Acquire) >> 32) as u32
     }

@@ -45,7 +45,7 @@ impl<J> IntoIterator for Jobs<J> {
     type Item = J;
     type IntoIter = std::iter::Chain<std::option::IntoIter<J>, std::vec::IntoIter<J>>;
 
-    /// In the order in which they came.
+    /// The jobs in the order in which they came.
     fn into_iter(self) -> Self::IntoIter {
         self.first.into_iter().chain(self.more)
     }

@@ -2,12 +2,12 @@
 
 use maitred_io::poller::Readiness;
 
-/// Something that happened to a connection; bits are combined.
+/// Events of a connection; bits are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Signals(u32);
 
 impl Signals {
-    /// Nothing.
+    /// No event.
     pub const NONE: Self = Self(0);
     /// There may be bytes to read.
     pub const READ: Self = Self(1 << 1);

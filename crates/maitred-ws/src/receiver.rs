@@ -160,7 +160,7 @@ impl Receiver {
         self.leave();
     }
 
-    /// Nothing more is received.
+    /// Ends receiving.
     fn leave(&mut self) {
         self.open = None;
         self.inflating = None;

@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// At which byte the text is refused when it comes byte by byte.
+    /// The byte at which the text is refused when it comes byte by byte.
     fn refused_at(text: &[u8]) -> Option<usize> {
         let mut utf8 = Utf8::default();
         text.iter().position(|byte| utf8.check(&[*byte]).is_err())

@@ -38,7 +38,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// None where the control is asked.
+    /// The wanted part of the dashboard; none for a question to the control.
     pub(super) fn of(head: &RequestHead) -> Option<Self> {
         let path = String::from_utf8_lossy(head.path());
         let is_post = head.method == Method::Post;

@@ -53,7 +53,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Without pictures.
+    /// A finder without pictures.
     pub fn new() -> Self {
         Self::default()
     }

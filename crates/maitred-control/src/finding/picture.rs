@@ -172,7 +172,7 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
     picture.deliveries = deliveries.into_iter().take(MOST).map(|(_, id, one)| (id, one)).collect();
 }
 
-/// As the statistics call it.
+/// The name of the route in the statistics.
 fn route_of(server: &Server, asked: &RequestSummary) -> String {
     server.route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
 }

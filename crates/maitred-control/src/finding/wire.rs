@@ -3,7 +3,7 @@
 use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue, Route};
 use serde_json::{Map, Value, json};
 
-/// For the supervisor.
+/// The picture as JSON for the supervisor.
 pub fn to_json(picture: &Picture) -> Value {
     let routes = picture.routes.iter().map(|(name, route)| {
         let Route {

@@ -46,7 +46,7 @@ const SHOWN: u64 = 300;
 /// No figure: the times of requests by bucket.
 const LATENCY: &str = "latency";
 
-/// As a command of the table.
+/// The command in the table.
 pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let kept = asking.history.ok_or_else(|| {
         Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")

@@ -33,7 +33,7 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// At this process.
+    /// Looks at this process.
     pub fn at(server: &Server) -> Self {
         let pools = server.pool_figures();
         let sum = |of: fn(&PoolFigures) -> usize| pools.iter().map(of).sum::<usize>() as u64;
@@ -77,7 +77,7 @@ impl Looked {
         self.log_dropped += now.log_dropped.saturating_sub(earlier.log_dropped);
     }
 
-    /// For another process, which reads it by [`from_json`](Self::from_json).
+    /// The figures as JSON for another process, which reads them by [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Value {
         json!({ "gauges": self.gauges.0, "cpu_ns": self.cpu_ns, "log_dropped": self.log_dropped })
     }

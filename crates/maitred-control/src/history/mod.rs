@@ -203,7 +203,7 @@ impl Keeper {
     }
 }
 
-/// Since 1970.
+/// Seconds since 1970.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

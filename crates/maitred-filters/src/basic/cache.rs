@@ -57,7 +57,7 @@ impl Tag {
         u32::from_le_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 
-    /// In the same time wherever they differ.
+    /// Compares in the same time wherever the tags differ.
     pub(super) fn is(&self, other: &Self) -> bool {
         let differing = self.0.iter().zip(&other.0).fold(0, |all, (one, other)| all | (one ^ other));
         std::hint::black_box(differing) == 0
@@ -79,7 +79,7 @@ struct Kind(HashMap<u32, Entry>);
 struct Entry {
     tag: Tag,
     found: Found,
-    /// In monotonic nanoseconds.
+    /// The end of the entry, in monotonic nanoseconds.
     until: u64,
 }
 

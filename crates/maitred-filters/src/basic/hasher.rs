@@ -73,7 +73,7 @@ struct Check {
     users: Arc<Users>,
     credentials: Credentials,
     tag: Tag,
-    /// In whose share it is.
+    /// The client whose share the check is in.
     client: Option<u128>,
     state: Mutex<State>,
 }

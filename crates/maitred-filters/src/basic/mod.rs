@@ -48,7 +48,7 @@ pub struct BasicAuth {
 }
 
 impl BasicAuth {
-    /// For these users.
+    /// Authentication of these users.
     ///
     /// # Errors
     /// The realm has other characters than those of printable ASCII.
@@ -129,7 +129,7 @@ pub(super) struct Credentials {
 const MAX_CREDENTIALS: usize = 1024;
 
 impl Credentials {
-    /// None without a field of this kind, or with two.
+    /// The credentials of a request; none without a field of this kind, or with two.
     fn of(head: &RequestHead) -> Option<Self> {
         let mut fields = head.fields.all("authorization");
         let (field, more) = (fields.next()?, fields.next());

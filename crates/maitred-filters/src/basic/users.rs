@@ -64,7 +64,7 @@ pub(super) struct Table {
 /// The fault of a file of users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadUsers {
-    /// From 1 on; none for the file as a whole.
+    /// The line, from 1 on; none for the file as a whole.
     pub line: Option<usize>,
     /// The fault.
     pub what: String,

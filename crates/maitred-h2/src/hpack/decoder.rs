@@ -1,4 +1,4 @@
-//! From field blocks to fields (RFC 7541 §3, §6).
+//! The way from field blocks to fields (RFC 7541 §3, §6).
 
 use super::dynamic_table::DynamicTable;
 use super::{DEFAULT_TABLE, HpackError, huffman, integer, static_table};

@@ -1,4 +1,4 @@
-//! From fields to field blocks (RFC 7541 §6), as a server sends them.
+//! The way from fields to field blocks (RFC 7541 §6), as a server sends them.
 //!
 //! A field that is in the table costs two hashes, one comparison and one byte. These fields go into the table: those
 //! whose name it does not have yet; values of a name whose last entry was referred to; and a value that comes twice in
@@ -37,7 +37,7 @@ pub struct Encoder {
 struct NameSlot {
     /// The number of the newest entry. It may be evicted or another name's.
     newest: u16,
-    /// From the hash of the last value that was not in the table.
+    /// Bits of the hash of the last value that was not in the table.
     last: u16,
     /// Whether an entry was referred to since the newest one was inserted.
     used: bool,

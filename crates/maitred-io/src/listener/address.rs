@@ -88,7 +88,7 @@ impl fmt::Display for Address {
 }
 
 impl fmt::Display for UnixAddress {
-    /// Without permissions and owner.
+    /// The name, without permissions and owner.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             UnixName::Path(path) => write!(f, "unix:{}", path.display()),

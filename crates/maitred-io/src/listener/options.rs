@@ -91,7 +91,7 @@ impl FastOpen {
 }
 
 impl SocketOptions {
-    /// For listen(2).
+    /// The length of the queue for listen(2).
     pub(super) fn queue(&self) -> i32 {
         i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX)
     }

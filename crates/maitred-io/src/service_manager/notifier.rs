@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Notifier {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// As it was given.
+    /// The address as it was given.
     given: OsString,
     /// How often it wants to hear that the process is alive.
     watchdog: Option<Duration>,
@@ -68,8 +68,8 @@ impl Notifier {
         self.send(format_args!("READY=1\nMAINPID={process}\nSTATUS={}", Line(status)))
     }
 
-    /// Another process is the one of the service from now on: a successor that is [`ready`](Self::ready). The service manager believes this
-    /// only of the process that is so far.
+    /// Reports that another process is the one of the service from now on: a successor that is [`ready`](Self::ready).
+    /// The service manager believes this only of the process that is so far.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).

@@ -22,7 +22,7 @@ impl<T> NamedLock<T> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Nothing is counted.
+    /// A snapshot of zeros: nothing is counted.
     pub fn snapshot(&self) -> LockSnapshot {
         let none = Duration::ZERO;
         LockSnapshot {

@@ -31,7 +31,7 @@ const OWN: usize = 64;
 /// come; after that a lost segment costs less than the records.
 const FIRST: usize = 64 * 1024;
 
-/// After a pause of so many nanoseconds it begins with such records again, as the kernel does with its window.
+/// The pause in nanoseconds after which it begins with such records again, as the kernel does with its window.
 const PAUSE: u64 = 1_000_000_000;
 
 thread_local! {
@@ -66,7 +66,7 @@ struct Open {
     first: usize,
     /// When something was sealed last, in monotonic nanoseconds.
     sealed: u64,
-    /// Nothing more is said.
+    /// No more bytes or alerts are sent.
     silent: bool,
 }
 
@@ -179,7 +179,7 @@ impl Tls {
         }
     }
 
-    /// Nothing more is said: a reset is to follow.
+    /// Stops sending: a reset is to follow.
     pub(super) fn reset_when_closed(&mut self) {
         if let Some(open) = &mut self.open {
             open.silent = true;

@@ -53,7 +53,7 @@ fn of_segments<'a>(pattern: &[u8], path: &'a [u8], case: Case) -> Option<Vec<Cap
     rest.is_none().then_some(found)
 }
 
-/// As `matches_text`, with the parts between the fixed ones.
+/// Matches as `matches_text` does, and collects the parts between the fixed ones.
 fn of_text<'a>(pattern: &[u8], text: &'a [u8], case: Case, found: &mut Vec<Capture<'a>>) -> Option<()> {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let mut rest = case.strip_prefix(text, parts.next()?)?;

@@ -8,7 +8,7 @@ fn pattern(text: &str) -> PathPattern {
     text.parse().expect(text)
 }
 
-/// Which of these patterns match, if that is clear.
+/// The patterns that match, if that is clear.
 fn found(patterns: &[&str], raw: &str) -> Result<Vec<usize>, Ambiguity> {
     let patterns: Vec<PathPattern> = patterns.iter().map(|text| pattern(text)).collect();
     decide(raw.as_bytes(), &mut Vec::new(), |path| {
@@ -104,8 +104,8 @@ fn meant(raw: &[u8]) -> Vec<Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For all requests: a path that some application takes for a protected one is protected, and a path that is let in
-    /// is unprotected for all.
+    /// Property for all requests: a path that some application takes for a protected one is protected, and a path that
+    /// is let in is unprotected for all.
     #[test]
     fn no_spelling_leads_past_a_pattern(
         segments in prop::collection::vec(

@@ -28,7 +28,7 @@ pub(super) struct Title {
 }
 
 impl Title {
-    /// In one piece.
+    /// The title in one piece.
     pub(super) fn text(&self, py: Python<'_>) -> String {
         format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
     }

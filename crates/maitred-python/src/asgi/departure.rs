@@ -29,7 +29,7 @@ pub(super) struct Departure {
 /// The continuation of `send`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
-    /// At once.
+    /// `send` goes on at once.
     Ready,
     /// When there is room.
     Full,

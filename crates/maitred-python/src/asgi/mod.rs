@@ -69,7 +69,7 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) pathsend: bool,
     /// Whether a loop that stands still is told of.
     pub(crate) watch: bool,
-    /// For applications that do not run on the loop.
+    /// Threads for applications that do not run on the loop.
     pub(crate) threads: NamedThreads,
     pub(crate) log: LeveledSink,
     /// The loop's thread, if the application was imported there.
@@ -82,7 +82,7 @@ pub(crate) struct AsgiSettings<'a> {
 pub(crate) struct AsgiApplication {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) running: RunningLoop,
-    /// To be stopped before the interpreter ends.
+    /// The thread that watches the loop, to be stopped before the interpreter ends.
     pub(crate) still: Option<StillThread>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct AsgiApplication {
 pub(crate) struct RunningLoop {
     adapter: Py<Adapter>,
     pub(crate) threads: Arc<dyn ThreadHost>,
-    /// The kind of application in words.
+    /// The kind of loop in words.
     pub(crate) kind: String,
 }
 

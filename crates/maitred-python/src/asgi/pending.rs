@@ -86,7 +86,7 @@ impl Pending {
         Ok(Step::Yield(future))
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the wait.
     fn leave(&self) {
         let before = mem::replace(&mut *self.life(), Life::Over);
         if let Life::Waiting(future) = before {

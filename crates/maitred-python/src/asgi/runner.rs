@@ -38,7 +38,7 @@ pub(crate) struct LoopThread {
 
 /// The loop's message to the main thread after its start.
 enum Started {
-    /// On this kind of loop.
+    /// The application is ready, on this kind of loop.
     Ready(String, Whereabouts),
     Failed {
         error: LoadError,
@@ -46,7 +46,7 @@ enum Started {
     },
 }
 
-/// Which thread is the loop's.
+/// The identity of the loop's thread.
 #[derive(Clone, Copy)]
 pub(super) struct Whereabouts {
     /// Python's number (`threading.get_ident()`).

@@ -282,7 +282,7 @@ struct Pairs<'py> {
 }
 
 impl<'py> Pairs<'py> {
-    /// For at most `room` pairs.
+    /// An empty list for at most `room` pairs.
     fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
         // SAFETY: a new list whose places are empty, or null with an exception set. No other code sees it before
         // `finish`, except for the garbage collector, which knows empty places.

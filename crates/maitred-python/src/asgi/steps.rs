@@ -125,7 +125,7 @@ unsafe extern "C" fn iternext<T: Steps>(object: *mut ffi::PyObject) -> *mut ffi:
     })
 }
 
-/// As a method: the end is always an exception.
+/// The result of a step in a method: its end is always an exception.
 fn called(py: Python<'_>, step: Step) -> PyResult<*mut ffi::PyObject> {
     match step {
         Step::Yield(value) => Ok(value.into_ptr()),

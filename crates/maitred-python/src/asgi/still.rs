@@ -19,7 +19,7 @@ use super::runner::{THREAD, Whereabouts};
 use crate::report::LeveledSink;
 use crate::stuck::{Dumper, Interpreter, PATIENCE, Stack, stacks_of};
 
-/// From here on a loop that stands still is told of. The backup poller notices it after a tenth of that.
+/// From this time on a loop that stands still is reported. The backup poller notices it after a tenth of that.
 const TOLD_AFTER: Duration = Duration::from_millis(100);
 
 /// One stack in this time at most: a handler that always blocks would fill the log.
@@ -39,7 +39,7 @@ pub(crate) struct StillThread {
 enum Told {
     Still(Instant),
     Back(Instant),
-    /// Nothing more is to be told.
+    /// The end of the thread.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! From a change of an exchange, told on any thread, to the futures that wait for it in the loop.
+//! The way of a change of an exchange, told on any thread, to the futures that wait for it in the loop.
 //!
 //! ```text
 //! server: Observe::changed --> inbox, bell (eventfd) --> loop: drain --> set_result of each future

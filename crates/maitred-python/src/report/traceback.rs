@@ -55,7 +55,7 @@ fn formatted(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     Ok(text)
 }
 
-/// As Python has them.
+/// The texts of Python.
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
 

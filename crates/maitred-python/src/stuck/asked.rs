@@ -23,8 +23,8 @@ struct Asked {
     interpreter: Interpreter,
 }
 
-/// From now on stacks can be asked for. `prepared`: also if a C call keeps the interpreter when that is done first, for
-/// which a signal is taken now; else it is with the first question.
+/// Prepares the stacks. With `prepared` the signal for threads that keep the interpreter is taken now, so that stacks can
+/// be had also if a C call keeps the interpreter at the first question. Else it is taken with the first question.
 ///
 /// # Errors
 /// Python's own modules cannot be imported.

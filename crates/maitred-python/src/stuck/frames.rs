@@ -17,13 +17,13 @@ use pyo3::types::{PyCFunction, PyModule};
 
 use crate::own_memory::{Bytes, copy, int, word};
 
-/// As many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
+/// The most frames, as many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
 const MAX_FRAMES: usize = 100;
 
 /// The number of the last bytes of a name that are written.
 const MAX_FILE: usize = 400;
 const MAX_FUNCTION: usize = 120;
-/// With `File`, `line`, `in`.
+/// Bytes of an entry, with `File`, `line`, `in`.
 const MAX_ENTRY: usize = MAX_FILE + MAX_FUNCTION + 64;
 // An empty pipe takes all of them.
 const _: () = assert!(MAX_FRAMES * MAX_ENTRY < 64 * 1024);
@@ -66,9 +66,9 @@ enum Instruction {
 /// Bytes of an instruction.
 const UNIT: usize = 2;
 
-/// In every object.
+/// The offset of the type in every object.
 const TYPE: usize = 8;
-/// In every object that has one.
+/// The offset of the length in every object that has one.
 const LENGTH: usize = 16;
 const BYTES: usize = 32;
 
@@ -138,7 +138,7 @@ def inner(words, read):
 ";
 const KNOWN_AS: &str = "  File \"<known>\", line 11, in inner\n  File \"<known>\", line 5, in outer\n";
 
-/// From now on the frames can be written, if this Python is one whose structures are known.
+/// Finds out whether the structures of this Python are known, so that frames can be written.
 pub(super) fn prepare(py: Python<'_>) -> PyResult<()> {
     if LAYOUT.get().is_some() || cfg!(not(target_pointer_width = "64")) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which thread keeps the interpreter from one that asks for it.
+//! The thread that keeps the interpreter from one that asks for it.
 //!
 //! Python code gives it up one switch interval (5 ms) after another thread has asked for it. A thread that computes on
 //! with it for many times as long is in C code that does not. Its processor time counts: on a busy machine it holds the
@@ -26,7 +26,7 @@ pub(super) struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// By one of these threads of the server.
+    /// A watch over these threads of the server.
     pub(super) fn by(gil: Option<&'a dyn InterpreterLock>, serving: &'a [i32]) -> Self {
         Self { gil, serving, since: (0, Vec::new()), changed: false }
     }

@@ -183,7 +183,7 @@ thread_local! {
 #[derive(Default)]
 struct Seen {
     values: LastValues,
-    /// By the low bits of the port.
+    /// The peers by the low bits of their port.
     peers: Vec<Option<KnownPeer>>,
 }
 
@@ -599,7 +599,7 @@ impl Input {
 
 #[pymethods]
 impl Input {
-    /// At most `size` bytes; all that are left when it is negative or None.
+    /// Reads at most `size` bytes; all that are left when it is negative or None.
     #[pyo3(signature = (size = None, /))]
     fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         self.lock(py).read(py, size)
@@ -682,12 +682,12 @@ impl Reader {
         usize::try_from(self.body.len().saturating_sub(self.position)).unwrap_or(usize::MAX)
     }
 
-    /// None of a live body.
+    /// The position; none of a live body.
     fn tell(&self) -> Option<u64> {
         (!self.body.is_live()).then_some(self.position)
     }
 
-    /// None of a live body.
+    /// Moves the position; none of a live body.
     fn seek(&mut self, offset: i64, whence: i32) -> PyResult<Option<u64>> {
         if self.body.is_live() {
             return Ok(None);

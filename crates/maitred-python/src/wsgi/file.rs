@@ -49,8 +49,8 @@ impl FileWrapper {
 }
 
 impl FileWrapper {
-    /// From the file's position to its end; `None` where it has to be read block by block, which also shows any error
-    /// in it.
+    /// The range from the file's position to its end; `None` where it has to be read block by block, which also shows
+    /// any error in it.
     pub(super) fn range(&self, py: Python<'_>) -> Option<FileRange> {
         range(self.file.bind(py)).ok().flatten()
     }

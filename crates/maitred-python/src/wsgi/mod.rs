@@ -267,7 +267,7 @@ fn deliver(
     }
 }
 
-/// Not of the PEP: the application's label of this response, for the list of deliveries.
+/// Sets the application's label of this response, for the list of deliveries. The PEP has no such thing.
 fn set_label(environ: &Bound<'_, PyDict>, start: &Response) {
     let label = environ.get_item(intern!(environ.py(), "maitred.label"));
     // An error in the label never spoils the response.

@@ -1,4 +1,4 @@
-//! Which text a reader wants (RFC 9110 §12.5.1).
+//! The choice of the text that a reader wants (RFC 9110 §12.5.1).
 
 use super::Format;
 

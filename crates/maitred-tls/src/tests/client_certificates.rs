@@ -169,7 +169,7 @@ fn trusted_authorities_are_shown() {
     assert_eq!(trust.until(), Some(NOW + 5 * DAY));
 }
 
-/// By OpenSSL 3.0, whose configuration had no `crlnumber`.
+/// A list that OpenSSL 3.0 has made, whose configuration had no `crlnumber`.
 const OF_VERSION_1: &str = "\
 -----BEGIN X509 CRL-----\n\
 MIHIMHEwCgYIKoZIzj0EAwIwHDENMAsGA1UECgwEVGVzdDELMAkGA1UEAwwCQ0EX\n\

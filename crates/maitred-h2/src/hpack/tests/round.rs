@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// Any bytes: an answer, not a panic, and never more than the table may have.
+    /// Any bytes give an answer, not a panic, and never more than the table may have.
     #[test]
     fn any_bytes_are_answered(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..6)) {
         let mut decoder = Decoder::new(200);

@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// After a handshake; the sockets have room for some KiB.
+/// A server and a client after a handshake; the sockets have room for some KiB.
 fn met(version: Version) -> (Tls, Client) {
     let (identity, pem) =
         Identity::development(&["localhost".to_owned()], system_clock).expect("a certificate");
