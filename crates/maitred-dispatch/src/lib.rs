@@ -99,7 +99,7 @@ pub struct Scheduler<J> {
     strategy: Strategy,
     /// The pool whose threads poll.
     pool: Arc<Pool<J>>,
-    /// The others, which all groups share: their threads run what they are given.
+    /// The other pools, which all groups share: their threads run the requests that they are given.
     others: Arc<[Pool<J>]>,
     peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.

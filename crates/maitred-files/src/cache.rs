@@ -1,7 +1,7 @@
 //! The cache of resources: small files in memory, larger ones as open descriptors.
 //!
-//! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no
-//! allocation. Leaves out: loading, and what makes an entry valid (`load.rs`).
+//! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no allocation. Leaves
+//! out: loading, and the validity of an entry (`load.rs`).
 //!
 //! Sections below: cached resources.
 

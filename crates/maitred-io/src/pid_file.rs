@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_one_is_replaced_whoever_has_the_number_by_now() {
+    fn a_stale_one_is_replaced_also_when_its_number_is_used_again() {
         for number in [NOBODY, 1, std::process::id()] {
             let (_folder, path) = place();
             fs::write(&path, format!("{number}\n")).unwrap();

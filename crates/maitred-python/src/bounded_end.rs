@@ -16,7 +16,8 @@ use pyo3::prelude::*;
 
 use crate::report;
 
-/// How long it takes at most beyond what the application has for its end. The supervisor of several workers is a second more patient.
+/// How long the end takes at most beyond the application's own time. The supervisor of several workers is a second more
+/// patient.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// All the time there is after an end at once, by a second signal.

@@ -205,7 +205,7 @@ fn only_the_request_itself_is_interrupted_and_nothing_after_it() {
 }
 
 #[test]
-fn what_comes_too_late_is_not_raised() {
+fn an_exception_that_comes_too_late_is_not_raised() {
     let (_alone, app) = application();
     as_application_thread(|| {
         let (request, asked) = exchange("/short", false);
@@ -227,7 +227,7 @@ fn what_comes_too_late_is_not_raised() {
 }
 
 #[test]
-fn what_was_not_raised_before_the_end_is_taken_back() {
+fn an_exception_not_raised_before_the_end_is_taken_back() {
     let (_alone, app) = application();
     let (request, asked) = exchange("/in-c", false);
     let (other, answered) = exchange("/after", false);

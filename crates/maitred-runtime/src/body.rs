@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_body_is_read_once_and_tells_what_it_knows() {
+    fn a_live_body_is_read_once_and_reports_its_state() {
         let body = Body::live(Box::new(Slow(b"abc")), Some(3));
         assert_eq!((body.is_live(), body.is_empty(), body.length()), (true, false, Some(3)));
         assert_eq!(body.read_at(&mut [0], 0).expect_err("not by place").kind(), io::ErrorKind::Unsupported);

@@ -67,7 +67,7 @@ fn an_order_of_ones_own_decides_on_ties_only() {
 }
 
 #[test]
-fn what_is_accepted_is_told_in_the_order_of_the_peer() {
+fn accepted_codings_come_in_the_order_of_the_peer() {
     for (value, expected) in [
         ("", "identity"),
         ("gzip, deflate, br, zstd", "br zstd gzip identity"),
@@ -129,7 +129,7 @@ proptest! {
 
     /// RFC 9110 §12.5.3: `*` stands for what is not named; a weight of 0 is "not acceptable"; the highest weight is preferred.
     #[test]
-    fn what_is_refused_is_never_chosen((value, named, others) in lists()) {
+    fn refused_codings_are_never_chosen((value, named, others) in lists()) {
         let accepted = Accepted::of([value.as_bytes()].into_iter());
         let weight = |coding: Coding| named[coding as usize].or(others).unwrap_or(0);
         let chosen = accepted.choose(Coding::COMPRESSED, |_| true);

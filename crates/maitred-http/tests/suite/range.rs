@@ -36,7 +36,7 @@ fn several_ranges_stay_in_the_order_of_the_request() {
 }
 
 #[test]
-fn what_overlaps_or_touches_becomes_one() {
+fn ranges_that_overlap_or_touch_become_one() {
     for (field, expected) in [
         ("bytes=0-10,5-20", &[(0, 20)][..]),
         ("bytes=0-10,11-20", &[(0, 20)]),
@@ -79,7 +79,7 @@ fn an_empty_representation_has_no_range() {
 }
 
 #[test]
-fn what_is_not_a_byte_range_set_is_ignored() {
+fn text_that_is_not_a_byte_range_set_is_ignored() {
     for field in [
         "",
         "bytes",

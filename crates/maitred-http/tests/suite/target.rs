@@ -141,7 +141,7 @@ fn a_path_that_passes_for_normal_is_its_own_normal_form() {
 }
 
 #[test]
-fn what_an_application_means_is_decoded_and_then_resolved() {
+fn the_meaning_for_an_application_is_decoded_and_then_resolved() {
     for (raw, expected) in [
         ("/a/x/..%2fb", "/a/b"),
         ("/a%2F..%2fb/", "/b/"),
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn normalisation_does_what_a_stack_of_segments_does(raw in path_like()) {
+    fn normalisation_equals_a_stack_of_segments(raw in path_like()) {
         match normal(&raw) {
             Ok(path) => prop_assert_eq!(Some(path), model(&raw)),
             Err(PathError::BadEscape) => {}

@@ -45,7 +45,7 @@ macro_rules! two_clocks {
 }
 
 #[test]
-fn a_ticket_is_opened_by_whoever_has_the_secret() {
+fn a_ticket_is_opened_by_every_process_with_the_secret() {
     let first = Tickets::from_secret(&secret(), now);
     let second = Tickets::from_secret(&TicketSecret::from_bytes(&first.secret().to_bytes()), now);
     let ticket = ticketer(&first).encrypt(b"state").expect("a ticket");
