@@ -1,4 +1,4 @@
-//! What a peer has not taken is known, and can be dropped.
+//! Bytes that a peer has not taken are known, and can be dropped.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
