@@ -50,7 +50,7 @@ struct Queue {
 /// The process has no thread left.
 pub(crate) fn start() -> io::Result<()> {
     let serving = Serving::begin();
-    // If the thread cannot be made, the references are dropped here.
+    // If the thread cannot be made, dropping `serving` closes the queue.
     thread::Builder::new().name(THREAD.to_owned()).spawn(move || serving.serve()).map(drop)
 }
 
