@@ -111,8 +111,9 @@ fn weaken(fields: &mut FieldSet) {
     }
 }
 
-/// The head of a 304 for a client that has a compressed form: the application says the strong tag that it knows, and the
-/// client's cache finds by it no response, because it was told the weak one (RFC 9111 §4.3.4). `None`: leave it as it is.
+/// The head of a 304 for a client that has a compressed form: the application sends the strong tag that it knows, and
+/// the client's cache finds no response by it, because it has the weak one (RFC 9111 §4.3.4). `None`: leave it as it
+/// is.
 pub(crate) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
     let tag = head.fields.first("etag").filter(|tag| tag.starts_with(b"\""))?;
     let named = |wanted: &[u8]| {

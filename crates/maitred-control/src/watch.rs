@@ -1,4 +1,4 @@
-//! Threads that compute and get nowhere: told once, with their request or their last event.
+//! Threads that compute and get nowhere: logged once, with their request or their last event.
 //!
 //! A thread that has run, or waited for a processor, for nine tenths of five seconds, and has neither served an event
 //! nor entered or left a request meanwhile, is in one request that computes, or in a loop of ours. Its counters are
@@ -68,7 +68,7 @@ impl SpinWatch {
 }
 
 impl Seen {
-    /// Takes the thread as it is now; whether it is to be told of, which is so once.
+    /// Updates the thread's state. Returns whether it is to be logged, which is so once.
     fn advance(&mut self, now: Self) -> bool {
         let elapsed = now.at.saturating_duration_since(self.at);
         let used = now.used.saturating_sub(self.used);

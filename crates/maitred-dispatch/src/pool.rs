@@ -230,7 +230,7 @@ impl<J> Pool<J> {
             // A thread is short as well: the request has had its share of all of them.
             share: nanos / self.max().max(1) as u64,
             wrote: has_written(),
-            // Side by side, a long request holds its thread, with any activity.
+            // Where threads run side by side, a long request holds its thread in any state.
             samples: if self.exclusive { 0 } else { 2 },
             without: if nanos >= LONG { 2 } else { 1 },
             parallel: 0,
@@ -272,7 +272,7 @@ impl<J> Pool<J> {
         self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
-    /// Wakes a parked thread, or has one made if `grow` counts one more, which is told how many requests wait.
+    /// Wakes a parked thread, or has one made if `grow` counts one more. `grow` gets the number of waiting requests.
     fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
         if self.wake_parked() {
             return WakeAction::Woken;
@@ -344,8 +344,8 @@ impl<J> Pool<J> {
         self.counts.lock().end(End::Stop);
     }
 
-    /// Sleeps until woken, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
-    /// can be woken: work that was made before a parked thread was looked for is not missed.
+    /// Sleeps until woken, if `still_idle` returns true; it gets whether requests wait. It is asked again when this
+    /// thread can be woken: work that was made before a parked thread was looked for is not missed.
     pub(super) fn park(&self, slot: &Slot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
         let since = clock::monotonic();
         let changes = self.changes.load(Ordering::SeqCst);

@@ -160,8 +160,8 @@ impl ResourceCache {
         }
     }
 
-    /// The resource for `path`. At most one thread per `validate_after` is told that a check is due;
-    /// to the others the entry is fresh until it has finished.
+    /// The resource for `path`. At most one thread per `validate_after` learns that a check is due; to the others the
+    /// entry is fresh until that thread has finished.
     pub(crate) fn look_up(&self, path: &[u8], now: Now) -> LookUp {
         let Some(resource) = self.entries.as_ref().and_then(|entries| entries.get(path)) else {
             return LookUp::Absent;

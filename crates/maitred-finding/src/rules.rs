@@ -31,8 +31,9 @@ const STANDING_OF_ALL: u64 = 4;
 pub(crate) const COMPUTING: f64 = 0.85;
 /// Part of its time that the route which computes most does so, or waits for a processor: with less, it mostly waits for something else.
 pub(crate) const RUNNABLE: f64 = 0.5;
-/// Part of the processors that the threads want: if they get less, other programs are told of, too. The second: then they have more of them than
-/// the application, and come first. Beside one busy program each has a half, beside two a third.
+/// Part of the processors that the threads want: if they get less, the sentence names other programs, too. The second:
+/// then they have more of them than the application, and come first. Beside one busy program each has a half, beside
+/// two a third.
 pub(crate) const SHARED: f64 = 0.7;
 pub(crate) const STARVED: f64 = 0.4;
 /// Requests that are delayed at each moment.

@@ -73,8 +73,8 @@ pub enum Source {
 /// [`USUAL_LIMIT`] for example; one of version 1 may have [`MAX_V1`].
 ///
 /// # Errors
-/// The bytes are no header, however they go on. That is told at the first byte from which it is certain, addresses and values excepted:
-/// those are read when the header is complete.
+/// The bytes are no header, however they go on. The error comes at the first byte from which it is certain, addresses
+/// and values excepted: those are read when the header is complete.
 pub fn parse(data: &[u8], limit: usize) -> Result<Step<'_>, ProxyError> {
     match data.first() {
         None => Ok(Step::NeedMore { at_least: MIN_V1 }),

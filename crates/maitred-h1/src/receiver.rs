@@ -69,7 +69,7 @@ pub struct Step<'a> {
 /// at most one `Trailers`, and `End`.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Nothing more can be said before more bytes arrive behind those that are left.
+    /// More bytes have to arrive behind those that are left.
     NeedMore,
     /// A head is complete and stands in the [`RequestHead`] that was offered.
     Head(HeadFacts),

@@ -110,7 +110,7 @@ impl Sender {
         matches!(self.state, State::Suppressed { .. })
     }
 
-    /// Whether the head has said all, because the request was HEAD: a body that is given is not sent, and no mistake.
+    /// Whether the response ends with its head, because the request was HEAD: a given body is not sent, and no mistake.
     pub fn drops_body(&self) -> bool {
         matches!(self.state, State::Suppressed { permitted: true })
     }
@@ -227,8 +227,8 @@ impl Sender {
 
     fn write_framing(&self, status: Status, found: &Found, length: Option<u64>, out: &mut Vec<u8>) -> State {
         if status.forbids_body() {
-            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205 a body, so
-            // that its length is said.
+            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205
+            // a body, so that its length is sent.
             match (status, found.length) {
                 (Status::NOT_MODIFIED, Some(declared)) => write_length(declared, out),
                 (Status::RESET_CONTENT, _) => write_length(0, out),

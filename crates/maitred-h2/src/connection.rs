@@ -57,7 +57,7 @@ pub struct Connection {
     buckets: Buckets,
     /// The time of the last poll.
     now: u64,
-    /// A budget that the caller's calls have passed, to be told by the next poll.
+    /// A budget that the caller's calls have passed, to be reported by the next poll.
     passed: Option<ConnectionError>,
     /// The last stream that was given to the caller.
     last: u32,

@@ -16,8 +16,8 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// The priority of a peer that has said `before`, and now sends this value, in a further field of the same name. None: it has said
-    /// nothing that is a dictionary.
+    /// The priority of a peer that has sent `before`, and now sends this value, in a further field of the same name.
+    /// None: it has sent no dictionary.
     pub(crate) fn said(before: Option<Self>, value: &[u8]) -> Option<Self> {
         before.unwrap_or_default().read(value).or(before)
     }

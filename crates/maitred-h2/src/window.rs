@@ -76,7 +76,7 @@ impl Window {
         u32::try_from(more).unwrap_or(0)
     }
 
-    /// The window is wider by so many bytes, which the peer is told at once.
+    /// The window is wider by so many bytes, which the peer gets at once.
     pub(crate) fn widen(&mut self, bytes: u32) {
         self.size += i64::from(bytes);
         self.left += i64::from(bytes);

@@ -22,7 +22,7 @@ pub const VARIABLES: [&str; 6] =
 /// Everything that a service manager has handed over.
 #[derive(Debug, Default)]
 pub struct Handed {
-    /// Where it wants to be told.
+    /// The way to the service manager, if it wants reports.
     pub notifier: Option<Notifier>,
     /// The sockets that were passed.
     pub sockets: Passing,

@@ -36,8 +36,8 @@ impl Terminal {
         self.is_there
     }
 
-    /// Whether a SIGHUP that has come says that it has hung up: the process had one, and was not told to stay without it. Takes up to
-    /// 50 ms where the terminal is still there.
+    /// Whether a SIGHUP that has come means that the terminal has hung up: the process had one, and was not started to
+    /// outlive it. Takes up to 50 ms where the terminal is still there.
     pub fn has_hung_up(&self) -> bool {
         self.is_there
             && !self.ignores_hangup

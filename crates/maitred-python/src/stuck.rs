@@ -1,4 +1,4 @@
-//! Requests that stay in the application: found, and told once, with the Python stack of their thread.
+//! Requests that stay in the application: found, and logged once, with the Python stack of their thread.
 //!
 //! ```text
 //! ../threads.rs   thread → request and since when, written by the threads themselves

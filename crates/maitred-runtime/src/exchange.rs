@@ -399,7 +399,8 @@ impl Exchange {
         self.responder.as_ref().is_none_or(|responder| responder.has_peer_ended())
     }
 
-    /// Whether the server stops, which observers are told of. A handler that asks waits for nothing but its peer, and ends if it is so.
+    /// Whether the server stops; observers learn of it, too. A handler that asks waits for nothing but its peer, and
+    /// ends if it is so.
     pub fn heeds_stop(&self) -> bool {
         self.responder.as_ref().is_some_and(|responder| responder.heeds_stop())
     }

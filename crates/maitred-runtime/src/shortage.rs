@@ -36,7 +36,7 @@ impl Shortage {
         (self.pause, line)
     }
 
-    /// A thread could be made at `now`: a line for the log if there was one that said otherwise.
+    /// Notes that a thread could be made at `now`; a line for the log if a shortage was logged before.
     pub fn ends(&mut self, now: Instant) -> Option<String> {
         let since = self.since.take()?;
         self.pause = Duration::ZERO;
@@ -69,7 +69,7 @@ mod tests {
         let mut said: Vec<_> =
             (0..=21).filter_map(|seconds| shortage.fails(at(seconds), &"no memory").1).collect();
         said.extend(shortage.ends(at(22)));
-        // One that comes soon after is not told of, nor its end.
+        // A shortage that comes soon after is not logged, nor its end.
         said.extend(shortage.fails(at(23), &"no memory").1);
         said.extend(shortage.ends(at(24)));
         said.extend(shortage.fails(at(31), &"no memory").1);

@@ -153,7 +153,7 @@ pub struct WebSocket {
 pub enum Incoming<'a> {
     /// A message.
     Message(MessageKind, &'a [u8]),
-    /// The WebSocket is closed, and every message has been handed out. Said again and again.
+    /// The WebSocket is closed, and every message has been handed out. Returned again and again.
     Closed(&'a Closed),
     /// Nothing yet: an [observer](WebSocket::observe) is told when it may be worth a look.
     Nothing,

@@ -85,7 +85,7 @@ pub struct Crew {
     state: State,
     /// A worker has been ready.
     was_ready: bool,
-    /// [`Action::Ready`] has been said.
+    /// [`Action::Ready`] has been returned.
     announced: bool,
     /// The time since which no worker serves; none while one does.
     idle_since: Option<Instant>,

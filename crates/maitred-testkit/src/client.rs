@@ -1,4 +1,4 @@
-//! A client of a server under test: over TCP, and with TLS where a test has said that its server speaks it.
+//! A client of a server under test: over TCP, and with TLS where the test's server speaks it.
 //!
 //! ```text
 //! MAITRED_TEST_TLS=1   servers of the tests get the certificate of `certificate()`; `learn` says which ports speak TLS

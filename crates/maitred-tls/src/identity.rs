@@ -23,7 +23,7 @@ use crate::pem::{self, PemFault, Sections};
 pub struct Identity {
     pub(crate) plain: Arc<CertifiedKey>,
     pub(crate) stapled: Option<Arc<CertifiedKey>>,
-    /// The names that the operator has told.
+    /// The names that the operator has set.
     pub(crate) told: Vec<String>,
     pub(crate) info: IdentityInfo,
 }
@@ -31,7 +31,7 @@ pub struct Identity {
 /// Facts about a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityInfo {
-    /// The names for which it is chosen: those that were told, or else those in the certificate. In lower case.
+    /// The names for which it is chosen: those that were set, or else those in the certificate. In lower case.
     pub names: Vec<String>,
     /// The fields of the certificate.
     pub certificate: CertificateInfo,

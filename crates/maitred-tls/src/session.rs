@@ -74,7 +74,7 @@ pub enum Read {
     Bytes(usize),
     /// Nothing is there; more has to be fed.
     Nothing,
-    /// The peer has said that it sends no more (close_notify, RFC 8446 §6.1).
+    /// The peer sends no more (close_notify, RFC 8446 §6.1).
     End,
     /// The peer has closed its socket without close_notify before: an attacker may have cut off the end.
     Truncated,

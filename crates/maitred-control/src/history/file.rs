@@ -20,7 +20,7 @@ pub(super) struct Place {
     log: Arc<Log>,
     /// Held while it is written.
     writing: Mutex<()>,
-    /// The last time it could not be: told once.
+    /// The last write has failed; that is logged once.
     has_failed: AtomicBool,
 }
 

@@ -85,7 +85,7 @@ mod tests {
     fn a_container_has_its_own_group_at_the_root() {
         let own = ("/sys/fs/cgroup/cpu.max", "250000 100000\n");
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/\n"), own]), Some(2.5));
-        // It is told a path that it cannot see.
+        // The kernel names a path that the process cannot see.
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/docker/0123\n"), own]), Some(2.5));
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/../other\n"), own]), Some(2.5));
     }

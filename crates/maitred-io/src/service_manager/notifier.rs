@@ -13,8 +13,8 @@ use crate::clock;
 /// How long one datagram may wait for a service manager that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the service manager is told. Its address is looked at anew for each datagram, so that a service manager which has begun again
-/// is reached. Nothing waits for an answer.
+/// The way to the service manager. Its address is looked at anew for each datagram, so that a service manager which has
+/// begun again is reached. Nothing waits for an answer.
 pub struct Notifier {
     socket: UnixDatagram,
     address: SocketAddr,

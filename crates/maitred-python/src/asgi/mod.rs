@@ -67,7 +67,7 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) lifespan: Lifespan,
     /// Whether the server offers to send files by their paths.
     pub(crate) pathsend: bool,
-    /// Whether a loop that stands still is told of.
+    /// Whether a loop that stands still is logged.
     pub(crate) watch: bool,
     /// Threads for applications that do not run on the loop.
     pub(crate) threads: NamedThreads,

@@ -1,4 +1,4 @@
-//! A loop that stands still: found by the server's backup poller, told here, with the Python stack of the loop's
+//! A loop that stands still: found by the server's backup poller, logged here, with the Python stack of the loop's
 //! thread and the request it is in.
 //!
 //! The backup poller says when the loop has not come back although something waits, and when it is back. A thread

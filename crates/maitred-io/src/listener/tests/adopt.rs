@@ -32,7 +32,7 @@ fn refusal(socket: impl Into<OwnedFd>, address: &Address) -> String {
 fn another_listener_accepts_from_a_bound_socket() {
     let one = bound(&tcp());
     let address = one.address().clone();
-    // Whether the port was said, or left to the system.
+    // With a given port, and with one that the system has chosen.
     for asked in [tcp(), address.clone()] {
         let other = Listener::adopt(copy(&one), &asked, &SocketOptions::default()).expect("adopted");
         assert_eq!(*other.address(), address);
