@@ -345,7 +345,8 @@ const RULES: &[Rule] = &[
 pub fn allowed(difference: &Difference<'_>) -> Option<Then> {
     let Difference { ours, theirs, who, .. } = difference;
     let both_end = ours.goaway.is_some() && ours.goaway == theirs.goaway;
-    if both_end || difference.neither_ends() && ours.is_beside_heads(theirs) && difference.heads_are_the_same()
+    if both_end
+        || difference.neither_ends() && ours.is_beside_heads(theirs) && difference.heads_are_the_same()
     {
         return Some(Then::Same);
     }
