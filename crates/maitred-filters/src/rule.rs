@@ -110,7 +110,7 @@ impl Condition {
         self.path.is_some() && Self { path: None, ..self.clone() } == Self::default()
     }
 
-    /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
+    /// Compares like the list of `PoolMap` in maitred-server: greater is more specific.
     pub(crate) fn specificity(&self) -> impl Ord + use<> {
         (
             self.host.is_some(),
