@@ -1,6 +1,6 @@
 //! One connection: a request is read, answered and the connection closed. Blocking, with a limit for all of it.
 //!
-//! Each connection has a thread of its own for at most [`LIMIT`], and each listener at most [`MAX_GUESTS`] of them: a
+//! Each connection has a thread of its own for at most [`LIMIT`], and each listener at most `MAX_GUESTS` of them: a
 //! slow client delays no other. When all places are taken, a further connection displaces the client that has been
 //! silent for longest; when all clients are being answered, it waits in the kernel's backlog (`guests.rs`).
 

@@ -1,7 +1,7 @@
 //! Listening sockets in a child process that application code has forked.
 //!
 //! Promises: a child that calls [`close_in_child`] keeps none that is listed, so that a port ends with its server. Leaves out: sockets
-//! beyond [`MOST`], and programs that are started, which have none (CLOEXEC).
+//! beyond `MOST`, and programs that are started, which have none (CLOEXEC).
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -34,8 +34,8 @@ use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
 
-/// An environment variable for measuring the worth of the gate (bench/README.md), never for serving: when it is set,
-/// the engine lets threads contend for the global lock as if there were none.
+/// For measuring what the gate is worth (bench/README.md), never for serving: when this variable is set, the
+/// engine lets threads contend for the global lock as if there were none.
 const NO_GATE: &str = "MAITRED_BENCH_NO_GATE";
 
 /// Makes application threads through Python's `threading`.

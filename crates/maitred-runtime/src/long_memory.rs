@@ -1,6 +1,6 @@
 //! The memory of long bodies, which the next ones use: of all threads, as the one that receives a body is seldom the one that drops it.
 //!
-//! Promises: no more than [`MOST`] bytes are kept, and none that were not used between two [sweeps](sweep). New memory
+//! Promises: no more than `MOST` bytes are kept, and none that were not used between two [sweeps](sweep). New memory
 //! costs a page fault for each 4 KiB, a third of the cost of an upload of 10 MiB. Leaves out: short bodies, whose
 //! memory a thread keeps (`body.rs`).
 

@@ -1,4 +1,4 @@
-//! A toy protocol with many streams on one connection, for tests of the code that all such protocols share.
+//! A toy protocol with many streams on one connection, for tests of what is common to all such protocols.
 //!
 //! A frame is its kind (one byte), its stream and the length of its payload (four bytes each, big-endian), then the payload. A
 //! head is text: `METHOD target`, or a status, on the first line, then a field a line. Streams are numbered by the client;
@@ -10,7 +10,7 @@ pub const MAX_FRAME: usize = 1024;
 /// The bytes that each side may send on a stream before it is given more.
 pub const STREAM_WINDOW: u64 = 4096;
 
-/// The window of all streams of a connection together.
+/// The same for all streams of a connection together.
 pub const CONNECTION_WINDOW: u64 = 16 * 1024;
 
 const HEADER: usize = 9;
@@ -88,7 +88,7 @@ impl Frame {
     }
 }
 
-/// The header of a payload of so many bytes.
+/// What stands before a payload of so many bytes.
 pub fn frame_header(kind: u8, stream: u32, length: usize) -> Vec<u8> {
     let mut header = vec![kind];
     header.extend_from_slice(&stream.to_be_bytes());
