@@ -1,4 +1,4 @@
-//! What can go wrong, who caused it and what dies with it.
+//! Errors of requests and of response heads: the cause, and the part of the connection that is lost.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use maitred_http::Status;
 pub struct RequestError {
     /// The status to answer with: 400, 414, 417, 431, 501 or 505.
     pub status: Status,
-    /// What is wrong, for the error log; contains nothing the peer sent.
+    /// The reason, for the error log; contains nothing the peer sent.
     pub reason: &'static str,
 }
 

@@ -1,12 +1,12 @@
-//! Whatever an application declares and does, a client that reads our bytes stays in step: each
-//! response is read back with httparse and framed as RFC 9112 §6.3 tells a client to.
+//! For any declaration and behaviour of an application, a client that reads our bytes stays in step: each response is
+//! read back with httparse and framed as RFC 9112 §6.3 tells a client to.
 
 use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// What the sender made of one response.
+/// The sender's result for one response.
 struct Sent {
     bytes: Vec<u8>,
     report: HeadReport,

@@ -8,9 +8,9 @@
 //! Where trailers are announced and the client takes them, the last body leads to `Streaming` with `due` fields, and the last
 //! trailers to `Over`.
 //!
-//! `Busy` stands in for what one thread has taken out for a call of the engine. While the state is locked values are moved
-//! and questions are asked, and nothing else: no Python code runs, the interpreter is not released, and no object is made
-//! that the garbage collector tracks, since a collection runs Python code.
+//! `Busy` stands in for the part that one thread has taken out for a call of the engine. While the state is locked
+//! values are moved and questions are asked, and nothing else: no Python code runs, the interpreter is not released,
+//! and no object is made that the garbage collector tracks, since a collection runs Python code.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -78,9 +78,9 @@ struct State {
     watch: Option<Arc<Watch>>,
     /// `receive` has said that the peer has left.
     told: bool,
-    /// What the peer is told if the application does not answer: its body did not come as it had to.
+    /// The status for a request whose body was faulty, if the application does not answer.
     refused: Option<Status>,
-    /// Somebody has asked while the exchange was busy, and waits.
+    /// A thread waits for the exchange, which is busy.
     asked: bool,
     /// The application has ended while the exchange was busy.
     left: bool,
@@ -106,9 +106,9 @@ enum Phase {
     },
 }
 
-/// What a part of the body goes to.
+/// The target of a part of the body.
 enum Taken {
-    /// This, for one thread alone; and whether trailers are announced.
+    /// The phase, taken out for one thread; and whether trailers are announced.
     Out(Phase, bool),
     /// Nothing: the response is over.
     Nothing(Onward),
@@ -120,24 +120,24 @@ enum Reading {
     Memory(Body),
     /// So much of a file. None while a thread reads.
     File { body: Option<Body>, position: u64 },
-    /// So much of what the peer sends meanwhile. None while a thread reads.
+    /// So many bytes of a body that is still arriving. None while a thread reads.
     Live { body: Option<Body>, position: u64 },
     /// Everything.
     Ended,
 }
 
-/// What `receive` is to say.
+/// The next message of `receive`.
 enum Next<'py> {
     Nothing,
     Disconnect,
     Whole(Bound<'py, PyBytes>),
     /// From this position on; `None` while a thread reads.
     Part(Option<Body>, u64),
-    /// What comes of the body, from here on.
+    /// The parts of a body that is still arriving, from this position on.
     Live(Option<Body>, u64),
 }
 
-/// What an exchange has come to when its application ends.
+/// The state of an exchange when its application ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// Nothing is missing.
@@ -272,7 +272,7 @@ impl Http {
         self.is_head || declared.head.status.forbids_body()
     }
 
-    /// How `send` goes on, or what it raises.
+    /// The continuation of `send`, or its exception.
     fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>, ends: bool) -> PyResult<Onward> {
         match sent {
             Ok(flow) => Ok(flow.into()),
@@ -286,8 +286,8 @@ impl Http {
         }
     }
 
-    /// A `send` has found the peer gone. One that `ends` the response is none that goes on for nobody: after a departure that was heard it
-    /// does nothing, so that what a framework does after its response is done.
+    /// Handles a `send` that has found the peer gone. When it `ends` the response and the application has been told of
+    /// the departure, it does nothing, so that a framework can go on with its work after the response.
     fn left(&self, py: Python<'_>, ends: bool) -> PyResult<Onward> {
         if ends && self.departure.is_told() {
             Ok(Onward::Ready)
@@ -298,7 +298,7 @@ impl Http {
         }
     }
 
-    /// Takes out what a part of the body goes to, of so many bytes, for this thread alone.
+    /// Takes out the target of a part of the body of so many bytes, for this thread alone.
     fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<Taken> {
         let mut state = self.state();
         match &state.phase {
@@ -339,7 +339,7 @@ impl Http {
                         "http.response.trailers was sent before http.response.start; start comes first, with the status",
                     ));
                 }
-                // While a thread sends, what it will be is not known.
+                // While a thread sends, the next phase is not known.
                 Phase::Busy => {
                     return Err(PyRuntimeError::new_err(
                         "two threads send parts of one response at the same time",
@@ -379,7 +379,7 @@ impl Http {
         self.onward(py, sent.map(|()| Flow::Ready), true)
     }
 
-    /// Puts back what was taken out, as it is now.
+    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -445,7 +445,7 @@ impl Http {
         }
     }
 
-    /// Says what the application calls this response.
+    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -459,7 +459,7 @@ impl Http {
         self.parts.fetch_add(1, Ordering::Relaxed) % PARTS_A_TURN == PARTS_A_TURN - 1
     }
 
-    /// The response is over: whoever waits hears of it, and what was left to be sent leaves.
+    /// Ends the response: wakes the waiting futures, and sends the rest.
     fn settle(&self, py: Python<'_>) {
         self.scope.forget();
         let (reading, watch) = {
@@ -498,7 +498,7 @@ impl Http {
         }
     }
 
-    /// Whether the next message is a part of a file, or of what its peer sends meanwhile, and not the first one.
+    /// Whether the next message is a part of a file or of a body that is still arriving, and not the first one.
     pub(super) fn is_within_body(&self) -> bool {
         matches!(
             self.state().reading,
@@ -509,8 +509,8 @@ impl Http {
     fn next<'py>(&self, py: Python<'py>) -> Next<'py> {
         let mut state = self.state();
         let State { phase, reading, told, refused, asked, .. } = &mut *state;
-        // A long poll waits for nothing else. What another task of the request waits for may be an answer, which a
-        // framework would give up.
+        // A long poll waits for nothing else. Another task of the request may wait for an answer, which a framework
+        // would give up.
         let stops = match (&*phase, &*reading) {
             (Phase::Waiting { exchange, declared: None }, Reading::Ended) => {
                 current::is_in(&self.title) && exchange.heeds_stop()
@@ -570,7 +570,7 @@ impl Http {
         request_part(py, &part?, more)
     }
 
-    /// What has come of a body that its peer is sending; `None` while there is nothing.
+    /// The parts that have arrived of a live body; `None` while there are none.
     fn read_live(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Option<Py<PyDict>>> {
         let Some(mut body) = body else { return Err(received_twice()) };
         let observer: Arc<dyn Observe> = self.watch();
@@ -636,7 +636,7 @@ impl Http {
         self.left(py, false).map(|_| true)
     }
 
-    /// Where futures are told of changes. What happened before the first call is not told.
+    /// Where futures are told of changes. Changes before the first call are not told.
     pub(super) fn watch(&self) -> Arc<Watch> {
         let mut state = self.state();
         if let Some(watch) = &state.watch {
@@ -657,8 +657,8 @@ impl Http {
         self.state().watch.clone()
     }
 
-    /// The application has ended: what is missing becomes a 500, or a cut that the peer can see. The text
-    /// for the log is asked for only then, without the lock: it is the application's.
+    /// The application has ended: a missing response becomes a 500, an unfinished one a cut that the peer can see. The
+    /// text for the log is asked for only then, without the lock: it is the application's.
     pub(super) fn end(&self, py: Python<'_>, reason: impl FnOnce() -> String) -> Ended {
         let (before, told, refused) = {
             let mut state = self.state();
@@ -735,7 +735,7 @@ type Sent = (Result<Flow, SendError>, Phase);
 
 const OVER: Phase = Phase::Over { peer_gone: false };
 
-/// What follows a part of a body.
+/// The step after a part of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Body,
@@ -750,8 +750,8 @@ impl After {
     }
 }
 
-/// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses together
-/// hold far more than they may, since bodies are made faster than the spooler writes them.
+/// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses
+/// together hold far more than they may, since bodies are made faster than the spooler writes them.
 fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, next: After) -> Sent {
     let started = match phase {
         Phase::Waiting { exchange, declared: Some(declared) } => {
@@ -775,13 +775,13 @@ fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, next: After) -> Sent {
         }
         Ok(()) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
-        // If more was sent than declared, what was declared has been sent, so the response is whole.
+        // If more was sent than declared, the declared bytes have been sent, so the response is whole.
         Ok(()) | Err(_) => stream.finish(),
     }
     (sent.map(|()| Flow::Ready), OVER)
 }
 
-/// A response that has no body, whatever the application makes of it: its head leaves, and it is complete.
+/// Sends the head of a response without a body, which is complete then; the application's body is dropped.
 fn head_alone(exchange: Exchange, declared: Declared, body: Last<'_>) -> Sent {
     let started = exchange.start(&declared.head, declared.length);
     Declared::recycle(declared.head);
@@ -813,15 +813,15 @@ fn start(exchange: Exchange, declared: Declared, body: Last<'_>, next: After) ->
 
 fn go_on(mut stream: Stream, body: Last<'_>, next: After) -> Sent {
     if next == After::End {
-        // The engine delivers it; nobody has to wait.
+        // The engine delivers it; no thread has to wait.
         return (stream.finish_with(body).map(|()| Flow::Ready), OVER);
     }
     let sent = if body.is_empty() { Ok(Flow::Ready) } else { stream.send(body.keep()) };
     match sent {
         Err(SendError::Closed) => stream.abort("the peer closed the connection"),
-        // What was declared has been sent, so the response is whole.
+        // The declared bytes have been sent, so the response is whole.
         Err(_) => stream.finish(),
-        // What is left of it the engine delivers.
+        // The engine delivers the rest of it.
         Ok(_) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
         Ok(_) => return (sent, next.of(stream)),
     }
@@ -856,7 +856,7 @@ fn received_twice() -> PyErr {
     PyRuntimeError::new_err("two threads receive the body of one request at the same time")
 }
 
-/// What a peer is told whose body ended with this error; nothing if it is gone.
+/// The status for a peer whose body ended with this error; none if the peer has gone.
 fn refusal(error: &io::Error) -> Option<Status> {
     match error.kind() {
         ErrorKind::TimedOut => Some(Status::REQUEST_TIMEOUT),

@@ -1,7 +1,7 @@
 //! The environ dictionary (PEP 3333, "environ Variables"; RFC 3875 for the CGI names).
 //!
-//! What does not change stands in a dictionary that is copied, one for each address the server is
-//! reached at; keys are interned. Nothing of the process's environment is in it.
+//! The constant entries stand in a dictionary that is copied, one for each address the server is reached at; keys are
+//! interned. Nothing of the process's environment is in it.
 //!
 //! Sections below: its keys; wsgi.input.
 
@@ -123,7 +123,7 @@ impl EnvironBuilder {
         Ok(environ)
     }
 
-    /// A dictionary with what is the same for all requests of this origin.
+    /// A dictionary with the entries that are the same for all requests of this origin.
     fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {
@@ -183,7 +183,7 @@ thread_local! {
 #[derive(Default)]
 struct Seen {
     values: LastValues,
-    /// By the low bits of the port.
+    /// The peers by the low bits of their port.
     peers: Vec<Option<KnownPeer>>,
 }
 
@@ -223,8 +223,8 @@ impl Origin {
     }
 }
 
-/// Our own address and not what the peer wrote into Host, so that it can be trusted; in brackets for
-/// IPv6, so that it can stand in a URL (RFC 3875 §4.1.14).
+/// Our own address and not the peer's Host, so that it can be trusted; in brackets for IPv6, so that it can stand in a
+/// URL (RFC 3875 §4.1.14).
 fn set_origin(environ: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     let py = environ.py();
     if let Local::Ip(local) = end.local {
@@ -256,7 +256,7 @@ fn set_unix_names(environ: &Bound<'_, PyDict>, request: &Request) -> PyResult<()
     environ.set_item(intern!(py, "SERVER_PORT"), port)
 }
 
-/// Whom the engine has asked for a password (RFC 3875 §4.1.1, §4.1.11); nothing else becomes these keys.
+/// The user that the engine has authenticated (RFC 3875 §4.1.1, §4.1.11); these keys have no other source.
 fn set_user(environ: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
     let py = environ.py();
     if head.user().is_empty() {
@@ -339,11 +339,10 @@ fn extend(
 //
 // From the name of a request field to its key in the environ.
 //
-// Keys are interned strings, made once for each spelling of a name. The table is read without a lock
-// and only ever grows, up to its size: names that find no place (a peer can send any) cost what they
-// would without a table.
+// Keys are interned strings, made once for each spelling of a name. The table is read without a lock and only ever
+// grows, up to its size: names that find no place (a peer can send any) cost the same as without a table.
 
-/// Places of the table: four times what a site with many kinds of clients sees, so that probes stay
+/// Places of the table: four times as many as the names on a site with many kinds of clients, so that probes stay
 /// short. Costs about 25 KiB a process.
 const PLACES: usize = 512;
 const _: () = assert!(PLACES.is_power_of_two());
@@ -357,7 +356,7 @@ const MAX_KEPT_VALUE: usize = 512;
 /// Longer names are not kept. The longest registered one has 32 bytes.
 const MAX_KEPT_NAME: usize = 48;
 
-/// Fields that browsers, proxies and command-line clients send: nobody can take their places.
+/// Fields that browsers, proxies and command-line clients send: no peer can take their places.
 const COMMON: &[&str] = &[
     "Accept",
     "Accept-Charset",
@@ -415,13 +414,13 @@ const COMMON: &[&str] = &[
     "X-Requested-With",
 ];
 
-/// What becomes of a field.
+/// The treatment of a field.
 pub(super) enum Meaning {
-    /// It is continued when it comes again (RFC 9110 §5.3).
+    /// A repeated field continues the value (RFC 9110 §5.3).
     List(Key),
-    /// The first one counts.
+    /// The first field counts.
     Single(Key),
-    /// It does not reach the application under its own name, or not at all.
+    /// The field does not reach the application under its own name, or not at all.
     Apart,
 }
 
@@ -491,7 +490,7 @@ impl FieldNames {
         names
     }
 
-    /// Calls `act` with what the field of this name means.
+    /// Calls `act` with the meaning of this name.
     pub(super) fn with<T>(&self, py: Python<'_>, name: &[u8], act: impl FnOnce(&Meaning) -> T) -> T {
         self.find(py, name, false, act)
     }
@@ -511,7 +510,7 @@ impl FieldNames {
                         name: name.into(),
                         meaning: meaning_of(name, keeps, |key| PyString::intern(py, key)),
                     };
-                    // Whoever comes second has made it in vain.
+                    // The thread that comes second has made it in vain.
                     return match place.set(known) {
                         Ok(()) => self.find(py, name, keeps, act),
                         Err(known) => act(&known.meaning),
@@ -519,7 +518,7 @@ impl FieldNames {
                 }
             }
         }
-        // Not interned: in Python 3.12 what is interned stays for ever, and peers choose names.
+        // Not interned: in Python 3.12 an interned string stays for ever, and peers choose names.
         act(&meaning_of(name, false, |key| PyString::new(py, key)))
     }
 }
@@ -534,10 +533,9 @@ fn hash(name: &[u8]) -> usize {
     ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }
 
-/// Content-Length and Host are written by who makes the environ. The transfer coding has been removed
-/// from the body, so naming it would be wrong (RFC 9112 §7.1.3). An underscore could not be told from
-/// a hyphen afterwards, and `Proxy` would be taken for the environment variable HTTP_PROXY
-/// (CVE-2016-5385).
+/// The maker of the environ writes Content-Length and Host. The transfer coding has been removed from the body, so
+/// naming it would be wrong (RFC 9112 §7.1.3). An underscore could not be told from a hyphen afterwards, and `Proxy`
+/// would be taken for the environment variable HTTP_PROXY (CVE-2016-5385).
 fn meaning_of<'py>(name: &[u8], keeps: bool, text: impl FnOnce(&str) -> Bound<'py, PyString>) -> Meaning {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     let apart = ["content-length", "host", "transfer-encoding", "proxy"];
@@ -562,9 +560,10 @@ fn meaning_of<'py>(name: &[u8], keeps: bool, text: impl FnOnce(&str) -> Bound<'p
 //
 // A body as the file that PEP 3333 describes, with the answers of `io.BytesIO`.
 //
-// Promises: the interpreter is released while a file is read and while a live body is awaited. What is read from memory is
-// copied once, into the object that the application gets. Any number of threads may read; each byte goes to one of them. Of a
-// live body (a listener that does not read ahead) a call waits until it has what `io.BytesIO` would answer.
+// Promises: the interpreter is released while a file is read and while a live body is awaited. Bytes in memory are
+// copied once, into the object that the application gets. Any number of threads may read; each byte goes to one of
+// them. Of a live body (a listener that does not read ahead) a call waits until it has the bytes that `io.BytesIO`
+// would return.
 //
 // While the reader is locked no Python code runs and no object is made that the garbage collector tracks.
 
@@ -593,14 +592,14 @@ impl Input {
     }
 
     fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Reader> {
-        // Waits without the interpreter: who has the lock may be waiting for it.
+        // Waits without the interpreter: the thread with the lock may be waiting for it.
         self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
 impl Input {
-    /// At most `size` bytes; all that are left when it is negative or None.
+    /// Reads at most `size` bytes; all that are left when it is negative or None.
     #[pyo3(signature = (size = None, /))]
     fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
         self.lock(py).read(py, size)
@@ -662,7 +661,7 @@ impl Input {
     }
 }
 
-/// What files of Python raise that cannot be read again.
+/// The exception of Python's files that cannot be read again.
 fn unsupported(py: Python<'_>) -> PyErr {
     match py.import("io").and_then(|io| io.getattr("UnsupportedOperation")) {
         Ok(kind) => PyErr::from_type(
@@ -683,12 +682,12 @@ impl Reader {
         usize::try_from(self.body.len().saturating_sub(self.position)).unwrap_or(usize::MAX)
     }
 
-    /// None of a live body.
+    /// The position; none of a live body.
     fn tell(&self) -> Option<u64> {
         (!self.body.is_live()).then_some(self.position)
     }
 
-    /// None of a live body.
+    /// Moves the position; none of a live body.
     fn seek(&mut self, offset: i64, whence: i32) -> PyResult<Option<u64>> {
         if self.body.is_live() {
             return Ok(None);
@@ -728,7 +727,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Memory is taken as bytes come, and not for what the peer has declared.
+    /// Memory grows with the bytes that arrive, not with the length that the peer has declared.
     fn read_live<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
         while bytes.len() < count {
@@ -780,8 +779,8 @@ impl Reader {
         }
     }
 
-    /// What can be had at once: of a body in memory all that is left, of a file a part, of a live one what has come, and
-    /// at least a byte; none only at the end.
+    /// The bytes that can be had at once: of a body in memory the whole rest, of a file a part, of a live one the bytes
+    /// that have arrived, and at least one; none only at the end.
     fn window(&mut self, py: Python<'_>) -> PyResult<&[u8]> {
         if self.body.as_bytes().is_none() && self.buffered().is_empty() {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -802,7 +801,7 @@ impl Reader {
         })
     }
 
-    /// What of the buffer the application has not had.
+    /// The part of the buffer that the application has not read.
     fn buffered(&self) -> &[u8] {
         let passed = usize::try_from(self.position.saturating_sub(self.start)).unwrap_or(usize::MAX);
         self.buffer.get(passed..).unwrap_or_default()
