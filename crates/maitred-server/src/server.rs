@@ -9,7 +9,7 @@ use std::{fmt, io};
 
 use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
-use maitred_dispatch::{Scheduler, run_driver};
+use maitred_dispatch::{Scheduler, run_backup_poller};
 use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
 use maitred_io::listener::{Address, BindError, Listener};
@@ -180,7 +180,7 @@ impl Server {
             let poller = std::thread::Builder::new().name(BACKUP_POLLER.to_owned());
             let body = move || {
                 own.groups.thread_registry.join(BACKUP_POLLER.to_owned(), Role::BackupPoller);
-                run_driver(&own);
+                run_backup_poller(&own);
             };
             server.backup_pollers.push(poller.spawn(body).map_err(StartError::Thread)?);
         }

@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
+use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_reserve, work};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
@@ -549,7 +549,7 @@ impl<R: Resident> Serve for Group<R> {
         self.host.spawn(name, Box::new(body))
     }
 
-    fn spawn_extra(self: &Arc<Self>) {
+    fn spawn_reserve(self: &Arc<Self>) {
         let own = Arc::clone(self);
         let name = match self.groups.count() {
             1 => "maitred-reserve".to_owned(),
@@ -558,7 +558,7 @@ impl<R: Resident> Serve for Group<R> {
         let known = name.clone();
         let body = move || {
             own.groups.thread_registry.join(known, Role::Reserve);
-            run_extra(&own);
+            run_reserve(&own);
         };
         // One that cannot be made is tried again.
         let _ = self.host.spawn(name, Box::new(body));
