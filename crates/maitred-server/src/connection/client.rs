@@ -1,7 +1,7 @@
 //! The client of a request: the other end of the connection, or the client named by a trusted proxy at that end.
 //!
 //! ```text
-//! peer of the connection --not trusted--> the client; fields in which it claims to be somebody else are removed
+//! peer of the connection --not trusted--> the client; fields in which it claims another identity are removed
 //!            `-----------trusted--------> whom the believed fields name
 //! ```
 //! Promises: logs, limits, filters, pool rules and applications see the same client for a request. Leaves out: the

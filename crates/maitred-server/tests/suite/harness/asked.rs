@@ -49,7 +49,7 @@ impl Controlled {
         value
     }
 
-    /// What a change says.
+    /// The response to a change.
     pub(crate) fn change(&self, path: &str) -> Value {
         let (status, value) = self.ask("POST", path);
         assert_eq!(status, 200, "{path}: {value}");

@@ -53,7 +53,7 @@ impl Running {
         figure_in(&self.server.metrics(), pool, name)
     }
 
-    /// What its connections are doing.
+    /// States of the connections.
     pub(crate) fn states(&self) -> Vec<State> {
         let mut states = Vec::new();
         self.server.each_connection(|_, shown| states.push(shown.state));
@@ -73,7 +73,7 @@ pub(crate) fn figure_in(metrics: &str, pool: &str, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }
 
-/// Looks again and again until it is so: for what the server tells only whoever asks.
+/// Checks again and again until the condition holds: for state that the server only shows on request.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
