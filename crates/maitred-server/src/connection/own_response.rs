@@ -199,7 +199,7 @@ impl Connection {
     /// Writes a response of the engine in HTTP/1. Returns whether another one may follow.
     ///
     /// # Errors
-    /// The head cannot be sent: a mistake of ours, which is in the log.
+    /// The head cannot be sent: a fault of the engine, which is in the log.
     pub(super) fn write_own(
         &mut self,
         context: &mut Context<'_>,

@@ -10,9 +10,9 @@ use crate::site::Site;
 use crate::spill::{Lot, Part, Which, Written};
 
 impl Connection {
-    /// Whether the handler of a streamed response has to wait: the queue exceeds its limit; or the handler's thread
-    /// itself writes; or the responses of all event loops exceed their budget, since streams of event loops are not
-    /// written to a disk.
+    /// Whether the handler of a streamed response has to wait: the queue exceeds its limit; or the listener has no
+    /// writer, so that the handler's thread itself writes; or all responses together exceed the budget and the handler
+    /// belongs to an event loop, whose streams are not written to a disk.
     pub(super) fn is_writer_full(&self, group: &Group) -> bool {
         let Some(writer) = &self.writer else { return false };
         let (held, spilling) = (writer.held(), &group.site.spilling);
@@ -111,8 +111,8 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// Whether the queue has fallen below the mark at which a waiting handler is told: half of the limit that makes it
-/// wait, so that the handler is not told for every byte; or to zero.
+/// Whether the queue has fallen to the mark at which a waiting handler is told: half of the limit of memory or of
+/// files, so that the handler is not told for every byte; or no bytes in memory.
 pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
     let (memory, file) = (site.spilling.memory() / 2, site.spilling.file() / 2);
     let is_empty = before.memory > 0 && now.memory == 0;

@@ -187,7 +187,7 @@ impl Stream {
         !(self.running || self.answered || complete || self.is_filtering())
     }
 
-    /// Bytes of memory of the head and of the handler's copies of it.
+    /// Bytes of memory of the head, here or with the handler, and of its copy for a 504.
     pub(super) fn held_by_head(&self) -> u64 {
         let awaited = self.awaited.as_ref().map_or(0, |awaited| awaited.held());
         self.request.head.fields.memory() as u64 + self.summary.head + awaited

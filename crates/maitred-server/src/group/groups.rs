@@ -1,8 +1,8 @@
 //! Shared state of the poll groups of a server: listeners, distribution of connections, the drain.
 //!
 //! One group accepts. A connection belongs to the group with the fewest open ones for all its life. The reason for
-//! one listening group: [decision
-//! 0024](../../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
+//! one listening group:
+//! [decision 0024](../../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;

@@ -18,13 +18,13 @@ use super::slots::Place;
 /// Role of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It runs requests, and polls for them.
+    /// A thread that runs requests, and polls for events.
     Worker,
     /// The language's event loop.
     EventLoop,
-    /// It runs usual requests while all workers are in slow ones.
+    /// A thread that runs usual requests while all workers are in slow ones.
     Reserve,
-    /// It polls while no other thread can.
+    /// A thread that polls while no other thread can.
     BackupPoller,
 }
 

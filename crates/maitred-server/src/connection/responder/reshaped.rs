@@ -120,7 +120,7 @@ impl Responder {
         self.status = head.status;
     }
 
-    /// Stops holding the head until the whole body is known.
+    /// Writes a held head before the body is complete; from then on a body to compress is compressed part by part.
     pub(super) fn begin_parts(&mut self) {
         let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
         let Some(Reshaping::Held(Held { head, length, wish })) = held.map(|held| *held) else { return };
@@ -136,7 +136,7 @@ impl Responder {
         self.reshaping = Some(Box::new(Reshaping::Parts(parts)));
     }
 
-    /// Writes the head of a response that has no body.
+    /// Writes a held head of a response without a body.
     pub(super) fn begin_without_body(&mut self) {
         let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
         if let Some(Reshaping::Held(Held { head, length, .. })) = held.map(|held| *held) {

@@ -24,7 +24,7 @@ impl Responder {
     /// Returns the fields that are sent, if any; the head is on its way by then.
     ///
     /// # Errors
-    /// One of them cannot be sent.
+    /// A field cannot be sent.
     pub(super) fn place_trailers(
         &mut self,
         request: &Request,

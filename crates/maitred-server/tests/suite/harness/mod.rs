@@ -20,9 +20,9 @@ use maitred_tls::{
     ClientPolicy, HostClients, Identity, Terms, TermsSettings, UnknownName, Version, system_clock,
 };
 
-/// Longer than anything here takes; reached only when something hangs.
+/// Longer than any step of a test takes; reached only when a test hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks: who looks all the time takes the processor from the server that is looked at.
+/// Pause between two checks: a busy loop would take the processor from the server.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// The lock of an interpreter that no thread ever takes.
@@ -89,7 +89,7 @@ pub(crate) fn settings(routes: Routes) -> Settings {
     settings
 }
 
-/// Has all listeners on ports speak TLS, where the tests are to be by TLS and no test has decided otherwise.
+/// Sets TLS for all listeners on ports, where the tests are to be by TLS and no test has decided otherwise.
 fn secure(settings: &mut Settings) {
     if !by_tls() || settings.tls.is_some() {
         return;
@@ -101,7 +101,7 @@ fn secure(settings: &mut Settings) {
         unknown_name: UnknownName::Default,
         clients: ClientPolicy::None,
         hosts: HostClients::default(),
-        // A client's peek would see them.
+        // Session tickets would show up in a client's peek.
         tickets: None,
         minimum: Version::V1_2,
         alpn: vec![b"http/1.1".to_vec()],
@@ -113,7 +113,7 @@ fn secure(settings: &mut Settings) {
     }
 }
 
-/// Starts it; the clients of the tests know from then on which of its ports speak TLS.
+/// Starts a server; the clients of the tests know from then on which of its ports speak TLS.
 pub(crate) fn start_server(mut settings: Settings) -> Result<Server, StartError> {
     secure(&mut settings);
     let tls: Vec<bool> = settings.listeners.iter().map(|listener| listener.tls).collect();
@@ -193,7 +193,7 @@ pub(crate) fn get_last(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// A handler that takes bodies while they come.
+/// A handler that reads bodies while they arrive.
 pub(crate) struct Live<F>(pub(crate) F);
 
 impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {
