@@ -77,7 +77,7 @@ struct State {
 }
 
 /// The target of a part of the body.
-enum Taken {
+enum BodyTarget {
     /// The phase, taken out for one thread; and whether trailers are announced.
     Out(Phase, bool),
     /// Nothing: the response is over.
@@ -192,8 +192,8 @@ impl Http {
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
         let (mut phase, announced) = match self.take(py, body.len(), !more)? {
-            Taken::Out(phase, announced) => (phase, announced),
-            Taken::Nothing(onward) => return Ok(onward),
+            BodyTarget::Out(phase, announced) => (phase, announced),
+            BodyTarget::Nothing(onward) => return Ok(onward),
         };
         if announced && let Phase::Waiting { exchange, .. } = &mut phase {
             exchange.announce_trailers();
@@ -257,12 +257,12 @@ impl Http {
     }
 
     /// Takes out the target of a part of the body of so many bytes, for this thread alone.
-    fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<Taken> {
+    fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<BodyTarget> {
         let mut state = self.state();
         match &state.phase {
             Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
                 let announced = state.announced;
-                Ok(Taken::Out(mem::replace(&mut state.phase, Phase::Busy), announced))
+                Ok(BodyTarget::Out(mem::replace(&mut state.phase, Phase::Busy), announced))
             }
             Phase::Streaming { due: Some(_), .. } => Err(PyRuntimeError::new_err(
                 "a body was sent after the last http.response.body; now comes http.response.trailers, which \
@@ -271,11 +271,11 @@ impl Http {
             Phase::Over { peer_gone: false } => {
                 if state.unwanted.as_mut().is_some_and(|unwanted| unwanted.has_to_end(length)) {
                     state.phase = Phase::Over { peer_gone: true };
-                    return self.left(py, ends).map(Taken::Nothing);
+                    return self.left(py, ends).map(BodyTarget::Nothing);
                 }
-                Ok(Taken::Nothing(Onward::Ready))
+                Ok(BodyTarget::Nothing(Onward::Ready))
             }
-            Phase::Over { peer_gone: true } => self.left(py, ends).map(Taken::Nothing),
+            Phase::Over { peer_gone: true } => self.left(py, ends).map(BodyTarget::Nothing),
             Phase::Busy => {
                 Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))
             }
