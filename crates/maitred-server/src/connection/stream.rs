@@ -54,8 +54,6 @@ pub(crate) struct Stream {
     pub(super) ended_as: Option<End>,
     /// The response need not have an end of its own.
     pub(super) endless: Option<Endless>,
-    /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
-    pub(super) tunnel: bool,
     /// It asks for a WebSocket, or has become one.
     pub(super) websocket: bool,
     /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
@@ -212,7 +210,7 @@ impl Stream {
         if let Some(queue) = stream.queue.take() {
             Queue::give_back(queue);
         }
-        (stream.answered, stream.dead, stream.tunnel, stream.websocket) = (false, false, false, false);
+        (stream.answered, stream.dead, stream.websocket) = (false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);
@@ -484,9 +482,6 @@ impl Connection {
 /// What speaks against a request before its body is asked for.
 fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static str)> {
     let head = &stream.request.head;
-    if stream.tunnel {
-        return None;
-    }
     match head.body {
         BodyLength::Fixed(length) if length > stream.max_body(&context.group.site) => {
             Some((Status::CONTENT_TOO_LARGE, stream.too_large()))

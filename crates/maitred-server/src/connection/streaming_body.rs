@@ -25,7 +25,7 @@ use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
-use maitred_limits::minimum::{Late, Minimum, RateWatch};
+use maitred_limits::minimum::{Late, RateWatch};
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::answer::application_of;
@@ -65,8 +65,6 @@ pub(crate) struct Live {
     since: u64,
     /// Where it is counted how long that was, when the handler has it.
     flags: Option<Arc<Flags>>,
-    /// A minimum holds of the rate: it is no tunnel.
-    rated: bool,
     /// Who is told when there may be bytes.
     waiting: Option<Arc<dyn Observe>>,
 }
@@ -129,8 +127,7 @@ impl Live {
     /// Something has come, or nothing comes any more: the handler has waited until now. What it takes to look belongs to itself.
     fn count_wait(&mut self, now: u64) {
         let since = std::mem::take(&mut self.since);
-        // Of a tunnel nobody says who is to speak.
-        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0 && self.rated) {
+        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0) {
             flags.add_awaited(now.saturating_sub(since));
         }
     }
@@ -140,7 +137,7 @@ impl Live {
         if self.since == 0 {
             self.since = now;
         }
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
         let rested = std::mem::take(&mut self.rested);
         if rested > 0 {
@@ -149,21 +146,16 @@ impl Live {
         patience.note(now, received);
     }
 
-    fn minimum(&self, site: &Site) -> Minimum {
-        let minimum = site.guard.inward();
-        if self.rated { minimum } else { Minimum { rate: 0, ..minimum } }
-    }
-
     /// When to look at a peer for which the handler waits.
     fn due(&self, site: &Site) -> u64 {
         let timeout = nanos(site.timeouts.body);
         let timed = self.patience.as_ref().filter(|_| !self.answering);
-        timed.map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
+        timed.map_or(u64::MAX, |patience| patience.due(site.guard.inward(), timeout))
     }
 
     /// Looks at it. How it is late, if it is: the rest of the body does not come any more.
     fn look(&mut self, site: &Site, now: u64) -> Option<Rule> {
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.as_mut().filter(|_| !self.answering)?;
         let late = patience.look(minimum, nanos(site.timeouts.body), now, received).err()?;
         let (end, rule) = match late {
@@ -288,14 +280,14 @@ impl Connection {
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream, facts: HeadFacts) -> bool {
         let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
-        if said == Some(true) && !stream.tunnel {
+        if said == Some(true) {
             return false;
         }
         application_of(context, stream).is_some_and(|handler| {
             // Who asks whether to continue waits for the handler's word; of a length that nobody says there may be no end before the answer.
             let is_early = || facts.expect_continue || !fits_memory(context, stream);
             let waits_cheaply = || handler.runs_on_event_loop() && is_early();
-            handler.takes_live_bodies() && (stream.tunnel || said.map_or_else(waits_cheaply, |on| !on))
+            handler.takes_live_bodies() && said.map_or_else(waits_cheaply, |on| !on)
         })
     }
 
@@ -312,7 +304,7 @@ impl Connection {
         }
         stream.keeping = Keeping::Live(Live {
             length: stream.request.head.body,
-            max: if stream.tunnel { u64::MAX } else { stream.max_body(&context.group.site) },
+            max: stream.max_body(&context.group.site),
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
@@ -322,7 +314,6 @@ impl Connection {
             rested: 0,
             since: 0,
             flags: None,
-            rated: !stream.tunnel,
             waiting: None,
         });
         match self.answer(context, stream) {

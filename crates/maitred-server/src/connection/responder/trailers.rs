@@ -1,7 +1,7 @@
 //! Fields behind the body of a response (RFC 9110 §6.5): whether they have a place there, and which of them are sent.
 //!
 //! Promises: what is dropped because of what the application has done is told; what is dropped because of the client or its
-//! method is not. Leaves out: how they look on the wire (the encoder, and codecs).
+//! method is not. Leaves out: how they look on the wire (the encoder, and maitred-h2).
 
 use maitred_h1::{HeadError, is_forbidden_trailer};
 use maitred_http::FieldSet;
