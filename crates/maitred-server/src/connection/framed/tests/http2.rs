@@ -233,6 +233,17 @@ fn a_drain_says_so_first_and_ends_when_all_are_answered() {
 }
 
 #[test]
+fn a_new_connection_is_told_of_a_drain_with_its_first_request() {
+    let mut client = open(|_| {});
+    client.driven.group.groups.begin_drain();
+    assert!(client.driven.turn(Signals::DRAIN).is_empty());
+    assert_eq!(client.frames(), [], "its request may be on its way");
+    let jobs = client.get(1, "/x", &[]);
+    assert_eq!((jobs.len(), client.frames()[0].kind), (1, GOAWAY));
+    client.driven.run_here(jobs);
+}
+
+#[test]
 fn a_peer_that_leaves_is_answered_until_it_has_left() {
     let mut client = open(|settings| settings.timeouts.keep_alive = Duration::from_secs(600));
     let goaway = [[0; 4], 0x77_u32.to_be_bytes()].concat();
@@ -251,6 +262,9 @@ fn who_breaks_the_rules_is_told_how_and_every_handler_is() {
     assert!(client.sends(0, b"x").is_empty(), "no stream has number 0");
     let frames = client.frames();
     assert_eq!((frames[0].kind, frames[0].number(4)), (GOAWAY, PROTOCOL_ERROR));
+    let totals = client.driven.group.site.http2_counters.totals();
+    let counted = totals.iter().find(|(series, _)| series.contains("protocol-error"));
+    assert_eq!(counted.map(|(_, count)| *count), Some(1));
     assert!(client.is_at_end(), "our side");
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
     puppet.finishes();
@@ -278,7 +292,7 @@ fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
     }
     let last = last.expect("it is told");
     assert_eq!((last.kind, last.number(4)), (GOAWAY, ENHANCE_YOUR_CALM));
-    assert!(client.driven.client.write_all(b"more").is_err(), "nobody would read it");
+    assert!(client.driven.client.write_all(b"more").is_err(), "it would not be read");
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
     puppet.finishes();
     client.driven.turn(Signals::RESUME);

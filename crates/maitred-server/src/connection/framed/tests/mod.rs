@@ -252,8 +252,17 @@ pub(in crate::connection) fn open_for(
 impl Driven {
     /// Takes a turn, and those that it leads to; what has to be run.
     pub(in crate::connection) fn turn(&mut self, signals: Signals) -> Vec<Job> {
+        self.turns(Some((self.token.to_u64(), signals)))
+    }
+
+    /// Takes the turns that are asked for.
+    fn goes_on(&mut self) {
+        let next = self.group.scheduler.next_ready();
+        assert!(self.turns(next).is_empty());
+    }
+
+    fn turns(&mut self, mut next: Option<(u64, Signals)>) -> Vec<Job> {
         let mut found = Vec::new();
-        let mut next = Some((self.token.to_u64(), signals));
         while let Some((token, signals)) = next {
             self.scratch.clock_mut().set_now(Some(clock::monotonic() + self.ahead));
             found.extend(self.group.serve(token, signals, &mut self.scratch));

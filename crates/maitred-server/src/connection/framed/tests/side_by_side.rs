@@ -132,9 +132,13 @@ fn a_writer_that_waits_for_room_is_woken_when_its_stream_is_reset() {
     let [puppet] = client.begins([(1, "/a")]);
     puppet.does(Do::Send(vec![b'a'; 2 * WINDOW]));
     puppet.to.send(Do::Wait).expect("it lives");
-    // Whether it waits already or is about to: it is told, or sees it.
+    let begin = Instant::now();
+    while !client.driven.look(|connection| connection.streams().any(|stream| stream.observer.is_some())) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it does not wait");
+    }
     assert!(client.resets(1).is_empty());
-    assert_eq!(puppet.from.recv(), Ok(Done::Gone));
+    // Half of the time after which it would look by itself.
+    assert_eq!(puppet.from.recv_timeout(Duration::from_secs(10)), Ok(Done::Gone));
     assert_eq!(puppet.does(Do::Send("more".into())), Done::Gone);
     let is_between = |connection: &mut Connection| connection.is_between_streams();
     assert!(!client.driven.look(is_between), "it counts while it runs");
@@ -321,11 +325,11 @@ fn when_the_peer_goes_every_handler_is_told_and_the_slot_is_free_after_the_last(
     assert!(driven.turn(Signals::CLOSED).is_empty());
     assert_eq!(first.does(Do::Send("x".into())), Done::Gone);
     first.finishes();
-    driven.turn(Signals::RESUME);
+    driven.goes_on();
     assert_eq!(driven.server.snapshot().open, 1);
     assert_eq!(second.does(Do::Send("x".into())), Done::Gone);
     second.finishes();
-    driven.turn(Signals::RESUME);
+    driven.goes_on();
     assert_eq!(driven.server.snapshot().open, 0);
 }
 
