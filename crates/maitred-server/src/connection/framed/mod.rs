@@ -9,7 +9,7 @@
 //! ```
 //! Promises: what the peer sends is received as long as the connection lives, whatever its handlers do. A stream whose reader
 //! stalls holds only its own queue, and one whose handler does not read holds only its own window: a byte of a body is
-//! credited to the connection when it is in the stream's memory, and to the stream when somebody has taken it. A stream that
+//! credited to the connection when it is in the stream's memory, and to the stream when it is taken. A stream that
 //! is reset counts until its handler has let go of it.
 //!
 //! Leaves out: what frames look like, and what the peer may send (maitred-h2).
