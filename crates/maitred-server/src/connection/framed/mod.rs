@@ -31,7 +31,7 @@ use super::stream::Stream;
 use crate::connection::writer::Writer;
 use crate::site::{Open, Site};
 pub(crate) use queue::Values;
-pub(super) use queue::{Heads, Queue};
+pub(super) use queue::{Heads, OwnAnswer, Queue};
 use table::Table;
 use unwanted::Unwanted;
 
