@@ -17,7 +17,6 @@ use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
-use super::framed::http2;
 use super::secured::{self, Shaking};
 use super::{Connection, Context, Phase, Turn, nanos};
 
@@ -142,7 +141,7 @@ impl Connection {
         }
         self.unread = true;
         if speaks_http2 {
-            self.speak_framed(http2::codec(site));
+            self.speak_framed(site);
         }
         self.set_deadline(context, context.now + nanos(site.timeouts.head));
     }

@@ -5,6 +5,7 @@
 
 use std::mem::size_of;
 
+use maitred_h2::{ConnectionError, ErrorCode};
 use maitred_http::Status;
 use maitred_limits::Rule;
 use maitred_limits::heads::{HeadShare, HeldHeads};
@@ -12,7 +13,7 @@ use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_spool::Progress;
 
-use super::framed::{Queue, Why};
+use super::framed::Queue;
 use super::protocol::Protocol;
 use super::stream::{Record, Stream};
 use super::{Connection, Context, Group, Phase, Turn, nanos};
@@ -169,14 +170,14 @@ impl Connection {
             }
             let framed = self.protocol.framed()?;
             for number in &waiting {
-                framed.reset(*number, Why::Refused);
+                framed.reset(*number, ErrorCode::RefusedStream);
             }
             // No other frame can come before the rest of that head.
-            let fault = is_within_head.then(|| framed.calm(NO_ROOM));
+            let error = ConnectionError { code: ErrorCode::EnhanceYourCalm, reason: NO_ROOM };
             for number in waiting {
                 self.cancel(context.group, number, End::Cut);
             }
-            return fault.map(|fault| self.end_faulty(context, fault));
+            return is_within_head.then(|| self.end_faulty(context, error));
         }
         let is_open = matches!(self.spool_progress(), None | Some(Progress::Open));
         let waits = |stream: &mut Box<Stream>| is_open && stream.waits_for_peer();

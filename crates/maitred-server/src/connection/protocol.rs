@@ -9,7 +9,7 @@ use super::framed::Framed;
 pub(crate) enum Protocol {
     /// One exchange at a time, in the order of the requests.
     H1(Receiver),
-    /// Any number of exchanges at once, interleaved in frames.
+    /// HTTP/2: any number of exchanges at once, interleaved in frames.
     Framed(Box<Framed>),
 }
 

@@ -14,7 +14,6 @@ use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
 use super::body::spill;
-use super::framed::http2;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::{Connection, Context, Phase, Turn, first_request_time, idle_time, nanos};
@@ -90,7 +89,7 @@ impl Connection {
             return turn;
         }
         if !self.protocol.is_framed() && context.group.site.http2.is_some_and(|http2| http2.only) {
-            self.speak_framed(http2::codec(&context.group.site));
+            self.speak_framed(&context.group.site);
         }
         if self.protocol.is_framed() {
             return Turn::Wait;
@@ -379,7 +378,7 @@ impl Connection {
                 Preface::No => {}
                 Preface::Perhaps => return Consumed { bytes: 0, turn: None },
                 Preface::Yes => {
-                    self.speak_framed(http2::codec(&context.group.site));
+                    self.speak_framed(&context.group.site);
                     return Consumed { bytes: 0, turn: Some(Turn::Wait) };
                 }
             }

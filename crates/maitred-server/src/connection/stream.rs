@@ -54,9 +54,6 @@ pub(crate) struct Stream {
     pub(super) ended_as: Option<End>,
     /// Set where the response needs no end of its own.
     pub(super) endless: Option<Endless>,
-    /// The exchange is a tunnel: bytes go in both directions until either side ends. The request has no length, and
-    /// no handler waits for its end.
-    pub(super) tunnel: bool,
     /// The exchange asks for a WebSocket or has become one.
     pub(super) websocket: bool,
     /// Earliest deadline that the connection's own deadline does not cover, in monotonic nanoseconds.
@@ -216,7 +213,7 @@ impl Stream {
         if let Some(queue) = stream.queue.take() {
             Queue::give_back(queue);
         }
-        (stream.answered, stream.dead, stream.tunnel, stream.websocket) = (false, false, false, false);
+        (stream.answered, stream.dead, stream.websocket) = (false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);
@@ -488,9 +485,6 @@ impl Connection {
 /// Returns the refusal of a request whose body must not be asked for.
 fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static str)> {
     let head = &stream.request.head;
-    if stream.tunnel {
-        return None;
-    }
     match head.body {
         BodyLength::Fixed(length) if length > stream.max_body(&context.group.site) => {
             Some((Status::CONTENT_TOO_LARGE, stream.too_large()))

@@ -25,7 +25,7 @@ use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
-use maitred_limits::minimum::{Late, Minimum, RateWatch};
+use maitred_limits::minimum::{Late, RateWatch};
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::body::{Keeping, fits_memory};
@@ -64,8 +64,6 @@ pub(crate) struct Live {
     since: u64,
     /// Flags of the exchange, which count the time of waiting; none until the handler has the body.
     flags: Option<Arc<Flags>>,
-    /// A minimum rate applies, because the exchange is no tunnel.
-    rated: bool,
     /// Observer to tell when bytes may have arrived; set while the handler waits.
     waiting: Option<Arc<dyn Observe>>,
 }
@@ -129,8 +127,7 @@ impl Live {
     /// as the handler's own.
     fn count_wait(&mut self, now: u64) {
         let since = std::mem::take(&mut self.since);
-        // A tunnel has no rule about which side sends next, so its waits do not count.
-        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0 && self.rated) {
+        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0) {
             flags.add_awaited(now.saturating_sub(since));
         }
     }
@@ -140,7 +137,7 @@ impl Live {
         if self.since == 0 {
             self.since = now;
         }
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
         let rested = std::mem::take(&mut self.rested);
         if rested > 0 {
@@ -149,21 +146,16 @@ impl Live {
         patience.note(now, received);
     }
 
-    fn minimum(&self, site: &Site) -> Minimum {
-        let minimum = site.guard.inward();
-        if self.rated { minimum } else { Minimum { rate: 0, ..minimum } }
-    }
-
     /// Time of the next check of a peer for which the handler waits, in monotonic nanoseconds.
     fn due(&self, site: &Site) -> u64 {
         let timeout = nanos(site.timeouts.body);
         let timed = self.patience.as_ref().filter(|_| !self.answering);
-        timed.map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
+        timed.map_or(u64::MAX, |patience| patience.due(site.guard.inward(), timeout))
     }
 
     /// Checks whether the peer is late. If so, ends the body and returns the rule that applies.
     fn look(&mut self, site: &Site, now: u64) -> Option<Rule> {
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.as_mut().filter(|_| !self.answering)?;
         let late = patience.look(minimum, nanos(site.timeouts.body), now, received).err()?;
         let (end, rule) = match late {
@@ -288,7 +280,7 @@ impl Connection {
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream, facts: HeadFacts) -> bool {
         let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
-        if said == Some(true) && !stream.tunnel {
+        if said == Some(true) {
             return false;
         }
         stream.destination.application().is_some_and(|handler| {
@@ -296,7 +288,7 @@ impl Connection {
             // may end only after the response.
             let is_early = || facts.expect_continue || !fits_memory(context, stream);
             let waits_cheaply = || handler.runs_on_event_loop() && is_early();
-            handler.takes_live_bodies() && (stream.tunnel || said.map_or_else(waits_cheaply, |on| !on))
+            handler.takes_live_bodies() && said.map_or_else(waits_cheaply, |on| !on)
         })
     }
 
@@ -313,7 +305,7 @@ impl Connection {
         }
         stream.keeping = Keeping::Live(Live {
             length: stream.request.head.body,
-            max: if stream.tunnel { u64::MAX } else { stream.max_body(&context.group.site) },
+            max: stream.max_body(&context.group.site),
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
@@ -323,7 +315,6 @@ impl Connection {
             rested: 0,
             since: 0,
             flags: None,
-            rated: !stream.tunnel,
             waiting: None,
         });
         match self.answer(context, stream) {

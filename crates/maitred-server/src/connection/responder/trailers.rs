@@ -1,7 +1,7 @@
 //! Fields behind the body of a response (RFC 9110 §6.5): their place, and the choice of those that are sent.
 //!
 //! Promises: a warning names fields that are dropped because of the application; no warning names fields that are
-//! dropped because of the client or its method. Leaves out: the bytes on the wire (the encoder, and codecs).
+//! dropped because of the client or its method. Leaves out: the bytes on the wire (the encoder, and maitred-h2).
 
 use maitred_h1::{HeadError, is_forbidden_trailer};
 use maitred_http::FieldSet;
