@@ -1,6 +1,6 @@
 //! `logs`: the last lines of the error log, from memory, and of the access log, from its file.
 //!
-//! Lines are data: what is in them was made printable when they were written, and is shown as it is.
+//! Lines are data: they were made printable when they were written, and are shown unchanged.
 
 use maitred_log::{KeptEntry, Level, Log, write_iso_time};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub const LOGS: &str = "logs";
 const USUAL: usize = 50;
 const MOST: usize = 1000;
 
-/// What is asked for.
+/// The arguments of a question.
 struct Asked<'a> {
     error: bool,
     access: bool,
@@ -63,7 +63,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// An entry that has another word in the place of its level is written whatever the level is.
+    /// Whether the entry is within the level. An entry whose mark is no level is written at every level.
     fn is_of_level(&self, entry: &KeptEntry) -> bool {
         let Some(most) = self.level else { return true };
         Level::ALL.into_iter().any(|level| level.name() == entry.mark && level <= most)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_looked_at() {
+    fn the_arguments_select_log_and_lines() {
         let refused = |name: &str, value: &str| Asked::of(&given(name, value)).err().expect("refused").text;
         assert_eq!(refused("which", "acess"), "which: 'acess' is none of error, access");
         assert_eq!(refused("last", "0"), "last: '0' is no number from 1 to 1000");

@@ -5,10 +5,11 @@
 //!    ^                  |   ^                                                          |
 //!    `--nothing to do --'   `---- an application thread polls again (release_polling) -'
 //! ```
-//! Watching means to look at a counter now and then, and each thread that comes out of application code defers the next look: that costs
-//! the usual path a load or two. Only when the counter stands still while no thread polls is one woken. Until one polls, the driver does
-//! what needs no application: it reads, parses, answers from files, moves writes and timers, runs what never blocks, and queues the rest.
-//! Where a limiter lets one thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
+//! Watching means to look at a counter now and then, and each thread that comes out of application code defers the next
+//! look: that costs the usual path a load or two. A thread is woken only when the counter stands still while no thread
+//! polls. Until one polls, the driver does the work that needs no application: it reads, parses, answers from files,
+//! moves writes and timers, runs handlers that never block, and queues the other requests. Where a limiter lets one
+//! thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
 //!
 //! Where an event loop polls, the driver stands by in another way: see `loop_watchdog`.
 
@@ -42,7 +43,7 @@ pub(super) struct Driver {
     /// Ends polling, or the standby.
     released: Waker,
     sleep: Parker,
-    /// Between two looks.
+    /// The timer between two looks.
     timer: SampleTimer,
 }
 
@@ -101,7 +102,7 @@ impl Driver {
         self.timer.defer(now, LOOK);
     }
 
-    /// Has the driver look at once, whatever it is doing.
+    /// Has the driver look at once, in any state.
     pub(super) fn kick(&self) {
         self.sleep.unpark();
         self.timer.fire_now(clock::monotonic());
@@ -229,8 +230,8 @@ pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events) {
     server.scheduler().ready.extend(events.iter().map(signals));
 }
 
-/// Serves as much of the ready list as there is now while `goes_on` says so: what comes back to the list waits until the
-/// poller was looked at.
+/// Serves the present entries of the ready list while `goes_on` says so: connections that come back to the list wait
+/// until the poller was looked at.
 fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: impl Fn() -> bool) {
     let scheduler = server.scheduler();
     for _ in 0..scheduler.ready.len() {
@@ -248,7 +249,7 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
     }
 }
 
-/// Serves what needs no application as long as the driver is `alone`, and queues the rest.
+/// Serves work that needs no application as long as the driver is `alone`, and queues the rest.
 pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
     let scheduler = server.scheduler();
     let mut events = Events::with_capacity(FEW_EVENTS);
@@ -278,7 +279,7 @@ pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, al
         fetch_for_all(server, &mut events);
     }
     scheduler.driver.polls.store(false, Ordering::SeqCst);
-    // What was fetched and not served is for the thread that polls now.
+    // Fetched events that were not served are for the thread that polls now.
     if !scheduler.ready.is_empty() {
         scheduler.wake();
     }

@@ -1,12 +1,14 @@
 //! The reserve thread of a pool: it runs requests of other routes while one route has all threads, or while all threads write to a
 //! disk.
 //!
-//! No thread is kept from the requests of a slow route while they wait. What would then wait behind them is run here, one
-//! after the other: a request whose route is not known to wait, and holds less than half as much as the one that holds most. What a
-//! route holds is the time for which its requests have been in application code, so nothing has to be learnt or forgotten.
+//! No thread is kept from the requests of a slow route while they wait. The requests that would then wait behind them
+//! are run here, one after the other: a request whose route is not known to wait, and holds less than half as much as
+//! the one that holds most. A route holds the time for which its requests have been in application code, so nothing has
+//! to be learnt or forgotten.
 //!
-//! The thread is made when it is needed for the first time, is not counted in `max-threads`, and ends after the idle time of its pool. A
-//! pool of one thread has none: its application may rely on it. Nor has a poll group: threads of other groups take what waits.
+//! The thread is made when it is needed for the first time, is not counted in `max-threads`, and ends after the idle
+//! time of its pool. A pool of one thread has none: its application may rely on it. Nor has a poll group: threads of
+//! other groups take waiting requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +25,9 @@ use crate::pool::Pool;
 #[derive(Default)]
 pub(super) struct Extra {
     exists: AtomicBool,
-    /// It sleeps until it is called; otherwise it looks again by itself.
+    /// The thread sleeps until it is called; otherwise it looks again by itself.
     sleeps: AtomicBool,
-    /// It waits for a request that it may run: none of those in the queue is one.
+    /// The thread waits for a request that it may run: none of those in the queue is one.
     watches: AtomicBool,
     parker: Parker,
 }
@@ -85,13 +87,13 @@ pub fn run<S: Serve>(server: &Arc<S>) {
             continue;
         }
         if pool.queued() > 0 {
-            // What is in application code now may stay there.
+            // The requests in application code now may stay there.
             extra.parker.park(Some(Duration::from_nanos(LONG)));
             continue;
         }
         let rests = || pool.queued() == 0 && !scheduler.is_stopping();
         if !extra.sleep(pool.idle_limit(), rests) {
-            // A thread that needs one from now on has one made. What was needed before this store is seen here.
+            // After this store a new need makes a new thread. An earlier need is seen here.
             extra.exists.store(false, Ordering::SeqCst);
             if pool.queued() == 0 || extra.exists.swap(true, Ordering::SeqCst) {
                 break;
@@ -103,7 +105,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
 }
 
 impl<J> Pool<J> {
-    /// Whether no thread can take what waits: all are in application code for long, or known to stay there.
+    /// Whether no thread can take the waiting requests: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
         let max = self.max();
         let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Several groups: what a scheduler sees of the others, and when a request leaves its own.
+//! Several groups: a scheduler's view of the others, and requests that leave their own group.
 //!
 //! ```text
 //! group A: every thread there may be is in application code; the driver reads a request and queues it
@@ -6,8 +6,9 @@
 //! group B: own queue, ready list and poller have nothing --> takes from a queue that is offered
 //! ```
 //! Promises: a request leaves its group only when that has no thread for it; it is never forgotten while a thread of
-//! another group is idle. The protocol is that of a group's own queue: what is offered can be seen before an idle
-//! thread is looked for, and a thread looks after it has counted itself as one that polls, or can be popped as parked. A thread that was called and finds something else first passes the call on (`Scheduler::run`).
+//! another group is idle. The protocol is that of a group's own queue: the offer can be seen before an idle thread is
+//! looked for, and a thread looks after it has counted itself as one that polls, or can be popped as parked. A thread
+//! that was called and finds other work first passes the call on (`Scheduler::run`).
 //!
 //! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver.
 
@@ -43,7 +44,7 @@ impl<J> Pool<J> {
         self.offered.load(Ordering::SeqCst)
     }
 
-    /// Leaves what waits to threads of other groups, too; whether anything does.
+    /// Offers the waiting requests to threads of other groups, too. Returns whether there are any.
     fn offer(&self) -> bool {
         let queue = self.lock();
         let waits = !queue.is_empty();
@@ -90,8 +91,8 @@ impl<J: Send> Scheduler<J> {
         self.pool.is_exhausted(self.inside.load(Ordering::SeqCst))
     }
 
-    /// No thread of this group is idle and none can be made. Has one of another group look at what waits here, or in
-    /// a third one whose call has ended here.
+    /// No thread of this group is idle and none can be made. Has a thread of another group look at the requests here,
+    /// or in a third group whose call has ended here.
     pub(super) fn wake_peer_group(&self) {
         if self.peer_groups.is_empty() {
             return;

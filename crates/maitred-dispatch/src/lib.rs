@@ -1,4 +1,4 @@
-//! Which thread runs a request.
+//! The choice of the thread that runs a request.
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
 //! are processors; further ones are parked (`pool`). The driver, a thread of the engine, watches while the last thread that polls is in
@@ -86,9 +86,9 @@ maitred_io::sync::thread_local! {
     static SERVING: Cell<usize> = Cell::new(0);
 }
 
-/// The threads of a group, what waits for them, and what they are doing.
+/// The threads of a group, the requests that wait for them, and their states.
 pub struct Scheduler<J> {
-    /// What the threads of the group wait on.
+    /// The poller of the group's threads.
     pub poller: Poller,
     /// Wakes one thread that polls.
     waker: Arc<Waker>,
@@ -99,7 +99,7 @@ pub struct Scheduler<J> {
     strategy: Strategy,
     /// The pool whose threads poll.
     pool: Arc<Pool<J>>,
-    /// The others, which all groups share: their threads run what they are given.
+    /// The other pools, which all groups share: their threads run the requests that they are given.
     others: Arc<[Pool<J>]>,
     peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.
@@ -119,8 +119,7 @@ pub struct Scheduler<J> {
     producing: AtomicBool,
     /// EPC: a thread has been woken to become it.
     successor_woken: AtomicBool,
-    /// Rises with everything an application thread begins or ends; standing still is what the
-    /// driver looks for.
+    /// Rises whenever an application thread begins or ends something. The driver takes over when it stands still.
     progress: AtomicU64,
     /// The last look at the poller by a thread between two requests, or by the driver while threads compute, in monotonic nanoseconds.
     polled: AtomicU64,
@@ -209,8 +208,9 @@ impl<J: Send> Scheduler<J> {
         Ok(scheduler)
     }
 
-    /// A scheduler for an event loop, whose thread runs what no pool of `others` does; of the limits of its own pool those of
-    /// threads do not hold. The threads of the others take turns with it: they hold the same interpreter.
+    /// A scheduler for an event loop, whose thread runs all requests outside the pools of `others`; of the limits of
+    /// its own pool those of threads do not hold. The threads of the others take turns with it: they hold the same
+    /// interpreter.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -344,7 +344,8 @@ impl<J: Send> Scheduler<J> {
         None
     }
 
-    /// What requests of this route are known to do in this pool, at `now` in monotonic nanoseconds. The route is asked for if any is known.
+    /// The class of this route in this pool, at `now` in monotonic nanoseconds. `route` is called only if the class of
+    /// any route is known.
     pub fn class_of(&self, pool: usize, now: u64, route: impl FnOnce() -> u64) -> RouteClass {
         let costs = &self.pool_at(pool).costs;
         if costs.is_watching(now) { costs.class(route(), now) } else { RouteClass::Normal }
@@ -395,7 +396,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// The disk is not behind any more, or less: an event loop goes on with what has waited for it.
+    /// The disk has caught up: an event loop goes on with the requests that have waited for it.
     pub fn go_on_held(&self) {
         if let Some(looped) = &self.looped {
             looped.go_on_held();
@@ -425,7 +426,7 @@ impl<J: Send> Scheduler<J> {
             self.wake_extra(false, server);
         }
         if self.looped.is_some() {
-            // What this thread has fetched is on the ready list, and the poller does not know of it.
+            // Events that this thread has fetched are on the ready list, and the poller does not know of them.
             self.driver.wake_from_standby();
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
             self.driver.watch();
@@ -452,7 +453,8 @@ impl<J: Send> Scheduler<J> {
         ended
     }
 
-    /// Those inside have not looked at the poller for long: they have enough to do, and what needs no application waits.
+    /// The threads inside have not looked at the poller for long: they have enough to do, and work without the
+    /// application waits.
     fn is_unpolled_for_long(&self, now: u64) -> bool {
         self.pool.exclusive && now.saturating_sub(self.polled.load(Ordering::Relaxed)) > LONG
     }
@@ -580,7 +582,7 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -
     let route = pool.route_if_it_matters(&job, now);
     let _blocked = class.does_without().then(|| writing::Counted::begin(&pool.blocked));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
-    // Clears what an earlier request has left.
+    // Clears the mark of an earlier request.
     writing::has_written();
     let was_run = server.run(job, now);
     let ended = clock::monotonic();
@@ -618,7 +620,7 @@ pub fn run_driver<S: Serve>(server: &Arc<S>) {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

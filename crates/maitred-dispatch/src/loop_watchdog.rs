@@ -5,8 +5,8 @@
 //!    ^                            |
 //!    `-----nothing for a while----'
 //! ```
-//! A loop that stands still is no fault as long as nothing waits: it may sleep in its own wait. So two
-//! things must both be old: what waits, and the loop's last step.
+//! A loop that stands still is no fault as long as nothing waits: it may sleep in its own wait. So two things must both
+//! be old: the waiting work, and the loop's last step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,11 +57,12 @@ fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
     !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.poller.is_readable()
 }
 
-/// Serves what needs no application until the loop has made a step.
+/// Serves work that needs no application until the loop has made a step.
 fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
-    // What is served here would have called it: without a turn an idle loop would seem to stand still until the next request.
+    // Work that is served here would have called the loop: without a turn an idle loop would seem to stand still until
+    // the next request.
     looped.wake();
     poll_while(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()

@@ -113,7 +113,7 @@ pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.started();
-    // One event: what a producer leaves behind would wait for its successor's wake-up.
+    // One event: others that a producer leaves behind would wait for its successor's wake-up.
     let mut member = Member { reader: Reader::new(server, 1), slot: scheduler.pool.slot(), served: 0 };
     if run_rounds(server, || member.round()) {
         scheduler.pool.ended();
@@ -127,7 +127,7 @@ struct Member<'a, S: Serve> {
 }
 
 impl<S: Serve> Member<'_, S> {
-    /// What waits, then production if no other thread does that, else idleness.
+    /// A waiting request first, then production if no other thread does that, else idleness.
     fn round(&mut self) -> Round {
         let scheduler = self.reader.server.scheduler();
         if let Some(job) = scheduler.pool.pop() {
@@ -159,7 +159,7 @@ impl<S: Serve> Member<'_, S> {
         self.reader.next_polled()
     }
 
-    /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
+    /// Has another thread take over production before the request runs; one wake-up at a time is on its way.
     fn execute(&mut self, job: S::Job) -> Round {
         let server = self.reader.server;
         let scheduler = server.scheduler();

@@ -1,7 +1,7 @@
 //! The page that lists a folder.
 //!
-//! Promises: names are escaped, folders come first, each kind in the order of its bytes; hidden
-//! names and what is not a file or folder are left out. Leaves out: times, sorting by the peer.
+//! Promises: names are escaped, folders come first, each kind in the order of its bytes; hidden names and objects other
+//! than files and folders are left out. Leaves out: times, sorting by the peer.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;

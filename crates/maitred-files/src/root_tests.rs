@@ -73,7 +73,7 @@ fn links_that_stay_inside_are_followed_by_the_kernel_and_refused_by_the_walk() {
 }
 
 #[test]
-fn no_path_of_any_segments_reads_what_is_outside() {
+fn no_path_of_any_segments_reads_files_outside() {
     let (_outer, path) = folders();
     let names =
         ["a", "b", "..", ".", "far", "up", "out", "absolute", "magic", "secret", "file", "site", "loop", ""];
@@ -102,7 +102,7 @@ fn no_path_of_any_segments_reads_what_is_outside() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_recognised_without_being_opened() {
+fn other_objects_are_recognised_without_being_opened() {
     let (_outer, path) = folders();
     let fifo = FileType::Fifo;
     mknodat(CWD, path.join("fifo"), fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();

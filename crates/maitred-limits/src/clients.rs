@@ -1,19 +1,19 @@
 //! Connections, requests and password checks of each client address, in all processes of a server. Pure: the time is given.
 //!
 //! A client is an IPv4 address, or the IPv6 addresses with the same prefix, since one customer has 2^64 of them. They
-//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random key,
-//! so that nobody can choose whom to meet there. One look at one set for each request or connection.
+//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random
+//! key, so that no client can choose its set. One look at one set for each request or connection.
 //!
 //! ```text
 //!   table    place | place | place | …      all processes, without a lock: one that is killed holds nothing
 //!   ledger     2       0       1            how many of the connections and checks there are this process's
 //! ```
-//! Promises: a client that has a connection or a check is never forgotten. Of the others a new one takes the place of the one whose
-//! buckets have been full for longest, of which nothing is lost; if there is none, of the one that has least to lose. With
-//! connections in all eight places the new client is not counted, and let in: a limit that refuses those who have done
-//! nothing would be what an attacker wants. What a process that was killed has counted is given back by its ledger, up to one connection for each of its
-//! threads, which it may have been counting: then one more is let in. Two processes that count a new client at the same moment may give it two places, until
-//! one is free.
+//! Promises: a client that has a connection or a check is never forgotten. Of the others a new one takes the place of
+//! the one whose buckets have been full for longest, of which nothing is lost; if there is none, of the one that has
+//! least to lose. With connections in all eight places the new client is not counted, and let in: a limit that refuses
+//! innocent clients would be an attacker's aim. The counts of a process that was killed are given back by its ledger,
+//! up to one connection for each of its threads, which it may have been counting: then one more is let in. Two
+//! processes that count a new client at the same moment may give it two places, until one is free.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -44,22 +44,22 @@ const WORD: usize = size_of::<AtomicU64>();
 
 const TABLE_BYTES: usize = (HEADER + MAX_CLIENTS * Place::WORDS) * WORD;
 
-/// Bytes of memory in which a process keeps what it has counted. A page of it takes memory when something is first counted there.
+/// Bytes of memory in which a process keeps its own counts. A page of it takes memory with its first count.
 pub const LEDGER_BYTES: usize = MAX_CLIENTS * WORD;
 
-/// As the reference of the options has it.
+/// The reference of the options states these sizes.
 const _: () = assert!(TABLE_BYTES <= (2 << 20) + 64 && LEDGER_BYTES <= 1 << 19);
 
 /// Stands for the name of a client while its place is given to another one.
 const REPLACED: u64 = 1;
 
-/// So often a client is looked for while others change its set. Then it is not counted.
+/// How often a client is looked for while others change its set. Then it is not counted.
 const TRIES: usize = 8;
 
 /// Handshakes that a client may always begin at once: browsers open six connections to a host.
 const MIN_HANDSHAKES: u64 = 8;
 
-/// What one client may have.
+/// The limits of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Connections at the same time; 0: any number.
@@ -93,13 +93,13 @@ impl ClientLimits {
         Rate::of_requests(self.rate, self.burst.into())
     }
 
-    /// Those of a second at once: a browser opens some connections for a page.
+    /// The limit of handshakes, with those of a second at once: a browser opens some connections for a page.
     pub(crate) fn handshake_rate(&self) -> Rate {
         Rate::of_requests(self.handshakes, (self.handshakes / 1000).max(MIN_HANDSHAKES))
     }
 }
 
-/// Who counts as one.
+/// A client: an IPv4 address, or an IPv6 prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client(u128);
 
@@ -119,12 +119,12 @@ impl Client {
 }
 
 impl Client {
-    /// Never 0.
+    /// The number of the client, never 0.
     pub(crate) fn number(self) -> u128 {
         self.0
     }
 
-    /// The one with this number; 0 stands for all that have no address.
+    /// The client with this number; 0 stands for all that have no address.
     pub(crate) fn numbered(number: u128) -> Self {
         Self(number)
     }
@@ -169,7 +169,7 @@ impl Held {
     }
 }
 
-/// Which of the buckets of a client.
+/// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Request,
@@ -185,7 +185,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Those of this process alone.
+    /// The table of this process alone.
     pub(crate) fn new() -> Self {
         let table = private(TABLE_BYTES);
         prepare((*table).as_ref());
@@ -209,7 +209,8 @@ impl Clients {
         self.places().get(number * Place::WORDS..)?.first_chunk().map(Place)
     }
 
-    /// What stands for a client in the table: two are the same one by chance only, and none can be made so.
+    /// The hash that stands for a client in the table: two clients have the same one by chance only, and no peer can
+    /// make such.
     fn name(&self, client: Client) -> u64 {
         #[expect(
             deprecated,
@@ -257,7 +258,7 @@ impl Clients {
             let Some((number, place)) = self.find(name) else { return Some(false) };
             self.note(number, |own| own.saturating_add(what.one()));
             let before = what.of(place.add(what));
-            // A process that gives the place away looks at what is held there afterwards, so one of the two sees the other.
+            // A process that gives the place away looks at its counts afterwards, so one of the two sees the other.
             let is_own = place.name() == name;
             if is_own && before < u64::from(most) {
                 return Some(true);
@@ -270,7 +271,7 @@ impl Clients {
         Some(false)
     }
 
-    /// What was counted has ended.
+    /// Counts the end of a connection or check.
     pub(crate) fn close(&self, what: Held, client: Client) {
         let name = self.name(client);
         let counted =
@@ -322,7 +323,7 @@ fn private(bytes: usize) -> Memory {
     }
 }
 
-/// What is known of a client.
+/// The place of a client.
 ///
 /// ```text
 /// name | full_at of its requests | full_at of its handshakes | connections and checks of all processes
@@ -354,7 +355,7 @@ impl Place<'_> {
         self.0[3].load(SeqCst) > 0
     }
 
-    /// What there was before.
+    /// Adds one; returns the counts before.
     fn add(&self, what: Held) -> u64 {
         self.0[3].fetch_add(what.one(), SeqCst)
     }
@@ -398,10 +399,10 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// That of another process, by its descriptor.
+    /// The table of another process, by its descriptor.
     ///
     /// # Errors
-    /// It is none of this version.
+    /// The table is none of this version.
     pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
         let memory = SharedMemory::open(descriptor)?;
         if memory.words().len() * WORD != TABLE_BYTES {
@@ -410,7 +411,7 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// The process with this ledger has ended, however: what it held is counted no more. Called once.
+    /// Gives the counts of an ended process back, after any kind of end; this is its ledger. Called once.
     pub fn give_back(&self, ledger: &SharedMemory) {
         let clients = Clients::of(Arc::clone(&self.0) as Memory, memory::private(0));
         for (number, own) in ledger.words().iter().enumerate() {
@@ -437,10 +438,10 @@ impl fmt::Debug for ClientTable {
     }
 }
 
-/// The table as one of the processes has it, with memory in which it keeps what it has counted there.
+/// The table as one of the processes has it, with memory for its own counts there.
 #[derive(Clone)]
 pub struct ProcessClients {
-    /// That of all.
+    /// The table of all processes.
     pub table: ClientTable,
     /// [`LEDGER_BYTES`] that the supervisor of this process has, too.
     pub ledger: Arc<SharedMemory>,
@@ -497,7 +498,7 @@ mod tests {
             [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
             [Some(true), None]
         );
-        // A lower limit ends nothing, but lets nobody in.
+        // A lower limit ends nothing, but admits no new connection.
         assert_eq!(clients.open(Held::Connection, other, 1), None);
     }
 
@@ -585,7 +586,7 @@ mod tests {
         assert_eq!(first.open(Held::Connection, who, 1), Some(true));
         first.close(Held::Check, who);
         assert_eq!([check(&second), check(&first)], [Some(true), None]);
-        // What the first one held, and neither more nor the connection of the second.
+        // The counts of the first one, and not the connection of the second.
         assert_eq!(second.open(Held::Connection, who, 2), Some(true));
         other.table.give_back(&one.ledger);
         assert_eq!(second.open(Held::Connection, who, 2), Some(true));
@@ -596,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_was_killed_has_counted_is_given_back_and_nothing_else() {
+    fn the_counts_of_a_killed_process_are_given_back_and_nothing_else() {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");

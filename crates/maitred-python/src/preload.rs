@@ -1,7 +1,8 @@
 //! Applications that are imported before workers are forked.
 //!
-//! Promises: until the fork there is the main thread only, and nothing of the engine's that two processes must not share but the bell, which a
-//! fork makes anew. Leaves out: forking itself (`maitred/_preload.py`) and who asks for it (`maitred-cli`).
+//! Promises: until the fork there is the main thread only, and no state of the engine that two processes must not
+//! share, except the bell, which a fork makes anew. Leaves out: forking itself (`maitred/_preload.py`) and the decision
+//! for it (`maitred-cli`).
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,10 +17,10 @@ pub(crate) struct Found {
     pub(crate) interface: String,
 }
 
-/// What has been found before the fork.
+/// Applications that were imported before the fork.
 #[derive(Default)]
 pub(crate) struct Preloaded {
-    /// In the order in which they are loaded, with what they were named.
+    /// The applications in the order in which they are loaded, with their targets.
     found: VecDeque<(String, Found)>,
     /// The current folder after their imports.
     folder: Option<OsString>,

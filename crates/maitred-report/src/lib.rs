@@ -18,14 +18,14 @@ use std::io::{self, BufRead, BufReader};
 use maitred_control::nearest;
 use read::Log;
 
-/// An error of whoever asked: where, what, and what to do.
+/// An error of the user: the place, the fault and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// An option, or a log.
     pub place: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -35,7 +35,7 @@ impl Mistake {
     }
 }
 
-/// What the command takes.
+/// The arguments of the command.
 pub(crate) const USAGE: &str = "\
 usage: maitred report [--json] [--requests] [--top NUMBER] [--wait SECONDS] LOG...
 
@@ -61,7 +61,7 @@ struct Asked {
     json: bool,
     requests: bool,
     top: usize,
-    /// In microseconds.
+    /// The time in microseconds.
     wait: u64,
     logs: Vec<String>,
     help: bool,
@@ -127,7 +127,7 @@ fn of(mut log: Log, asked: &Asked) -> String {
     if asked.json { report.json() } else { printable(&report.text()) }
 }
 
-/// What peers have sent does not tell a terminal what to do.
+/// Removes control characters, so that text of peers gives no orders to a terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|each| !each.is_control() || *each == '\n').collect()
 }

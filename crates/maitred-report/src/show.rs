@@ -8,7 +8,7 @@ use super::json::push_string;
 use super::read::{Log, Request, SPANS};
 use super::together::Holder;
 
-/// Everything that is told. Requests are in the order of arrival.
+/// The content of a report. Requests are in the order of arrival.
 pub(super) struct Report {
     pub(super) log: Log,
     pub(super) spans: Vec<(&'static str, Figures)>,
@@ -24,7 +24,7 @@ pub(super) struct Report {
 
 // Writing to a String does not fail.
 impl Report {
-    /// As tables; times in milliseconds, as everywhere for people.
+    /// The report as tables; times in milliseconds, as everywhere for people.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         let requests = &self.log.requests;
@@ -50,7 +50,7 @@ impl Report {
         out
     }
 
-    /// From the first byte of the first request to the last byte of the last response.
+    /// The period from the first byte of the first request to the last byte of the last response.
     fn period(&self) -> String {
         let requests = &self.log.requests;
         let end = requests.iter().map(|request| request.start + request.total()).max();
@@ -193,7 +193,7 @@ impl Report {
         text
     }
 
-    /// As one object; times in seconds.
+    /// The report as one object; times in seconds.
     pub(super) fn json(&self) -> String {
         let mut out = String::new();
         let Log { requests, missing, not_understood, .. } = &self.log;

@@ -16,21 +16,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::exchange::Observe;
 use crate::long_memory;
 
-/// Takes over a file that nobody reads any more. Closing a large file without a name gives its blocks back, which can
-/// take as long as the disk likes; so whoever made the file decides which thread does it.
+/// Closes a file that is not read any more. Closing a large file without a name gives its blocks back, which may wait
+/// for the disk; so the code that made the file decides which thread does it.
 pub type CloseFile = Arc<dyn Fn(File) + Send + Sync>;
 
-/// A body that is read from the connection as it comes. What has not been read stays with the peer.
+/// A body that is read from the connection as it comes. Unread bytes stay with the peer.
 pub trait LiveBody: Send {
     /// Waits until there are bytes, and moves some of them to `buffer`, which has room for at least one. Zero is the
     /// end.
     ///
     /// # Errors
-    /// The rest will not come: the peer is gone or has sent nothing for too long, what it sent is no body or too long,
-    /// or the exchange has ended. Every later call says the same.
+    /// The rest will not come: the peer is gone or has sent nothing for too long, its bytes are no body or too many, or
+    /// the exchange has ended. Every later call returns the same.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// The same without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
+    /// Reads without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
     ///
     /// # Errors
     /// As [`read`](Self::read), but for the time, which the caller counts.
@@ -48,11 +48,11 @@ enum Kept {
     Live(Box<Live>),
 }
 
-/// Bytes whose memory the thread that drops them uses for the next body, and what is dropped with them.
+/// Bytes whose memory the thread that drops them uses for the next body, and the value that is dropped with them.
 #[derive(Debug, Default)]
 struct Memory(Vec<u8>, Option<Keepsake>);
 
-/// What a body in memory holds as long as it is there, such as its share of a budget.
+/// A value that a body in memory holds as long as it is there, such as its share of a budget.
 pub type Keepsake = Box<dyn Any + Send + Sync>;
 
 /// The memory of a body that its thread uses again: below it is not worth it, above it is for [all threads](long_memory).
@@ -243,7 +243,7 @@ impl Body {
     }
 
     /// Reads it from the start; may be asked for any number of times. Reading from a file can wait for the disk. Of a
-    /// live body it reads what nobody has read yet, and waits for the peer.
+    /// live body it reads the bytes that were not read yet, and waits for the peer.
     pub fn reader(&self) -> BodyReader<'_> {
         BodyReader { body: self, position: 0 }
     }
@@ -330,7 +330,7 @@ mod tests {
 
     use super::*;
 
-    /// The same bytes in memory and in a file that has more of them, and what was closed.
+    /// The same bytes in memory and in a file that has more of them, and the number of closed files.
     fn both(bytes: &[u8]) -> ([Body; 2], Arc<Mutex<usize>>) {
         let closed = Arc::new(Mutex::new(0));
         let count = Arc::clone(&closed);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_body_is_read_once_and_tells_what_it_knows() {
+    fn a_live_body_is_read_once_and_reports_its_state() {
         let body = Body::live(Box::new(Slow(b"abc")), Some(3));
         assert_eq!((body.is_live(), body.is_empty(), body.length()), (true, false, Some(3)));
         assert_eq!(body.read_at(&mut [0], 0).expect_err("not by place").kind(), io::ErrorKind::Unsupported);

@@ -17,7 +17,7 @@ use maitred_stats::exposition::Format;
 use maitred_stats::pool::PoolFigures;
 
 use crate::connection::Key;
-use crate::connection::answer::asks_for;
+use crate::destination::asks_for;
 use crate::group::slots::Token;
 use crate::pool_map::PoolMap;
 use crate::server::Server;

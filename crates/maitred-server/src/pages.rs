@@ -34,18 +34,6 @@ pub struct ErrorPage {
     pub body: Arc<[u8]>,
 }
 
-impl ErrorPage {
-    /// Whether it is a text of the engine's own.
-    pub(crate) fn is_plain(&self) -> bool {
-        *self.content_type == *PLAIN
-    }
-
-    /// The head of an answer with it.
-    pub(crate) fn head(&self, status: Status) -> ResponseHead {
-        ResponseHead::new(status).with("Content-Type", &*self.content_type)
-    }
-}
-
 impl ErrorPages {
     /// With one more page. Of two for the same answers the later one counts.
     #[must_use]
@@ -65,12 +53,6 @@ impl ErrorPages {
         let code = status.code();
         let of = |which| self.pages.iter().find(|(own, _)| *own == which).map(|(_, page)| page);
         of(PageFor::Status(code)).or_else(|| of(PageFor::Class((code / 100) as u8)))
-    }
-
-    /// The page for this status, else `text`.
-    pub(crate) fn or_text(&self, status: Status, text: String) -> ErrorPage {
-        let plain = || ErrorPage { content_type: PLAIN.into(), body: text.into_bytes().into() };
-        self.find(status).cloned().unwrap_or_else(plain)
     }
 
     /// The head and the body that an answer gets in the place of its own, if there is a page for its status.

@@ -57,8 +57,15 @@ impl Mount {
 
 /// Where a path leads.
 pub enum Route<'a> {
-    /// A file below a static mount; the path starts with a slash.
-    Static(&'a StaticFiles, &'a [u8]),
+    /// A file below a static mount.
+    Static {
+        /// The number of the mount.
+        mount: usize,
+        /// Its files.
+        files: &'a StaticFiles,
+        /// The path below it, which starts with a slash.
+        below: &'a [u8],
+    },
     /// An application.
     Application(&'a Application),
     /// The folder of a mount, without its slash: the slash is missing.
@@ -184,12 +191,29 @@ impl Routes {
         }
     }
 
+    /// The files of the static mount with this number, and the part of a path below it; `normal` is room for the normal form of the path.
+    pub(crate) fn files_at<'a>(
+        &'a self,
+        mount: usize,
+        path: &'a [u8],
+        normal: &'a mut Vec<u8>,
+    ) -> Option<(&'a StaticFiles, &'a [u8])> {
+        let mount = self.mounts.get(mount)?;
+        let path = if target::is_plain(path) {
+            path
+        } else {
+            target::normalise(path, normal).ok()?;
+            normal
+        };
+        Some((mount.files()?, mount.below(path)?))
+    }
+
     /// Finds the route of a normalised path.
     pub fn find<'a>(&'a self, path: &'a [u8]) -> Route<'a> {
-        for (_, mount) in self.mounts_for(path) {
+        for (number, mount) in self.mounts_for(path) {
             match (mount.below(path), &mount.content) {
                 (Some([]), Mounted::Files(_)) => return Route::Slash,
-                (Some(rest), Mounted::Files(files)) => return Route::Static(files, rest),
+                (Some(below), Mounted::Files(files)) => return Route::Static { mount: number, files, below },
                 (Some(_), Mounted::Application(application)) => return Route::Application(application),
                 (None, _) => {}
             }

@@ -141,7 +141,7 @@ impl<const N: usize> Default for LockedCounters<N> {
 pub struct Counter(Counters<1>);
 
 impl Counter {
-    /// Zero.
+    /// A counter that is zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -171,7 +171,7 @@ impl Counter {
 pub struct Gauge(AtomicI64);
 
 impl Gauge {
-    /// Zero.
+    /// A gauge that is zero.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicI64::new(0))

@@ -23,9 +23,9 @@ const TRIES: u32 = 5_000;
 /// Whose memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// That of a process that has ended: also what its threads had noted and not counted.
+    /// The figures of a process that has ended, including samples that its threads had noted and not counted.
     Ended,
-    /// That of a process that runs: what is counted, which is everything once it has been asked to
+    /// The counted figures of a running process. They are complete once it has been asked to
     /// [`fold_all`](crate::Recorder::fold_all).
     Runs,
 }
@@ -38,7 +38,8 @@ pub struct Foreign<'a> {
 }
 
 impl<'a> Foreign<'a> {
-    /// In the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of this version.
+    /// The figures in the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of
+    /// this version.
     #[must_use]
     pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
         let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
@@ -47,7 +48,7 @@ impl<'a> Foreign<'a> {
         Some(Self { area: Area::new(recorder.content.get(..WORDS)?, LEAVES_BYTES)?, routes, owner })
     }
 
-    /// As [`Recorder::leaves`](crate::Recorder::leaves), but for an order: a key may come twice.
+    /// Visits the leaves as [`Recorder::leaves`](crate::Recorder::leaves) does, but for an order: a key may come twice.
     pub fn leaves(&self, mut visit: impl FnMut(LeafKey, Leaf)) {
         self.read(|area, first| area.read_leaves(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<LeafKey, Leaf>::new();
@@ -59,7 +60,7 @@ impl<'a> Foreign<'a> {
         noted.into_iter().for_each(|(key, leaf)| visit(key, leaf));
     }
 
-    /// As [`Recorder::timings`](crate::Recorder::timings), likewise.
+    /// Visits the timings as [`Recorder::timings`](crate::Recorder::timings) does, likewise.
     pub fn timings(&self, mut visit: impl FnMut(TimingKey, Distribution)) {
         self.read(|area, first| area.read_timings(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<TimingKey, Distribution>::new();
@@ -86,7 +87,7 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// What threads had noted and not counted when their process ended.
+    /// Calls `visit` with the samples that threads had noted and not counted when their process ended.
     fn noted(&self, mut visit: impl FnMut(Noted)) {
         if self.owner == Owner::Runs {
             return;
@@ -124,7 +125,7 @@ impl<'a> Foreign<'a> {
         self.area.head[ON].load(Relaxed) != 0
     }
 
-    /// What its figures took when its rings were folded last, in bytes, without its [`Routes`](crate::Routes).
+    /// Bytes that the figures took when the rings were folded last, without the [`Routes`](crate::Routes).
     #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! What the callbacks of rustls have to say beside their result: which certificate was chosen, why none was, whose certificate was
-//! refused.
+//! Notes of the callbacks of rustls beside their result: the chosen certificate, the reason for none, the subject of a
+//! refused certificate.
 //!
 //! rustls calls the resolver and the verifier within `process_new_packets`, on the same thread, and hands neither of them anything
 //! by which they could tell the session. So the session lays its own notes out for that call, and takes them back behind it.
@@ -20,7 +20,7 @@ pub(crate) struct Noted {
 /// Why no certificate was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedName {
-    /// None is for this name.
+    /// No certificate is for this name.
     Unknown(Box<str>),
     /// The client has named no server.
     Missing,

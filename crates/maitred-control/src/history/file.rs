@@ -1,8 +1,8 @@
 //! The file that keeps the history over a restart.
 //!
-//! Promises: the file is complete at any moment: a new one is written beside it and moved there. A file that is damaged, or of another
-//! version, is told and begun anew; what is no history at all is not overwritten. Leaves out: what the bytes mean, which
-//! maitred-history knows.
+//! Promises: the file is complete at any moment: a new one is written beside it and moved there. A file that is
+//! damaged, or of another version, is reported and begun anew; a file that is no history is not overwritten. Leaves
+//! out: the format, which maitred-history defines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -20,14 +20,14 @@ pub(super) struct Place {
     log: Arc<Log>,
     /// Held while it is written.
     writing: Mutex<()>,
-    /// The last time it could not be: told once.
+    /// The last write has failed; that is logged once.
     has_failed: AtomicBool,
 }
 
-/// What the file has; none of one that is to be begun.
+/// Opens the file and reads its history; none for a file that is to be begun.
 ///
 /// # Errors
-/// The file is something else, or cannot be: why.
+/// The reason: the file is something else, or cannot be read or written.
 pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History>), String> {
     let shown = path.display();
     let history = match fs::read(path) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_history_is_not_overwritten_and_a_damaged_one_is_begun_anew() {
+    fn a_foreign_file_is_not_overwritten_and_a_damaged_one_is_begun_anew() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, kept) = (folder.path().join("kept"), folder.path().join("log"));
         let log = Log::open(Level::Warn, LogTarget::Path(kept.clone()), None).expect("a log");

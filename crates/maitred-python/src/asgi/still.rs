@@ -1,4 +1,4 @@
-//! A loop that stands still: found by the server's backup poller, told here, with the Python stack of the loop's
+//! A loop that stands still: found by the server's backup poller, logged here, with the Python stack of the loop's
 //! thread and the request it is in.
 //!
 //! The backup poller says when the loop has not come back although something waits, and when it is back. A thread
@@ -19,7 +19,7 @@ use super::runner::{THREAD, Whereabouts};
 use crate::report::LeveledSink;
 use crate::stuck::{Dumper, Interpreter, PATIENCE, Stack, stacks_of};
 
-/// From here on a loop that stands still is told of. The backup poller notices it after a tenth of that.
+/// From this time on a loop that stands still is reported. The backup poller notices it after a tenth of that.
 const TOLD_AFTER: Duration = Duration::from_millis(100);
 
 /// One stack in this time at most: a handler that always blocks would fill the log.
@@ -39,12 +39,12 @@ pub(crate) struct StillThread {
 enum Told {
     Still(Instant),
     Back(Instant),
-    /// Nothing more is to be told.
+    /// The end of the thread.
     End,
 }
 
 impl StillWatch {
-    /// Tells nobody.
+    /// A watch that reports nothing.
     pub(super) fn off() -> Self {
         Self { tell: None }
     }
@@ -80,7 +80,7 @@ impl StillWatch {
 }
 
 impl StillThread {
-    /// Ends the thread. Called before the interpreter ends: it, or who asks for a stack, may be using it.
+    /// Ends the thread. Called before the interpreter ends: this thread, or one that asks for a stack, may be using it.
     pub(crate) fn stop(self, py: Python<'_>) {
         py.detach(|| {
             // It has ended if it panicked, which was reported by the panic hook.
@@ -114,7 +114,7 @@ impl Teller {
         self.interpreter.finish();
     }
 
-    /// Until the loop is back; false if nobody says so any more.
+    /// Waits until the loop is back; false if the loop has ended.
     fn watch(&mut self, changes: &Receiver<Told>, since: Instant) -> bool {
         let left = TOLD_AFTER.saturating_sub(since.elapsed());
         match changes.recv_timeout(left) {

@@ -10,7 +10,6 @@ use maitred_http::Status;
 use maitred_io::transport::Moved;
 use maitred_spool::{Progress, Share, Spool};
 
-use super::answer::leads_to_application;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::streaming_body::{Live, MAX_DROPPED};
@@ -115,7 +114,7 @@ fn share(context: &Context<'_>, stream: &Stream) -> Option<Share> {
         BodyLength::Fixed(length) => Some(length),
         _ => None,
     };
-    if !leads_to_application(context, stream) {
+    if !stream.destination.is_application() {
         return None;
     }
     let (group, token) = (Arc::clone(context.group), context.token);
@@ -133,7 +132,7 @@ pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
         _ => None,
     };
     stream.keeping = match &context.group.site.spooler {
-        Some(spooler) if leads_to_application(context, stream) => {
+        Some(spooler) if stream.destination.is_application() => {
             let (group, token) = (Arc::clone(context.group), context.token);
             Keeping::Spool(
                 spooler.begin(bytes, share, &context.group.site.body_budget, move || group.resume(token)),

@@ -11,11 +11,11 @@ use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_spool::Progress;
 
-use super::answer::is_of_engine;
 use super::framed::{Queue, Why};
 use super::protocol::Protocol;
 use super::stream::{Record, Stream};
 use super::{Connection, Context, Group, Phase, Turn, nanos};
+use crate::destination::asks_engine;
 use crate::group::slots::Token;
 
 /// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
@@ -143,7 +143,7 @@ impl Connection {
         let site = &context.group.site;
         let head = &stream.request.head;
         let Some(most) = site.guard.heads.most_of_one() else { return false };
-        let lacks = self.held_heads().sum() + head.fields.memory() as u64 > most && !is_of_engine(site, head);
+        let lacks = self.held_heads().sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
         if lacks {
             site.guard.applied.note(Rule::HeadBudget, self.peer, &site.log);
         }
@@ -185,7 +185,7 @@ impl Connection {
         if stream.keeping.is_dropped() {
             return Some(Turn::Close);
         }
-        let received = self.answer_refused(context, stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
+        let received = self.refuse_noted(context, stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
         Some(match self.flush(context) {
             Turn::Close => Turn::Close,
             _ if self.writer.is_none() => self.end_gently(context),

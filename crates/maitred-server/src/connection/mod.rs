@@ -25,6 +25,7 @@ pub(crate) mod framed;
 mod handshake;
 mod held;
 mod linger;
+mod own_response;
 mod protocol;
 mod proxy_header;
 mod receive;

@@ -334,7 +334,7 @@ impl Connection {
                     Rule::MinRateIn => "the request body came too slowly",
                     _ => "the request body did not arrive in time",
                 };
-                self.answer_refused(context, stream, Status::REQUEST_TIMEOUT, reason)
+                self.refuse_noted(context, stream, Status::REQUEST_TIMEOUT, reason)
             }
         };
         match self.flush(context) {

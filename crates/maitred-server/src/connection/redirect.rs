@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use maitred_filters::Answer;
 use maitred_http::{Method, RequestHead, ResponseHead, Status};
 
-use super::answer::asks_for;
 use super::stream::Stream;
 use super::{Connection, Context};
+use crate::destination::Destination;
 
 impl Connection {
     /// Where a request is sent on to. Not who asks how the server is: a balancer does that without TLS. Not who speaks TLS with the
@@ -16,7 +16,7 @@ impl Connection {
         let listening = context.group.groups.listeners.get(self.listener as usize)?;
         let port = listening.redirect()?;
         let head = &stream.request.head;
-        if self.client_of(stream).secure || asks_for(context.group.site.health_path.as_deref(), head) {
+        if self.client_of(stream).secure || matches!(stream.destination, Destination::Health) {
             return None;
         }
         let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()), suspicion: None };

@@ -19,16 +19,16 @@ use std::time::Duration;
 
 use maitred_files::Body;
 use maitred_filters::Passed;
+use maitred_h1::Sender;
 use maitred_http::{Method, Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
-use maitred_runtime::{Content, Request};
+use maitred_runtime::Request;
 use maitred_stats::Times;
 
-use super::filter::{Asking, error_head, put_error};
+use super::own_response::{Asked, OwnResponse};
 use super::stream::{Kept, Record, Stream};
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
-use crate::pages::ErrorPage;
 
 /// A request whose response is awaited.
 pub(super) struct Awaited {
@@ -69,18 +69,18 @@ impl Awaited {
         self.head.fields.memory() as u64
     }
 
-    fn asking(&self) -> Asking<'_> {
-        Asking { passed: self.passed.as_deref(), head: &self.head, number: self.number, secure: self.secure }
+    fn asked(&self) -> Asked<'_> {
+        Asked { passed: self.passed.as_deref(), head: &self.head, number: self.number, secure: self.secure }
     }
 }
 
 /// What is answered in the place of the handler.
 const LATE: Status = Status::GATEWAY_TIMEOUT;
 
-fn late_page(context: &Context<'_>, awaited: &Awaited) -> ErrorPage {
+fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
     let seconds = awaited.limit.as_secs_f64();
     let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
-    context.group.site.hosts.of(awaited.head.host).pages().or_text(LATE, text)
+    OwnResponse::text(LATE, text).keep_alive(false).finished(&context.group.site, &awaited.asked())
 }
 
 impl Stream {
@@ -168,24 +168,24 @@ impl Connection {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let page = late_page(context, &awaited);
-        let heads = error_head(context, &awaited.asking(), LATE, &page);
-        let flags = stream.flags();
-        let record = self.timed_out(context, awaited, &page, (flags.begun(), flags.awaited()));
-        let body = if record.body_bytes > 0 { Body::One(Content::Shared(page.body)) } else { Body::Empty };
+        let response = late_response(context, &awaited);
+        let is_head = awaited.head.method == Method::Head;
+        let heads = response.heads(context, is_head);
+        let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
+        let record = self.timed_out(context, awaited, response.body_bytes(is_head), (begun, waited));
+        let body = if is_head { Body::Empty } else { response.body };
         stream.dead = true;
         stream.answer_in_its_place(heads, body, record);
         self.served = self.served.saturating_add(1);
         self.put(stream);
     }
 
-    /// Tells the log that a request has had no response in time: what it is answered with, and its record. To HEAD no text
-    /// is sent.
+    /// Tells the log that a request has had no response in time: and makes its record.
     fn timed_out(
         &self,
         context: &Context<'_>,
         awaited: Awaited,
-        page: &ErrorPage,
+        body_bytes: u64,
         (begun, waited): (Option<u64>, u64),
     ) -> Record {
         let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
@@ -194,7 +194,7 @@ impl Connection {
         let log = &context.group.site.log;
         log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
         Record {
-            body_bytes: if head.method == Method::Head { 0 } else { page.body.len() as u64 },
+            body_bytes,
             request: Kept::Head(Box::new(head)),
             number,
             peer,
@@ -218,12 +218,11 @@ impl Connection {
         ran: (Option<u64>, u64),
     ) -> Turn {
         let site = &context.group.site;
-        let page = late_page(context, &awaited);
-        put_error(context, &awaited.asking(), LATE, &page);
-        let record = self.timed_out(context, awaited, &page, ran);
-        if record.body_bytes == 0 {
-            let out = &mut context.scratch.out;
-            out.truncate(out.len() - page.body.len());
+        let response = late_response(context, &awaited);
+        let (version, is_head) = (awaited.head.version, awaited.head.method == Method::Head);
+        let record = self.timed_out(context, awaited, response.body_bytes(is_head), ran);
+        if self.write_own(context, Sender::new(version, is_head, false), response).is_err() {
+            return Turn::Close;
         }
         context.scratch.records.push(record);
         self.served = self.served.saturating_add(1);

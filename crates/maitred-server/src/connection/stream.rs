@@ -14,9 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use maitred_dispatch::Trace;
-use maitred_files::Body;
 use maitred_filters::Passed;
-use maitred_h1::{HeadFacts, Sender, TargetForm};
+use maitred_h1::{HeadFacts, Sender};
 use maitred_http::{BodyLength, Method, Peer, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 use maitred_limits::minimum::RateWatch;
@@ -24,19 +23,19 @@ use maitred_log::{Database, End, Outcome, RequestId, next_number};
 use maitred_runtime::{DatabaseCounts, Observe, Request};
 use maitred_stats::Times;
 
-use super::answer::{is_of_engine, leads_to_application};
 use super::body::{Keeping, keep};
 use super::client::Client;
 use super::drain::Endless;
 use super::filter::Filtered;
 use super::framed::{Queue, Values};
+use super::own_response::OwnResponse;
 use super::request_timeout::Awaited;
 use super::websocket::{Offer, Socket};
 use super::{Connection, Context, MAX_SPARE, NEVER, Phase, Turn, clear_request};
 use crate::connection;
+use crate::destination::Destination;
 use crate::group::slots::Flags;
 use crate::group::thread_registry::own_name;
-use crate::pages::PLAIN;
 use crate::site::Site;
 
 /// One exchange.
@@ -73,6 +72,8 @@ pub(crate) struct Stream {
     pub(super) client: Option<Client>,
     /// The filters that it has met.
     pub(crate) passed: Option<Box<Passed>>,
+    /// Known from the head.
+    pub(super) destination: Destination,
     /// The head is complete, and this is what it said.
     pub(crate) facts: Option<HeadFacts>,
     /// When its first byte was read, in monotonic nanoseconds.
@@ -216,7 +217,7 @@ impl Stream {
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);
-        stream.facts = None;
+        (stream.facts, stream.destination) = (None, Destination::Nothing);
         (stream.received, stream.patience) = (0, None);
         stream.summary.head = 0;
         SPARE.with_borrow_mut(|spare| {
@@ -327,19 +328,19 @@ impl Connection {
         }
     }
 
-    /// Finds the virtual host, or leaves it to the engine, which answers for all of them.
+    /// Finds the virtual host and where the request leads. The engine's own paths are those of all hosts.
     ///
     /// # Errors
     /// Why this connection is not for it (RFC 9110 section 15.5.20): there is none, or its clients are asked for certificates by other rules than this one
     /// has been.
     fn find_host(&self, context: &Context<'_>, stream: &mut Stream) -> Result<(), &'static str> {
         let site = &context.group.site;
-        let asterisk = is_asterisk(stream.facts);
         let head = &mut stream.request.head;
         let found = site.hosts.find(head.authority());
         head.host = found.unwrap_or_default();
+        stream.destination = Destination::find(site, head, stream.facts);
         let rules = self.ends.as_ref().and_then(|ends| ends.rules.as_ref());
-        if asterisk || is_of_engine(site, head) {
+        if matches!(stream.destination, Destination::Server) || stream.destination.is_engine() {
             Ok(())
         } else if found.is_none() {
             Err("this server has no such host")
@@ -397,7 +398,7 @@ impl Connection {
             return self.refuse(context, stream, status, reason);
         }
         let facts = stream.facts.unwrap_or_default();
-        if facts.expect_continue && !leads_to_application(context, &stream) {
+        if facts.expect_continue && !stream.destination.is_application() {
             // The engine answers without the body, so it does not ask for it. If the body comes anyway, it is dropped.
             stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
             return self.answer(context, stream);
@@ -496,11 +497,6 @@ fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static
     }
 }
 
-/// Whether the target is `*`.
-pub(super) fn is_asterisk(facts: Option<HeadFacts>) -> bool {
-    facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk)
-}
-
 // ---- Admission ----
 //
 // Requests that are not let in: of a client that makes too many, or while connections hold more than they may.
@@ -519,8 +515,8 @@ impl Connection {
     /// It may not.
     pub(super) fn admit(&self, context: &Context<'_>, stream: &Stream) -> Result<(), NotNow> {
         let site = &context.group.site;
-        let (head, peer) = (&stream.request.head, self.client_of(stream).peer);
-        if site.guard.budget.is_over() && !is_of_engine(site, head) {
+        let peer = self.client_of(stream).peer;
+        if site.guard.budget.is_over() && !stream.destination.is_engine() {
             site.guard.applied.note(Rule::BufferBudget, peer, &site.log);
             let text = "503 Service Unavailable: the server is short of memory\n";
             return Err(NotNow { status: Status::SERVICE_UNAVAILABLE, text, seconds: 1 });
@@ -543,14 +539,11 @@ impl Connection {
         refusal: NotNow,
     ) -> Received {
         let NotNow { status, text, seconds } = refusal;
-        let head = &stream.request.head;
-        let keep_alive = stream.facts.is_some_and(|facts| facts.keep_alive && facts.complete)
-            && status == Status::TOO_MANY_REQUESTS
-            && !context.group.is_draining();
-        let sender = Sender::new(head.version, head.method == Method::Head, keep_alive);
-        let answer =
-            ResponseHead::new(status).with("Content-Type", PLAIN).with("Retry-After", seconds.to_string());
-        self.answer_now(context, sender, stream, &answer, text.len() as u64, Body::One(text.into()))
+        let is_complete = stream.facts.is_some_and(|facts| facts.complete);
+        let response = OwnResponse::text(status, text)
+            .with("Retry-After", seconds.to_string())
+            .keep_alive(is_complete && status == Status::TOO_MANY_REQUESTS);
+        self.respond(context, stream, response)
     }
 }
 

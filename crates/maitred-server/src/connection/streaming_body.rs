@@ -28,7 +28,6 @@ use maitred_limits::Rule;
 use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_runtime::{Last, LiveBody, Observe};
 
-use super::answer::application_of;
 use super::body::{Keeping, fits_memory};
 use super::framed::Values;
 use super::protocol::Protocol;
@@ -291,7 +290,7 @@ impl Connection {
         if said == Some(true) && !stream.tunnel {
             return false;
         }
-        application_of(context, stream).is_some_and(|handler| {
+        stream.destination.application().is_some_and(|handler| {
             // Who asks whether to continue waits for the handler's word; of a length that nobody says there may be no end before the answer.
             let is_early = || facts.expect_continue || !fits_memory(context, stream);
             let waits_cheaply = || handler.runs_on_event_loop() && is_early();

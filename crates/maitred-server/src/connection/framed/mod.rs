@@ -31,7 +31,7 @@ use crate::connection::writer::Writer;
 use crate::site::Site;
 pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
 pub(crate) use queue::Values;
-pub(super) use queue::{Heads, Queue};
+pub(super) use queue::{Heads, OwnAnswer, Queue};
 use table::Table;
 use unwanted::Unwanted;
 

@@ -2,7 +2,7 @@
 
 use maitred_files::Body;
 use maitred_h1::HeadFacts;
-use maitred_http::{Method, Status};
+use maitred_http::Status;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
@@ -501,29 +501,16 @@ impl Connection {
         }
     }
 
-    /// The engine answers a stream; its request need not be complete.
+    /// Keeps a stream that the engine answers, until its last byte has left. Its request need not be complete.
     pub(in crate::connection) fn answer_stream(
         &mut self,
-        context: &Context<'_>,
         mut stream: Box<Stream>,
         heads: Heads,
         body: Body,
-        refused: bool,
-    ) -> Received {
-        let status = heads.last().map_or(Status::OK, |head| head.status);
-        let body = if stream.request.head.method == Method::Head { Body::Empty } else { body };
-        let own = OwnAnswer {
-            peer: self.client_of(&stream).peer,
-            listener: self.listener.into(),
-            status,
-            body_bytes: body.len(),
-            begun: context.now,
-            refused,
-        };
+        own: OwnAnswer,
+    ) {
         stream.answer_itself(heads, body, own);
-        self.served = self.served.saturating_add(1);
         self.put(stream);
-        Received::Answered
     }
 
     /// Has the timer ring for what is due first.
@@ -643,7 +630,7 @@ impl Connection {
         site.guard.applied.note(rule, self.peer, &site.log);
         stream.times.complete = now;
         let reason = "the request body did not arrive in time";
-        let received = self.answer_refused(context, stream, Status::REQUEST_TIMEOUT, reason);
+        let received = self.refuse_noted(context, stream, Status::REQUEST_TIMEOUT, reason);
         self.keep_on(received);
     }
 }

@@ -4,7 +4,7 @@ use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, FieldSet, Method, RequestHead, ResponseHead, Status, Version};
 use maitred_ws::{Deflate, DeflateSettings, accept_key, negotiate, subprotocols};
 
-use crate::connection::answer::application_of;
+use crate::connection::own_response::OwnResponse;
 use crate::connection::stream::{Received, Stream};
 use crate::connection::{Connection, Context};
 use crate::site::{Contexts, Share, WebSocketSettings};
@@ -45,7 +45,7 @@ impl Connection {
         if !asks {
             return Ok(stream);
         }
-        let takes = application_of(context, &stream).is_some_and(|handler| handler.takes_websockets());
+        let takes = stream.destination.application().is_some_and(|handler| handler.takes_websockets());
         if !takes || context.group.site.websockets.is_none() {
             if !is_framed {
                 // A server may ignore the field (RFC 9110 §7.8).
@@ -79,14 +79,11 @@ impl Connection {
 
     /// Says which version there is (RFC 6455 §4.4).
     fn answer_version(&mut self, context: &mut Context<'_>, stream: Box<Stream>) -> Received {
-        let head = ResponseHead::new(Status::UPGRADE_REQUIRED)
-            .with("Sec-WebSocket-Version", VERSION)
-            .with("Content-Type", crate::pages::PLAIN);
         const TEXT: &str = "426 Upgrade Required: this server speaks version 13 of WebSocket\n";
-        let asked = &stream.request.head;
-        let sender = maitred_h1::Sender::new(asked.version, asked.method == Method::Head, false);
-        let body = maitred_files::Body::One(TEXT.into());
-        self.answer_now(context, sender, stream, &head, TEXT.len() as u64, body)
+        let response = OwnResponse::text(Status::UPGRADE_REQUIRED, TEXT)
+            .with("Sec-WebSocket-Version", VERSION)
+            .keep_alive(false);
+        self.respond(context, stream, response)
     }
 }
 
