@@ -25,8 +25,8 @@ pub(crate) enum Source {
     CommandLine,
     /// Nowhere: it is other in development.
     Development,
-    /// There too, by these names that other servers have for it.
-    Familiar(Vec<&'static str>),
+    /// There too, by this name that other servers have for it.
+    Familiar(&'static str),
     /// Nowhere: it was changed while the server ran.
     Control,
 }
@@ -40,22 +40,17 @@ impl fmt::Display for Source {
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
             Self::Development => f.write_str("development"),
-            Self::Familiar(names) => write!(f, "command line, {}", names.join(" and ")),
+            Self::Familiar(name) => write!(f, "command line, {name}"),
             Self::Control => f.write_str("changed at run time"),
         }
     }
 }
 
 impl Source {
-    /// Another value of the same list comes from `other`: with names of ours and of others among them, theirs are named.
+    /// Another value of the same list comes from `other`: with names of ours and of others among them, the first of theirs is named.
     pub(crate) fn also(&mut self, other: &Self) {
-        match (&mut *self, other) {
-            (Self::Familiar(names), Self::Familiar(others)) => {
-                let new = others.iter().filter(|other| !names.contains(other)).copied().collect::<Vec<_>>();
-                names.extend(new);
-            }
-            (Self::CommandLine, Self::Familiar(_)) => *self = other.clone(),
-            _ => {}
+        if *self == Self::CommandLine {
+            *self = other.clone();
         }
     }
 
@@ -66,7 +61,7 @@ impl Source {
                 format!("{path}:{line}: {}", definition.name)
             }
             Self::Environment(name) => name.clone(),
-            Self::Familiar(names) => names.join(" and "),
+            Self::Familiar(name) => (*name).to_owned(),
             Self::Control => definition.name.to_owned(),
             Self::Default | Self::CommandLine | Self::Development if definition.is_positional() => {
                 definition.name.to_owned()
