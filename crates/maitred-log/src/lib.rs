@@ -18,7 +18,6 @@ mod printable;
 mod request_id;
 mod sharing;
 mod short;
-mod text;
 mod trouble;
 mod upstream_queue;
 mod wall_time;
