@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
-use maitred_server::Log;
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
 use maitred_server::limits::{ClientTable, LEDGER_BYTES};
 use maitred_supervise::{Exit, WorkerId};
@@ -32,8 +31,6 @@ pub(crate) struct Process {
     pub(crate) number: usize,
     /// Where it counts.
     figures: SharedMemory,
-    /// Lines of its logs that it has not written.
-    lines: Arc<SharedMemory>,
     /// What it has counted among the connections of clients.
     ledger: SharedMemory,
     /// The last page of its figures that was shown.
@@ -61,7 +58,6 @@ impl Process {
         (id, number): (WorkerId, usize),
         setup: &Setup,
         descriptors: &[BorrowedFd<'_>],
-        lines: SharedMemory,
         happenings: &Sender<Happening>,
     ) -> io::Result<Arc<Self>> {
         let (own, other) = Channel::pair()?;
@@ -71,14 +67,13 @@ impl Process {
         let ledger = SharedMemory::new(LEDGER_BYTES)?;
         // Before the process is there: it finds its setup when it looks.
         let descriptors: Vec<BorrowedFd<'_>> =
-            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd(), ledger.as_fd()]).collect();
+            descriptors.iter().copied().chain([figures.as_fd(), ledger.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
         let child = launch(other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
             number,
             figures,
-            lines: Arc::new(lines),
             ledger,
             page: Mutex::default(),
             child,
@@ -132,11 +127,6 @@ impl Process {
     /// Keeps its page.
     pub(crate) fn keep_page(&self, page: &str) {
         page.clone_into(&mut lock(&self.page));
-    }
-
-    /// It has ended: the lines that it has left are written. Called once.
-    pub(crate) fn adopt_lines(&self, log: &Log) {
-        log.adopt(&self.lines);
     }
 
     /// It has ended: its connections are no more those of any client. Called once.

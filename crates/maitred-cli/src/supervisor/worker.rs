@@ -44,8 +44,6 @@ pub(crate) struct Worker {
     bell: Bell,
     /// Where it counts.
     figures: Arc<SharedMemory>,
-    /// Where lines of its logs are until they are written.
-    lines: Arc<SharedMemory>,
     /// Where it counts clients, with the others.
     clients: ProcessClients,
     link: Arc<Link>,
@@ -134,8 +132,8 @@ impl Worker {
             let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
             SharedMemory::open(descriptor).map(Arc::new)
         };
-        let memory = memory().and_then(|figures| Ok((figures, memory()?, memory()?)));
-        let (figures, lines, ledger) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
+        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
+        let (figures, ledger) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
         let table = ClientTable::open(table).map_err(|error| wrong(format!("its clients: {error}")))?;
         let clients = ProcessClients { table, ledger };
         let link = Arc::new(Link {
@@ -148,7 +146,7 @@ impl Worker {
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, clients, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, clients, link })
     }
 
     /// What is other for the server of one of several workers.
@@ -189,8 +187,8 @@ impl Worker {
     }
 
     /// How its logs are opened.
-    pub(crate) fn log_writer(&self) -> Writer<'_> {
-        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX), &self.lines)
+    pub(crate) fn log_writer(&self) -> Writer {
+        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX))
     }
 
     /// For the time when the supervisor should be gone.
