@@ -68,14 +68,12 @@ impl Terminal {
         if !local::wait_typed(io::stdin().as_fd(), limit)? {
             return Ok(Vec::new());
         }
-        let mut bytes = vec![0; 64];
+        let mut bytes = [0; 64];
         let length = rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut bytes[..]))?;
         if length == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        bytes.truncate(length);
-        without_sequence(&mut bytes);
-        Ok(bytes)
+        Ok(keys(&bytes[..length]))
     }
 }
 
@@ -88,11 +86,23 @@ impl Drop for Terminal {
     }
 }
 
-/// Takes out a key that sends several bytes, such as an arrow, with what is behind it. The key Escape sends one.
-fn without_sequence(bytes: &mut Vec<u8>) {
-    if let Some(at) = bytes.iter().position(|byte| *byte == ESCAPE).filter(|at| at + 1 < bytes.len()) {
-        bytes.truncate(at);
+/// The bytes of keys that send one. A key that sends a sequence, such as an arrow (ECMA-48 §5.4), is none of ours; one that is pressed with Alt is itself.
+fn keys(mut bytes: &[u8]) -> Vec<u8> {
+    let mut keys = Vec::new();
+    while let [first, behind @ ..] = bytes {
+        bytes = match (*first, behind) {
+            (ESCAPE, [b'[' | b'O', sequence @ ..]) => {
+                let end = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                &sequence[end.map_or(sequence.len(), |end| end + 1)..]
+            }
+            (ESCAPE, [_, ..]) => behind,
+            (key, _) => {
+                keys.push(key);
+                behind
+            }
+        };
     }
+    keys
 }
 
 fn restore(before: &Termios) {
@@ -115,10 +125,16 @@ mod tests {
 
     #[test]
     fn a_key_of_several_bytes_is_not_escape() {
-        for (typed, taken) in [("q", "q"), ("\u{1b}", "\u{1b}"), ("\u{1b}[A", ""), ("rp\u{1b}OP", "rp")] {
-            let mut bytes = typed.as_bytes().to_vec();
-            without_sequence(&mut bytes);
-            assert_eq!(bytes, taken.as_bytes());
+        for (typed, expected) in [
+            ("q", "q"),
+            ("\u{1b}", "\u{1b}"),
+            ("\u{1b}[A", ""),
+            ("r\u{1b}[1;5Bxp", "rxp"),
+            ("\u{1b}OPn\u{1b}", "n\u{1b}"),
+            ("\u{1b}q", "q"),
+            ("p\u{1b}[", "p"),
+        ] {
+            assert_eq!(keys(typed.as_bytes()), expected.as_bytes(), "{typed:?}");
         }
     }
 }
