@@ -189,15 +189,6 @@ def test_a_host_has_its_pages_limits_and_filters(serve: Serve, site: Path) -> No
     assert json.loads(get(server, "blog.example", "/tools/take", method="POST", body=bytes(1025)).body) == {"length": 1025}
 
 
-def test_a_host_has_its_access_log(serve: Serve, site: Path) -> None:
-    server = serve()
-    for host, path in [("shop.example", "/seen"), ("blog.example", "/api/seen"), ("shop.example", "/none")]:
-        get(server, host, path)
-    assert server.stop() == 0
-    assert (site / "shop.log").read_text().splitlines() == ["shop.example /seen 200", "shop.example /none 404"]
-    assert [line.split()[6] for line in (site / "common.log").read_text().splitlines()] == ["/api/seen"]
-
-
 def asked(server: Server, *query: str) -> dict[str, Any]:
     command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), *query]
     return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout))
