@@ -33,12 +33,12 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(accepted.choose(all, |_| false), Coding::Identity);
 });
 
-/// What is said of each name, in the order of the field.
+/// The weight of each name, in the order of the field.
 struct Slow(Vec<(String, f64)>);
 
 impl Slow {
     fn of(lines: &[&[u8]]) -> Self {
-        // Bytes are told apart as Latin-1 does; what is not ASCII is in no name and no weight.
+        // Bytes are told apart as Latin-1 does; a byte outside ASCII is in no name and no weight.
         let text = |line: &&[u8]| line.iter().map(|byte| char::from(*byte)).collect::<String>();
         let elements = lines.iter().map(text).collect::<Vec<_>>().join(",");
         Self(elements.split(',').map(|element| (name(element), weight(element))).collect())

@@ -1,4 +1,4 @@
-//! Shared by the targets of HTTP/1: what a receiver says about bytes cut in some way.
+//! Shared by the targets of HTTP/1: a receiver's events for bytes cut in some way.
 
 use maitred_h1::{Event, HeadFacts, Limits, Receiver, RequestError};
 use maitred_http::RequestHead;

@@ -1,4 +1,4 @@
-//! The field set against a list of pairs. Input: lines; the first byte of each says what to do.
+//! The field set against a list of pairs. Input: lines; the first byte of each chooses the operation.
 //!
 //! `+Name: value` appends, `@Name: value` appends by spans, `?Name: value` appends if missing,
 //! `=Name: value` sets, `-Name` removes, `#n` keeps the first n, `!` clears, any other line is a field

@@ -46,7 +46,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What the slow reader says too: which field is malformed it does not tell.
+/// The result that the slow reader has, too: it does not tell which field is malformed.
 fn read(fields: &FieldSet, trusted: &Trusted, believed: Believed) -> Said {
     Said { malformed: None, ..forwarded::read(fields, trusted, believed) }
 }
@@ -62,7 +62,7 @@ fn check_name(name: &[u8]) {
 
 type Client = Option<(IpAddr, Option<u16>)>;
 
-/// The client of a chain, as (its place from the right, what it is).
+/// The client of a chain, as (its place from the right, its entry).
 fn walk(addresses: &[Client], trusted: &Trusted) -> Option<(usize, (IpAddr, Option<u16>))> {
     let known: Vec<_> = addresses.iter().take(MAX_HOPS).map_while(|address| *address).collect();
     let client = known.iter().position(|(address, _)| !trusted.trusts_ip(*address));
@@ -76,7 +76,7 @@ fn slow(fields: &FieldSet, trusted: &Trusted) -> Said {
         if values.is_empty() {
             return Vec::new();
         }
-        // Latin-1: nothing outside ASCII is in what is valid.
+        // Latin-1: a valid value has nothing outside ASCII.
         let text: String = values.join(&b',').iter().map(|byte| char::from(*byte)).collect();
         let blanks = [' ', '\t', '\r', '\x0c', '\n'];
         let entries = text.rsplit(',').map(|entry| entry.trim_matches(blanks).to_owned());
@@ -137,7 +137,7 @@ fn address(text: &str, in_list: bool) -> Client {
     Some((address.to_canonical(), port))
 }
 
-/// RFC 3986 §3.2.2 from the right: the port is what stands behind the last colon, unless that is in brackets.
+/// RFC 3986 §3.2.2 from the right: the port stands behind the last colon, unless that is in brackets.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, port),

@@ -1,4 +1,4 @@
-//! Chunked bodies. Input: what stands behind the head of a chunked request.
+//! Chunked bodies. Input: the bytes behind the head of a chunked request.
 //!
 //! However the bytes are cut the events are the same; a body that is accepted is the one a plain decoder
 //! finds; sent again by our own sender it is read as the same body.

@@ -1,4 +1,4 @@
-//! Request heads and streams of requests. Input: what a client sends on one connection.
+//! Request heads and streams of requests. Input: the bytes of a client on one connection.
 //!
 //! However the bytes are cut the events are the same; an accepted head has no byte that another parser
 //! could read as a line end, and written anew it is read as the same head.

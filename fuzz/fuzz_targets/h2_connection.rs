@@ -1,8 +1,8 @@
 //! A connection of HTTP/2. Input: records of a kind, flags, a stream, a length and so many bytes.
 //!
-//! A kind below 128 is a frame of a client, any other one what the server does meanwhile. However the bytes are cut, events and
-//! answers are the same; events are only of streams that are open; a peer sends no more than it was given; a head has no byte that
-//! a parser of HTTP/1 could read as a line end; memory has a bound.
+//! A kind below 128 is a frame of a client, any other one an action of the server meanwhile. However the bytes are cut,
+//! events and answers are the same; events are only of streams that are open; a peer sends no more than it was given; a
+//! head has no byte that a parser of HTTP/1 could read as a line end; memory has a bound.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use maitred_h2::{Connection, ConnectionError, ErrorCode, Event, HeadFacts, Settings};
 use maitred_http::{BodyLength, RequestHead, ResponseHead, Status, Version};
 
-/// What the server takes: small numbers, which an input reaches.
+/// The server's limits: small numbers, which an input reaches.
 fn settings() -> Settings {
     Settings {
         max_streams: 4,
@@ -23,7 +23,7 @@ fn settings() -> Settings {
     }
 }
 
-/// What every client begins with: the preface, its settings, and that it knows ours.
+/// The first bytes of every client: the preface, its settings, and that it knows ours.
 const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
 
 /// The most memory of a connection with these settings: two tables of 4096 bytes in buffers that double, a block, and streams.
@@ -46,7 +46,7 @@ struct Run {
     failed: bool,
 }
 
-/// What a caller knows.
+/// The state that a caller keeps.
 #[derive(Default)]
 struct Model {
     newest: u32,
@@ -175,7 +175,7 @@ impl Run {
         assert!(bytes.is_empty());
     }
 
-    /// What a server does by itself.
+    /// The actions of a server by itself.
     fn act(&mut self, kind: u8, flags: u8, stream: u32, length: u8) {
         let (mut out, connection) = (Vec::new(), &mut self.connection);
         let ends = flags & 1 != 0;

@@ -1,7 +1,8 @@
 //! Field blocks of one connection. Input: blocks, each behind a byte with its length.
 //!
-//! A slow decoder, which reads bit by bit and keeps its table in a list, finds the same fields and the same faults; the table
-//! is never above its limit; what was accepted is the same when our encoder wrote it and it is read again.
+//! A slow decoder, which reads bit by bit and keeps its table in a list, finds the same fields and the same faults; the
+//! table is never above its limit; accepted fields are the same when our encoder has written them and they are read
+//! again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,14 +1,14 @@
 //! Blocks that our encoder writes. Input: lines; an empty line ends a block, `#n` makes n the peer's table size,
 //! `:n` is a status, any other line is a field `name: value`.
 //!
-//! Our decoder reads the same fields; both tables have the same size, never above what the peer takes; secrets are never
+//! Our decoder reads the same fields; both tables have the same size, never above the peer's limit; secrets are never
 //! indexed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use maitred_h2::hpack::{Decoder, Encoder};
 
-/// What the peer announces, at most.
+/// The largest table size that the peer announces.
 const MOST: u32 = 10_000;
 
 type Field = (Vec<u8>, Vec<u8>);
@@ -51,7 +51,7 @@ fn number(digits: &[u8]) -> u32 {
         .fold(0, |number: u32, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
 }
 
-/// Puts the field of this line and returns what has to be read.
+/// Puts the field of this line and returns the one that has to be read.
 fn put(line: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) -> Field {
     if let Some(digits) = line.strip_prefix(b":") {
         let code = number(digits) % 1000;

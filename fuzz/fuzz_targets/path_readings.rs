@@ -1,4 +1,5 @@
-//! The readings of a path: what some application takes for a protected path is denied, and what is allowed everyone takes for that.
+//! The readings of a path: a path that some application takes for a protected one is denied, and an allowed path is
+//! unprotected for all.
 //! Input: the path as sent.
 #![no_main]
 
@@ -24,8 +25,8 @@ fuzz_target!(|raw: &[u8]| {
     }
 });
 
-/// What applications make of the path: as it is, with encoded slashes in its segments, and behind each prefix that could be a route's
-/// resolved without leaving that.
+/// The readings of applications: the path as it is, with encoded slashes in its segments, and behind each prefix that
+/// could be a route's resolved without leaving that.
 fn meant(raw: &[u8]) -> Vec<Vec<u8>> {
     let mut decoded = Vec::new();
     percent_decode(raw, &mut decoded);

@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
 fn check_path(parsed: &PathPattern, text: &str, path: &[u8]) -> bool {
     assert_eq!(parsed.to_string(), text.replace("%3f", "%3F"));
     assert!(text.starts_with(['/', '*']) && !text.contains(['?', '#', '\\', '\0']));
-    // The last, as it makes what others begin with.
+    // The last, as it makes the objects that others begin with.
     let plain = text.replace("%23", "#").replace("%3F", "?").replace("%3f", "?").replace("%25", "%");
     // Every pattern stands for itself with something in the place of each `*`.
     assert!(parsed.matches(plain.replace('*', "x").as_bytes()));
@@ -58,7 +58,7 @@ fn check_path(parsed: &PathPattern, text: &str, path: &[u8]) -> bool {
     let last = pattern.len() - 1;
     let everywhere = |position: usize| position == 0 || position == last;
     let whole = stands_for(pattern, path, everywhere);
-    // What is below anything has a slash: `*/*` names no folder.
+    // A pattern below another one has a slash: `*/*` names no folder.
     let is_folder = |folder: &&[u8]| *folder != b"*" && (!folder.is_empty() || path.is_empty());
     let folder = pattern.strip_suffix(b"/*").filter(is_folder);
     let expected = whole || folder.is_some_and(|folder| stands_for(folder, path, |_| false));
@@ -95,8 +95,8 @@ fn check_client(parsed: &Network, peer: IpAddr) -> bool {
     expected
 }
 
-/// Whether `pattern` stands for `text`, by what each beginning of the one stands for among the beginnings of the other.
-/// A `*` stands for slashes, too, where `crosses` says so.
+/// Whether `pattern` matches `text`, by the beginnings of the one that match the beginnings of the other. A `*` stands
+/// for slashes, too, where `crosses` says so.
 fn stands_for(pattern: &[u8], text: &[u8], crosses: impl Fn(usize) -> bool) -> bool {
     let mut row = vec![false; text.len() + 1];
     row[0] = true;

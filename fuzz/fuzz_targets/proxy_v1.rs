@@ -1,4 +1,4 @@
-//! The PROXY protocol, version 1. Input: what stands behind `PROXY `, or, if it begins so, all of it.
+//! The PROXY protocol, version 1. Input: the bytes behind `PROXY `, or, if it begins so, all of it.
 //!
 //! However the bytes are cut the header is the same and no byte behind it is asked for; a reader of whole lines agrees;
 //! written anew it is the same header.
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What is found when bytes come one by one; the same when they come at once.
+/// The result when bytes come one by one; the same when they come at once.
 fn found(data: &[u8]) -> Option<Result<Header<'_>, ProxyError>> {
     let mut found = None;
     let mut least = 0;
@@ -78,7 +78,7 @@ fn slow(line: &[u8]) -> Option<Source> {
             _ => None,
         }
     };
-    // What is written again in the same way has no zeros before it, and no sign.
+    // A number that is written again in the same way has no zeros before it, and no sign.
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| port.to_string() == text);
     Some(Source::Inet {
         source: SocketAddr::new(address(source)?, port(source_port)?),

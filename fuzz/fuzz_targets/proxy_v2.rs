@@ -1,7 +1,7 @@
-//! The PROXY protocol, version 2. Input: what stands behind the signature, or, if it begins so, all of it.
+//! The PROXY protocol, version 2. Input: the bytes behind the signature, or, if it begins so, all of it.
 //!
 //! However the bytes are cut the header is the same and no byte behind it is asked for; a slow reader of whole headers
-//! agrees; with its checksum made right, what was refused for that alone is accepted.
+//! agrees; a header that was refused for its checksum alone is accepted with the right one.
 #![no_main]
 
 use std::net::{IpAddr, SocketAddr};

@@ -43,7 +43,7 @@ fn check_ranges(field: &[u8], total: u64) {
     let framing: usize = parts.iter().map(|(head, _)| head.len()).sum::<usize>() + parts.closing().len();
     assert_eq!(parts.content_length(), sent.saturating_add(framing as u64));
 
-    // What was selected, asked for again, selects itself.
+    // Selected ranges, asked for again, select themselves.
     let set: Vec<_> = ranges.iter().map(|range| format!("{}-{}", range.first, range.last)).collect();
     assert_eq!(parse(format!("bytes={}", set.join(",")).as_bytes(), total), Ranges::Satisfiable(ranges));
 }

@@ -1,6 +1,7 @@
 //! Files with certificates, keys, lists of revoked certificates and OCSP responses. Input: a file, and the same bytes as a client's certificate.
 //!
-//! What is read is the same when it is written and read again; what is refused is said in one line; no name has a control character.
+//! Accepted files are the same when they are written and read again; an error has one line; no name has a control
+//! character.
 #![no_main]
 
 use std::sync::OnceLock;

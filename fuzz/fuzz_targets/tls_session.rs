@@ -1,7 +1,9 @@
-//! A TLS session. Input: a byte that says what the rest is, and the rest.
+//! A TLS session. Input: a byte that chooses the kind of the rest, and the rest.
 //!
-//! 0: what a client sends first, in whatever pieces. 1: what comes behind a handshake in the place of records. 2: what a client writes and the server answers, in
-//! whatever pieces; it arrives as it was written. With the highest bit hosts differ in what they ask of clients. After an error a session says the same error, takes nothing, and gives its alert away once.
+//! 0: the first bytes of a client, in any pieces. 1: bytes behind a handshake in the place of records. 2: bytes that a
+//! client writes and the server answers, in any pieces; they arrive as they were written. With the highest bit hosts
+//! differ in their rules for clients. After an error a session returns the same error, takes nothing, and gives its
+//! alert away once.
 #![no_main]
 
 use std::io::{IoSlice, Read as _, Write as _};

@@ -1,6 +1,6 @@
 //! Tickets. Input: a ticket as a client sends it, or a state to be sealed.
 //!
-//! Only what was sealed here is opened, and gives the same state; no bit of it may be another one.
+//! Only tickets that were sealed here are opened, and give the same state; no bit of them may be another one.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};

@@ -95,13 +95,13 @@ struct Slow {
     input: Vec<u8>,
     end: usize,
     at: usize,
-    /// All that was made; where in it this message begins, and what may be referred to.
+    /// The whole output, the begin of this message in it, and the first byte that may be referred to.
     window: Vec<u8>,
     before: usize,
     begin: usize,
 }
 
-/// The bits end, or what they say is wrong.
+/// The bits end, or are invalid.
 const BAD: u16 = 1007;
 
 impl Slow {
@@ -293,7 +293,7 @@ impl Slow {
 struct Code {
     counts: [u32; 16],
     symbols: Vec<usize>,
-    /// What is left over of all codes of 15 bits: below 0 there are too many.
+    /// The free part of all codes of 15 bits: below 0 there are too many.
     left: i64,
 }
 

@@ -1,8 +1,8 @@
 //! The fields of the opening handshake. Input: lines; the first is a key, then `p` and a value of `Sec-WebSocket-Protocol`, or any other
 //! byte and a value of `Sec-WebSocket-Extensions`.
 //!
-//! A key is accepted if it is the base64 of 16 bytes; several fields are one list; names are tokens and come once; what is agreed on is
-//! within what was offered and what is set, a slow reader agrees, and the response says it.
+//! A key is accepted if it is the base64 of 16 bytes; several fields are one list; names are tokens and come once; the
+//! agreed parameters are within the offer and the settings, a slow reader agrees, and the response names them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -81,7 +81,7 @@ fn check_extensions(values: &[&[u8]], settings: DeflateSettings) {
             && (8..=15).contains(&agreed.client_bits)
     );
     assert!(settings.takeover || !agreed.server_takeover && !agreed.client_takeover);
-    // As an offer to a side that takes everything, the response gives what was agreed on.
+    // As an offer to a side that takes everything, the response gives the agreed parameters.
     let all = DeflateSettings { max_window_bits: 15, takeover: true };
     let response = agreed.response();
     let again = negotiate([response.as_bytes()].into_iter(), &all).expect("a response is an offer");

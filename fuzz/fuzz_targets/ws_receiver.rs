@@ -1,4 +1,4 @@
-//! What a client sends over WebSocket. Input: a byte of choices, and the bytes.
+//! The bytes of a client over WebSocket. Input: a byte of choices, and the bytes.
 //!
 //! However the bytes are cut the events are the same, and memory has a bound. Without compression a reader of whole frames agrees.
 #![no_main]
@@ -85,7 +85,7 @@ fn check_by_frames(mut stream: &[u8], limits: Limits, seen: &[Seen]) {
     loop {
         let (frame, behind) = match Frame::read(stream, open.as_ref().map(|open| open.1.len()), limits) {
             Ok(Some(read)) => read,
-            // Text may have failed in what there is of its payload.
+            // Text may have failed in the present part of its payload.
             Ok(None) => return assert!(matches!(seen.next(), None | Some(Seen::Failed(_)))),
             Err(code) => return assert_eq!(seen.next(), Some(&Seen::Failed(code))),
         };
@@ -110,7 +110,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// The next frame and what stands behind it, the code if its head is wrong, `None` if it is not complete.
+    /// The next frame and the bytes behind it, the code if its head is wrong, `None` if it is not complete.
     fn read(stream: &[u8], open: Option<usize>, limits: Limits) -> Result<Option<(Self, &[u8])>, u16> {
         let (Some(first), Some(second)) = (stream.first(), stream.get(1)) else { return Ok(None) };
         let (opcode, short) = (first & 15, second & 127);

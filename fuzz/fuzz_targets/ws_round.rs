@@ -1,7 +1,7 @@
 //! Messages that are compressed, framed and received. Input: a byte of choices, and records of a kind, a length and so many bytes.
 //!
-//! What the sender writes is, masked, what the receiver reads, with every window, with take-over and without, in fragments, with control
-//! frames between them.
+//! The receiver reads the messages of the sender, masked, with every window, with take-over and without, in fragments,
+//! with control frames between them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

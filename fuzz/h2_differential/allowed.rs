@@ -42,7 +42,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the two have made of a piece.
+/// The results of the two servers for a piece.
 #[derive(Debug)]
 pub struct Difference<'a> {
     pub frame: Frame<'a>,
@@ -266,7 +266,7 @@ const RULES: &[Rule] = &[
         who: Some("h2"),
         why: "h2 forgets at the end of a fragment that the block is malformed, as by a pseudo-field that is there twice (§8.3)",
         applies: |d| {
-            d.nobody_ends() && d.frame.kind == 9 && d.ours.resets == [(d.frame.stream, PROTOCOL_ERROR)]
+            d.neither_ends() && d.frame.kind == 9 && d.ours.resets == [(d.frame.stream, PROTOCOL_ERROR)]
         },
         then: APART,
     },
@@ -275,7 +275,7 @@ const RULES: &[Rule] = &[
         why: "a stream is refused as one that was reset before is still open, or still counts, on one side (§5.1.2)",
         applies: |d| {
             let refused = |seen: &Seen| seen.resets.contains(&(d.frame.stream, REFUSED_STREAM));
-            d.nobody_ends() && d.is_head() && !d.reset.is_empty() && refused(d.ours) != refused(d.theirs)
+            d.neither_ends() && d.is_head() && !d.reset.is_empty() && refused(d.ours) != refused(d.theirs)
         },
         then: LEAVE,
     },
@@ -283,7 +283,7 @@ const RULES: &[Rule] = &[
         who: Some("h2"),
         why: "h2 takes pseudo-fields, and those of a connection, in trailers (§8.1 makes them malformed)",
         applies: |d| {
-            d.nobody_ends()
+            d.neither_ends()
                 && d.is_head()
                 && !d.ours.resets.is_empty()
                 && d.theirs.heads.is_empty()
@@ -296,7 +296,7 @@ const RULES: &[Rule] = &[
         why: "a stream is reset with another code, as checks have no order",
         applies: |d| {
             let streams = |seen: &Seen| seen.resets.iter().map(|(stream, _)| *stream).collect::<Vec<_>>();
-            d.nobody_ends() && !d.ours.resets.is_empty() && streams(d.ours) == streams(d.theirs)
+            d.neither_ends() && !d.ours.resets.is_empty() && streams(d.ours) == streams(d.theirs)
         },
         then: |_| Then::Same,
     },
@@ -304,7 +304,7 @@ const RULES: &[Rule] = &[
         who: None,
         why: "a head that is malformed by a rule that others do not check",
         applies: |d| {
-            d.nobody_ends()
+            d.neither_ends()
                 && d.is_head()
                 && d.ours.heads.is_empty()
                 && d.theirs.heads.iter().any(|head| is_malformed(head, d.who))
@@ -314,20 +314,20 @@ const RULES: &[Rule] = &[
     Rule {
         who: None,
         why: "a head behind the end of a stream may be ignored or an error (§5.1)",
-        applies: |d| d.nobody_ends() && d.is_head() && d.only_resets(&[STREAM_CLOSED]),
+        applies: |d| d.neither_ends() && d.is_head() && d.only_resets(&[STREAM_CLOSED]),
         then: APART,
     },
     Rule {
         who: None,
         why: "ours answers with a status what others hand on",
-        applies: |d| d.nobody_ends() && d.ours.is_beside_heads(d.theirs) && d.heads_differ_by_objection(),
+        applies: |d| d.neither_ends() && d.ours.is_beside_heads(d.theirs) && d.heads_differ_by_objection(),
         then: |_| Then::Same,
     },
     Rule {
         who: None,
         why: "ours answers with a status what others take for malformed (§8.1.1)",
         applies: |d| {
-            d.nobody_ends()
+            d.neither_ends()
                 && d.ours.heads.iter().any(|head| head.objection.is_some())
                 && !d.theirs.resets.is_empty()
         },
@@ -336,7 +336,7 @@ const RULES: &[Rule] = &[
     Rule {
         who: None,
         why: "data on a stream that the peer has reset may be ignored or an error (§5.1)",
-        applies: |d| d.nobody_ends() && d.frame.kind == 0 && d.only_resets(&[STREAM_CLOSED]),
+        applies: |d| d.neither_ends() && d.frame.kind == 0 && d.only_resets(&[STREAM_CLOSED]),
         then: APART,
     },
 ];
@@ -345,7 +345,8 @@ const RULES: &[Rule] = &[
 pub fn allowed(difference: &Difference<'_>) -> Option<Then> {
     let Difference { ours, theirs, who, .. } = difference;
     let both_end = ours.goaway.is_some() && ours.goaway == theirs.goaway;
-    if both_end || difference.nobody_ends() && ours.is_beside_heads(theirs) && difference.heads_are_the_same()
+    if both_end
+        || difference.neither_ends() && ours.is_beside_heads(theirs) && difference.heads_are_the_same()
     {
         return Some(Then::Same);
     }
@@ -414,7 +415,7 @@ impl Difference<'_> {
         self.ours.goaway.is_none() && self.theirs.goaway.is_some()
     }
 
-    fn nobody_ends(&self) -> bool {
+    fn neither_ends(&self) -> bool {
         self.ours.goaway.is_none() && self.theirs.goaway.is_none()
     }
 

@@ -1,9 +1,9 @@
-//! From an input to the bytes of a client.
+//! The way from an input to the bytes of a client.
 //!
-//! The first byte says what the client leaves out: 1 its preface and its settings, 2 that it knows the server's settings. Then there are
-//! records of a kind, flags, a stream, a length and so many bytes, as in the target `h2_connection`: a kind below 128 is a frame of
-//! that type as it stands, 255 stands for bytes without a frame, and the others are frames that are right as far as the flags and the
-//! bytes let them be.
+//! The first byte chooses the parts that the client leaves out: 1 its preface and its settings, 2 that it knows the
+//! server's settings. Then there are records of a kind, flags, a stream, a length and so many bytes, as in the target
+//! `h2_connection`: a kind below 128 is a frame of that type as it stands, 255 stands for bytes without a frame, and
+//! the others are frames that are right as far as the flags and the bytes let them be.
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const ACKNOWLEDGED: &[u8] = b"\0\0\0\x04\x01\0\0\0\0";
@@ -187,7 +187,7 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// HEADERS with what its flags ask for.
+/// HEADERS with the parts that its flags ask for.
 fn headers(flags: u8, stream: u8, block: &[u8], out: &mut Vec<u8>) {
     let mut payload = Vec::new();
     if flags & PADDED != 0 {

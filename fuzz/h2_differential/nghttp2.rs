@@ -17,7 +17,7 @@ pub struct Nghttp2 {
     over: bool,
 }
 
-/// What the callbacks write down.
+/// The notes of the callbacks.
 #[derive(Default)]
 struct Log {
     seen: Seen,
@@ -39,8 +39,8 @@ impl Nghttp2 {
             entry(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL as i32, 1),
             entry(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES as i32, 1),
         ];
-        // SAFETY: Every function gets what one before has made, both are deleted once and not used after that; the callbacks
-        // have the signatures that the library wants, and `log` lives until the session is deleted.
+        // SAFETY: Every function gets the objects that one before has made, both are deleted once and not used after
+        // that; the callbacks have the signatures that the library wants, and `log` lives until the session is deleted.
         unsafe {
             assert_eq!(nghttp2_session_callbacks_new(&mut callbacks), 0);
             nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Some(on_begin_headers));
@@ -65,7 +65,7 @@ impl Nghttp2 {
     fn send(&mut self) {
         loop {
             let mut start = ptr::null();
-            // SAFETY: The session lives, and what it says of the bytes holds until its next call.
+            // SAFETY: The session lives, and its pointer to the bytes holds until its next call.
             let bytes = unsafe {
                 let length = nghttp2_session_mem_send2(self.session, &mut start);
                 if length <= 0 {
@@ -124,7 +124,7 @@ impl Server for Nghttp2 {
 
 impl Drop for Nghttp2 {
     fn drop(&mut self) {
-        // SAFETY: Both were made in `new`, and nobody has them after this.
+        // SAFETY: Both were made in `new`, and no other code has them after this.
         unsafe {
             nghttp2_session_del(self.session);
             drop(Box::from_raw(self.log));
@@ -135,7 +135,7 @@ impl Drop for Nghttp2 {
 /// # Safety
 /// `data` is the user data of a session.
 unsafe fn log<'a>(data: *mut c_void) -> &'a mut Log {
-    // SAFETY: It is the log of a server, which nobody else looks at during a callback.
+    // SAFETY: It is the log of a server, which no other code looks at during a callback.
     unsafe { &mut *data.cast::<Log>() }
 }
 

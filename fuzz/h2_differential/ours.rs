@@ -13,7 +13,7 @@ pub struct Ours {
     /// Bytes that were not used up.
     rest: Vec<u8>,
     over: bool,
-    /// What may be sent on the connection (0) and on the streams that were opened; nothing is.
+    /// Bytes that may be sent on the connection (0) and on the streams that were opened; none are.
     windows: BTreeMap<u32, i64>,
 }
 

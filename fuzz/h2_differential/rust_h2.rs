@@ -52,7 +52,7 @@ impl RustH2 {
         Self { pipe, state: State::Begins(handshake), streams: BTreeMap::new(), written: Vec::new() }
     }
 
-    /// Does what can be done; whether something was.
+    /// Does the actions that are possible; whether there was one.
     fn advance(&mut self, context: &mut Context<'_>, seen: &mut Seen) -> bool {
         match &mut self.state {
             State::Over => return false,

@@ -1,4 +1,4 @@
-//! What a server has made of one piece of the client's bytes, in words that all servers share.
+//! A server's result for one piece of the client's bytes, in words that all servers share.
 
 use std::collections::BTreeMap;
 
@@ -134,8 +134,8 @@ impl Seen {
         written.drain(..at);
     }
 
-    /// What a stream has brought in the piece that resets it depends on the order of checks and not on their outcome. Neither has it a
-    /// meaning in which order the acknowledgements of a piece and the ends of several streams stand.
+    /// The content of a stream in the piece that resets it depends on the order of checks and not on their outcome. The
+    /// order of the acknowledgements of a piece and of the ends of several streams has no meaning, either.
     pub fn settle(&mut self) {
         let is_reset = |stream: u32| self.resets.iter().any(|(number, _)| *number == stream);
         self.data.retain(|stream, bytes| !is_reset(*stream) && !bytes.is_empty());

@@ -2,26 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::options::{self, Definition, Kind, familiar};
+use crate::options::{self, Definition, familiar};
 
 /// The text of docs/operations/configuration.md.
 pub(crate) fn markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
-    text.push_str(
-        "\n## Overview\n\n| Option | Key in maitred.toml | Variable | Default |\n|---|---|---|---|\n",
-    );
+    text.push_str("\n## Overview\n\n| Option | Default |\n|---|---|\n");
     for definition in options::all().filter(|definition| definition.is_in_environment()) {
-        let key = key(definition).unwrap_or_else(|| "–".to_owned());
         let default = default(definition).map_or("–".to_owned(), |text| format!("`{text}`"));
-        let _ = writeln!(
-            text,
-            "| [`{}`](#{}) | {key} | `{}` | {default} |",
-            definition.flag(),
-            definition.name,
-            definition.variable()
-        );
+        let _ = writeln!(text, "| [`{}`](#{}) | {default} |", definition.flag(), definition.name);
     }
-    text.push_str("\n## The options\n");
+    text.push_str("\n## The options\n\nAn option without a line *Default* is not set; one without *Cost* costs nothing that counts.\n");
     for definition in options::all() {
         section(&mut text, definition);
     }
@@ -38,14 +29,6 @@ pub(crate) fn markdown() -> String {
 /// Text in a table of Markdown.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
-}
-
-/// What stands for the option in a file.
-fn key(definition: &Definition) -> Option<String> {
-    match definition.kind {
-        Kind::Pools => Some(format!("`[{}.NAME]`", definition.name)),
-        _ => definition.is_in_file().then(|| format!("`{}`", definition.name)),
-    }
 }
 
 /// The names that it has in other servers.
@@ -79,18 +62,13 @@ fn section(text: &mut String, definition: &Definition) {
         return;
     }
     let _ = writeln!(text, "- Value: {}", definition.takes());
-    if definition.is_in_file() {
-        let default = default(definition).map_or("none".to_owned(), |text| format!("`{text}`"));
-        let _ = writeln!(text, "- Default: {default}");
+    if let Some(default) = default(definition).filter(|_| definition.is_in_file()) {
+        let _ = writeln!(text, "- Default: `{default}`");
     }
-    if !definition.cost.is_empty() {
-        let _ = writeln!(text, "- Cost: {}", definition.cost);
-        let _ = writeln!(text, "- Worst case: {}", definition.worst);
+    let lines = [("Cost", definition.cost), ("Worst case", definition.worst)];
+    for (name, line) in lines.iter().filter(|(_, line)| !["", "none", "nothing"].contains(line)) {
+        let _ = writeln!(text, "- {name}: {line}");
     }
-    if let Some(key) = key(definition) {
-        let _ = writeln!(text, "- In maitred.toml: {key}");
-    }
-    let _ = writeln!(text, "- In the environment: `{}`", definition.variable());
 }
 
 const INTRODUCTION: &str = "\
@@ -106,9 +84,12 @@ and lists are replaced whole, never joined:
    machine only), and `WEB_CONCURRENCY`, which is `workers`;
 2. `maitred.toml` in the current directory, or the file named by `--config` or `MAITRED_CONFIG`;
 3. the files `maitred.toml.d/*.toml` beside it (`FILE.d/*.toml` for another file), sorted by name;
-4. the environment, `MAITRED_NAME`;
+4. the environment;
 5. the command line, `--name VALUE` or `--name=VALUE`; of an option given twice the last one counts,
    repeatable ones are collected.
+
+`--max-threads` is `max-threads` in `maitred.toml` and `MAITRED_MAX_THREADS` in the environment, and so with all but `--config`, which
+stands in no file, and `--pool`, which is a table `[pool.NAME]` there.
 
 A pool of threads, `[pool.NAME]`, is merged key by key; its rules are a list. See [threads](threads.md). Filters,
 `[[filter]]`, stand in files only, and those of all files count. See [filters](filters.md).

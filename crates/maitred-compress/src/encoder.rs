@@ -1,7 +1,7 @@
-//! The compressors, behind one face: blocks go in, and what comes out can be decoded at once.
+//! The compressors, behind one interface: blocks go in, and the output can be decoded at once.
 //!
-//! Promises: what [`Encoder::block`] has appended so far decodes to all that went in; nothing is held back. A thread
-//! keeps one compressor of gzip and one of zstd for the next response, which takes over its memory.
+//! Promises: the output of [`Encoder::block`] so far decodes to the whole input; nothing is held back. A thread keeps
+//! one compressor of gzip and one of zstd for the next response, which takes over its memory.
 
 use std::cell::RefCell;
 
@@ -15,8 +15,8 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 /// The window of deflate is 32 KiB at most (RFC 1951 §2).
 const GZIP_WINDOW_BITS: u8 = 15;
 
-/// The window of zstd and brotli for a body whose length nobody knows: many of them may be open for long. Four times that
-/// of gzip.
+/// The window of zstd and brotli for a body of unknown length: many of them may be open for long. Four times that of
+/// gzip.
 const STREAM_WINDOW_BITS: u32 = 17;
 
 /// The smallest and the largest window for a body that is there as a whole. Below the first, brotli takes tables for large ones;
@@ -35,7 +35,7 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// One response that is being compressed.
+/// A response that is being compressed.
 pub struct Encoder {
     /// Always there but while it is dropped.
     state: Option<State>,
@@ -49,7 +49,7 @@ enum State {
 }
 
 thread_local! {
-    /// What the last responses of this thread have left, with its level.
+    /// The compressors that the last responses of this thread have left, with their level.
     static SPARE: RefCell<[Option<(State, u8)>; 2]> = const { RefCell::new([None, None]) };
 }
 
@@ -58,9 +58,10 @@ pub(crate) fn memory(coding: Coding, level: u8) -> u64 {
     const KIB: u64 = 1024;
     match (coding, level) {
         (Coding::Identity, _) => 0,
-        // Of zlib-rs: 64 KiB for the window, 64 and 128 for its tables, 80 for what is not written yet, and what surrounds them.
+        // Of zlib-rs: 64 KiB for the window, 64 and 128 for its tables, 80 for unwritten output, and the surrounding
+        // structures.
         (Coding::Gzip, _) => 384 * KIB,
-        // What ZSTD_sizeof_CCtx says, rounded up.
+        // The size by ZSTD_sizeof_CCtx, rounded up.
         (Coding::Zstd, _) => 1792 * KIB,
         // The ring buffer, the table of hashes (of level 5 on 16 to 32 places in each of 16,384), commands.
         (Coding::Brotli, 0..=4) => 1536 * KIB,
@@ -102,7 +103,7 @@ impl Encoder {
         Ok(Self { state: Some(state), level })
     }
 
-    /// Compresses a part of the body. What is appended to `out` can be decoded without what follows.
+    /// Compresses a part of the body. The bytes that are appended to `out` can be decoded without later ones.
     ///
     /// # Errors
     /// Nothing can be appended any more.
@@ -246,7 +247,7 @@ fn run_brotli(
 ) -> Result<(), Failed> {
     let (mut left, mut offset) = (input.len(), 0);
     loop {
-        // Without room for output, what is made is taken out of where it was made.
+        // Without room for output, the output stays in the encoder's own memory and is taken from there.
         let went_on = state.compress_stream(
             operation,
             &mut left,
@@ -265,7 +266,7 @@ fn run_brotli(
         let made = state.take_output(&mut size);
         // It is a view of everything behind.
         out.extend_from_slice(made.get(..size).unwrap_or_default());
-        // What stood in the way has been taken out: only a call that makes nothing shows that all is there.
+        // Taking output may have made room: only a call without output shows that all of it was taken.
         if left == 0 && size == 0 {
             let is_finish = operation == BrotliEncoderOperation::BROTLI_OPERATION_FINISH;
             return if is_finish && !state.is_finished() { Err(Failed) } else { Ok(()) };

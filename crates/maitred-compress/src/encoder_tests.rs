@@ -40,7 +40,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the bytes of a body that has not ended decode to.
+/// Decodes the bytes of a body that has not ended.
 fn decoded_so_far(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     match coding {
@@ -94,7 +94,7 @@ fn whole(coding: Coding, level: u8, body: &[u8]) -> Vec<u8> {
 #[test]
 fn a_body_is_compressed_whatever_its_length() {
     for length in [0, 1, 100_000, 1024 * 1024 + 1] {
-        // Letters by chance, so that the room for what is made is needed.
+        // Random letters, so that the room for output is needed.
         let mut state = 1_u64;
         let body = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -176,7 +176,7 @@ fn a_compressor_is_used_again_also_after_a_response_that_was_cut() {
 }
 
 #[test]
-fn what_is_made_is_smaller_than_what_it_is_made_of() {
+fn compressed_bodies_are_smaller() {
     let body = "{\"name\": \"value\", \"number\": 12345}\n".repeat(1000).into_bytes();
     for (coding, level) in [(Coding::Gzip, 6), (Coding::Zstd, 3), (Coding::Brotli, 4)] {
         let made = whole(coding, level, &body);

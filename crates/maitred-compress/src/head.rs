@@ -1,21 +1,22 @@
-//! Whether a response may be compressed, and what its head says then.
+//! Whether a response may be compressed, and its head then.
 //!
-//! A response that is compressed for some clients varies (RFC 9110 §12.5.5), and says so to all of them. What makes it
-//! another representation is changed with it: a strong entity tag becomes weak (§8.8.3), the length and the offer of ranges go.
+//! A response that is compressed for some clients varies (RFC 9110 §12.5.5), and says so to all of them. Fields that
+//! depend on the representation change with it: a strong entity tag becomes weak (§8.8.3), the length and the offer of
+//! ranges go.
 
 use maitred_http::coding::Coding;
 use maitred_http::{FieldSet, RequestHead, ResponseHead, Status};
 
 use crate::CompressionSettings;
 
-/// What the application's head says.
+/// The meaning of the application's head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Compression has nothing to do with it.
     Apart,
     /// The application asks that it is not compressed, by `Content-Encoding: identity`.
     Refused,
-    /// It may be compressed. The length of its body is known, or not.
+    /// The response may be compressed. The length of its body is known, or not.
     Eligible { length: Option<u64> },
 }
 
@@ -110,8 +111,9 @@ fn weaken(fields: &mut FieldSet) {
     }
 }
 
-/// The head of a 304 for a client that has a compressed form: the application says the strong tag that it knows, and the
-/// client's cache finds by it no response, because it was told the weak one (RFC 9111 §4.3.4). `None`: leave it as it is.
+/// The head of a 304 for a client that has a compressed form: the application sends the strong tag that it knows, and
+/// the client's cache finds no response by it, because it has the weak one (RFC 9111 §4.3.4). `None`: leave it as it
+/// is.
 pub(crate) fn not_modified(request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
     let tag = head.fields.first("etag").filter(|tag| tag.starts_with(b"\""))?;
     let named = |wanted: &[u8]| {
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ones_other_types_and_what_is_encoded_are_left_alone() {
+    fn short_bodies_other_types_and_encoded_ones_are_left_alone() {
         for (fields, length) in [
             (&[TEXT][..], Some(1023)),
             (&[TEXT], Some(0)),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_already_or_is_weak_already_stays_so() {
+    fn a_head_that_varies_or_is_weak_already_stays_so() {
         for vary in ["*", "accept-encoding", "Cookie, Accept-Encoding"] {
             let fields = compressed(&head(&[("Vary", vary), ("ETag", "W/\"a\"")]), Coding::Gzip)
                 .expect("short")

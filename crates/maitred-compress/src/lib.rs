@@ -1,8 +1,9 @@
-//! Compression of what an application answers (RFC 9110 §8.4, §12.5.3).
+//! Compression of an application's responses (RFC 9110 §8.4, §12.5.3).
 //!
 //! Promises: a body is compressed only for a client that accepts it, on the thread that sends it, and every block of a
-//! stream can be decoded as soon as it is there; what is not compressed says that it varies if it could have been; the
-//! compressors of unfinished responses take no more memory than they may together, and a thread keeps two.
+//! stream can be decoded as soon as it is there; an uncompressed response says that it varies if it could have been
+//! compressed; the compressors of unfinished responses take no more memory than they may together, and a thread keeps
+//! two.
 //!
 //! Leaves out: when a response begins and ends (`responder/reshaped.rs` of maitred-server), files (`compressed.rs` of maitred-files).
 
@@ -32,11 +33,11 @@ pub struct Compression {
     settings: CompressionSettings,
     /// Bytes that compressors of unfinished responses take.
     used: Arc<AtomicU64>,
-    /// Of gzip, zstd and br.
+    /// The counters of gzip, zstd and br.
     figures: [Figures; 3],
 }
 
-/// What was done with one coding.
+/// The counters of one coding.
 #[derive(Default)]
 struct Figures {
     responses: Counter,
@@ -45,15 +46,15 @@ struct Figures {
     made: Counter,
 }
 
-/// What compression has to say about a response.
+/// The decision about a response.
 pub enum Opinion {
-    /// Nothing.
+    /// The response stays as it is.
     None,
-    /// It is not compressed, and has another head.
+    /// The response is not compressed, and has another head.
     Plain(ResponseHead),
-    /// It answers HEAD with what GET would say, and does not know the length.
+    /// The response answers HEAD with the head of GET, without the length, which is not known.
     Unmade(ResponseHead),
-    /// It is compressed, if its body turns out to be worth it; without that its head is `plain`.
+    /// The response is compressed, if its body turns out to be worth it; without that its head is `plain`.
     Coded {
         /// The head without it.
         plain: ResponseHead,
@@ -63,13 +64,13 @@ pub enum Opinion {
 }
 
 impl Compression {
-    /// Of a server with these settings.
+    /// The compression of a server with these settings.
     #[must_use]
     pub fn new(settings: CompressionSettings) -> Self {
         Self { settings, used: Arc::default(), figures: Default::default() }
     }
 
-    /// What becomes of a response with this head. `length` is that of its body where it is known.
+    /// Decides about a response with this head. `length` is that of its body where it is known.
     pub fn consider(&self, request: &RequestHead, head: &ResponseHead, length: Option<u64>) -> Opinion {
         if head.status == Status::NOT_MODIFIED {
             return head::not_modified(request, head).map_or(Opinion::None, Opinion::Plain);
@@ -91,7 +92,7 @@ impl Compression {
             return Opinion::Plain(plain);
         }
         if request.method == Method::Head {
-            // What GET would say (RFC 9110 §9.3.2), without the length, which nobody knows before it is made.
+            // The head of GET (RFC 9110 §9.3.2), without the length, which is not known before the body is made.
             return head::compressed(&plain, coding).map_or(Opinion::Plain(plain), Opinion::Unmade);
         }
         Opinion::Coded { plain, coding }
@@ -120,7 +121,7 @@ impl Compression {
         Some(Compressing { encoder, coding, _reserved: reserved })
     }
 
-    /// Counts what was compressed.
+    /// Counts compressed responses, and their bytes before and behind.
     pub fn note(&self, coding: Coding, responses: u64, taken: u64, made: u64) {
         if let Some(figures) = self.figures.get((coding as usize).wrapping_sub(1)) {
             figures.responses.add(responses);
@@ -148,9 +149,9 @@ pub fn is_excepted(settings: &CompressionSettings, request: &RequestHead) -> boo
 
 /// A response that is compressed while it comes.
 pub struct Compressing {
-    /// What makes it.
+    /// The encoder.
     pub encoder: Encoder,
-    /// Of what kind that is.
+    /// The coding of the encoder.
     pub coding: Coding,
     _reserved: Reserved,
 }
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn head_says_what_get_would_as_far_as_it_is_known() {
+    fn head_is_answered_with_the_known_head_of_get() {
         let compression = Compression::new(CompressionSettings::default());
         let asked = request(Method::Head, "/", "gzip");
         let (coding, head) = opinion(&compression, &asked, Some(5000));

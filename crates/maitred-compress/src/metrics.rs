@@ -9,7 +9,7 @@ use crate::{Compression, Figures, Ordering};
 /// A figure of a coding: name, sentence, value.
 type Figure = (&'static str, &'static str, fn(&Figures) -> u64);
 
-/// In the order of their figures.
+/// The codings in the order of their figures.
 const CODINGS: [Coding; 3] = [Coding::Gzip, Coding::Zstd, Coding::Brotli];
 
 const OF_CODINGS: [Figure; 3] = [

@@ -1,4 +1,4 @@
-//! What an operator says about compression.
+//! The operator's settings of compression.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,10 +9,10 @@ use maitred_http::fields::is_token;
 
 use maitred_match::{BadPattern, PathPattern};
 
-/// Which responses are compressed, and how.
+/// The responses that are compressed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressionSettings {
-    /// Those in use, the one that is preferred first: it decides where a client accepts several alike.
+    /// The codings in use, the preferred one first: it decides where a client accepts several alike.
     pub codings: Vec<CodingLevel>,
     /// The types of content that are compressed.
     pub types: Vec<TypePattern>,
@@ -76,7 +76,7 @@ impl CompressionSettings {
 /// A coding, and how hard it tries: `gzip:6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingLevel {
-    /// Not [`Coding::Identity`].
+    /// The coding, not [`Coding::Identity`].
     pub coding: Coding,
     /// 1 to 9 for gzip and zstd, 1 to 6 for br: beyond, one response takes tens of MiB of memory.
     pub level: u8,
@@ -127,7 +127,7 @@ impl fmt::Display for CodingLevel {
 /// Types of content: `text/html`, `text/*` or `*+json`. Compared without case and without parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypePattern {
-    /// In lower case.
+    /// The type in lower case.
     text: Box<str>,
     form: Form,
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_coding_or_type_is_an_error_with_its_remedy() {
+    fn an_unknown_coding_or_type_is_an_error_with_its_remedy() {
         for (text, part) in [
             ("deflate", "'deflate' is no coding that responses are compressed with; write gzip, br or zstd"),
             ("identity", "is no coding"),

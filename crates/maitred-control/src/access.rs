@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Access control for queries and changes.
 
 use std::fmt;
 use std::hint::black_box;
@@ -10,14 +10,14 @@ use maitred_io::local::Peer;
 
 use super::dashboard::{CSRF, Sessions};
 
-/// Who has asked.
+/// The origin of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A process of this machine, over the Unix socket.
     Local(Peer),
     /// A client of the listener for HTTP.
     Remote(SocketAddr),
-    /// Whoever has asked the supervisor, as it says.
+    /// A client of the supervisor, in the supervisor's words.
     Relayed(String),
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Caller {
     }
 }
 
-/// Why somebody is not answered: a status, and a line.
+/// The reason for a refusal: a status, and a line.
 pub(super) type Denied = (u16, &'static str);
 
 /// The Unix socket's file is closed to others already; root gets through it, and is meant to.
@@ -43,12 +43,12 @@ pub(super) fn admit_local(peer: Peer) -> Result<(), Denied> {
     Err((403, "this server belongs to another user"))
 }
 
-/// Fields that proxies add: who asks is not on this machine then.
+/// Fields that proxies add. With one of them the client is not on this machine.
 const OF_PROXIES: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
-/// Whether a request may come from where it comes from, token or not: a page in somebody's browser must not get in, whatever name its host
-/// has (DNS rebinding), and without a token nobody who is on another machine.
+/// Checks the place that a request comes from, with or without a token. A page in a user's browser is refused, whatever
+/// name its host has (DNS rebinding). Without a token, clients on other machines are refused.
 pub(super) fn admit_place(head: &RequestHead, has_token: bool) -> Result<(), Denied> {
     let host = head.authority();
     if !has_token && !is_loopback(host) {
@@ -67,8 +67,8 @@ pub(super) fn admit_place(head: &RequestHead, has_token: bool) -> Result<(), Den
     if is_foreign && !is_link { Err((403, "a page of another site asks")) } else { Ok(()) }
 }
 
-/// Whether a request that may come shows who it is from; what changes of its session have to show. `judge` says whether what was shown is
-/// the token.
+/// Checks the token or the session cookie of a request from an admitted place. Returns the CSRF value that changes of
+/// its session have to carry. `judge` says whether a shown text is the token.
 pub(super) fn admit_who(
     head: &RequestHead,
     token: Option<&str>,
@@ -86,7 +86,7 @@ pub(super) fn admit_who(
 pub(super) const NO_TOKEN: Denied =
     (401, "show the token: Authorization: Bearer TOKEN, or sign in at /dashboard/");
 
-/// Whether a change is meant by who sends it: one from a browser shows what only our own page knows.
+/// Checks that a change is meant by its sender: one from a browser carries a value that only our own page knows.
 pub(super) fn admit_change(head: &RequestHead, csrf: &str) -> Result<(), Denied> {
     let has = |name: &str| head.fields.contains(name);
     let is_browser = has("origin") || has("sec-fetch-site") || has("cookie");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_nobody_comes_through_a_proxy() {
+    fn without_a_token_clients_behind_a_proxy_are_refused() {
         let host = "Host: localhost\r\n";
         for field in
             ["X-Forwarded-For: 10.0.0.1", "Forwarded: for=_x", "Via: 1.1 vegur", "X-Real-IP: 10.0.0.1"]

@@ -1,4 +1,4 @@
-//! What can be changed while the server runs.
+//! Changes of the running server.
 
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;

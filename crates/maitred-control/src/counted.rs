@@ -1,4 +1,4 @@
-//! What `stats` shows beside the statistics of exchanges: of one process, or added up over several.
+//! The counters in `stats` beside the statistics of exchanges: of one process, or added up over several.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,14 +23,14 @@ pub struct Counted {
     pub lost_errors: u64,
     /// Lines of the access log, where there is one.
     pub lost_access: Option<u64>,
-    /// Of each pool, the default one first.
+    /// The counters of each pool, the default one first.
     pub pools: Vec<PoolCounted>,
 }
 
-/// What has become of the requests of a pool.
+/// The outcomes of the requests of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounted {
-    /// Its name.
+    /// The name of the pool.
     pub name: String,
     /// Requests that have waited for a thread.
     pub queued: u64,
@@ -41,7 +41,7 @@ pub struct PoolCounted {
 }
 
 impl Counted {
-    /// Of this process.
+    /// The counters of this process.
     pub fn of(server: &Server, up: Duration) -> Self {
         let (lost_errors, lost_access) = server.log().dropped();
         let pools = server.pool_figures().into_iter().zip(server.spooled());
@@ -63,7 +63,7 @@ impl Counted {
         }
     }
 
-    /// Adds what another process of the same server has counted. The time is that of the one that runs longest.
+    /// Adds the counters of another process of the same server. The time is that of the process that runs longest.
     pub fn merge(&mut self, other: &Self) {
         self.up = self.up.max(other.up);
         self.counts.add(&other.counts);
@@ -90,8 +90,8 @@ impl Counted {
         }
     }
 
-    /// Adds what processes have counted that have ended ([`Retired::counters`](figures::Retired::counters)), of the pools and rules
-    /// that are known.
+    /// Adds the counters of processes that have ended ([`Retired::counters`](figures::Retired::counters)), for the
+    /// known pools and rules.
     pub fn add_retired(&mut self, counters: &BTreeMap<String, u64>) {
         let count = |name: &str, labels: &[(&str, &str)]| {
             counters.get(&figures::series(name, labels)).copied().unwrap_or_default()
@@ -113,7 +113,7 @@ impl Counted {
         }
     }
 
-    /// For another process, which reads it by [`from_json`](Self::from_json).
+    /// The counters for another process, which reads them by [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Value {
         let Snapshot { connections, open, requests, refused, errors, cut, timeouts, body_bytes, threads } =
             self.counts;
@@ -144,7 +144,7 @@ impl Counted {
         })
     }
 
-    /// What [`to_json`](Self::to_json) has made. What is missing is 0.
+    /// Reads the output of [`to_json`](Self::to_json). Missing numbers are 0.
     pub fn from_json(value: &Value) -> Self {
         let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_default();
         let count = |name: &str| number(value, name);

@@ -1,4 +1,4 @@
-//! What leaves slowly: connections whose writer holds something.
+//! Slow deliveries: connections whose writer holds bytes.
 
 use maitred_http::target;
 use maitred_io::clock;
@@ -13,7 +13,7 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// At most so many are listed.
+/// The most deliveries that are listed.
 const MAX_LISTED: usize = 1000;
 
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
@@ -72,8 +72,8 @@ fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool
     }
 }
 
-/// The connection is closed by whoever serves it next, as if its peer had gone; of one with several exchanges only this one
-/// ends.
+/// Ends a delivery. The next thread that serves the connection closes it, as if its peer had gone; of a connection with
+/// several exchanges only this one ends.
 pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refusal> {
     let text = given.needed("id");
     let Ok(id) = text.parse::<Place>() else {

@@ -20,7 +20,7 @@ pub struct DoorSettings {
     pub owner: Option<(u32, u32)>,
     /// The address of a listener for HTTP: a loopback one unless there is a token.
     pub admin: Option<SocketAddr>,
-    /// What a client of that listener has to show (`Authorization: Bearer`), if anything.
+    /// The token that a client of that listener has to show (`Authorization: Bearer`), if any.
     pub token: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub enum NotOpened {
     Socket(PathBuf, NotBound),
     /// The listener for HTTP.
     Admin(SocketAddr, io::Error),
-    /// Others than people of this machine would get in.
+    /// The address lets users of other machines in, and there is no token.
     NeedsToken(SocketAddr),
 }
 
@@ -58,7 +58,7 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Opens them. Who knocks waits until [`Control::start`](super::Control::start).
+    /// Opens the listeners. Connections wait in the backlog until [`Control::start`](super::Control::start).
     ///
     /// # Errors
     /// One of them cannot be opened; none is.

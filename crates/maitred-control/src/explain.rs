@@ -21,7 +21,7 @@ use maitred_server::listening::Address;
 use maitred_server::tls::Clients;
 use maitred_server::{Route, https_address};
 
-/// Of a request that is explained unless one is given.
+/// The method of the explained request unless one is given.
 pub(super) const METHOD: &str = "GET";
 
 /// Whose address a request is explained for unless one is given.
@@ -38,7 +38,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut why = Vec::new();
     let mut answer = serde_json::Map::new();
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
-    // Whatever becomes of it, it comes by one of these.
+    // These facts hold for every outcome.
     say("socket_options", sockets::options(asking.server));
     let hosts = asking.server.hosts();
     match hosts.find(head.authority()) {
@@ -139,7 +139,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let routes = hosts.of(head.host).routes();
     let route = if normal.is_ok() { routes.find(&path) } else { routes.unnormal(&path) };
     match route {
-        Route::Static(files, below) => {
+        Route::Static { files, below, .. } => {
             let mount = path[..path.len() - below.len()].escape_ascii().to_string();
             why.push(format!("the mount {mount}/ has the longest prefix of the path"));
             let now = Now { monotonic_ns: clock::monotonic(), unix_seconds: clock::unix_seconds() };

@@ -1,6 +1,8 @@
-//! Who is inside a door: so many at most. Who has not asked for anything yet goes when somebody else knocks and all places are taken.
+//! The clients of one listener: their number is limited. When all places are taken and a further client connects, the
+//! one that has been silent for longest is disconnected.
 //!
-//! Promises: those who say nothing, however many, delay nobody who does; who is being answered never goes.
+//! Promises: silent clients, however many, delay no client that asks; a client whose question is being answered is
+//! never disconnected.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,16 +19,16 @@ pub(super) struct Guests(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Those inside.
+    /// Clients that are connected.
     count: usize,
-    /// Those of them that have not asked yet, the one first that has been there for longest.
+    /// The clients that have not asked yet, the one first that has been connected for longest.
     silent: Vec<(u64, OwnedFd)>,
-    /// Those that were told to go, and are still inside.
+    /// Clients whose connection was shut down, and whose thread has not ended yet.
     leaving: Vec<u64>,
     next: u64,
 }
 
-/// One of them; he leaves when this is dropped.
+/// A connected client; dropping it gives the place back.
 pub(super) struct Guest {
     guests: Guests,
     id: u64,
@@ -37,13 +39,14 @@ impl Guests {
         self.lock().count
     }
 
-    /// Whether somebody else may come in now, or soon: nobody has to look at the door otherwise.
+    /// Whether a further client has room now or soon. Otherwise the listener need not be polled.
     pub(super) fn may_have_room(&self) -> bool {
         let state = self.lock();
         state.count < MAX_GUESTS || (state.leaving.is_empty() && !state.silent.is_empty())
     }
 
-    /// Whether somebody may come in now. If not, and somebody `knocks`, the one goes that has been silent for longest.
+    /// Whether a client has room now. If not, and one `knocks`, the client that has been silent for longest is
+    /// disconnected.
     pub(super) fn make_room(&self, knocks: impl FnOnce() -> bool) -> bool {
         let mut state = self.lock();
         if state.count < MAX_GUESTS {
@@ -58,10 +61,10 @@ impl Guests {
         false
     }
 
-    /// Somebody comes in.
+    /// Takes a place for a client.
     ///
     /// # Errors
-    /// Out of descriptors; he is not inside.
+    /// Out of descriptors; no place is taken.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
         let socket = socket.try_clone_to_owned()?;
         let mut state = self.lock();
@@ -78,7 +81,7 @@ impl Guests {
 }
 
 impl Guest {
-    /// What he wants is known.
+    /// Notes that the client has sent its question.
     pub(super) fn has_asked(&self) {
         self.guests.lock().silent.retain(|(id, _)| *id != self.id);
     }
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_been_silent_for_longest_goes_for_who_knocks() {
+    fn a_further_client_displaces_the_one_that_is_silent_for_longest() {
         let guests = Guests::default();
         let pairs: Vec<_> = (0..MAX_GUESTS).map(|_| UnixStream::pair().expect("descriptors")).collect();
         let mut inside: Vec<_> =

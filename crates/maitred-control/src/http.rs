@@ -1,8 +1,8 @@
-//! One knock: a request is read, answered and the connection closed. Blocking, with a time for all of it.
+//! One connection: a request is read, answered and the connection closed. Blocking, with a limit for all of it.
 //!
-//! Each connection has a thread of its own for at most [`LIMIT`], and each door at most [`MAX_GUESTS`] of them: who is slow keeps nobody
-//! else waiting. For who knocks when all are taken, the one goes that has been silent for longest; where all are being answered, he waits in
-//! the kernel's queue (`guests.rs`).
+//! Each connection has a thread of its own for at most [`LIMIT`], and each listener at most `MAX_GUESTS` of them: a
+//! slow client delays no other. When all places are taken, a further connection displaces the client that has been
+//! silent for longest; when all clients are being answered, it waits in the kernel's backlog (`guests.rs`).
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ use super::snapshot::SNAPSHOT;
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
 
-/// For one request to come, and again for its answer to leave.
+/// The limit for one request to come, and again for its answer to leave.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest body of a request: arguments are short.
@@ -62,7 +62,7 @@ pub(super) fn serve(inner: &Arc<Inner>) {
             std::thread::sleep(PAUSE);
         }
         inner.bell.hear();
-        // Where somebody has to go first, his end rings.
+        // When a client has to go first, the end of its thread rings the bell.
         let is_there = |descriptor: BorrowedFd<'_>| {
             wait_readable(&[descriptor], Duration::ZERO).is_ok_and(|found| found.contains(&true))
         };
@@ -86,7 +86,7 @@ pub(super) fn serve(inner: &Arc<Inner>) {
     }
 }
 
-/// Who has asked before the end gets the answer, if it is taken soon: who asked for the end, for one.
+/// Waits a little for answers that are under way when the control ends, such as the answer to `drain`.
 fn wait_for(guests: &OfDoors, inner: &Inner) {
     let deadline = Instant::now() + LINGER;
     let is_answering = || guests.local.count() + guests.admin.count() > 0;
@@ -112,7 +112,7 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::R
     };
     let inner = Arc::clone(inner);
     let spawned = std::thread::Builder::new().name(CONTROL.to_owned()).spawn(move || {
-        // Whoever goes away before the answer does not want it.
+        // An error means that the client has gone and needs no answer.
         let _ = match session {
             Session::Local(mut stream) => answer_local(&inner, &mut stream, &guest),
             Session::Admin(stream) => answer_admin(&inner, stream, &guest),
@@ -123,7 +123,7 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::R
     spawned.map(drop)
 }
 
-/// What is done with a request that came by the listener for HTTP.
+/// The reply to a request by the listener for HTTP.
 enum Reply {
     Answer(Answer),
     /// Answers as they change, while the session lasts.
@@ -233,7 +233,7 @@ fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream, guest: &Guest) -> io:
     read_rest(&mut stream)
 }
 
-/// Takes what is still on its way until the peer has closed: unread, it would cut the answer.
+/// Reads the rest of the request until the peer has closed: unread bytes would reset the connection and cut the answer.
 fn read_rest(stream: &mut impl Read) -> io::Result<()> {
     let deadline = Instant::now() + LINGER;
     let mut buffer = [0; 4096];
@@ -295,7 +295,7 @@ fn ask<S: Read>(
     }
 }
 
-/// What is sent back.
+/// A response.
 pub(super) struct Answer {
     status: u16,
     media_type: String,

@@ -1,4 +1,4 @@
-//! HTTP/2: what its connections have done.
+//! HTTP/2: the counters of its connections.
 
 use serde_json::{Map, Value};
 

@@ -1,25 +1,25 @@
 //! Control of a running server: queries and changes over a Unix socket, and over HTTP on a listener of its own.
 //!
 //! ```text
-//! table.rs     the queries and changes: name, arguments, help       owner.rs   what the program around the server adds
-//! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     what they do
-//! counted.rs   what stats shows beside statistics, of one process or several
+//! table.rs     the queries and changes: name, arguments, help       owner.rs   the program's part in the answers
+//! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     their code
+//! counted.rs   counters of stats beside statistics, of one process or several
 //! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
 //! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
-//! doors.rs     where one may knock    http.rs  one knock    access.rs  who may come in    strangers.rs  who has shown wrong tokens
-//! guests.rs    who is inside, and who goes    question.rs  what is asked, and a server's answer
-//! dashboard/   what browsers get: the page, sessions, answers as they change
-//! history/     the figures over time: who looks each second, the answer, the file
-//! finding/     what stands in the way now    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   what processes take
+//! doors.rs     the listeners    http.rs  one connection    access.rs  access control    strangers.rs  wrong tokens by address
+//! guests.rs    the limit of clients    question.rs  questions and answers as plain data
+//! dashboard/   for browsers: the page, sessions, answers as they change
+//! history/     the figures over time: the look each second, the answer, the file
+//! finding/     the present bottleneck    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   memory of processes
 //! snapshot.rs  all answers as one file
 //! watch.rs     threads that compute and get nowhere
 //! ```
-//! Promises: a thread of its own, which no application thread is needed for: with all of them stuck it answers. A
-//! query takes the lock of a connection only to copy what it shows, and nothing waits for a query. A change that is
-//! refused has changed nothing; one that was made is in the error log, with who made it.
+//! Promises: a thread of its own that needs no application thread: with all of them stuck it answers. A query takes the
+//! lock of a connection only to copy its state, and nothing waits for a query. A refused change has changed nothing; a
+//! change that was made is in the error log with its caller.
 //!
-//! Leaves out: how a person asks (`maitred ctl`, in maitred-cli), and what a setting may be, which its
-//! [`Owner`] knows.
+//! Leaves out: the command line (`maitred ctl`, in maitred-cli), and the valid values of settings, which the [`Owner`]
+//! checks.
 
 mod access;
 mod change;
@@ -69,7 +69,7 @@ pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
 pub use finding::{FINDING, Finder, add_place, picture_from_json, picture_of, picture_to_json};
-pub use history::{CounterSums, Keeper, Look, Looked, counts_of};
+pub use history::{CounterSums, Keeper, Look, ProcessFigures, counts_of};
 pub use logs::{LOGS, merge_logs};
 pub use maitred_io::local;
 pub use memory::{MEMORY, process_row};
@@ -87,19 +87,19 @@ pub struct Control {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all who ask share.
+/// State shared by all questions.
 pub(crate) struct Inner {
     answers: Answers,
     doors: Doors,
     bell: Bell,
-    /// Of browsers; none where no listener is for them.
+    /// The sessions of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
     strangers: Strangers,
     feed: Feed,
     finder: Finder,
 }
 
-/// Who knows the answers.
+/// The source of the answers.
 enum Answers {
     /// A server of this process.
     Server {
@@ -107,10 +107,10 @@ enum Answers {
         server: RwLock<Option<Arc<Server>>>,
         owner: Arc<dyn Owner>,
         began: Instant,
-        /// None where somebody else keeps it, and where nobody asks for it.
+        /// None when another process keeps the history, or when it is off.
         history: Option<Box<Keeper>>,
     },
-    /// Somebody who asks the servers of other processes.
+    /// The servers of other processes.
     Relay {
         /// None after the end.
         relay: RwLock<Option<Relay>>,
@@ -118,7 +118,7 @@ enum Answers {
     },
 }
 
-/// Hears of those who have shown a wrong token.
+/// Is called with the address of a client that has shown a wrong token.
 pub type WrongToken = Box<dyn Fn(SocketAddr) + Send + Sync>;
 
 /// Answers questions by asking others.
@@ -127,7 +127,7 @@ pub type Relay = Arc<dyn Fn(&Question, &Caller) -> Answered + Send + Sync>;
 /// How often one without a server of its own looks whether it has ended.
 const RELAY_LOOKS: Duration = Duration::from_secs(3600);
 
-/// Who asks, and what can be asked.
+/// The objects that a query reads.
 pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
@@ -138,7 +138,8 @@ pub(crate) struct QueryContext<'a> {
 }
 
 impl Control {
-    /// Begins to answer. `owner` knows what the server does not; `history` is none where somebody else keeps it, and where nobody asks for it.
+    /// Begins to answer. `owner` answers for the program around the server; `history` is none when another process
+    /// keeps it, or when it is off.
     ///
     /// # Errors
     /// The process has no thread or descriptor left.
@@ -153,7 +154,7 @@ impl Control {
         Self::start_with(Answers::Server { server, owner, began: Instant::now(), history }, doors)
     }
 
-    /// Begins to answer with what `relay` says; `wrong_token` hears of those who have shown one.
+    /// Begins to answer through `relay`; `wrong_token` is called for each client that shows a wrong one.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -188,7 +189,7 @@ impl Control {
     }
 
     fn finish(&mut self) {
-        // What was counted since the last look is in the file, too. Once: the second time there is no server.
+        // The last figures before the end belong in the file. Only the first call finds a server.
         self.inner.with_server(|asking| {
             if let Some(history) = asking.history {
                 history.look_now(asking.server);
@@ -256,7 +257,7 @@ impl Inner {
         }
     }
 
-    /// Somebody has shown a wrong token.
+    /// Notes a wrong token from this address.
     pub(crate) fn note_wrong_token(&self, peer: SocketAddr) {
         self.strangers.note(peer.ip(), Instant::now());
         match &self.answers {
@@ -265,7 +266,7 @@ impl Inner {
         }
     }
 
-    /// Whether nobody answers any more.
+    /// Whether the control has ended, so that no more answers are given.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.answers {
             Answers::Server { server, .. } => server.read().unwrap_or_else(PoisonError::into_inner).is_none(),

@@ -1,6 +1,6 @@
 //! `logs`: the last lines of the error log, from memory, and of the access log, from its file.
 //!
-//! Lines are data: what is in them was made printable when they were written, and is shown as it is.
+//! Lines are data: they were made printable when they were written, and are shown unchanged.
 
 use maitred_log::{KeptEntry, Level, Log, write_iso_time};
 use serde_json::{Map, Value, json};
@@ -17,8 +17,8 @@ pub const LOGS: &str = "logs";
 const USUAL: usize = 50;
 const MOST: usize = 1000;
 
-/// What is asked for.
-struct Asked<'a> {
+/// The arguments of a question.
+struct LogQuery<'a> {
     error: bool,
     access: bool,
     last: usize,
@@ -26,7 +26,7 @@ struct Asked<'a> {
     level: Option<Level>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> LogQuery<'a> {
     fn of(given: &'a Given) -> Result<Self, Refusal> {
         let (error, access) = match given.value("which") {
             None => (true, true),
@@ -63,7 +63,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// An entry that has another word in the place of its level is written whatever the level is.
+    /// Whether the entry is within the level. An entry whose mark is no level is written at every level.
     fn is_of_level(&self, entry: &KeptEntry) -> bool {
         let Some(most) = self.level else { return true };
         Level::ALL.into_iter().any(|level| level.name() == entry.mark && level <= most)
@@ -71,7 +71,7 @@ impl<'a> Asked<'a> {
 }
 
 pub(super) fn logs(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
-    let asked = Asked::of(given)?;
+    let asked = LogQuery::of(given)?;
     let log = asking.server.log();
     let mut answer = Map::new();
     if asked.access {
@@ -95,7 +95,7 @@ pub(super) fn logs(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Re
     Ok(answer.into())
 }
 
-fn entries(log: &Log, asked: &Asked<'_>) -> Vec<Value> {
+fn entries(log: &Log, asked: &LogQuery<'_>) -> Vec<Value> {
     let kept = log.kept_entries().into_iter();
     let wanted: Vec<KeptEntry> =
         kept.filter(|entry| asked.is_of_level(entry) && asked.is_of_request(&entry.line)).collect();
@@ -116,7 +116,7 @@ fn row(entry: &KeptEntry) -> Value {
 /// # Errors
 /// The arguments are wrong.
 pub fn merge_logs(answers: Vec<(usize, Value)>, own: &Log, given: &Given) -> Result<Value, Refusal> {
-    let asked = Asked::of(given)?;
+    let asked = LogQuery::of(given)?;
     let mut rows = if asked.error { entries(own, &asked) } else { Vec::new() };
     let mut merged = answers.first().map_or_else(|| json!({}), |(_, first)| first.clone());
     for (number, mut answer) in answers {
@@ -143,8 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_looked_at() {
-        let refused = |name: &str, value: &str| Asked::of(&given(name, value)).err().expect("refused").text;
+    fn the_arguments_select_log_and_lines() {
+        let refused =
+            |name: &str, value: &str| LogQuery::of(&given(name, value)).err().expect("refused").text;
         assert_eq!(refused("which", "acess"), "which: 'acess' is none of error, access");
         assert_eq!(refused("last", "0"), "last: '0' is no number from 1 to 1000");
         assert_eq!(refused("last", "1001"), "last: '1001' is no number from 1 to 1000");
@@ -157,14 +158,14 @@ mod tests {
     #[test]
     fn an_id_is_a_word_and_a_level_those_above_it() {
         let given = given("request", "ab-1");
-        let asked = Asked::of(&given).expect("right");
+        let asked = LogQuery::of(&given).expect("right");
         for (line, is) in
             [("x ab-1 y", true), ("\"ab-1\"", true), ("ab-12", false), ("cab-1 ab-1", true), ("", false)]
         {
             assert_eq!(asked.is_of_request(line), is, "{line}");
         }
         let given = Given(vec![("level".to_owned(), "warn".to_owned())]);
-        let asked = Asked::of(&given).expect("right");
+        let asked = LogQuery::of(&given).expect("right");
         let is = |mark| asked.is_of_level(&KeptEntry { micros: 0, mark, line: String::new() });
         assert_eq!(["error", "warn", "info", "app", ""].map(is), [true, true, false, false, false]);
     }

@@ -42,7 +42,7 @@ pub(super) fn memory(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refu
     }))
 }
 
-/// The calling process, with what it is called.
+/// A row for the calling process, with this name.
 pub fn process_row(name: &str) -> Value {
     let Usage { resident, peak, anonymous, swapped, threads, descriptors, processor, switches } =
         Usage::read();

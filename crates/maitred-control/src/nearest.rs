@@ -1,4 +1,4 @@
-//! What somebody may have meant.
+//! The known name that is nearest to a wrong one.
 
 /// The candidate nearest to `name`, unless all are too far away to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,4 +1,4 @@
-//! What the program around a server adds to its control: names, settings, the end of the process.
+//! The program's part in the control of its server: names, settings, the end of the process.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use maitred_server::Server;
 
 /// The program around a server.
 pub trait Owner: Send + Sync + 'static {
-    /// What it is, for `status`: names with their values, `language` for one.
+    /// Facts about the program for `status`: names with their values, such as `language`.
     fn about(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// What [`set`](Self::set) takes, with the present values.
+    /// The settings that [`set`](Self::set) takes, with their present values.
     fn settings(&self) -> Vec<Setting> {
         Vec::new()
     }
@@ -74,14 +74,14 @@ pub struct NoOwner;
 
 impl Owner for NoOwner {}
 
-/// Something that can be changed while the server runs.
+/// A setting that can be changed while the server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What `set` calls it.
+    /// The name of the setting in `set`.
     pub name: String,
     /// The present value.
     pub value: String,
-    /// What its sources say: another value was changed at run time.
+    /// The value by the sources of the configuration: a different present value was set at run time.
     pub configured: String,
     /// The values it takes, in words.
     pub takes: String,
@@ -92,13 +92,13 @@ pub struct Setting {
 pub struct Configured {
     /// Its name; of a table with that before it, `pool.reports.queue`.
     pub name: String,
-    /// As the file would have it; none where it is not set. No secret.
+    /// The value as the file would have it; none where it is not set. No secret.
     pub value: Option<String>,
     /// Where it was written, in words.
     pub from: String,
 }
 
-/// What a change has done: lines for the log and for whoever asked, and what else there is to say.
+/// The result of a change: lines for the log and for the caller, and an optional value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     /// One for each thing that has changed, with the value before and after.

@@ -1,4 +1,4 @@
-//! The pool that a question is about: its name, and what is of it.
+//! The pool that a question is about: its name, and the test whether an item belongs to it.
 
 use super::owner::Refusal;
 use super::table::Given;
@@ -7,7 +7,7 @@ use super::{QueryContext, nearest};
 /// The argument that names it.
 pub(super) const NAME: &str = "pool";
 
-/// What `stats` calls what no pool has run.
+/// The name in `stats` for work that runs in no pool.
 pub(super) const ENGINE: &str = "engine";
 
 /// One pool, or all of them.
@@ -24,10 +24,10 @@ impl<'a> Wanted<'a> {
         Self::among(&asking.server.pool_names(), given)
     }
 
-    /// The same where the pools are called by these names.
+    /// The wanted one among pools with these names.
     ///
     /// # Errors
-    /// As above.
+    /// There is no pool of that name.
     pub(super) fn among(names: &[&str], given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
         match names.iter().position(|known| *known == name) {
@@ -42,12 +42,12 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Whether something of this pool is wanted; none stands for what is of no pool.
+    /// Whether items of this pool are wanted; none stands for items without a pool.
     pub(super) fn has(self, pool: impl Into<Option<usize>>) -> bool {
         self.number.is_none() || self.number == pool.into()
     }
 
-    /// The same by the name.
+    /// Whether items of the pool with this name are wanted.
     pub(super) fn has_name(self, pool: &str) -> bool {
         self.name.is_none_or(|name| name == pool)
     }

@@ -1,4 +1,4 @@
-//! A question as plain data, so that a supervisor can hand it on to workers, and what a server answers.
+//! A question as plain data, so that a supervisor can hand it on to workers, and the server's answer.
 
 use maitred_http::target;
 use maitred_stats::exposition::Format;
@@ -12,14 +12,14 @@ use super::table::{Given, commands, find};
 /// The figures for Prometheus and its kin, which are no JSON.
 pub(super) const METRICS: &str = "metrics";
 
-/// What is asked, as it came by HTTP.
+/// A question, as it came by HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
     /// `GET` or `POST`.
     pub method: String,
     /// `/stats`, `/deliveries/end`.
     pub path: String,
-    /// Behind the question mark, still encoded.
+    /// The query behind the question mark, still encoded.
     pub query: String,
     /// Arguments of a change: an object of JSON, or nothing.
     pub body: String,
@@ -27,14 +27,14 @@ pub struct Question {
     pub accept: String,
 }
 
-/// What is answered.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The status of HTTP.
     pub status: u16,
     /// The body.
     pub body: String,
-    /// What it is.
+    /// The media type of the body.
     pub media_type: String,
     /// Methods that would be right.
     pub allow: Option<String>,
@@ -46,12 +46,12 @@ impl Answered {
         Self { status, body: format!("{value}\n"), media_type: "application/json".to_owned(), allow: None }
     }
 
-    /// A line that says what is wrong.
+    /// An error with a line that names it.
     pub fn error(status: u16, text: &str) -> Self {
         Self::json(status, &json!({ "error": text }))
     }
 
-    /// The value that was answered; none of what is no JSON.
+    /// The JSON value of the body; none when it is no JSON.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(&self.body).ok()
     }
@@ -84,7 +84,7 @@ impl Question {
         Format::accepted([self.accept.as_bytes()])
     }
 
-    /// Its arguments.
+    /// The arguments of the question.
     ///
     /// # Errors
     /// The body is no object.
@@ -97,7 +97,7 @@ impl Question {
     }
 }
 
-/// What a server answers.
+/// Answers a question.
 pub(super) fn answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Answered {
     try_answer(asking, question, caller).unwrap_or_else(|refused| refused)
 }
@@ -127,7 +127,7 @@ fn try_answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -
     Ok(Answered::json(200, &value))
 }
 
-/// The commands, for whoever asks for nothing.
+/// The list of the commands, for a question without a path.
 pub fn help() -> Value {
     let all = commands().iter().map(|command| {
         json!({

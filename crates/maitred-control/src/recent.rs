@@ -47,7 +47,7 @@ fn row(request: &RecentRequest, names: &[&str]) -> Value {
     row
 }
 
-/// Brings the rows of several processes into the order of one, and leaves out what one would not have.
+/// Sorts the rows of several processes as one process does, and cuts them to its limit.
 pub fn merge_recent(merged: &mut Value) {
     let total = |row: &Value| row["total_seconds"].as_f64().unwrap_or_default();
     let ended = |row: &Value| row["ended"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What connections are doing, and which requests are in the application or wait for a thread.
+//! The state of connections, and the requests that are in the application or wait for a thread.
 //!
 //! Every connection is looked at under its own lock, and copied; no two locks are held at once, so a request may be
 //! seen in neither list, or end, while the others are looked at.
@@ -16,10 +16,10 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// At most so many are listed; what there are more is counted.
+/// Rows that are listed at most; further ones are only counted.
 const MAX_LISTED: usize = 1000;
 
-/// Which threads run which requests.
+/// The threads by the requests that they run.
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
     let members = server.members().into_iter();
     members.filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member))).collect()
@@ -103,8 +103,8 @@ pub(super) fn all(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Ref
     Ok(all)
 }
 
-/// How requests have got their threads, the latest first: what the dispatch trace keeps while it is on; and the filters
-/// that are shown exchanges which have ended.
+/// How requests have got their threads, the latest first, from the dispatch trace while it is on; and the filters that
+/// are shown exchanges which have ended.
 pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let (server, names) = (asking.server, asking.server.pool_names());
@@ -142,7 +142,7 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
 /// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
 type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
 
-/// With a pool: of those connections whose request it has.
+/// The connections; with a pool those whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
@@ -171,7 +171,7 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     });
     let total: u64 = counts.values().sum();
     let by_tls: u64 = sessions.values().sum();
-    // Anybody may ask for any name, so that there may be as many as connections.
+    // A client may ask for any name, so there may be as many names as connections.
     let listed = sessions.into_iter().take(MAX_LISTED).map(|((protocol, cipher, resumed, sni), count)| {
         json!({ "protocol": protocol, "cipher": cipher, "resumed": resumed, "sni": sni, "connections": count })
     });
@@ -184,7 +184,7 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     }))
 }
 
-/// What is told of the TLS session of a request.
+/// The TLS session of a request as JSON.
 fn shown_session(session: Option<&TlsSession>) -> Value {
     session.map_or(Value::Null, |session| {
         json!({

@@ -11,7 +11,7 @@ use super::table::{Given, WORKER, commands};
 /// The query.
 pub const SNAPSHOT: &str = "snapshot";
 
-/// What stands in the place of values that may be secret.
+/// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";
 
 /// Queries that are asked with arguments of their own, if they are there.
@@ -44,7 +44,7 @@ pub fn snapshot_of(worker: Option<usize>, ask: impl Fn(&Question) -> Answered) -
     json!({ "taken": clock::unix_micros() as f64 / 1e6, "answers": answers })
 }
 
-/// Values of header fields that somebody has configured, who may have meant them to be secret.
+/// Hides configured values of header fields, which may be secrets.
 fn hide(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(hide),
@@ -89,7 +89,7 @@ pub fn snapshot_name(snapshot: &Value, ending: &str) -> String {
     format!("maitred-{}.{ending}", taken.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// Of this process.
+/// The snapshot of this process.
 pub(super) fn snapshot(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let caller = super::Caller::Relayed("a snapshot".to_owned());
     Ok(snapshot_of(None, |question| super::question::answer(asking, question, &caller)))

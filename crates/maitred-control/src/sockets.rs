@@ -1,4 +1,4 @@
-//! The options of listening sockets: what was asked for, what the kernel has, and why the two differ.
+//! The options of listening sockets: the configured value, the kernel's value, and the reason for a difference.
 
 use maitred_server::Server;
 use maitred_server::inspect::ListenerState;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_stands_beside_what_is() {
+    fn the_configured_value_stands_beside_the_kernels() {
         let times = KeepAlive { idle_s: 60, interval_s: 10, count: 6 };
         let asked = SocketOptions {
             backlog: Some(9000),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_asked_for_is_shown_as_it_is() {
+    fn options_that_are_not_configured_show_the_kernels_value() {
         let active =
             ActiveOptions { backlog: 128, no_delay: Some(true), cork: Some(true), ..Default::default() };
         assert_eq!(

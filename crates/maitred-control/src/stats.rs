@@ -1,4 +1,4 @@
-//! What has been counted and measured since the start: of the server, of a route, of a pool.
+//! Counters and measurements since the start: of the server, of a route, of a pool.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,15 +15,15 @@ use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
-/// At most so many routes are listed.
+/// The most routes that are listed.
 const MAX_LISTED: usize = 1000;
 
-/// Counters so far, and what has been measured of exchanges; of one route with `route`, of one pool with `pool`.
+/// The counters, and the measurements of exchanges; of one route with `route`, of one pool with `pool`.
 pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
     stats_of(&Counted::of(asking.server, asking.up), &asking.server.statistics(), given)
 }
 
-/// What `stats` answers with these arguments: of one process, or of what several have counted together.
+/// The answer of `stats` with these arguments, for one process, or for the sums of several.
 ///
 /// # Errors
 /// There is no such route or pool, or both are given.
@@ -122,7 +122,7 @@ fn of_pool(counted: &Counted, statistics: &Statistics, pool: &str) -> Value {
     answer
 }
 
-/// Every pool there is, also one that has run nothing, and what the engine has answered.
+/// One row for every pool, also without requests, and one for the engine.
 fn pools(all: &Counted, statistics: &Statistics) -> Vec<Value> {
     let none = Leaf::default();
     let counted = |name: &str| statistics.pools.iter().find(|(known, _)| known == name).map(|(_, leaf)| leaf);
@@ -143,7 +143,7 @@ fn pools(all: &Counted, statistics: &Statistics) -> Vec<Value> {
     names.into_iter().map(row).collect()
 }
 
-/// What has become of the requests of a pool; the engine has no queue, and reads no body.
+/// The outcomes of the requests of a pool; the engine has no queue, and reads no body.
 fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
     let own = counted.pools.iter().find(|counted| counted.name == pool);
     json!({
@@ -156,7 +156,7 @@ fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
     })
 }
 
-/// What applications have said of their own time (`Server-Timing`), the longest sums first.
+/// The times that applications have reported (`Server-Timing`), the longest sums first.
 fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool) -> Vec<Value> {
     let mut timings: Vec<_> =
         statistics.application.iter().filter(|timing| timing.is_duration() && wanted(timing)).collect();
@@ -177,7 +177,7 @@ fn timings(statistics: &Statistics, wanted: impl Fn(&ApplicationTiming) -> bool)
     shown.collect()
 }
 
-/// What applications have had of databases, the longest sums first.
+/// The applications' use of databases, the longest sums first.
 fn databases(statistics: &Statistics, wanted: impl Fn(&DatabaseUse) -> bool) -> Vec<Value> {
     let mut all: Vec<_> = statistics.databases().into_iter().filter(|one| wanted(one)).collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.time.sum()));
@@ -218,7 +218,7 @@ fn spans(leaf: &Leaf) -> Vec<Value> {
     .collect()
 }
 
-/// By route, with what becomes of the time in the application.
+/// One row for each route, with the shares of the time in the application.
 fn routes(statistics: &Statistics) -> Vec<Value> {
     let (mut rows, measured) = (leaves(&statistics.routes), statistics.computing());
     let afterwards = statistics.after();

@@ -1,4 +1,4 @@
-//! The server as a whole: what it is, its pools, locks and caches, where requests are led.
+//! The server as a whole: name and version, pools, locks and caches, rules for requests.
 
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(asking.server.filter_chain().list())
 }
 
-/// With a pool: only what its threads run, and the rules that lead there.
+/// The handlers; with a pool only rules that lead there, and answers of its threads.
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let what = ["health of the server", "figures of the server"];
@@ -220,12 +220,12 @@ fn may_lead(pattern: &str, routes: &Routes, prefix: &str) -> bool {
         || (is_below(prefix) && !others.any(|other| other.len() > prefix.len() && is_below(other)))
 }
 
-/// What a host is called; nothing for the default one.
+/// The name of a host; none for the default one.
 pub(super) fn shown_host(host: &Host) -> Option<&str> {
     Some(host.name()).filter(|name| !name.is_empty())
 }
 
-/// What an application is called.
+/// The name of an application.
 pub(super) fn shown_application(asking: &QueryContext<'_>, application: &Application) -> Option<Value> {
     if !application.name.is_empty() {
         return Some((*application.name).into());
@@ -276,7 +276,7 @@ pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(json!({ "caches": caches.collect::<Vec<_>>() }))
 }
 
-/// With a pool: those of its threads and queue.
+/// The settings; with a pool those of its threads and queue.
 pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let settings = asking.owner.settings();
@@ -290,7 +290,7 @@ pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     Ok(json!({ "settings": settings.collect::<Vec<_>>() }))
 }
 
-/// All options with their values and origins; those that somebody has set first.
+/// All options with their values and origins; those that were set come first.
 pub(super) fn configuration(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let of_pool = wanted.name.map(|pool| format!("pool.{pool}."));
@@ -307,7 +307,7 @@ fn nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// What any thread of the process may do beyond its user, as the kernel has it now.
+/// The capabilities that any thread of the process holds, as the kernel reports them now.
 fn capabilities() -> String {
     match Rights::of_all() {
         Err(_) => "unknown".to_owned(),

@@ -1,4 +1,5 @@
-//! Who has shown wrong tokens. Each address may do so now and then; beyond that nothing that it shows is looked at for a while.
+//! Wrong tokens by address. An address may show one now and then; beyond that its tokens are refused unread for a
+//! while.
 //!
 //! Promises: bounded. Other addresses, sessions and the Unix socket are never affected.
 
@@ -23,13 +24,13 @@ type Place = u128;
 pub(super) struct Strangers(Mutex<HashMap<Place, Instant>>);
 
 impl Strangers {
-    /// Whether what this address shows is looked at.
+    /// Whether a token from this address is checked.
     pub(super) fn may_show(&self, address: IpAddr, now: Instant) -> bool {
         let forgiven = self.lock().get(&place(address)).copied();
         forgiven.is_none_or(|forgiven| forgiven.saturating_duration_since(now) + EACH <= AT_ONCE * EACH)
     }
 
-    /// It has shown a wrong token.
+    /// Notes that this address has shown a wrong token.
     pub(super) fn note(&self, address: IpAddr, now: Instant) {
         let (mut places, place) = (self.lock(), place(address));
         if places.len() >= MOST && !places.contains_key(&place) {

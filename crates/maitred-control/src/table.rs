@@ -1,4 +1,4 @@
-//! Every query and every change, once: from this table come what is answered, what is refused, and the help.
+//! The table of all queries and changes: answers, refusals and the help come from it.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::{
 pub struct Command {
     /// One word or two. Over HTTP the path is made of it: `/deliveries/end`.
     pub name: &'static str,
-    /// What it takes, in this order.
+    /// Its arguments, in this order.
     pub arguments: &'static [Argument],
     /// Whether it changes something, or disturbs: then it is asked with POST only.
     pub change: bool,
@@ -27,7 +27,7 @@ enum Run {
     Change(fn(&QueryContext<'_>, &Given) -> Result<Done, Refusal>),
 }
 
-/// What a command takes.
+/// An argument of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// Its name: in the help, over HTTP, and with two dashes before it where it is an option.
@@ -38,7 +38,7 @@ pub struct Argument {
     pub required: bool,
     /// Whether it is written `--name VALUE`.
     pub option: bool,
-    /// What it is where it is left out, also before others that are not.
+    /// Its value where it is left out, also when a later argument is given.
     pub unless_given: Option<&'static str>,
 }
 
@@ -79,7 +79,7 @@ const fn change(
 /// The argument that a supervisor takes out: only this worker is asked.
 pub const WORKER: &str = "worker";
 
-/// What every question takes: the answer is about this pool only.
+/// An argument of every question: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
 const HISTORY: [Argument; 8] = {
@@ -263,7 +263,7 @@ const COMMANDS: &[Command] = &[
     change("drain", &[], "Ends the server gracefully, as SIGTERM does.", change::drain),
 ];
 
-/// Queries about what requests meet before they have a pool, and about what no pool has of its own.
+/// Queries about parts of the server that belong to no pool, and about steps before a request has one.
 const OF_ALL_POOLS: [&str; 8] =
     ["status", finding::FINDING, logs::LOGS, memory::MEMORY, snapshot::SNAPSHOT, "filters", "caches", "tls"];
 
@@ -345,7 +345,7 @@ impl Command {
         self.written(|_| true)
     }
 
-    /// The same without the pool, which every query takes.
+    /// The usage without the pool, which every query takes.
     pub fn brief_usage(&self) -> String {
         self.written(|argument| self.change || *argument != POOL)
     }
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_answered_with_what_may_be_meant() {
+    fn unknown_names_are_answered_with_the_nearest_known_ones() {
         assert_eq!(refused("treads", &[]), "there is no command 'treads'; did you mean 'threads'?");
         assert!(refused("cucumber", &[]).contains("there are status, stats, finding"));
         assert_eq!(
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_words_of_a_path_and_every_command_says_what_it_does() {
+    fn names_are_words_of_a_path_and_every_command_has_a_help_sentence() {
         for (position, command) in COMMANDS.iter().enumerate() {
             let plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b' ';

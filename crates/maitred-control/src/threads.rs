@@ -1,4 +1,4 @@
-//! The threads of the process: what the system says of them, and what those that serve say themselves.
+//! The threads of the process: the system's account of them, and the state of those that serve.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, Str
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
-/// What a thread does that runs no request.
+/// The text for a thread that runs no request.
 pub(super) const IDLE: &str = "waits or serves";
 
-/// In words what a thread that serves is doing.
+/// Describes in words the work of a thread that serves.
 pub(super) fn doing(server: &Server, member: &Member) -> String {
     match member.inside() {
         None => IDLE.to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
     }
 }
 
-/// With a pool: its threads, and no sums, which are those of all.
+/// The threads; with a pool its threads, and no sums, which are those of all.
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let names = asking.server.pool_names();

@@ -12,7 +12,7 @@ use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 /// Names of hosts that are shown of each of the rules for clients.
 const SHOWN_HOSTS: usize = 20;
 
-/// In seconds.
+/// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
 pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
@@ -52,7 +52,7 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
     })
 }
 
-/// What clients of some hosts are asked for; none if no host has these rules.
+/// The certificate rules for clients of some hosts; none if no host has these rules.
 fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientPolicy) -> Option<Value> {
     let hosts = hosts_with(asking, terms, number);
     let trust = policy.trust();
@@ -70,7 +70,7 @@ fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientP
     })
 }
 
-/// As `tls-client-auth` has it.
+/// The value of `tls-client-auth`.
 pub(super) fn asked(clients: Clients) -> &'static str {
     match clients {
         Clients::NotAsked => "none",

@@ -1,8 +1,8 @@
-//! Threads that compute and get nowhere: told once, with their request or their last event.
+//! Threads that compute and get nowhere: logged once, with their request or their last event.
 //!
-//! A thread that has run, or waited for a processor, for nine tenths of five seconds, and has neither served an event nor entered or
-//! left a request meanwhile, is in one request that computes, or in a loop of ours. What it counts are plain stores of
-//! its own; they and the system's account of its processor time are looked at once a second.
+//! A thread that has run, or waited for a processor, for nine tenths of five seconds, and has neither served an event
+//! nor entered or left a request meanwhile, is in one request that computes, or in a loop of ours. Its counters are
+//! plain stores of its own; they and the system's account of its processor time are looked at once a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A look that is due so soon is made at once, so that its thread need not wake again.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// For how long a thread has to compute without getting on.
+/// How long a thread has to compute without getting on.
 const SPINS: Duration = Duration::from_secs(5);
 
 /// A look takes at most this part of a processor, however many threads there are.
 const SHARE: u32 = 200;
 
-/// What is remembered of threads that serve.
+/// The last known state of the threads that serve.
 #[derive(Default)]
 pub(super) struct SpinWatch {
     seen: HashMap<i32, Seen>,
@@ -68,7 +68,7 @@ impl SpinWatch {
 }
 
 impl Seen {
-    /// Takes the thread as it is now; whether it is to be told of, which is so once.
+    /// Updates the thread's state. Returns whether it is to be logged, which is so once.
     fn advance(&mut self, now: Self) -> bool {
         let elapsed = now.at.saturating_duration_since(self.at);
         let used = now.used.saturating_sub(self.used);

@@ -1,4 +1,4 @@
-//! WebSockets: what they have come to, and those that are open.
+//! WebSockets: the counters, and the open ones.
 
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::owner::Refusal;
 use super::pool::Wanted;
 use super::table::Given;
 
-/// So many of those that are open are listed: those that are open longest.
+/// The number of open ones that are listed: those that are open longest.
 const MAX_LISTED: usize = 100;
 
 pub(super) fn websockets(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {

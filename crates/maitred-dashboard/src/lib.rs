@@ -6,10 +6,10 @@
 //! assets/*.js         modules: their types are in comments, which `scripts/dashboard` has checked
 //! offline.rs          everything in one file
 //! ```
-//! Promises: nothing is fetched from anywhere else, and nothing needs a build: what is here is what is served. A file is compressed once,
-//! when it is first asked for.
+//! Promises: nothing is fetched from anywhere else, and nothing needs a build: the files are served as they are here. A
+//! file is compressed once, when it is first asked for.
 //!
-//! Leaves out: who may see it, and where its figures come from (`dashboard/` of maitred-control).
+//! Leaves out: access control, and the source of its figures (`dashboard/` of maitred-control).
 
 mod offline;
 
@@ -20,18 +20,19 @@ use maitred_http::coding::Coding;
 
 pub use offline::offline;
 
-/// What a page of ours may do (Content Security Policy, level 3): use its own files, and ask the server that it comes from.
+/// The rights of a page of ours (Content Security Policy, level 3): use its own files, and ask the server that it comes
+/// from.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A file of the page.
 #[derive(Debug)]
 pub struct Asset {
-    /// Its path below `/dashboard/`; empty for the page itself.
+    /// The path below `/dashboard/`; empty for the page itself.
     pub path: &'static str,
-    /// What it is.
+    /// The media type of the file.
     pub media_type: &'static str,
-    /// Its bytes.
+    /// The bytes of the file.
     pub bytes: &'static [u8],
     compressed: OnceLock<Vec<u8>>,
 }
@@ -51,7 +52,7 @@ impl Asset {
         })
     }
 
-    /// Its entity tag, with its quotation marks (RFC 9110 section 8.8.3): another one for each content.
+    /// The entity tag of the file, with its quotation marks (RFC 9110 section 8.8.3): another one for each content.
     pub fn tag(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.bytes.hash(&mut hasher);

@@ -1,12 +1,12 @@
-//! The page as one file that needs no server: a snapshot in it takes the place of what a server would say.
+//! The page as one file that needs no server: a snapshot in it takes the place of the server's answers.
 //!
-//! A browser loads no modules from a file, so they are joined into one script. For that they keep to rules that a test checks: a module
-//! imports by name and from its own folder only, what it exports is written `export function`, `export const` or `export class`, and no two
-//! modules have a name at their top in common.
+//! A browser loads no modules from a file, so they are joined into one script. For that they keep to rules that a test
+//! checks: a module imports by name and from its own folder only, its exports are written `export function`, `export
+//! const` or `export class`, and no two modules have a name at their top in common.
 
 use crate::{ASSETS, Asset};
 
-/// Nothing leaves the file, whatever a snapshot has in it.
+/// The policy: nothing leaves the file, with any content of the snapshot.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
                       style-src 'unsafe-inline'; img-src data:\">\n";
 
@@ -43,7 +43,7 @@ fn value_in<'a>(line: &'a str, before: &str) -> Option<&'a str> {
     line.split_once(before)?.1.split('"').next()
 }
 
-/// All modules as one, in the order of the list: what a module uses stands before it.
+/// All modules as one, in the order of the list: a module stands behind those that it uses.
 fn joined() -> String {
     modules().map(|asset| without_imports(text_of(asset.path))).collect()
 }

@@ -1,11 +1,12 @@
-//! Whether new work is welcome: for sources of work that other processes share, which would do it at once where this one cannot.
+//! Whether new work is welcome. It matters for sources of work that several processes share: another process would do
+//! the work at once.
 //!
 //! ```text
-//! a source has something, and this process is not free: the user stops watching the source, and says that it has (set_deferred)
+//! a source has work, and this process is not free:      the user stops watching the source, and reports that (set_deferred)
 //! a thread of this process has nothing else to do:      it has the user look there (take_deferred), before it waits for events
 //! ```
-//! Nothing is missed: a thread that turns work away says so before it asks once more whether this process is free, and a thread that
-//! becomes free looks at what was said after that.
+//! Nothing is missed: a thread that turns work away reports it before it asks once more whether this process is free,
+//! and a thread that becomes free looks for deferred work after that.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,37 +19,38 @@ use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static DRIVES: Cell<bool> = Cell::new(false);
+    static POLLS_AS_BACKUP: Cell<bool> = Cell::new(false);
 }
 
-pub(super) fn set_drives() {
-    DRIVES.with(|cell| cell.set(true));
+pub(super) fn set_backup_poller() {
+    POLLS_AS_BACKUP.with(|cell| cell.set(true));
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Whether a request that came now would be run now, by this thread or another one of the pool that polls. To be asked by a
-    /// thread that serves. Where threads share an interpreter it is not while another one computes there, however many permits there
-    /// may be: they follow from what waits, and nothing does. To see that costs some microseconds for each thread inside.
+    /// Whether a request that came now would run at once, on this thread or another one of the pool that polls. The
+    /// caller is a thread that serves. Where threads share an interpreter the process is not free while another thread
+    /// computes there, however many permits there may be: the number of permits follows from waiting requests, and
+    /// there are none. The check costs some microseconds for each thread inside.
     pub fn is_free(&self) -> bool {
         if self.has_queue() {
             return false;
         }
-        let drives = DRIVES.with(Cell::get);
+        let is_backup = POLLS_AS_BACKUP.with(Cell::get);
         if let Some(looped) = &self.looped {
-            // What it has called in this turn begins after it.
-            return !drives && looped.event_loop.later().handlers == 0;
+            // A handler that was called in this turn begins after it.
+            return !is_backup && looped.event_loop.later().handlers == 0;
         }
         if self.strategy == Strategy::Pec {
             return self.pool.parked() > 0 || self.pool.has_room();
         }
-        if drives && self.pollers.load(Ordering::SeqCst) == 0 {
+        if is_backup && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;
         }
         // The thread that asks may have a permit, and is between two requests.
         !self.pool.exclusive || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
     }
 
-    /// The same of a group whose threads the caller is none of.
+    /// Whether this group is free, for a caller that is none of its threads.
     pub fn is_free_apart(&self) -> bool {
         !self.has_queue() && self.pollers.load(Ordering::SeqCst) > 0
     }
@@ -68,8 +70,7 @@ impl<J: Send> Scheduler<J> {
         self.deferred.store(deferred, Ordering::SeqCst);
     }
 
-    /// A thread has nothing else to do: takes what was turned away, if anything was. Whether there was something. One load
-    /// if not.
+    /// Takes deferred work, for a thread that has nothing else to do. Returns whether there was some. One load if not.
     pub(super) fn take_deferred<S: Serve<Job = J>>(&self, server: &Arc<S>) -> bool {
         self.is_deferred() && server.take_deferred()
     }

@@ -1,4 +1,4 @@
-//! What the scheduler knows of one application thread: its permit, its request, and what it does at this moment.
+//! The scheduler's record of one application thread: its permit, its request, and its activity at this moment.
 
 use std::sync::Arc;
 
@@ -13,30 +13,32 @@ use crate::numbers::{DETACHED, FIRST_PAUSE, LONG};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Permit {
-    /// It is neither in application code nor entering.
+    /// The thread is neither in application code nor entering.
     None,
-    /// It has the pool's permit.
+    /// The thread has the pool's permit.
     Normal,
-    /// It has the permit of long computations.
+    /// The thread has the permit of long computations.
     Long,
-    /// It is in application code, or entering, and not counted: it waits, runs without the interpreter, or was let in beside the permit.
+    /// The thread is in application code, or entering, and not counted: it waits, runs without the interpreter, or was
+    /// let in beside the permit.
     Released,
 }
 
-/// What a thread in application code does.
+/// The activity of a thread in application code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It holds the interpreter.
+    /// The thread holds the interpreter.
     Holds,
-    /// It waits for the interpreter.
+    /// The thread waits for the interpreter.
     Wants,
-    /// It runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given the interpreter up.
+    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has
+    /// given the interpreter up.
     Computes,
-    /// It waits for something else, or nothing is known of it.
+    /// The thread waits for something else, or its state is unknown.
     Waits,
 }
 
-/// What a sample has seen of a thread.
+/// The samples of a thread so far.
 pub(super) struct Seen {
     /// How long it has computed so far, in nanoseconds.
     pub(super) computed: u64,
@@ -51,9 +53,9 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
     Certain,
-    /// It has just begun to run: the next sample tells.
+    /// The thread has just begun to run: the next sample tells.
     Soon,
-    /// It has had no processor since, or has slept.
+    /// The thread has had no processor since, or has slept.
     Open,
 }
 
@@ -86,7 +88,7 @@ pub(super) struct AppThread {
     /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
     slept: AtomicU64,
     state: ThreadState,
-    /// What the interpreter's lock calls it.
+    /// The thread's identity in the interpreter's lock.
     key: u64,
 }
 
@@ -179,7 +181,7 @@ impl AppThread {
         (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
     }
 
-    /// What it does now, told by the kernel and by the interpreter's lock. Some microseconds.
+    /// The thread's activity now, as the kernel and the interpreter's lock report it. Some microseconds.
     pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
         match self.state.now() {
             Doing::Runs if lock.holder() == self.key => Activity::Holds,
@@ -189,8 +191,8 @@ impl AppThread {
         }
     }
 
-    /// A sample has seen what the thread does, `nanos` after its request has entered. From the first sample on the kernel says for how
-    /// long it had a processor; before that it may have waited.
+    /// Notes a sample of the thread, `nanos` after its request has entered. From the first sample on the kernel counts
+    /// the time on a processor; before that the thread may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
         let runs = matches!(activity, Activity::Holds | Activity::Computes);
         self.waits.store(activity == Activity::Waits, Ordering::Relaxed);
@@ -207,7 +209,7 @@ impl AppThread {
         let certainty = self.certainty(activity, nanos);
         let attached = match certainty {
             Certainty::Certain => matches!(activity, Activity::Holds | Activity::Wants),
-            // It goes on with what it was seen to do.
+            // Without a certain sample, the last known activity stays.
             Certainty::Soon | Certainty::Open => self.attached.load(Ordering::Relaxed),
         };
         if self.attached.swap(attached, Ordering::Relaxed) && attached {
@@ -249,7 +251,7 @@ impl AppThread {
         }
     }
 
-    /// Adds what samples have seen of the last request.
+    /// Adds the samples of the last request.
     pub(super) fn tell(&self, request: &mut costs::Seen) {
         let samples = self.samples.load(Ordering::Relaxed);
         request.computed = self.computed.load(Ordering::Relaxed).min(request.nanos);

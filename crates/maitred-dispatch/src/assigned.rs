@@ -1,4 +1,5 @@
-//! What a thread does that has no part in polling: it runs what it is given, then what waits, and is idle else.
+//! A thread that has no part in polling: it runs the request that it is given, then waiting ones, and is idle
+//! otherwise.
 //!
 //! Where there is one interpreter its pool has a [limiter](super::limiter) too: a request that may not enter waits in the queue, and
 //! the first thread that finds it there monitors.
@@ -52,7 +53,7 @@ struct Assigned<'a, S: Serve> {
     pool: &'a Pool<S::Job>,
     thread: Arc<AppThread>,
     served: u64,
-    /// It is not counted any more, and ends.
+    /// The thread is not counted any more, and ends.
     done: bool,
 }
 

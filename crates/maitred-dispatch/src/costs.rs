@@ -1,17 +1,16 @@
-//! What requests of each route take and do, learnt from those that have run.
+//! The costs and the class of each route, learnt from requests that have run.
 //!
 //! ```text
 //! charge  nanoseconds (63) | writes to a disk (1)
 //! class   second of the last evidence (32) | score (8) | class (2)
 //! ```
-//! The **charge** is what the fair queue counts of a request: an average of the last ones.
+//! The **charge** is the cost of a request in the fair queue: an average of the last ones.
 //!
 //! The **class** comes from samples; where threads run side by side, from the time that a request takes. A long request of several
 //! samples tells it at once. Others are sampled once or twice, perhaps in a moment that is not typical: they add up a score. A class that
 //! no request confirms any more is forgotten.
-//!
-//! A table of a fixed size, no lock, no allocation. Two routes that share a place are charged with what both take, and have one
-//! class. Threads that note at once lose a step, which changes an average by less than noise does.
+//! A table of a fixed size, no lock, no allocation. Two routes that share a place are charged with the sum of their
+//! costs, and have one class. Threads that note at once lose a step, which changes an average by less than noise does.
 
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 use maitred_pool::RouteClass;
@@ -49,7 +48,7 @@ struct Place {
     class: AtomicU64,
 }
 
-/// What was seen of a request.
+/// The observations of one request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// How long it was in application code, in nanoseconds.
@@ -58,16 +57,16 @@ pub(super) struct Seen {
     pub(super) computed: u64,
     /// How long samples have seen it hold the interpreter, likewise.
     pub(super) held: u64,
-    /// Its share of the time of all threads, likewise.
+    /// The request's share of the time of all threads, likewise.
     pub(super) share: u64,
-    /// It has written to a disk what it has made.
+    /// The request has written its response to a disk.
     pub(super) wrote: bool,
     /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
     pub(super) samples: u64,
     pub(super) without: u64,
-    /// Those of the latter that have seen it compute.
+    /// Samples without the interpreter that have seen the request compute.
     pub(super) parallel: u64,
-    /// Its end, in monotonic nanoseconds.
+    /// The end of the request, in monotonic nanoseconds.
     pub(super) ended: u64,
 }
 
@@ -105,7 +104,7 @@ impl Known {
         second.saturating_sub(self.second) <= if short { VALID_SHORT } else { VALID }
     }
 
-    /// What is known after a request that was sampled.
+    /// The class after a request that was sampled.
     fn after(self, seen: Seen, second: u64) -> Self {
         let without = seen.without * 2 > seen.samples;
         let is_long = seen.nanos >= TELLING;
@@ -122,7 +121,7 @@ impl Known {
             return Self { class, score: 0, second };
         }
         if is_long && self.class != RouteClass::Normal && self.score == 0 {
-            // One sample is a moment, and tells nothing against what several have.
+            // One sample is a moment; it does not outweigh a class from several.
             return self;
         }
         let score = if without { (self.score + 1).min(WAITS) } else { self.score.saturating_sub(COMPUTED) };
@@ -146,7 +145,7 @@ impl Costs {
         &self.places[route as usize % PLACES]
     }
 
-    /// What a request of this route is expected to take, in nanoseconds; 0 for a route that is not known.
+    /// The expected cost of a request of this route, in nanoseconds; 0 for an unknown route.
     pub(super) fn of(&self, route: u64) -> u64 {
         self.place(route).charge.load(Ordering::Relaxed) & !WRITES
     }
@@ -204,7 +203,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Of a request that did without the interpreter all the time, or had it all the time; `None`: no sample was taken.
+    /// The observations of a request that did without the interpreter all the time, or had it all the time; `None`: no
+    /// sample was taken.
     fn seen(nanos: u64, without: Option<bool>, ended: u64) -> Seen {
         let computed = if without == Some(true) { 0 } else { nanos };
         let samples = if without.is_some() { 4 } else { 0 };

@@ -1,13 +1,13 @@
 //! An event loop of the language polls and runs all application code: its turns, and the waker for it.
 //!
 //! ```text
-//! loop thread: turn() = { queue, ready list, poller: serve; handler; ... ; what is unsent }, then other tasks
-//! driver:      stands by (see `loop_watchdog`)
+//! loop thread: turn() = { queue, ready list, poller: serve; handler; ... ; unsent responses }, then other tasks
+//! backup poller:      stands by (see `loop_watchdog`)
 //! elsewhere:   make_ready --> ready list, waker
 //! ```
-//! What handlers answer completely on the loop's thread leaves at the end of a turn, or by the driver if the loop stands still
-//! meanwhile. A response that is sent at once wakes its peer in the middle of the turn, and the sending of one finds nothing of
-//! the other in the caches.
+//! A response that a handler completes on the loop's thread leaves at the end of the turn, or by the backup poller if the loop
+//! stands still meanwhile. A response that is sent at once wakes its peer in the middle of the turn, and the sending of
+//! one finds nothing of the other in the caches.
 
 use std::cell::Cell;
 use std::io;
@@ -21,7 +21,7 @@ use maitred_runtime::{EventLoop, Later, Turned, Turns};
 use maitred_turns::Signals;
 use maitred_turns::TurnContext;
 
-use crate::driver::fetch_for_all;
+use crate::backup_poller::fetch_for_all;
 use crate::numbers::{EVENTS, FEW_EVENTS, LONG, LOOKS, SWITCH};
 use crate::ready::Ready;
 use crate::worker::{fetch, serve, serve_batch};
@@ -39,13 +39,13 @@ maitred_io::sync::thread_local! {
     static IS_LOOP: Cell<bool> = Cell::new(false);
 }
 
-/// What a scheduler has if an event loop polls for it.
+/// The scheduler's part of an event loop that polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
     waker: Waker,
     /// The waker has been used, and the loop has not taken a turn since.
     woken: AtomicBool,
-    /// What waits in the queue waits for a disk, or for the end of a request.
+    /// The requests in the queue wait for a disk, or for the end of a request.
     held: AtomicBool,
     /// Connections whose complete response has not been sent.
     pub(super) unsent: Ready,
@@ -72,7 +72,7 @@ impl Looped {
     /// The loop looks for work after this, so that no wake is lost.
     fn clear_waker(&self) {
         if self.woken.load(Ordering::SeqCst) {
-            // In this order: work of a wake in between is found by what follows, and the next wake writes again.
+            // In this order: the turn finds work of a wake in between, and the next wake writes again.
             self.waker.clear();
             self.woken.store(false, Ordering::SeqCst);
         }
@@ -94,7 +94,7 @@ impl<J: Send> Scheduler<J> {
     pub fn send_later(&self, token: u64) {
         if let Some(looped) = &self.looped {
             looped.unsent.push(token, Signals::RESUME);
-            self.driver.wake_from_standby();
+            self.backup_poller.wake_from_standby();
         }
     }
 
@@ -112,7 +112,7 @@ impl<J: Send> Scheduler<J> {
     }
 }
 
-/// Since when something waits, as the loop has seen it.
+/// The time since which work waits, as the loop has seen it.
 #[derive(Default)]
 struct Age(Option<u64>);
 
@@ -177,9 +177,9 @@ impl<S: Serve> LoopTurns<S> {
                 continue;
             }
             let route = scheduler.pool.charged_route(&job);
-            // What came from the poller has just been read.
+            // The request's bytes from the poller have just been read.
             let entered = now.max(self.context.clock().turn_began());
-            // Clears what an earlier request has left.
+            // Clears the mark of an earlier request.
             has_written();
             scheduler.run(job, entered, &server);
             now = clock::monotonic();
@@ -193,7 +193,7 @@ impl<S: Serve> LoopTurns<S> {
         self.rest()
     }
 
-    /// Reads what there is, and queues the requests: so that one is chosen among all.
+    /// Reads all connections with events, and queues the requests, so that the next one is chosen among all.
     fn gather(&mut self) {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
@@ -234,7 +234,7 @@ impl<S: Serve> LoopTurns<S> {
             if let Some(job) = self.pop() {
                 return Some(job);
             }
-            // As many as there are: what comes back to the list waits for the next look.
+            // The present entries only: connections that come back to the list wait for the next look.
             for _ in 0..scheduler.ready.len() {
                 let Some((token, signals)) = scheduler.ready.pop() else { break };
                 if let Some(job) = serve(&server, token, signals, &mut self.context) {
@@ -299,9 +299,9 @@ impl<S: Serve> LoopTurns<S> {
 
     fn serving<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let scheduler = self.server.scheduler();
-        // What the driver looks for.
+        // The backup poller watches this counter.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.release_polling();
+        scheduler.backup_poller.release_polling();
         IS_LOOP.with(|cell| cell.set(true));
         scheduler.set_serving(true);
         let result = act(self);
@@ -312,7 +312,7 @@ impl<S: Serve> LoopTurns<S> {
     }
 }
 
-/// How many handlers a turn calls at most that begin after it, by what those of the last turn took.
+/// The limit of handlers in a turn that begin after it, from the time that those of the last turn took.
 fn most_later(last: Later) -> u32 {
     // Not many more than have been seen to be short.
     let seen = last.handlers.saturating_mul(2).max(LOOKS);

@@ -1,4 +1,4 @@
-//! What the pools and locks of a scheduler have counted.
+//! The counters of the pools and locks of a scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl<J: Send> Scheduler<J> {
         self.pools().map(Pool::figures).collect()
     }
 
-    /// Those of the pool that polls, of which each group has a part.
+    /// The figures of the pool that polls, of which each group has a part.
     pub fn own_figures(&self) -> PoolFigures {
         self.pool.figures()
     }
@@ -50,7 +50,7 @@ impl<J: Send> Scheduler<J> {
         std::iter::once(self.ready.lock_snapshot()).chain(unsent).chain(self.pool.lock_snapshots())
     }
 
-    /// Those of the locks that all groups share.
+    /// The counters of the locks that all groups share.
     pub fn shared_locks(&self) -> impl Iterator<Item = LockSnapshot> + '_ {
         self.others.iter().flat_map(Pool::lock_snapshots)
     }

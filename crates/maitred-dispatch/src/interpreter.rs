@@ -1,6 +1,7 @@
-//! One interpreter, shared by the limiters of all pools: the threads that run application code, and samples of what they do.
+//! One interpreter, shared by the limiters of all pools: the threads that run application code, and samples of their
+//! activity.
 //!
-//! A sample asks the kernel what each thread in application code does, and moves permits accordingly:
+//! A sample asks the kernel for the activity of each thread in application code, and moves permits accordingly:
 //!
 //! ```text
 //!                 holds or wants the interpreter            runs without it, or waits
@@ -55,7 +56,7 @@ pub(super) struct Sample {
 }
 
 impl Interpreter {
-    /// One with this lock. Without a lock threads run side by side.
+    /// An interpreter with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
         Self {
             lock,
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_has_computed_is_its_processor_time_however_far_apart_samples_are() {
+    fn computed_time_is_processor_time_however_far_apart_samples_are() {
         let lock = Arc::new(Told::default());
         let interpreter = Arc::new(Interpreter::new(Some(lock.clone())));
         let permits = Arc::new(AtomicUsize::new(0));

@@ -1,12 +1,12 @@
-//! Which thread runs a request.
+//! The choice of the thread that runs a request.
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
-//! are processors; further ones are parked (`pool`). The driver, a thread of the engine, watches while the last thread that polls is in
-//! application code. When that thread stands still, the driver wakes a parked thread or makes one, and polls itself until one does.
+//! are processors; further ones are parked (`pool`). The backup poller, a thread of the engine, watches while the last thread that polls is in
+//! application code. When that thread stands still, the backup poller wakes a parked thread or makes one, and polls itself until one does.
 //!
-//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the driver only looks
+//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the backup poller only looks
 //! at the poller now and then while threads compute. Where the language brings an event loop, that loop's thread is the only one that
-//! polls and runs application code (`event_loop`), and the driver stands by (`loop_watchdog`).
+//! polls and runs application code (`event_loop`), and the backup poller stands by (`loop_watchdog`).
 //!
 //! A request that waits while another one waits for a database and a third one computes: it was read by a thread that found the permit
 //! taken, and is in the queue; that thread monitors. Its next samples see the first thread without the interpreter, which
@@ -15,17 +15,16 @@
 //!
 //! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
-//! application code, or none made yet, the driver serves.
+//! application code, or none made yet, the backup poller serves.
 
 mod admission;
 mod app_thread;
 mod assigned;
+mod backup_poller;
 #[cfg(feature = "by-hand")]
 mod by_hand;
 mod costs;
-mod driver;
 mod event_loop;
-mod extra;
 mod figures;
 mod group_steal;
 mod interpreter;
@@ -38,6 +37,7 @@ mod model_shuttle;
 mod numbers;
 mod pool;
 mod ready;
+mod reserve_thread;
 mod sample_timer;
 #[cfg(all(test, shuttle))]
 mod scenarios_shuttle;
@@ -61,18 +61,18 @@ use maitred_stats::pool::MIGRATIONS_TOTAL;
 use maitred_stats::{Arena, Counter};
 use maitred_turns::Signals;
 
-use driver::Driver;
+use backup_poller::BackupPoller;
 use event_loop::{LoopTurns, Looped};
-use extra::Extra;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use limiter::Limiter;
 use numbers::{LONG, USUAL};
 use pool::{Pool, Sorting, WakeAction};
 use ready::Ready;
+use reserve_thread::ReserveThread;
 use writing::with_own_thread;
 
-pub use extra::run as run_extra;
+pub use reserve_thread::run as run_reserve;
 pub use serve::{Serve, Target};
 pub use trace::Trace;
 
@@ -86,9 +86,9 @@ maitred_io::sync::thread_local! {
     static SERVING: Cell<usize> = Cell::new(0);
 }
 
-/// The threads of a group, what waits for them, and what they are doing.
+/// The threads of a group, the requests that wait for them, and their states.
 pub struct Scheduler<J> {
-    /// What the threads of the group wait on.
+    /// The poller of the group's threads.
     pub poller: Poller,
     /// Wakes one thread that polls.
     waker: Arc<Waker>,
@@ -99,7 +99,7 @@ pub struct Scheduler<J> {
     strategy: Strategy,
     /// The pool whose threads poll.
     pool: Arc<Pool<J>>,
-    /// The others, which all groups share: their threads run what they are given.
+    /// The other pools, which all groups share: their threads run the requests that they are given.
     others: Arc<[Pool<J>]>,
     peer_groups: Box<[PeerGroup<J>]>,
     /// Requests taken from them.
@@ -119,14 +119,13 @@ pub struct Scheduler<J> {
     producing: AtomicBool,
     /// EPC: a thread has been woken to become it.
     successor_woken: AtomicBool,
-    /// Rises with everything an application thread begins or ends; standing still is what the
-    /// driver looks for.
+    /// Rises whenever an application thread begins or ends something. The backup poller takes over when it stands still.
     progress: AtomicU64,
-    /// The last look at the poller by a thread between two requests, or by the driver while threads compute, in monotonic nanoseconds.
+    /// The last look at the poller by a thread between two requests, or by the backup poller while threads compute, in monotonic nanoseconds.
     polled: AtomicU64,
-    driver: Arc<Driver>,
+    backup_poller: Arc<BackupPoller>,
     /// A thread for usual requests while all are in slow ones.
-    extra: Extra,
+    reserve: ReserveThread,
     /// An event loop polls; there are no other application threads.
     looped: Option<Looped>,
     /// The mutation of the model test: see [`is_idle`](Self::is_idle).
@@ -197,8 +196,8 @@ impl<J: Send> Scheduler<J> {
             successor_woken: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             polled: AtomicU64::new(0),
-            driver: Arc::new(Driver::new()?),
-            extra: Extra::default(),
+            backup_poller: Arc::new(BackupPoller::new()?),
+            reserve: ReserveThread::default(),
             looped: None,
             #[cfg(shuttle)]
             forgetful: false,
@@ -209,8 +208,9 @@ impl<J: Send> Scheduler<J> {
         Ok(scheduler)
     }
 
-    /// A scheduler for an event loop, whose thread runs what no pool of `others` does; of the limits of its own pool those of
-    /// threads do not hold. The threads of the others take turns with it: they hold the same interpreter.
+    /// A scheduler for an event loop, whose thread runs all requests outside the pools of `others`; of the limits of
+    /// its own pool those of threads do not hold. The threads of the others take turns with it: they hold the same
+    /// interpreter.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -344,7 +344,8 @@ impl<J: Send> Scheduler<J> {
         None
     }
 
-    /// What requests of this route are known to do in this pool, at `now` in monotonic nanoseconds. The route is asked for if any is known.
+    /// The class of this route in this pool, at `now` in monotonic nanoseconds. `route` is called only if the class of
+    /// any route is known.
     pub fn class_of(&self, pool: usize, now: u64, route: impl FnOnce() -> u64) -> RouteClass {
         let costs = &self.pool_at(pool).costs;
         if costs.is_watching(now) { costs.class(route(), now) } else { RouteClass::Normal }
@@ -363,7 +364,7 @@ impl<J: Send> Scheduler<J> {
                     self.wake();
                 }
                 self.perform(&call, server);
-                self.wake_extra(class != RouteClass::Blocking, server);
+                self.wake_reserve(class != RouteClass::Blocking, server);
             }
         }
     }
@@ -395,7 +396,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// The disk is not behind any more, or less: an event loop goes on with what has waited for it.
+    /// The disk has caught up: an event loop goes on with the requests that have waited for it.
     pub fn go_on_held(&self) {
         if let Some(looped) = &self.looped {
             looped.go_on_held();
@@ -409,7 +410,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Where two threads do so at once one of the steps may be lost: the driver only looks whether there were any.
+    /// Where two threads do so at once one of the steps may be lost: the backup poller only looks whether there were any.
     fn note_progress(&self) {
         let steps = self.progress.load(Ordering::Relaxed);
         self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
@@ -422,13 +423,13 @@ impl<J: Send> Scheduler<J> {
         self.note_progress();
         if self.looped.is_none() {
             // After it is counted: a thread that queues a request looks at the count behind that.
-            self.wake_extra(false, server);
+            self.wake_reserve(false, server);
         }
         if self.looped.is_some() {
-            // What this thread has fetched is on the ready list, and the poller does not know of it.
-            self.driver.wake_from_standby();
+            // Events that this thread has fetched are on the ready list, and the poller does not know of them.
+            self.backup_poller.wake_from_standby();
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
-            self.driver.watch();
+            self.backup_poller.watch();
         } else if !self.pool.exclusive && (!self.ready.is_empty() || self.is_offered()) {
             // Left for this thread, or offered to it, which is away now; those that poll have looked already.
             self.waker.wake();
@@ -443,16 +444,17 @@ impl<J: Send> Scheduler<J> {
         };
         self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        // To set a timer for each long request would cost more than that the driver looks.
+        // To set a timer for each long request would cost more than that the backup poller looks.
         let puts_off =
             !self.pool.exclusive || (ended.saturating_sub(now) < USUAL && !self.is_unpolled_for_long(ended));
         if self.looped.is_none() && puts_off {
-            self.driver.defer(ended);
+            self.backup_poller.defer(ended);
         }
         ended
     }
 
-    /// Those inside have not looked at the poller for long: they have enough to do, and what needs no application waits.
+    /// The threads inside have not looked at the poller for long: they have enough to do, and work without the
+    /// application waits.
     fn is_unpolled_for_long(&self, now: u64) -> bool {
         self.pool.exclusive && now.saturating_sub(self.polled.load(Ordering::Relaxed)) > LONG
     }
@@ -477,12 +479,12 @@ impl<J: Send> Scheduler<J> {
     /// Puts something on the ready list, from a turn: this thread looks there next.
     pub fn ready_next(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
-        // A driver that polls shares the list.
-        self.driver.release_polling();
+        // A backup poller that polls shares the list.
+        self.backup_poller.release_polling();
     }
 
     /// Puts something on the ready list, from application code or from a thread that does not serve.
-    /// A thread that serves looks there when it leaves application code, and the driver if that takes
+    /// A thread that serves looks there when it leaves application code, and the backup poller if that takes
     /// long; any other thread wakes one.
     pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
@@ -491,13 +493,13 @@ impl<J: Send> Scheduler<J> {
             if !self.is_served_here() {
                 looped.wake();
             }
-            self.driver.wake_from_standby();
+            self.backup_poller.wake_from_standby();
         } else if self.is_served_here() {
-            self.driver.watch();
+            self.backup_poller.watch();
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
-            self.driver.kick();
+            self.backup_poller.kick();
         }
     }
 
@@ -538,11 +540,11 @@ impl<J: Send> Scheduler<J> {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
-        self.extra.wake(true);
+        self.reserve.wake(true);
         if let Some(looped) = &self.looped {
             looped.wake();
         }
-        self.driver.kick();
+        self.backup_poller.kick();
     }
 
     /// Drops the requests that wait for a thread, after the end.
@@ -580,7 +582,7 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -
     let route = pool.route_if_it_matters(&job, now);
     let _blocked = class.does_without().then(|| writing::Counted::begin(&pool.blocked));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
-    // Clears what an earlier request has left.
+    // Clears the mark of an earlier request.
     writing::has_written();
     let was_run = server.run(job, now);
     let ended = clock::monotonic();
@@ -610,15 +612,15 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 }
 
 /// The life of the engine's own thread: it stands by where application threads poll, and polls where they do not.
-pub fn run_driver<S: Serve>(server: &Arc<S>) {
-    admission::set_drives();
+pub fn run_backup_poller<S: Serve>(server: &Arc<S>) {
+    admission::set_backup_poller();
     match server.scheduler().strategy {
         Strategy::Pec if server.scheduler().looped.is_none() => strategies::run_pec(server),
-        _ => driver::run(server),
+        _ => backup_poller::run(server),
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -48,8 +48,8 @@ const LONGEST_PAUSE: u64 = LONG / 2;
 /// nanoseconds.
 const LATEST: u64 = LONG;
 
-/// A request enters, whatever samples say, if none has left the queue for so long under the eyes of a monitor. Samples may be wrong where a
-/// thread is not what it seems. In nanoseconds.
+/// A request enters, against the samples, if none has left the queue for so long under the eyes of a monitor. Samples
+/// may be wrong about a thread. In nanoseconds.
 const STANDSTILL: u64 = UNNOTICED / 2;
 
 pub(super) struct Limiter {
@@ -58,13 +58,13 @@ pub(super) struct Limiter {
     permits: Arc<AtomicUsize>,
     /// A thread monitors. Written under the pool's lock.
     monitored: AtomicBool,
-    /// Between two samples.
+    /// The timer between two samples.
     timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
     wanted: AtomicBool,
 }
 
-/// What a thread with a request, or one that found the queue not empty, does.
+/// The next step of a thread with a request, or of one that found the queue not empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admitted<J> {
     /// Runs this request, with the permit that it needs.
@@ -73,21 +73,21 @@ pub(super) enum Admitted<J> {
     Monitor,
     /// Parks: another thread monitors.
     Park,
-    /// The queue is full, and what is too much is refused.
+    /// The queue is full, and this request is refused.
     Refuse(J),
 }
 
-/// What a step of the monitor led to.
+/// The result of a step of the monitor.
 pub(super) enum Monitored<J> {
     /// Runs this request, with the permit that it needs; it does not monitor any more.
     Run(J),
-    /// Nothing waits: it does not monitor any more.
+    /// Nothing waits: the thread does not monitor any more.
     Idle,
     /// The next step is due after this.
     Pause(Pause),
 }
 
-/// What a monitor keeps from step to step. Times are in monotonic nanoseconds.
+/// The monitor's state between its steps. Times are in monotonic nanoseconds.
 pub(super) struct Monitoring {
     pause: u64,
     /// When the last sample was taken, and whether the next one decides if a long computation may enter.
@@ -127,7 +127,7 @@ impl Monitoring {
 
     /// The pause while requests end at `now`.
     fn while_moving(&mut self, now: u64) -> Pause {
-        // What has not ended by then has been in application code for about as long.
+        // A request that has not ended by then has been in application code for about as long.
         self.pause = LONGEST_PAUSE;
         let most = (self.sampled + LATEST).saturating_sub(now);
         Pause { nanos: LONGEST_PAUSE.min(most), most }
@@ -194,7 +194,7 @@ impl Limiter {
         debug_assert!(had_none, "a thread has one permit at most");
     }
 
-    /// Gives a permit back, or what it has become; the thread is not in application code.
+    /// Gives a permit back, in its present kind; the thread is not in application code.
     pub(super) fn give_back(&self, thread: &AppThread) {
         // A sample may change it meanwhile.
         loop {
@@ -214,7 +214,8 @@ impl Limiter {
         }
     }
 
-    /// Whether a request of this class may enter now, on a thread without a permit: that has what it needs then.
+    /// Whether a request of this class may enter now, on a thread without a permit. If so, the thread has the permit
+    /// that it needs.
     pub(super) fn admit(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::Normal if self.take(thread) => return true,
@@ -229,7 +230,8 @@ impl Limiter {
         true
     }
 
-    /// The same on a thread that may have a permit already. If the request may not enter, the thread has none.
+    /// Whether a request may enter now, on a thread that may have a permit already. If the request may not enter, the
+    /// thread has none.
     pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
         match (thread.permit(), class) {
             (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,
@@ -241,7 +243,8 @@ impl Limiter {
         }
     }
 
-    /// Whether a thread with the permit of usual requests may enter with one of another class instead: it has what that needs then.
+    /// Whether a thread with the permit of usual requests may enter with one of another class instead. If so, it has
+    /// the permit that it needs.
     fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::CpuBound if !self.interpreter.take_long() => return false,
@@ -334,8 +337,8 @@ impl<J> Pool<J> {
         })
     }
 
-    /// The next request that may enter, for a thread without a permit, which has what that needs then. `monitors`: this thread
-    /// does.
+    /// The next request that may enter, for a thread without a permit, which gets the one that it needs. `monitors`:
+    /// this thread is the monitor.
     fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread, monitors: bool) -> Option<J> {
         let mut classes = queue.jobs.classes();
         let first = classes.next()?;
@@ -354,8 +357,8 @@ impl<J> Pool<J> {
         next
     }
 
-    /// The next request for a thread that comes out of application code with the permit of usual ones, and has what it needs
-    /// then. Only a usual one, if another thread may take the others.
+    /// The next request for a thread that comes out of application code with the permit of usual ones; the thread gets
+    /// the permit that it needs. Only a usual one, if another thread may take the others.
     pub(super) fn next_in_turn(&self, thread: &AppThread) -> Option<J> {
         if self.queued() == 0 {
             return None;
@@ -382,8 +385,8 @@ impl<J> Pool<J> {
         }
     }
 
-    /// One step of the monitor: what may enter, if need be behind a sample. `moving`: requests have begun or ended since
-    /// the last step.
+    /// One step of the monitor: returns a request that may enter, if need be after a sample. `moving`: requests have
+    /// begun or ended since the last step.
     pub(super) fn monitor(
         &self,
         thread: &AppThread,
@@ -438,8 +441,8 @@ impl<J> Pool<J> {
         self.limiter.monitored.store(false, Ordering::SeqCst);
     }
 
-    /// A thread has nothing to run. The next request in the queue that may enter, with what it needs; else the thread has no
-    /// permit any more.
+    /// A thread has nothing to run. Returns the next request in the queue that may enter, with the permit that it
+    /// needs; without one the thread has no permit any more.
     pub(super) fn leave(&self, thread: &AppThread) -> Option<J> {
         self.limiter.give_back(thread);
         if self.queued() == 0 {

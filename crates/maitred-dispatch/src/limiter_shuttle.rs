@@ -1,4 +1,5 @@
-//! The rule of the limiter, sentence by sentence, and its counts under many interleavings. What samples see is said by the test.
+//! The rule of the limiter, sentence by sentence, and its counts under many interleavings. The tests give the results
+//! of samples.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +18,12 @@ use crate::numbers::{FIRST_PAUSE, LONG};
 use crate::pool::{Errand, Pool};
 use crate::sample_timer::Pause;
 
-/// Later than the simulated clock, which all tests of the process move: what begins then has lasted for no time at all.
+/// Later than the simulated clock, which all tests of the process move: a request that begins then has lasted for no
+/// time at all.
 const FUTURE: u64 = u64::MAX / 2;
 
-/// After so many samples it is known that a thread does without the interpreter: between two of them it may have had no processor.
+/// The number of samples after which it is known that a thread does without the interpreter: between two of them it may
+/// have had no processor.
 const SURE: usize = 10;
 
 /// All threads in application code have or want the interpreter, or none.
@@ -95,7 +98,7 @@ fn a_usual_request_enters_when_the_permit_is_free() {
         assert_eq!((first, second), (Admitted::Monitor, Admitted::Park));
         assert!(rig.pool.limiter.is_monitored() && rig.pool.wake_monitor(), "one is enough");
         inside.leave();
-        // The thread that leaves has the permit again with what has come first.
+        // The thread that leaves has the permit again with the request that has come first.
         assert_eq!(rig.pool.leave(&inside), Some(1));
         assert_eq!((inside.permit(), rig.permits()), (Permit::Normal, 1));
         assert_eq!((rig.pool.leave(&inside), rig.pool.leave(&inside)), (Some(2), None));
@@ -112,7 +115,7 @@ fn a_usual_request_enters_beside_a_long_computation() {
         assert_eq!(rig.arrive(1, CpuBound).1, Admitted::Monitor, "one long computation at a time");
         assert_eq!(rig.permits(), 1, "it needs no permit of usual ones");
         let (thread, admitted) = rig.arrive(2, Normal);
-        // What has come first has no right to enter, and the usual one is passed on.
+        // The first request in the queue has no right to enter, and the usual one is passed on.
         assert_eq!((admitted, thread.permit()), (Admitted::Run(2), Permit::Released));
         long.leave();
         assert_eq!(rig.pool.leave(&long), Some(1));
@@ -196,7 +199,7 @@ fn a_long_computation_has_a_processor_beside_requests_that_compute_without_the_i
 }
 
 #[test]
-fn the_last_thread_takes_what_has_come_first() {
+fn the_last_thread_takes_the_first_request() {
     check(|| {
         let rig = Rig::new(true);
         let _inside = rig.enter(Normal);
@@ -263,7 +266,7 @@ fn a_monitor_enters_when_samples_see_no_thread_with_the_interpreter() {
 fn a_monitor_ends_when_nothing_waits_and_lets_one_enter_when_all_stands_still() {
     check(|| {
         let rig = Rig::new(true);
-        // No sample sees it: it is not what it seems.
+        // The samples do not see this thread.
         let hidden = rig.pool.limiter.add();
         assert!(rig.pool.limiter.admit(&hidden, Normal));
         let (thread, _) = rig.arrive(1, Normal);
@@ -308,7 +311,7 @@ fn one_parked_thread_is_woken_to_monitor() {
 fn the_counts_of_permits_are_those_of_threads_that_have_one() {
     const CLASSES: [[RouteClass; 3]; 3] =
         [[Normal, Normal, CpuBound], [Normal, Blocking, Normal], [CpuBound, Normal, CpuBound]];
-    // With `forces` there are more permits than there may be, as the extra thread has one.
+    // With `forces` there are more permits than there may be, as the reserve thread has one.
     let scenario = |forces: bool| {
         let rig = Rig::new(true);
         let left = Arc::new(AtomicUsize::new(CLASSES.len()));
@@ -376,7 +379,7 @@ fn one_thread_at_a_time_has_a_permit() {
     });
 }
 
-/// A thread leaves while another one arrives: what the one does not see the other one does.
+/// A thread leaves while another one arrives: one of the two sees the request.
 #[test]
 fn a_request_that_comes_while_the_permit_is_given_back_is_seen() {
     check(|| {

@@ -1,12 +1,12 @@
-//! The driver of an event loop: it stands by, and takes over when the loop does not come back.
+//! The backup poller of an event loop: it stands by, and takes over when the loop does not come back.
 //!
 //! ```text
 //! resting --something comes--> looking --pending and no progress for 10 ms--> polls --progress--> looking
 //!    ^                            |
 //!    `-----nothing for a while----'
 //! ```
-//! A loop that stands still is no fault as long as nothing waits: it may sleep in its own wait. So two
-//! things must both be old: what waits, and the loop's last step.
+//! A loop that stands still is no fault as long as nothing waits: it may sleep in its own wait. So two things must both
+//! be old: the waiting work, and the loop's last step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 
-use super::driver::poll_while;
+use super::backup_poller::poll_while;
 use super::event_loop::Looped;
 use super::{Scheduler, Serve};
 use crate::numbers::{IDLE_LOOKS, STUCK};
 
-/// How long something waits and the loop makes no step until the driver takes over, in nanoseconds.
+/// How long something waits and the loop makes no step until the backup poller takes over, in nanoseconds.
 const STANDSTILL: u64 = 2 * STUCK;
 
 /// Rests until something comes, and looks until nothing has come for a while.
 pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
     let scheduler = server.scheduler();
-    if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler)) {
+    if let Err(error) = scheduler.backup_poller.rest(&scheduler.poller, || is_pending(scheduler)) {
         server.report(format_args!("watching for events: {error}"));
     }
     let mut idle_looks = 0;
     let mut progress = scheduler.progress.load(Ordering::SeqCst);
     let mut since = None;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.pause(Duration::from_nanos(STUCK));
+        scheduler.backup_poller.pause(Duration::from_nanos(STUCK));
         let now = clock::monotonic();
         let before = std::mem::replace(&mut progress, scheduler.progress.load(Ordering::SeqCst));
         if progress != before {
@@ -57,11 +57,12 @@ fn is_pending<J: Send>(scheduler: &Scheduler<J>) -> bool {
     !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.poller.is_readable()
 }
 
-/// Serves what needs no application until the loop has made a step.
+/// Serves work that needs no application until the loop has made a step.
 fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
     let scheduler = server.scheduler();
     looped.event_loop.stands_still(true);
-    // What is served here would have called it: without a turn an idle loop would seem to stand still until the next request.
+    // Work that is served here would have called the loop: without a turn an idle loop would seem to stand still until
+    // the next request.
     looped.wake();
     poll_while(server, context, || {
         scheduler.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()

@@ -1,7 +1,7 @@
-//! A model for shuttle: the shipped words, worker and driver, a simulated poller, and
-//! application code that waits for what only another thread can bring.
+//! A model for shuttle: the shipped words, worker and backup poller, a simulated poller, and application code that waits for
+//! events that only another thread can bring.
 //!
-//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. What is played with it says
+//! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. The scenarios are in
 //! `scenarios_shuttle.rs`.
 
 use std::fmt;
@@ -19,12 +19,12 @@ use maitred_turns::TurnClock;
 use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Scheduler, Serve, Target, run_backup_poller, run_reserve, work};
 
 /// Schedules tried for each scenario.
 pub(crate) const SCHEDULES: usize = 2_000;
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The engine answers it.
@@ -43,15 +43,15 @@ pub(crate) enum Kind {
     NonBlocking,
     /// The application answers it, of a route that is slow, after every page has been answered.
     SlowAfterPages,
-    /// The same of a route that computes for long.
+    /// The application answers it, of a route that computes for long, after every page has been answered.
     LongAfterPages,
-    /// What the application has made is written to a disk that takes it after every page has been answered.
+    /// The application's response is written to a disk that takes it after every page has been answered.
     WritesUntilPages,
     /// The application answers it on a thread of the other pool.
     Other,
-    /// The same after every page has been answered.
+    /// The application answers it on a thread of the other pool, after every page has been answered.
     OtherAfterPages,
-    /// The same after every [`Other`](Self::Other) has been answered.
+    /// The application answers it on a thread of the other pool, after every [`Other`](Self::Other) has been answered.
     OtherAfterOthers,
 }
 
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// What has to be answered before.
+    /// The kind that has to be answered before.
     fn awaits(self) -> Option<Self> {
         match self {
             Self::PageAfterFiles => Some(Self::File),
@@ -113,7 +113,7 @@ pub(crate) struct Model {
 const TAKEN: u64 = 1000;
 
 impl Model {
-    /// Takes what was turned away if this process is free.
+    /// Takes a deferred event if this process is free.
     fn take_turned_away(&self, turned_away: &mut Vec<u64>) -> bool {
         if !self.scheduler.is_free() {
             return false;
@@ -132,16 +132,16 @@ impl Model {
     }
 }
 
-/// What happens, in all groups.
+/// The events of all groups.
 pub(crate) struct Events {
     kinds: Vec<Kind>,
-    /// The first one brings all others.
+    /// The first event brings all others.
     is_batch: bool,
-    /// In the order in which they have begun.
+    /// The events in the order in which they have begun.
     begun: Mutex<Vec<usize>>,
     answered: Mutex<Vec<usize>>,
     changed: Condvar,
-    /// What a language with one interpreter holds while it runs, and not while it waits.
+    /// The interpreter: held while application code runs, and not while it waits.
     interpreter: Mutex<()>,
 }
 
@@ -260,10 +260,10 @@ impl Serve for Model {
         Ok(())
     }
 
-    fn spawn_extra(self: &std::sync::Arc<Self>) {
+    fn spawn_reserve(self: &std::sync::Arc<Self>) {
         assert!(self.has_extra(), "a pool of one thread has none");
         let own = std::sync::Arc::clone(self);
-        self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
+        self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_reserve(&own)));
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {
@@ -271,7 +271,7 @@ impl Serve for Model {
     }
 }
 
-/// What threads that run are said to do with the interpreter is made up.
+/// An interpreter lock with random answers.
 struct MadeUpLock;
 
 impl InterpreterLock for MadeUpLock {
@@ -295,11 +295,11 @@ fn made_up_lock() -> std::sync::Arc<dyn InterpreterLock> {
 /// How events come.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
-    /// From the poller.
+    /// The poller.
     Poller,
-    /// From a thread that does not serve, as when an exchange is finished elsewhere.
+    /// A thread that does not serve, as when an exchange is finished elsewhere.
     Elsewhere,
-    /// From a handler that sends its answer at the end of a turn.
+    /// A handler that sends its answer at the end of a turn.
     Unsent,
     /// All by one event of the poller, as streams of one connection.
     Batch,
@@ -325,7 +325,7 @@ pub(crate) fn scenario(
     play(scheduler, kinds, max, source, |_| None);
 }
 
-/// With a second pool of one thread.
+/// A scheduler with a second pool of one thread.
 pub(crate) fn scheduler(
     strategy: Strategy,
     max: usize,
@@ -335,7 +335,7 @@ pub(crate) fn scheduler(
     scheduler_with(0, 1, strategy, max, pollers, threads)
 }
 
-/// With threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
+/// A scheduler with threads that end after so many requests, 0 for never, and a second pool of up to `others` threads.
 pub(crate) fn scheduler_with(
     budget: u64,
     others: usize,
@@ -347,7 +347,7 @@ pub(crate) fn scheduler_with(
     let limits = PoolLimits {
         max_threads: max,
         low_mark: 0,
-        // What would be mended when an idle thread looks by itself is to be found, where threads end otherwise.
+        // With a budget threads end anyway: the long idle time shows errors that a look of an idle thread would mend.
         thread_idle: if budget > 0 { Duration::from_secs(3600) } else { Duration::ZERO },
         thread_requests: budget,
         ..PoolLimits::default()
@@ -359,7 +359,7 @@ pub(crate) fn scheduler_with(
     Scheduler::new(&first, &[other], pollers, lock).expect("simulated")
 }
 
-/// Everything of a scenario but the scheduler. `run_loop` may start a thread that ends with the scheduler.
+/// Plays a scenario with this scheduler. `run_loop` may start a thread that ends with the scheduler.
 pub(crate) fn play(
     scheduler: Scheduler<usize>,
     kinds: &[Kind],
@@ -371,7 +371,7 @@ pub(crate) fn play(
     play_groups(vec![scheduler], &events, max, source, run_loop);
 }
 
-/// The same with several groups: each event comes to one of them.
+/// Plays a scenario with several groups: each event comes to one of them.
 pub(crate) fn play_groups(
     schedulers: Vec<Scheduler<usize>>,
     events: &[(usize, Kind)],
@@ -399,11 +399,11 @@ pub(crate) fn play_groups(
         })
     };
     let models: Vec<_> = schedulers.into_iter().map(group).collect();
-    let start_driver = |model: &std::sync::Arc<Model>| {
+    let start_backup_poller = |model: &std::sync::Arc<Model>| {
         let own = std::sync::Arc::clone(model);
-        thread::spawn(move || run_driver(&own))
+        thread::spawn(move || run_backup_poller(&own))
     };
-    let drivers: Vec<_> = models.iter().map(start_driver).collect();
+    let backup_pollers: Vec<_> = models.iter().map(start_backup_poller).collect();
     for model in &models {
         // Each event has a route of its own.
         model.scheduler.sort_by(|event| *event as u64 + 1, |_| 0);
@@ -426,8 +426,8 @@ pub(crate) fn play_groups(
     shared.wait_until(|answered| answered.iter().all(|count| *count > 0));
     models.iter().for_each(|model| model.scheduler.announce_stop());
     models.iter().for_each(|model| model.scheduler.stop());
-    for driver in drivers {
-        driver.join().expect("a driver ends");
+    for backup_poller in backup_pollers {
+        backup_poller.join().expect("a backup poller ends");
     }
     if let Some(looped) = looped {
         looped.join().expect("the loop ends");
@@ -486,8 +486,8 @@ impl EventLoop for Loop {
     fn stands_still(&self, _: bool) {}
 }
 
-/// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: what comes
-/// is the driver's.
+/// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: all events are the
+/// backup poller's.
 fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let event_loop = std::sync::Arc::new(Loop::default());
     let beside = PoolLimits { min_threads: 0, max_threads: 2, ..PoolLimits::default() };

@@ -1,8 +1,9 @@
-//! The application threads of a pool: which are idle, what waits, and when one is made.
+//! The application threads of a pool: the idle ones, the queue of requests, and the need for one more thread.
 //!
-//! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is none, or others
-//! wait. At a limiter no request is given to a parked thread, as the thread that enters first is to have what has come first: its reader
-//! runs it, or queues it. Idle threads are parked last-in first-out, so that the ones at the bottom reach their idle timeout.
+//! A request goes straight to the most recently idle thread, which alone is woken, and is queued only when there is
+//! none, or others wait. At a limiter no request is given to a parked thread, as the thread that enters first is to
+//! have the request that has come first: its reader runs it, or queues it. Idle threads are parked last-in first-out,
+//! so that the ones at the bottom reach their idle timeout.
 //!
 //! The queue and the counts of threads have a lock each (D2); a thread that takes both takes the queue's first. The idle threads
 //! themselves are a stack without one ([`Parking`]). Nothing is missed: a request is in the queue before an
@@ -31,7 +32,7 @@ use crate::numbers::{FIRST_PAUSE, LONG, UNNOTICED};
 use crate::trace;
 use crate::writing::has_written;
 
-/// What has to be done so that a thread runs a request that waits.
+/// The step that is needed so that a thread runs a waiting request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WakeAction {
     Woken,
@@ -46,24 +47,25 @@ pub(crate) struct Pool<J> {
     queue: NamedLock<Queue<J>>,
     counts: NamedLock<Counts>,
     pub(super) parking: Parking<Errand<J>>,
-    /// Before the language's interpreter. Where threads run side by side it only knows which are in application code.
+    /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
+    /// application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
-    // From here on copies to read without the lock of what they are copies of.
+    // From here on copies of guarded values, to be read without the lock.
     /// The length of the queue.
     queued: AtomicUsize,
-    /// What requests of each route take here, their routes, and whether that matters now.
+    /// The costs of requests of each route, their routes, and whether they matter now.
     pub(super) costs: Costs,
     pub(super) sorting: OnceLock<Sorting<J>>,
     sorted: AtomicBool,
-    /// Threads of other groups may run what waits.
+    /// Threads of other groups may run waiting requests.
     pub(super) offered: AtomicBool,
     /// A full queue takes more while the first in it has not waited for [`UNNOTICED`].
     pub(super) bursts: AtomicBool,
     /// Threads in requests of routes that are known to wait.
     pub(super) blocked: AtomicUsize,
-    /// Threads that write to a disk what their request has made.
+    /// Threads that write the response of their request to a disk.
     pub(super) writing: AtomicUsize,
     stopping: AtomicBool,
     /// How often the limits were changed: a thread that is about to park looks at them again.
@@ -76,7 +78,7 @@ pub(crate) struct Pool<J> {
     /// Requests after which a thread asks whether it ends, and when the next one may, in monotonic nanoseconds.
     pub(super) budget: AtomicU64,
     budget_ends: AtomicU64,
-    /// There are more threads than there may be.
+    /// The pool has more threads than it may have.
     is_surplus: AtomicBool,
     /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts.
     request_limit: AtomicU64,
@@ -95,7 +97,7 @@ struct Counts {
     /// Threads whose request has timed out and that have not returned.
     lost: usize,
     limits: PoolLimits,
-    /// The same with room for threads in the place of those that are lost.
+    /// The limits with room for threads in the place of lost ones.
     rule: PoolLimits,
     budget_ends: Ends,
     idle_ends: Ends,
@@ -107,13 +109,13 @@ pub(super) struct Sorting<J> {
     pub(super) connection_of: fn(&J) -> u64,
 }
 
-/// What a parked thread is woken for.
+/// The reason for waking a parked thread.
 pub(crate) enum Errand<J> {
-    /// There may be something to do.
+    /// The thread is to look for work.
     Look,
     Run(J),
     Monitor,
-    /// It ends, and is not counted any more.
+    /// The thread is to end, and is not counted any more.
     End,
 }
 
@@ -162,7 +164,7 @@ impl<J> Pool<J> {
         if self.exclusive {
             return self.enqueue_limited(job, class, now);
         }
-        // What waits is before it, also while a thread that is about to look there can be found.
+        // Waiting requests go first, also while a thread that is about to look there can be found.
         if self.queued() == 0
             && let Some(place) = self.parking.pop()
         {
@@ -205,12 +207,12 @@ impl<J> Pool<J> {
         self.sorting.get().map_or(0, |sorting| (sorting.route_of)(job))
     }
 
-    /// The route of a request that is about to run; 0 while so little waits that what it takes does not matter.
+    /// The route of a request that is about to run; 0 while the queue is so short that costs do not matter.
     pub(super) fn charged_route(&self, job: &J) -> u64 {
         if self.sorted.load(Ordering::Relaxed) { self.route(job) } else { 0 }
     }
 
-    /// The route of a request that is about to run at `now`; 0 if it matters neither what that takes nor what it holds.
+    /// The route of a request that is about to run at `now`; 0 if neither its costs nor its thread matter.
     pub(super) fn route_if_it_matters(&self, job: &J, now: u64) -> u64 {
         let matters = self.sorted.load(Ordering::Relaxed)
             || self.queued() > 0
@@ -219,7 +221,7 @@ impl<J> Pool<J> {
         if matters { self.route(job) } else { 0 }
     }
 
-    /// What is known of a request that has run for `nanos` until `ended` before samples tell more.
+    /// The first facts of a request that has run for `nanos` until `ended`; samples add theirs.
     pub(super) fn seen(&self, nanos: u64, ended: u64) -> Seen {
         Seen {
             nanos,
@@ -228,7 +230,7 @@ impl<J> Pool<J> {
             // A thread is short as well: the request has had its share of all of them.
             share: nanos / self.max().max(1) as u64,
             wrote: has_written(),
-            // Side by side, a request that stays holds its thread, whatever it does there.
+            // Where threads run side by side, a long request holds its thread in any state.
             samples: if self.exclusive { 0 } else { 2 },
             without: if nanos >= LONG { 2 } else { 1 },
             parallel: 0,
@@ -256,8 +258,8 @@ impl<J> Pool<J> {
         Some(waiting.job)
     }
 
-    /// The request whose turn it is among those of routes that do not write to a disk what they make, and of which `may` says so,
-    /// which is told class and route.
+    /// The next request in turn among those of routes that do not write their response to a disk, and for which `may`
+    /// returns true; it gets class and route.
     pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
         self.take_next(&mut self.lock(), |waiting| {
             let route = self.route(&waiting.job);
@@ -270,12 +272,12 @@ impl<J> Pool<J> {
         self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
-    /// Wakes a parked thread, or has one made if `grow` counts one more, which is told how many requests wait.
+    /// Wakes a parked thread, or has one made if `grow` counts one more. `grow` gets the number of waiting requests.
     fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
         if self.wake_parked() {
             return WakeAction::Woken;
         }
-        // A thread that ends idle does so under this lock: it is counted out, or sees what waits.
+        // A thread that ends idle does so under this lock: it is counted out, or sees the waiting requests.
         if grow(&mut self.counts.lock(), self.queued()) { WakeAction::Spawn } else { WakeAction::Nothing }
     }
 
@@ -342,8 +344,8 @@ impl<J> Pool<J> {
         self.counts.lock().end(End::Stop);
     }
 
-    /// Sleeps until woken, if `still_idle` says so, which is told whether requests wait. It is asked again when this thread
-    /// can be woken: work that was made before a parked thread was looked for is not missed.
+    /// Sleeps until woken, if `still_idle` returns true; it gets whether requests wait. It is asked again when this
+    /// thread can be woken: work that was made before a parked thread was looked for is not missed.
     pub(super) fn park(&self, slot: &Slot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
         let since = clock::monotonic();
         let changes = self.changes.load(Ordering::SeqCst);
@@ -401,8 +403,8 @@ impl<J> Pool<J> {
         ends
     }
 
-    /// What a thread that has run `served` requests does next. Its end is counted; a thread in its place is to be
-    /// made if it says so, and is counted too.
+    /// Decides the next step of a thread that has run `served` requests. Its end is counted; if a thread is to be made
+    /// in its place, that one is counted, too.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
         let spent = served >= self.budget.load(Ordering::Relaxed);
@@ -440,7 +442,8 @@ impl<J> Pool<J> {
         self.renew(&mut counts);
         let missing = counts.rule.floor().saturating_sub(counts.threads);
         counts.count_new(missing, Start::Least);
-        // What waits need not wait any longer where there may be more threads now; a thread that begins asks for the next.
+        // Waiting requests need not wait any longer where there may be more threads now; a thread that begins asks for
+        // the next.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
         drop(counts);
         self.changes.fetch_add(1, Ordering::SeqCst);
@@ -646,7 +649,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Since when the first request waits, in monotonic nanoseconds.
+    /// The start of the first request's wait, in monotonic nanoseconds.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.jobs.oldest()
     }
@@ -671,7 +674,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Whether what comes now is refused; counted. Of those that wait `held_back` do not wait for a thread.
+    /// Whether a new request is refused; counted. Of the waiting requests `held_back` do not wait for a thread.
     pub(super) fn is_full(&mut self, held_back: impl FnOnce() -> usize) -> bool {
         let waiting = self.jobs.len();
         let full = self.overflow == Overflow::Refuse

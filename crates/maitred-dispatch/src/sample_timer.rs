@@ -12,7 +12,7 @@ use maitred_io::sync::atomic::{AtomicU64, Ordering};
 /// The timer of one thread that watches.
 pub(super) struct SampleTimer {
     alarm: Alarm,
-    /// From when on progress defers the alarm, in monotonic nanoseconds; `u64::MAX` while no thread waits.
+    /// The time from which progress defers the alarm, in monotonic nanoseconds; `u64::MAX` while no thread waits.
     defers_from: AtomicU64,
     /// The latest end of the wait, likewise.
     latest: AtomicU64,

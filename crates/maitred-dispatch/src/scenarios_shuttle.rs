@@ -32,24 +32,24 @@ fn files_are_served_while_the_event_loop_is_in_application_code() {
 }
 
 #[test]
-fn threads_beside_an_event_loop_get_what_is_theirs() {
+fn threads_beside_an_event_loop_get_their_requests() {
     for source in [Source::Poller, Source::Elsewhere] {
         check_looped(&[Other, Page, Other], source, false);
         check_looped(&[OtherAfterPages, Page, OtherAfterOthers, Other], source, false);
     }
-    // The driver gives it to them while the loop does not come back.
+    // The backup poller gives it to them while the loop does not come back.
     check_looped(&[Other, File, Other], Source::Poller, true);
 }
 
 #[test]
-fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
+fn the_backup_poller_serves_alone_while_the_event_loop_does_not_come_back() {
     for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
         check_looped(&[File, File], source, true);
     }
 }
 
 #[test]
-fn what_was_turned_away_is_taken_as_soon_as_a_thread_is_free() {
+fn deferred_work_is_taken_as_soon_as_a_thread_is_free() {
     for max in [1, 2] {
         check(&[Page, Shared, Page], max, 1, Source::Poller);
         check(&[Shared, Shared, Shared], max, 2, Source::Poller);
@@ -57,7 +57,7 @@ fn what_was_turned_away_is_taken_as_soon_as_a_thread_is_free() {
 }
 
 #[test]
-fn other_strategies_take_what_was_turned_away() {
+fn other_strategies_take_deferred_work() {
     for strategy in [Strategy::Pc, Strategy::Epc] {
         run(RandomScheduler::new(schedules(SCHEDULES)), move || {
             play(
@@ -72,11 +72,11 @@ fn other_strategies_take_what_was_turned_away() {
 }
 
 #[test]
-fn an_event_loop_takes_what_was_turned_away() {
+fn an_event_loop_takes_deferred_work() {
     check_looped(&[Shared, Page, Shared], Source::Poller, false);
 }
 
-/// As streams of one connection that are read at once.
+/// The requests are like streams of one connection that are read at once.
 #[test]
 fn requests_that_come_at_once_begin_in_their_order() {
     for kinds in [&[Page; 4], &[Other; 4]] {
@@ -95,7 +95,7 @@ fn files_are_served_while_the_only_thread_is_in_application_code() {
 }
 
 #[test]
-fn pages_queued_by_the_driver_are_run_by_the_only_thread() {
+fn pages_queued_by_the_backup_poller_are_run_by_the_only_thread() {
     check(&[PageAfterFiles, Page, File, Page], 1, 1, Source::Poller);
 }
 
@@ -107,7 +107,7 @@ fn threads_are_made_up_to_the_most() {
 /// A batch's rest, left by a thread that entered application code while another one had begun to
 /// poll. Random schedules hardly ever get there; priorities that change a few times do.
 #[test]
-fn what_a_thread_leaves_behind_reaches_the_one_that_polls() {
+fn the_rest_of_a_batch_reaches_the_thread_that_polls() {
     for changes in 2..=4 {
         run(PctScheduler::new(changes, schedules(SCHEDULES)), || {
             scenario(&[Page, PageAfterFiles, File], 2, 1, Threads::Free, Source::Poller, false);
@@ -131,7 +131,7 @@ fn several_pollers_forget_nothing() {
 }
 
 #[test]
-fn what_is_made_ready_elsewhere_is_served() {
+fn a_connection_made_ready_elsewhere_is_served() {
     check(&[File, Page], 1, 1, Source::Elsewhere);
     check(&[PageAfterFiles, File, NonBlocking], 2, 2, Source::Elsewhere);
 }
@@ -162,7 +162,7 @@ fn others_get_past_requests_that_write() {
 
 /// A request blocks the only thread of the other pool. The requests of the default pool behind it are answered all the same.
 #[test]
-fn what_waits_for_another_pool_holds_nobody_up() {
+fn requests_for_another_pool_hold_no_others_up() {
     for pollers in [1, 2] {
         check(&[OtherAfterPages, OtherAfterPages, Page, File], 1, pollers, Source::Poller);
         check(&[OtherAfterPages, SlowAfterPages, OtherAfterPages, Page], 3, pollers, Source::Poller);
@@ -189,10 +189,10 @@ fn the_other_pool_has_a_limiter_too() {
     }
 }
 
-/// The system refuses the successor of a thread that has ended: the driver serves what needs no application meanwhile, and what
-/// waits is run when there is a thread again.
+/// The system refuses the successor of a thread that has ended: the backup poller serves work that needs no application
+/// meanwhile, and waiting requests run when there is a thread again.
 #[test]
-fn a_successor_that_comes_late_leaves_nobody_behind() {
+fn a_successor_that_comes_late_leaves_no_request_behind() {
     const KINDS: [&[Kind]; 3] = [
         &[Page, FileBeforeThreads, Page],
         &[Other, FileBeforeThreads, Other],
@@ -272,7 +272,7 @@ fn check_groups(count: usize, max: usize, events: &'static [(usize, Kind)]) {
 
 /// All threads of a group stand still until a request has been answered that only another group can run.
 #[test]
-fn what_a_stuck_group_cannot_run_is_run_by_another_one() {
+fn requests_of_a_stuck_group_run_in_another_one() {
     check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (0, Page), (0, File)]);
     check_groups(2, 1, &[(0, PageAfterPages), (0, Page), (1, Page), (1, File)]);
     check_groups(2, 2, &[(0, PageAfterPages), (0, PageAfterPages), (0, Page), (1, Page)]);

@@ -1,4 +1,4 @@
-//! The seam of the scheduler: what its user tells it and does for it.
+//! The seam of the scheduler: its calls to its user.
 
 use std::fmt;
 use std::io;
@@ -9,27 +9,27 @@ use maitred_turns::{Jobs, Signals, TurnContext};
 
 use super::Scheduler;
 
-/// What the threads of a scheduler serve.
+/// The user of a scheduler: it serves connections and runs requests on the scheduler's threads.
 pub trait Serve: Send + Sync + Sized + 'static {
     /// A request that needs an application thread.
     type Job: Send;
-    /// What a thread that serves keeps from turn to turn.
+    /// The state of a serving thread between its turns.
     type Context: TurnContext;
 
     /// The scheduler of this.
     fn scheduler(&self) -> &Scheduler<Self::Job>;
 
-    /// Serves one thing a wait or the ready list brought; returns the requests that have to be run. Never waits, never runs
-    /// application code.
+    /// Serves one token of a wait or of the ready list; returns the requests that have to be run. Never waits, never
+    /// runs application code.
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, context: &mut Self::Context) -> Jobs<Self::Job>;
 
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
     fn send(self: &Arc<Self>, token: u64, now: u64);
 
-    /// Loads what serving `token` will touch; it is served soon.
+    /// Loads the memory that serving `token` touches; the token is served soon.
     fn prefetch(&self, token: u64);
 
-    /// Whether `job` never blocks: also the driver, and the last thread that polls, may run it.
+    /// Whether `job` never blocks: also the backup poller, and the last thread that polls, may run it.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
     /// Where `job` is to run.
@@ -38,7 +38,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Runs application code. False if no client waited for it any more, and it was not run.
     fn run(&self, job: Self::Job, now: u64) -> bool;
 
-    /// Whether what requests have made waits for a disk, and too much of it. A server that says so calls
+    /// Whether too many bytes of responses wait for a disk. A server that says so calls
     /// [`go_on_held`](Scheduler::go_on_held) when that is over.
     fn is_disk_behind(&self) -> bool {
         false
@@ -50,8 +50,8 @@ pub trait Serve: Send + Sync + Sized + 'static {
         false
     }
 
-    /// A thread has nothing else to do: takes some of the work that was turned away, see [`Scheduler::set_deferred`]. Whether there
-    /// was some.
+    /// Takes some of the deferred work, for a thread that has nothing else to do, see [`Scheduler::set_deferred`].
+    /// Returns whether there was some.
     fn take_deferred(self: &Arc<Self>) -> bool {
         false
     }
@@ -59,7 +59,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Answers that there is no room for `job`.
     fn refuse(&self, job: Self::Job);
 
-    /// Calls `act` with whatever the language needs to run application code held all the time.
+    /// Calls `act` while the thread is attached to the language, as application code needs it.
     fn attached(&self, act: &mut dyn FnMut()) {
         act();
     }
@@ -71,8 +71,8 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// It is known already that it cannot be made now.
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
 
-    /// Has a thread made that calls [`run_extra`](crate::run_extra), likewise.
-    fn spawn_extra(self: &Arc<Self>);
+    /// Has a thread made that calls [`run_reserve`](crate::run_reserve), likewise.
+    fn spawn_reserve(self: &Arc<Self>);
 
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);
@@ -83,6 +83,6 @@ pub trait Serve: Send + Sync + Sized + 'static {
 pub struct Target {
     /// The pool; 0 is the one whose threads poll.
     pub pool: usize,
-    /// What its route is known for.
+    /// The class of its route.
     pub class: RouteClass,
 }

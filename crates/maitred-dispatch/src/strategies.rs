@@ -1,7 +1,7 @@
 //! The strategies that are there to compare with the adaptive one, in the words of Jetty.
 //!
-//! - PC, produce, consume: one thread polls, reads and runs every request itself. The driver stands by (D7).
-//! - PEC, produce, execute, consume: the driver polls and reads, and hands every request to a thread that does not
+//! - PC, produce, consume: one thread polls, reads and runs every request itself. The backup poller stands by (D7).
+//! - PEC, produce, execute, consume: the backup poller polls and reads, and hands every request to a thread that does not
 //!   ([`assigned`](super::assigned)).
 //! - EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it wakes another
 //!   one to take over, and runs the request itself.
@@ -80,7 +80,7 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     scheduler.pool.ended();
 }
 
-/// The life of the driver with PEC.
+/// The life of the backup poller with PEC.
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
@@ -113,7 +113,7 @@ pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.started();
-    // One event: what a producer leaves behind would wait for its successor's wake-up.
+    // One event: others that a producer leaves behind would wait for its successor's wake-up.
     let mut member = Member { reader: Reader::new(server, 1), slot: scheduler.pool.slot(), served: 0 };
     if run_rounds(server, || member.round()) {
         scheduler.pool.ended();
@@ -127,7 +127,7 @@ struct Member<'a, S: Serve> {
 }
 
 impl<S: Serve> Member<'_, S> {
-    /// What waits, then production if no other thread does that, else idleness.
+    /// A waiting request first, then production if no other thread does that, else idleness.
     fn round(&mut self) -> Round {
         let scheduler = self.reader.server.scheduler();
         if let Some(job) = scheduler.pool.pop() {
@@ -159,7 +159,7 @@ impl<S: Serve> Member<'_, S> {
         self.reader.next_polled()
     }
 
-    /// Another thread takes over production before the request runs; one wake-up at a time is on its way.
+    /// Has another thread take over production before the request runs; one wake-up at a time is on its way.
     fn execute(&mut self, job: S::Job) -> Round {
         let server = self.reader.server;
         let scheduler = server.scheduler();
@@ -190,7 +190,7 @@ impl<S: Serve> Seat<'_, S> {
     fn hold<T>(self, act: impl FnOnce() -> T) -> T {
         let scheduler = self.server.scheduler();
         scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.release_polling();
+        scheduler.backup_poller.release_polling();
         act()
     }
 }

@@ -1,5 +1,5 @@
-//! What a scheduler can tell of the moment in which a thread got a request: for the dispatch trace, and only looked at
-//! while that is on. What it needs of the thread itself is left here in passing.
+//! The state of a scheduler at the moment in which a thread got a request, for the dispatch trace, and only read while
+//! that is on. The thread notes its own part here in passing.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::Scheduler;
 maitred_io::sync::thread_local! {
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SERVED: Cell<u64> = Cell::new(0);
-    /// Since when the request that this thread took from a queue last had been there, in monotonic nanoseconds.
+    /// The start of the wait of the request that this thread took from a queue last, in monotonic nanoseconds.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SINCE: Cell<u64> = Cell::new(0);
 }
@@ -23,11 +23,11 @@ pub struct Trace {
     pub waiting: usize,
     /// Threads of the pool.
     pub threads: usize,
-    /// Those of them that are parked.
+    /// Threads of the pool that are parked.
     pub idle: usize,
     /// Requests that this thread may still run; none without a limit.
     pub budget: Option<u64>,
-    /// It has been in the queue; else a thread got it directly.
+    /// The request has been in the queue; else a thread got it directly.
     pub queued: bool,
 }
 
@@ -47,13 +47,13 @@ pub(super) fn note_served(served: u64) {
     SERVED.with(|cell| cell.set(served));
 }
 
-/// This thread takes a request that has been in a queue since then.
+/// Notes that this thread takes a request that has been in a queue since then.
 pub(super) fn note_taken(since: u64) {
     SINCE.with(|cell| cell.set(since));
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Of a request of this pool that was complete at `complete`, and that this thread has now.
+    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
     pub fn trace(&self, pool: usize, complete: u64) -> Trace {
         let pool = self.pool_at(pool);
         let budget = pool.budget.load(Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl<J: Send> Scheduler<J> {
             idle: pool.parked(),
             budget: (budget != u64::MAX && self.looped.is_none())
                 .then(|| budget.saturating_sub(SERVED.with(Cell::get))),
-            // What was left without a trace is of an earlier one.
+            // An older time belongs to an earlier request that was not traced.
             queued: SINCE.with(Cell::take) >= complete.max(1),
         }
     }

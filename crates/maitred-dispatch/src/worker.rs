@@ -1,4 +1,4 @@
-//! What an application thread does, round after round: it runs what waits, serves the ready list, polls, or parks.
+//! The rounds of an application thread: it runs waiting requests, serves the ready list, polls, or parks.
 //!
 //! At a limiter it enters with a request, and goes on with further ones from the queue, the ready list and the poller for as long as it
 //! has the permit; or it monitors, or parks while another thread does.
@@ -28,14 +28,14 @@ pub(super) struct Worker<'a, S: Serve> {
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
     pub(super) events: Events,
-    /// For looks at the poller between requests while a thread monitors, or if there is no other thread.
+    /// The events of looks at the poller between requests while a thread monitors, or if there is no other thread.
     pub(super) more: Events,
     /// Turns from the ready list left before the poller is looked at.
     pub(super) turns: usize,
     /// Another thread monitors: this one parks in the next round.
     pub(super) away: bool,
     pub(super) served: u64,
-    /// It is not counted any more, and ends.
+    /// The thread is not counted any more, and ends.
     done: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.limiter.remove(&worker.thread);
 }
 
-/// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the driver takes over the ready list
+/// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the backup poller takes over the ready list
 /// if this one stands still. With several pollers a private batch would strand requests behind a slow one, and one on the ready list has
 /// all threads meet at its lock.
 fn batch(max_pollers: usize) -> usize {
@@ -107,7 +107,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        // After it is counted: the driver, which turns away what comes while no thread polls, looks at that.
+        // After it is counted: the backup poller, which defers work that comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
@@ -174,7 +174,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         Round::GoOn
     }
 
-    /// Something from the ready list, if it is its turn.
+    /// A connection from the ready list, if it is its turn.
     pub(super) fn next_ready(&mut self) -> Option<(u64, Signals)> {
         if self.turns == 0 {
             return None;
@@ -215,7 +215,7 @@ pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
     (token, Signals::of(readiness))
 }
 
-/// The events of a wait that have not been served; the ready list gets what is left of them.
+/// The events of a wait that have not been served; they go to the ready list when this is dropped.
 struct Rest<'a, I: ExactSizeIterator<Item = (u64, Signals)>> {
     ready: &'a Ready,
     events: I,
@@ -227,8 +227,8 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// Serves one event. What it brings for the application beside one request is given to other threads. Requests begin in their
-/// order: at a limiter all of them wait, and this thread, which looks at the queue next, enters with the first.
+/// Serves one event. Its first request is returned, and further ones are given to other threads. Requests begin in
+/// their order: at a limiter all of them wait, and this thread, which looks at the queue next, enters with the first.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
@@ -295,8 +295,8 @@ impl<S: Serve> Worker<'_, S> {
     fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         if scheduler.pollers.load(Ordering::SeqCst) == 0 {
-            // This thread polled last, and the driver was not told when the others entered.
-            scheduler.driver.watch();
+            // This thread polled last, and the backup poller was not told when the others entered.
+            scheduler.backup_poller.watch();
         }
         monitor(scheduler, &scheduler.pool, &self.thread, || scheduler.progress.load(Ordering::Relaxed))
     }
@@ -355,7 +355,7 @@ impl<S: Serve> Worker<'_, S> {
             // No thread polls: a monitor looks now, and polls if nothing waits.
             limiter.fire_now(run.now);
         }
-        // What came from the poller has just been read.
+        // The request's bytes from the poller have just been read.
         let entry = self.context.clock().turn_began().max(run.now);
         run.now = scheduler.run(job, entry, self.server);
         self.served += 1;
@@ -382,7 +382,7 @@ impl<S: Serve> Worker<'_, S> {
 
     /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
     /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
-    /// Without one the driver watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
+    /// Without one the backup poller watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
     /// that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
@@ -433,7 +433,7 @@ impl<S: Serve> Worker<'_, S> {
         fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
             Some(job) => self.next_behind(job),
-            // What came several at once is in the queue.
+            // Requests that came together are in the queue.
             None => scheduler.pool.next_in_turn(&self.thread),
         }
     }
@@ -502,7 +502,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     server.scheduler().set_serving(false);
     if !counted {
         // Its successor may be long in coming.
-        server.scheduler().driver.watch();
+        server.scheduler().backup_poller.watch();
     }
     counted
 }
@@ -511,7 +511,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
 /// afterwards. `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
-    scheduler.driver.release_polling();
+    scheduler.backup_poller.release_polling();
     fetch(server, events, scheduler.is_idle() && !took);
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
 }

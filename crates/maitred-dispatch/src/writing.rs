@@ -1,7 +1,7 @@
-//! A thread that writes to a disk what its request has made: it serves no client meanwhile.
+//! A thread that writes the response of its request to a disk: it serves no client meanwhile.
 //!
-//! Its permit goes to another thread: the interpreter is free. When all threads write, or are in slow requests, others are run by
-//! the [`extra`](super::extra) thread. What a route writes is remembered ([`costs`](super::costs)).
+//! Its permit goes to another thread: the interpreter is free. When all threads write, or are in slow requests, others
+//! are run by the [reserve thread](super::reserve_thread). The routes that write are remembered ([`costs`](super::costs)).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::app_thread::AppThread;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
-    /// What the request of this thread has made goes to a disk, or will.
+    /// The response of this thread's request goes to a disk, or will.
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static WROTE: Cell<bool> = Cell::new(false);
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
@@ -49,14 +49,14 @@ impl Drop for Counted<'_> {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// What the request of this thread has made goes to a disk, or will.
+    /// Notes that the response of this thread's request goes to a disk, or will.
     pub fn note_written(&self) {
         WROTE.with(|cell| cell.set(true));
     }
 
     /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
     pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
-        // No other thread can do what a loop's thread does, and other pools have no extra thread.
+        // No other thread can do the work of a loop's thread, and other pools have no reserve thread.
         if self.looped.is_some() || !self.is_served_here() {
             return act();
         }
@@ -67,7 +67,7 @@ impl<J: Send> Scheduler<J> {
         if frees && self.pool.queued() > 0 {
             self.make_way(server);
         }
-        self.wake_extra(false, server);
+        self.wake_reserve(false, server);
         act()
     }
 

@@ -1,9 +1,9 @@
 //! The cache of resources: small files in memory, larger ones as open descriptors.
 //!
-//! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no
-//! allocation. Leaves out: loading, and what makes an entry valid (`load.rs`).
+//! Promises: one budget bounds bytes, entries and descriptors; a hit makes no system call and no allocation. Leaves
+//! out: loading, and the validity of an entry (`load.rs`).
 //!
-//! Sections below: what is kept.
+//! Sections below: cached resources.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use quick_cache::{DefaultHashBuilder, Lifecycle, OptionsBuilder, Weighter};
 use crate::load::Plan;
 use crate::{Now, StaticSettings};
 
-/// What an entry costs besides its content and names, in bytes: two prepared heads of about 400
-/// bytes with their allocations, the resource, and the cache's own entry.
+/// The cost of an entry besides its content and names, in bytes: two prepared heads of about 400 bytes with their
+/// allocations, the resource, and the cache's own entry.
 const ENTRY_OVERHEAD: u64 = 1024;
 
 /// How long a descriptor stays open without being asked for. A deleted file keeps its disk space
@@ -37,7 +37,7 @@ const MAX_SHARDS: u64 = 16;
 /// still admits them.
 const MIN_ENTRIES_PER_SHARD: u64 = 16;
 
-/// What the cache has done and holds.
+/// The counters and the present contents of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
     /// Files that are cached now, in memory or open.
@@ -56,10 +56,10 @@ pub struct CacheStatistics {
     pub revalidations: u64,
     /// Checks that found an entry changed or gone.
     pub invalidations: u64,
-    /// What loading took, in total over all misses.
+    /// The time of loading, in total over all misses.
     pub load_time: Duration,
-    /// What loading would have taken for the requests answered without a look at the file: each time as long as it took for
-    /// this entry.
+    /// The time saved by requests that were answered without a look at the file: for each one the time of loading its
+    /// entry.
     pub saved_time: Duration,
 }
 
@@ -97,7 +97,7 @@ impl CacheStatistics {
     }
 }
 
-/// What a look-up found.
+/// The result of a look-up.
 pub(crate) enum LookUp {
     /// Answer with this.
     Fresh(Arc<Resource>),
@@ -160,8 +160,8 @@ impl ResourceCache {
         }
     }
 
-    /// The resource for `path`. At most one thread per `validate_after` is told that a check is due;
-    /// to the others the entry is fresh until it has finished.
+    /// The resource for `path`. At most one thread per `validate_after` learns that a check is due; to the others the
+    /// entry is fresh until that thread has finished.
     pub(crate) fn look_up(&self, path: &[u8], now: Now) -> LookUp {
         let Some(resource) = self.entries.as_ref().and_then(|entries| entries.get(path)) else {
             return LookUp::Absent;
@@ -189,8 +189,7 @@ impl ResourceCache {
         }
     }
 
-    /// Counts a load and keeps what it brought, unless the file is unsettled or descriptors are not
-    /// to be kept.
+    /// Counts a load and keeps the resource, unless the file is unsettled or descriptors are not to be kept.
     pub(crate) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
@@ -260,8 +259,8 @@ impl ResourceCache {
     }
 }
 
-/// What an entry takes of the budget. An entry is charged at least its share of the entry limit and
-/// a descriptor its share of the descriptor limit, so one sum keeps all three.
+/// The charge of an entry to the budget. An entry is charged at least its share of the entry limit and a descriptor its
+/// share of the descriptor limit, so one sum keeps all three.
 #[derive(Clone, Debug)]
 struct Charge {
     per_entry: u64,
@@ -277,7 +276,7 @@ impl Weighter<Key, Arc<Resource>> for Charge {
     }
 }
 
-/// Counts evictions and carries what was evicted out of the lock, where closing may take long.
+/// Counts evictions and carries the evicted resources out of the lock, where closing may take long.
 #[derive(Clone, Debug)]
 struct Evictions(Arc<AtomicU64>);
 
@@ -322,7 +321,7 @@ impl Hits {
     }
 }
 
-// ---- What is kept ----
+// ---- Cached resources ----
 
 /// A file with its siblings, ready to be sent.
 #[derive(Debug)]
@@ -332,9 +331,9 @@ pub(crate) struct Resource {
     pub(crate) siblings: Vec<(Coding, Variant)>,
     /// Whether further siblings may be made by compressing it.
     pub(crate) is_compressible: bool,
-    /// When it was last known to be what the file system holds, in nanoseconds of the monotonic clock.
+    /// When it was last known to be equal to the file, in nanoseconds of the monotonic clock.
     pub(crate) checked_at: AtomicU64,
-    /// What loading it took, in nanoseconds.
+    /// The time of loading it, in nanoseconds.
     pub(crate) load_ns: AtomicU64,
     /// Whether the file may change without a new stamp; then the resource must not be kept.
     pub(crate) is_unsettled: bool,
@@ -393,7 +392,7 @@ impl Resource {
         self.plan.name.len()
     }
 
-    /// Whether `plan` finds what this resource was loaded from.
+    /// Whether this resource was loaded by an equal `plan`.
     pub(crate) fn matches(&self, plan: &Plan) -> bool {
         self.plan == *plan
     }
@@ -403,8 +402,8 @@ impl Resource {
         monotonic_ns.saturating_sub(self.checked_at.load(Ordering::Relaxed)) < validate_after_ns
     }
 
-    /// Takes the duty of the next check, for one thread of those that find it due; the others go on
-    /// with what is there. A check that fails removes the resource, so the duty is never lost.
+    /// Takes the duty of the next check, for one thread of those that find it due; the others go on with the cached
+    /// resource. A check that fails removes the resource, so the duty is never lost.
     pub(crate) fn claim_check(&self, monotonic_ns: u64, validate_after_ns: u64) -> bool {
         let seen = self.checked_at.load(Ordering::Relaxed);
         monotonic_ns.saturating_sub(seen) >= validate_after_ns

@@ -1,6 +1,6 @@
 //! Small files that have no compressed siblings: compressed once, and kept beside the file.
 //!
-//! Leaves out: where they are kept (`cache.rs`), and what their heads say (`load.rs`).
+//! Leaves out: where they are kept (`cache.rs`), and their heads (`load.rs`).
 
 use maitred_compress as compress;
 use maitred_compress::{CompressionSettings, is_excepted};
@@ -31,7 +31,7 @@ pub(crate) fn may_be(
         && !is_excepted(compression, request)
 }
 
-/// The file in this coding; `None` if that takes no fewer bytes, or the file is not any more what it was.
+/// The file in this coding; `None` if that takes no fewer bytes, or the file has changed.
 pub(crate) fn make(
     settings: &CompressionSettings,
     resource: &Resource,

@@ -1,8 +1,7 @@
-//! Which folders have no compressed siblings at all, so that nobody looks for three of each file.
+//! Folders that have no compressed siblings at all: with this knowledge three look-ups for each file are saved.
 //!
-//! Promises: a folder that was changed is known to be another one as soon as a cached file would be; where nothing is
-//! known the answer is that there may be siblings. Memory: [`MAX_FOLDERS`] paths. Leaves out: which sibling belongs to
-//! which file (`load.rs`).
+//! Promises: a change of a folder is seen as soon as that of a cached file would be; an unknown folder counts as one
+//! with siblings. Memory: [`MAX_FOLDERS`] paths. Leaves out: the siblings of each file (`load.rs`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +27,7 @@ const MAX_FOLDERS: usize = 1024;
 /// not change them.
 const READ_AGAIN_AFTER_NS: u64 = 60_000_000_000;
 
-/// What is known of folders, by their paths.
+/// The known folders, by their paths.
 pub(crate) struct Folders {
     validate_after_ns: u64,
     known: NamedLock<HashMap<Box<[u8]>, Folder>>,
@@ -149,7 +148,7 @@ mod tests {
             Self { folder, root, folders: Folders::new(SECOND), now }
         }
 
-        /// Makes a file, and the times of its folder what they have not been before, however coarse they are.
+        /// Makes a file, and gives its folder times that it has not had before, on file systems with coarse times, too.
         fn write(&self, name: &str) {
             fs::write(self.folder.path().join(name), "").unwrap();
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + name.len() as u64);

@@ -2,7 +2,7 @@
 //!
 //! Promises:
 //! - Nothing outside the root is read, and nothing but regular files: no FIFO, socket or device is
-//!   ever opened, so no call here waits for anybody but the disk. Hidden names (a leading dot) do
+//!   ever opened, so a call here waits for nothing but the disk. Hidden names (a leading dot) do
 //!   not exist, `.well-known` (RFC 8615) excepted.
 //! - Conditional and range requests by RFC 9110 §13 and §14; precompressed siblings `name.br`,
 //!   `name.zst`, `name.gz` by `Accept-Encoding` (§12.5.3), each with an entity tag of its own; with
@@ -51,7 +51,7 @@ use rustix::process::{Resource as Limit, getrlimit};
 use cache::{LookUp, Resource, ResourceCache, Variant};
 use folders::Folders;
 use load::Plan;
-use root::{CurrentRoot, Found, Root};
+use root::{CurrentRoot, ObjectKind, Root};
 
 pub use cache::CacheStatistics;
 pub use path::folder_location;
@@ -131,7 +131,7 @@ pub struct Answer {
     pub length: u64,
     /// The body; empty for HEAD.
     pub body: Body,
-    /// What the error log should say, in one line: the reason of a 403, 500 or 503.
+    /// The line for the error log: the reason of a 403, 500 or 503.
     pub note: Option<String>,
 }
 
@@ -147,7 +147,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Empty => 0,
@@ -171,7 +171,7 @@ pub struct StaticFiles {
     cache: ResourceCache,
 }
 
-/// What a path leads to.
+/// The object at a path.
 enum Target {
     File(Box<Plan>),
     Folder,
@@ -184,7 +184,7 @@ impl StaticFiles {
     ///
     /// # Errors
     ///
-    /// What opening the folder says: not found, not a folder, no permission.
+    /// The error of opening the folder: not found, not a folder, no permission.
     pub fn open(root: &Path, settings: StaticSettings) -> io::Result<Self> {
         let validate_after_ns = u64::try_from(settings.validate_after.as_nanos()).unwrap_or(u64::MAX);
         let root = CurrentRoot::open(root, validate_after_ns)?;
@@ -239,33 +239,32 @@ impl StaticFiles {
         self.file_at(self.settings.fallback.as_deref()?, now)
     }
 
-    /// What the cache holds and has done.
+    /// The contents and counters of the cache.
     pub fn statistics(&self) -> CacheStatistics {
         self.cache.statistics()
     }
 
-    /// The counts of the lock around what is known of folders.
+    /// The counts of the lock around the known folders.
     pub fn lock_snapshot(&self) -> LockSnapshot {
         self.folders.lock_snapshot()
     }
 
-    /// Closes descriptors of files that nobody asked for in the last minute. Requests that find
-    /// something not cached do this too; a timer that calls it every ten seconds or more serves the
-    /// time without requests.
+    /// Closes descriptors of files that were not asked for in the last minute. Requests that find something not cached
+    /// do this too; a timer that calls it every ten seconds or more serves the time without requests.
     pub fn sweep(&self, now: Now) {
         self.cache.sweep(now);
     }
 
-    /// Forgets every file that is kept open: one of them is not any more what it was.
+    /// Forgets every file that is kept open, after one of them has changed.
     pub fn forget_open_files(&self) {
         self.cache.release_descriptors();
     }
 
-    /// Answers from a cached resource if it is still what the file system holds.
+    /// Answers from a cached resource if it is still equal to the file.
     fn check(&self, request: &RequestHead, path: &[u8], now: Now, cached: &Arc<Resource>) -> Answer {
         let unchanged = match self.find(&self.root.at(now), path, now) {
             Ok(Target::File(plan)) => cached.matches(&plan),
-            // No descriptor for the check: what was true a moment ago is better than a 503.
+            // No descriptor for the check: a resource that was right a moment ago is better than a 503.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => true,
             Ok(Target::Folder | Target::FolderWithoutSlash) | Err(_) => false,
         };
@@ -277,7 +276,7 @@ impl StaticFiles {
         self.load(request, path, now)
     }
 
-    /// Answers from the file system and keeps what may be kept.
+    /// Answers from the file system and keeps the resource where it may be kept.
     fn load(&self, request: &RequestHead, path: &[u8], now: Now) -> Answer {
         if !path::is_servable(path) {
             return refusal::not_found(&request.method);
@@ -325,7 +324,7 @@ impl StaticFiles {
         })
     }
 
-    /// What stands at `path`: a regular file, an index file of the folder, or the folder.
+    /// The object at `path`: a regular file, an index file of the folder, or the folder.
     fn find(&self, root: &Root, path: &[u8], now: Now) -> Result<Target, Errno> {
         let plan = |name: Vec<u8>, stamp| {
             let has = self.settings.precompressed && self.folders.may_have_siblings(root, &name, now);
@@ -333,23 +332,24 @@ impl StaticFiles {
         };
         if !path.is_empty() && !path.ends_with(b"/") {
             return match root.inspect(path)? {
-                Found::File(stamp) => Ok(plan(path.to_vec(), stamp)),
-                Found::Folder => Ok(Target::FolderWithoutSlash),
-                Found::Other => Err(Errno::NOENT),
+                ObjectKind::File(stamp) => Ok(plan(path.to_vec(), stamp)),
+                ObjectKind::Folder => Ok(Target::FolderWithoutSlash),
+                ObjectKind::Other => Err(Errno::NOENT),
             };
         }
         for index in &self.settings.index {
             let name = if path.is_empty() { b"/" } else { path };
             let name = [name, index.as_bytes()].concat();
             match root.inspect(&name) {
-                Ok(Found::File(stamp)) => return Ok(plan(name, stamp)),
-                Ok(Found::Folder | Found::Other) | Err(Errno::NOENT | Errno::LOOP | Errno::XDEV) => {}
+                Ok(ObjectKind::File(stamp)) => return Ok(plan(name, stamp)),
+                Ok(ObjectKind::Folder | ObjectKind::Other)
+                | Err(Errno::NOENT | Errno::LOOP | Errno::XDEV) => {}
                 Err(errno) => return Err(errno),
             }
         }
         match root.inspect(path)? {
-            Found::Folder => Ok(Target::Folder),
-            Found::File(_) | Found::Other => Err(Errno::NOENT),
+            ObjectKind::Folder => Ok(Target::Folder),
+            ObjectKind::File(_) | ObjectKind::Other => Err(Errno::NOENT),
         }
     }
 }
@@ -364,7 +364,7 @@ fn is_page(request: &RequestHead, path: &[u8]) -> bool {
     path::is_servable(path) && (!last.contains(&b'.') || wants_page())
 }
 
-/// What loading brought.
+/// The result of loading.
 enum Loaded {
     Resource(Arc<Resource>),
     Folder,
@@ -406,7 +406,7 @@ fn list(root: &Root, request: &RequestHead, path: &[u8]) -> Answer {
 
 /// The answer to a GET or HEAD.
 fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
-    let asked = Asked::of(&request.fields);
+    let asked = DecidingFields::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
         let accepted = Accepted::of(request.fields.all("accept-encoding"));
         resource.variant(accepted.choose(resource.siblings.iter().map(|(coding, _)| *coding), |_| true))
@@ -416,12 +416,12 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     answer_with(variant, &asked, request)
 }
 
-/// The same where it is known in which form.
+/// The answer in a known form.
 fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
-    answer_with(resource.variant(coding), &Asked::of(&request.fields), request)
+    answer_with(resource.variant(coding), &DecidingFields::of(&request.fields), request)
 }
 
-fn answer_with(variant: &Variant, asked: &Asked, request: &RequestHead) -> Answer {
+fn answer_with(variant: &Variant, asked: &DecidingFields, request: &RequestHead) -> Answer {
     if !asked.conditions {
         return whole(variant, &request.method);
     }
@@ -436,16 +436,16 @@ fn answer_with(variant: &Variant, asked: &Asked, request: &RequestHead) -> Answe
     }
 }
 
-/// What the request asks about a representation, found in one pass over its fields.
+/// The fields of the request that matter for a representation, found in one pass.
 #[derive(Default)]
-struct Asked {
+struct DecidingFields {
     /// There is an `Accept-Encoding`.
     codings: bool,
     /// There is a `Range` or a condition (every condition's name starts with `If-`).
     conditions: bool,
 }
 
-impl Asked {
+impl DecidingFields {
     fn of(fields: &FieldSet) -> Self {
         let mut asked = Self::default();
         for (name, _) in fields.iter() {

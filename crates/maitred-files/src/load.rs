@@ -1,7 +1,7 @@
 //! A file with its compressed siblings: found, opened, and made into ready answers.
 //!
-//! Promises: what is kept in memory was read under one stamp or is marked unsettled; the prepared
-//! heads of a variant never change. Leaves out: what is kept, and when it is looked at again (`cache.rs`).
+//! Promises: content in memory was read under one stamp or is marked unsettled; the prepared heads of a variant never
+//! change. Leaves out: the choice of kept resources, and when they are checked again (`cache.rs`).
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::cache::{Payload, Resource, Variant};
-use crate::root::{Found, Root};
+use crate::root::{ObjectKind, Root};
 use crate::stamp::Stamp;
 use crate::{Now, StaticSettings, compressed};
 
@@ -39,7 +39,7 @@ impl Plan {
         if may_have_siblings {
             for coding in Coding::COMPRESSED {
                 // A sibling that cannot be looked at is no sibling: the original can be sent.
-                if let Ok(Found::File(stamp)) = root.inspect(&sibling(&name, coding)) {
+                if let Ok(ObjectKind::File(stamp)) = root.inspect(&sibling(&name, coding)) {
                     stamps[coding as usize] = stamp.is_as_new_as(&original).then_some(stamp);
                 }
             }
@@ -53,7 +53,7 @@ fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
     [name, suffix(coding).as_bytes()].concat()
 }
 
-/// What the names of forms in this coding end in.
+/// The ending of names in this coding.
 pub(crate) fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Identity => "",
@@ -73,8 +73,8 @@ struct Opened {
 }
 
 impl Resource {
-    /// Opens what `plan` found and prepares the answers. The plan is brought up to date with what
-    /// was opened; a sibling that has gone or is too old by then is left out.
+    /// Opens the files of `plan` and prepares the answers. The plan is brought up to date with the opened files; a
+    /// sibling that has gone or is too old by then is left out.
     pub(crate) fn load(
         root: &Root,
         mut plan: Plan,
@@ -145,7 +145,7 @@ impl Resource {
         }
     }
 
-    /// The same file with one form more; without one it is not tried again to make any.
+    /// The same file with one form more. Without a form, making one is not tried again.
     pub(crate) fn with_made(&self, made: Option<(Coding, Variant)>) -> Self {
         let mut siblings = self.siblings.clone();
         let is_compressible = made.is_some();
@@ -162,7 +162,7 @@ impl Resource {
         self.plan.stamps[Coding::Identity as usize]
     }
 
-    /// The content of the file itself, if it is still what it was when it was opened.
+    /// The content of the file itself, if the file has not changed since it was opened.
     pub(crate) fn content(&self) -> Option<Arc<[u8]>> {
         match &self.original.payload {
             Payload::Memory(bytes) => Some(Arc::clone(bytes)),
@@ -175,7 +175,7 @@ impl Resource {
     }
 }
 
-/// What the forms of one file have in common.
+/// The common facts of all forms of one file.
 struct Common<'a> {
     media_type: &'static str,
     /// Whether there are several forms.

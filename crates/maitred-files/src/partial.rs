@@ -1,7 +1,7 @@
-//! Ranges of what an application answers (RFC 9110 §14): the parts of a complete body that a client asks for.
+//! Ranges of an application's response (RFC 9110 §14): the parts of a complete body that a client asks for.
 //!
-//! An application allows it by `Accept-Ranges: bytes` in a 200 to GET. Then the body has to be there at once, in memory or as
-//! a file; what comes in parts is sent as a whole, because nobody knows that its end will come.
+//! An application allows it by `Accept-Ranges: bytes` in a 200 to GET. Then the body has to be there at once, in memory
+//! or as a file; a body that comes in parts is sent as a whole, because its end may never come.
 //!
 //! `If-Range` holds for a strong entity tag only: whether the content changed twice within the second of its
 //! `Last-Modified`, only the application could know (§8.8.2.2). Other conditions are the application's.
@@ -32,13 +32,13 @@ fn validators(head: &ResponseHead) -> Validators<'_> {
     Validators { etag, last_modified: None }
 }
 
-/// What is sent in the place of a body.
+/// The response with the parts in the place of a whole body.
 pub struct Partial {
-    /// Of the response.
+    /// The head of the response.
     pub head: ResponseHead,
-    /// Of its body, in bytes.
+    /// The length of its body, in bytes.
     pub length: u64,
-    /// In this order, at least one.
+    /// The parts in this order, at least one.
     pub parts: Vec<Content>,
 }
 
@@ -92,8 +92,8 @@ fn several(head: &ResponseHead, body: &Content, ranges: &[ByteRange]) -> Partial
     Partial { head, length: parts.content_length(), parts: contents }
 }
 
-/// 416 with the length there is (RFC 9110 §15.5.17). What describes the content goes; what is meant for the client or for
-/// proxies stays.
+/// 416 with the length of the body (RFC 9110 §15.5.17). Fields that describe the content go; those for the client or
+/// for proxies stay.
 fn unsatisfiable(head: &ResponseHead, total: u64) -> Partial {
     const TEXT: &str = "416 Range Not Satisfiable\n";
     let mut head =

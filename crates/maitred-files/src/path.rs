@@ -1,4 +1,4 @@
-//! Which names may be served, and how a path is written back into a URL or a page.
+//! The names that may be served, and how a path is written back into a URL or a page.
 
 use maitred_http::target;
 
@@ -21,10 +21,10 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != WELL_KNOWN
 }
 
-/// The `Location` that adds the missing slash to a request for a folder: an absolute path on this
-/// host, whatever the request said. Two leading slashes would make a host name of the first segment
-/// (RFC 3986 §4.2); normalising leaves one, and the encoding leaves no backslash that a browser
-/// could read as a slash. `None` when the path of the request cannot be normalised.
+/// The `Location` that adds the missing slash to a request for a folder: always an absolute path on this host. Two
+/// leading slashes would make a host name of the first segment (RFC 3986 §4.2); normalising leaves one, and the
+/// encoding leaves no backslash that a browser could read as a slash. `None` when the path of the request cannot be
+/// normalised.
 pub fn folder_location(raw_path: &[u8], query: Option<&[u8]>) -> Option<String> {
     let mut path = Vec::new();
     target::normalise(raw_path, &mut path).ok()?;

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 
 use crate::{Answer, Body};
 
-/// What clients are told to wait when descriptors are exhausted, in seconds: they are held by
-/// transfers, some of which end within a second on any loaded server.
+/// The time that clients are told to wait when descriptors are exhausted, in seconds: they are held by transfers, some
+/// of which end within a second on any loaded server.
 const RETRY_AFTER: &str = "1";
 
 /// The prepared refusals: a flood of requests for nothing allocates nothing.
@@ -48,9 +48,8 @@ pub(crate) fn precondition_failed(method: &Method) -> Answer {
     text(method, &REFUSALS.precondition_failed, "412 Precondition Failed\n")
 }
 
-/// The answer to a failed system call on `path`. What only says that nothing is there for the peer
-/// is 404 (a link that leads out of the root included: EXDEV); what the operator must know of
-/// carries a note.
+/// The answer to a failed system call on `path`. An error that only means that nothing is there for the peer is 404 (a
+/// link that leads out of the root included: EXDEV); an error that the operator must know of carries a note.
 pub(crate) fn fault(method: &Method, path: &[u8], errno: Errno) -> Answer {
     let mut answer = match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NAMETOOLONG => {

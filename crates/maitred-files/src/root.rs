@@ -23,9 +23,9 @@ use crate::stamp::Stamp;
 /// How often an opening that met a concurrent rename is tried (openat2(2): EAGAIN).
 const MAX_RENAME_RETRIES: u32 = 8;
 
-/// What stands at a path.
+/// The kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ObjectKind {
     /// A regular file.
     File(Stamp),
     /// A folder.
@@ -65,8 +65,8 @@ impl Root {
         Ok(Self { folder, resolution, identity })
     }
 
-    /// What stands at `path`, found out without opening it for reading.
-    pub(crate) fn inspect(&self, path: &[u8]) -> Result<Found, Errno> {
+    /// The kind of object at `path`, found out without opening it for reading.
+    pub(crate) fn inspect(&self, path: &[u8]) -> Result<ObjectKind, Errno> {
         let found = fstat(self.resolve(path, OFlags::PATH)?)?;
         Ok(kind(&found))
     }
@@ -76,14 +76,14 @@ impl Root {
         Ok(Stamp::of(&fstat(self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?)?))
     }
 
-    /// Opens the regular file at `path` for reading. The caller has inspected it; what took its
-    /// place since then is opened without waiting (`O_NONBLOCK`) and refused as not found.
+    /// Opens the regular file at `path` for reading. The caller has inspected it; another object that took its place
+    /// since then is opened without waiting (`O_NONBLOCK`) and refused as not found.
     pub(crate) fn open_file(&self, path: &[u8]) -> Result<(File, Stamp), Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.resolve(path, flags)?;
         match kind(&fstat(&file)?) {
-            Found::File(stamp) => Ok((File::from(file), stamp)),
-            Found::Folder | Found::Other => Err(Errno::NOENT),
+            ObjectKind::File(stamp) => Ok((File::from(file), stamp)),
+            ObjectKind::Folder | ObjectKind::Other => Err(Errno::NOENT),
         }
     }
 
@@ -150,11 +150,11 @@ fn file_type(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn kind(stat: &rustix::fs::Stat) -> Found {
+fn kind(stat: &rustix::fs::Stat) -> ObjectKind {
     match file_type(stat) {
-        FileType::RegularFile => Found::File(Stamp::of(stat)),
-        FileType::Directory => Found::Folder,
-        _ => Found::Other,
+        FileType::RegularFile => ObjectKind::File(Stamp::of(stat)),
+        FileType::Directory => ObjectKind::Folder,
+        _ => ObjectKind::Other,
     }
 }
 
@@ -188,7 +188,7 @@ impl CurrentRoot {
     /// The root to resolve against. While the path leads nowhere the last root stays in use.
     pub(crate) fn at(&self, now: Now) -> Arc<Root> {
         let checked = self.checked_at.load(Ordering::Relaxed);
-        // Whoever exchanges the time looks; the others take the root that is known.
+        // The thread that exchanges the time looks; the others take the root that is known.
         if now.monotonic_ns.saturating_sub(checked) >= self.validate_after_ns
             && self
                 .checked_at

@@ -1,4 +1,4 @@
-//! What tells one content of a file from another: the stamp, and the validators made of it.
+//! The stamp, which tells one content of a file from another, and the validators made of it.
 //!
 //! Promises: two loads with equal stamps of a settled file saw the same bytes. Leaves out: reading
 //! clocks; the time is an argument.
@@ -53,10 +53,9 @@ impl Stamp {
 
     /// The entity tag (RFC 9110 §8.8.3), quotes included.
     ///
-    /// Strong, from modification time in nanoseconds and size, so that equal copies on several
-    /// machines agree; where the modification time is a normalised one, the change time joins. A
-    /// young file gets a weak tag that differs from its later strong one: what is stored under it
-    /// is fetched once more after the file has settled.
+    /// Strong, from modification time in nanoseconds and size, so that equal copies on several machines agree; where
+    /// the modification time is a normalised one, the change time joins. A young file gets a weak tag that differs from
+    /// its later strong one: a copy that is stored under it is fetched once more after the file has settled.
     pub(crate) fn entity_tag(&self, coding: Coding, young: bool) -> Box<str> {
         let mut tag = String::with_capacity(48);
         tag.push_str(if young { "W/\"" } else { "\"" });

@@ -21,11 +21,11 @@ const PATH: &str = "x-sendfile";
 /// A URL path.
 const URL: &str = "x-accel-redirect";
 
-/// Fields that say of the body what the file says of itself; with `X-Accel-` in front nginx takes orders.
+/// Fields about the body that the file has itself; with `X-Accel-` in front nginx takes orders.
 const REPLACED: [&str; 6] =
     ["content-length", "etag", "last-modified", "accept-ranges", "content-range", "transfer-encoding"];
 const ORDERS: &[u8] = b"x-accel-";
-/// One that the server takes from the head that is sent.
+/// A field that the server takes from the sent head.
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
 /// The folders whose files an application may submit.
@@ -37,22 +37,22 @@ pub struct Submissions {
 
 #[derive(Debug)]
 struct Root {
-    /// Without a slash at the end.
+    /// The prefix without a slash at the end.
     prefix: String,
     /// Absolute.
     folder: PathBuf,
     files: StaticFiles,
 }
 
-/// What is sent in the place of a response of the application.
+/// The response that is sent in the place of the application's.
 pub struct Submitted {
-    /// Its head.
+    /// The head of the response.
     pub head: ResponseHead,
     /// Bytes of the body.
     pub length: u64,
     /// The body, in order.
     pub parts: Vec<Content>,
-    /// What the error log should say.
+    /// A line for the error log.
     pub note: Option<String>,
 }
 
@@ -136,14 +136,14 @@ fn is_file(path: &[u8]) -> bool {
     path.len() > 1 && path.starts_with(b"/") && !path.ends_with(b"/")
 }
 
-/// The application's response with the file for its body. What it says of it (its type, how it may be cached, its name)
-/// counts; what follows from the bytes is the file's.
+/// The application's response with the file for its body. The application's fields about it (its type, how it may be
+/// cached, its name) count; those that follow from the bytes are the file's.
 fn merge(answer: Answer, head: &ResponseHead) -> Submitted {
     let Answer { head: own, length, body, note } = answer;
     let status = own.status;
     let of_file = matches!(status, Status::OK | Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
     if !of_file {
-        // A folder is no file; the rest says what it is.
+        // A folder is no file; the status shows the error.
         let is_folder = status == Status::MOVED_PERMANENTLY;
         let mut merged = ResponseHead::clone(&own);
         let (length, body) = if is_folder { (0, Body::Empty) } else { (length, body) };

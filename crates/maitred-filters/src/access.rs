@@ -1,19 +1,19 @@
-//! Which clients may ask: a list of networks, of which the first that has the client's address decides.
+//! The clients that may ask: a list of networks, of which the first that has the client's address decides.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use maitred_match::{BadPattern, Network};
 
-/// A list of `allow` and `deny` with an address, a network or `all`. The first one that is true of a client decides; who is in
-/// none of them is allowed, as with nginx.
+/// A list of `allow` and `deny` with an address, a network or `all`. The first one that is true of a client decides; a
+/// client without an entry is allowed, as with nginx.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access(Box<[Entry]>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     allows: bool,
-    /// None is all.
+    /// The network; none is all.
     network: Option<Network>,
 }
 
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_an_error_with_its_remedy() {
+    fn a_broken_list_is_an_error_with_its_remedy() {
         for (texts, part) in [
             (&[][..], "the list is empty; write \"allow"),
             (&["10.0.0.0/8"], "neither with 'allow' nor with 'deny'; write 'allow 10.0.0.0/8' or 'deny 10"),

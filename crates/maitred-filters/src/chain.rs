@@ -1,4 +1,4 @@
-//! The configured filters of a server, and what becomes of one request in them.
+//! The configured filters of a server, and the way of one request through them.
 //!
 //! ```text
 //! head ─► access ─► redirect ─► own ─► user? ──────────► rewrite ─► fields ─► own ─► body, routes ... ─► response's fields
@@ -20,7 +20,7 @@ use crate::basic::{Asked, Authentication};
 use crate::native::{Filter, FilterRequest, Place, Step};
 use crate::rule::{Asker, Condition, FilterRule};
 
-/// What a filter does. In the order in which a request comes to them.
+/// The kinds of filters, in the order in which a request comes to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Access,
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// What a rule does of this kind, if it does something.
+    /// The effect of a rule of this kind in words, if it has one.
     pub(crate) fn of(self, rule: &FilterRule) -> Option<String> {
         match self {
             Self::Access => rule.access.as_ref().map(ToString::to_string),
@@ -98,23 +98,23 @@ impl Kind {
     }
 }
 
-/// What is counted of each rule and kind.
+/// The counters of each rule and kind.
 const HITS: usize = 0;
 const ANSWERED: usize = 1;
 
-/// The rules. Immutable: whoever holds it exchanges it for another one.
+/// The rules. Immutable: a change puts another chain in their place.
 #[derive(Default)]
 pub(crate) struct Chain {
     /// The most specific one first.
     pub(crate) rules: Box<[Entry]>,
     index: RuleIndex,
-    /// One of them asks for the path of each request.
+    /// A rule asks for the path of each request.
     asks_all: bool,
 }
 
 pub(crate) struct Entry {
     pub(crate) rule: FilterRule,
-    /// By kind, where it does something of that.
+    /// The counters by kind, where the rule does something of that.
     counts: [Option<Box<Counters<2>>>; Kind::ALL.len()],
 }
 
@@ -227,27 +227,27 @@ enum Stage {
     Done,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 pub enum Decision {
-    /// It goes on.
+    /// The request goes on.
     Pass,
     /// A password is being checked.
     Wait,
-    /// This is its answer.
+    /// The request gets this answer.
     Answer(Answer),
 }
 
 /// An answer of a filter.
 pub struct Answer {
-    /// Of the response.
+    /// The head of the response.
     pub head: ResponseHead,
-    /// Of the response.
+    /// The body of the response.
     pub body: Cow<'static, [u8]>,
-    /// What its operator should hear of who asks.
+    /// A suspicion about the client for its operator.
     pub suspicion: Option<Suspicion>,
 }
 
-/// What makes somebody who asks for a password suspicious.
+/// The reason to suspect a client that is asked for a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suspicion {
     /// The name or the password is wrong.
@@ -259,7 +259,7 @@ pub enum Suspicion {
 }
 
 impl Answer {
-    /// With the status as its text.
+    /// An answer with the status as its text.
     fn plain(head: ResponseHead) -> Self {
         let text = format!("{} {}\n", head.status.code(), head.status.reason());
         let head = head.with("Content-Type", "text/plain; charset=utf-8");
@@ -271,21 +271,21 @@ impl Answer {
     }
 }
 
-/// What a decision needs besides the request.
+/// The facts that a decision needs besides the request.
 pub struct At<'a> {
     /// The decoded and normalised path of the request as it was sent.
     pub path: &'a [u8],
-    /// Who asks.
+    /// The peer that has sent the request.
     pub peer: Peer,
-    /// The same as a number that all addresses of a client share; none for one without limits.
+    /// The number that all addresses of a client share; none for a client without limits.
     pub client: Option<u128>,
-    /// In monotonic nanoseconds.
+    /// The time in monotonic nanoseconds.
     pub now: u64,
-    /// Who checks passwords, if anybody does.
+    /// The threads that check passwords, if there are any.
     pub hasher: Option<&'a Hasher>,
     /// Counts a check of this client in all processes for as long as the value lives; none if the client has so many.
     pub count: &'a dyn Fn(u32) -> Option<Box<dyn Send + Sync>>,
-    /// Makes what is called when a password has been checked.
+    /// Makes the callback for the end of a password check.
     pub wake: &'a dyn Fn() -> Box<dyn Fn() + Send + Sync>,
 }
 
@@ -300,12 +300,12 @@ impl Passed {
         this
     }
 
-    /// Whether a password is being checked, or has been and nobody has looked.
+    /// Whether a password check is under way, or its result has not been looked at.
     pub fn is_checking(&self) -> bool {
         matches!(self.stage, Stage::Checking(_))
     }
 
-    /// The same for an answer in the place of a handler, which has this one.
+    /// The filters for an answer in the place of a handler, which has this value.
     #[must_use]
     pub fn for_answer(&self) -> Self {
         let (chain, own) = (Arc::clone(&self.chain), Arc::clone(&self.own));
@@ -443,7 +443,7 @@ impl Passed {
         entries.filter(move |entry| entry.counts[kind as usize].is_some())
     }
 
-    /// The head of a response with what filters change in it; none if that is nothing.
+    /// The head of a response with the changes of the filters; none if there are none.
     pub fn response_head(&self, request: &RequestHead, head: &ResponseHead) -> Option<ResponseHead> {
         let mut changed: Option<ResponseHead> = None;
         for entry in self.all(Kind::Response).filter(|entry| entry.rule.changes(head.status)) {

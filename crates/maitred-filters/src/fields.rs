@@ -7,7 +7,7 @@ use maitred_http::fields::{is_token, is_value};
 
 use maitred_match::BadPattern;
 
-/// Changes of the fields of a request or a response: what is removed first, then what is set, then what is added.
+/// Changes of the fields of a request or a response: fields are removed first, then set, then added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldChanges {
     removed: Vec<String>,
@@ -18,9 +18,9 @@ pub struct FieldChanges {
 /// Whose fields are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What the application gets.
+    /// A request on its way to the application.
     Request,
-    /// What the client gets.
+    /// A response on its way to the client.
     Response,
 }
 
@@ -36,7 +36,7 @@ const OF_THE_ENGINE: [&str; 8] = [
     "Upgrade",
 ];
 
-/// Of a request these have been acted on already.
+/// Fields of a request that have been acted on already.
 const ACTED_ON: [&str; 2] = ["Expect", "Host"];
 
 impl FieldChanges {
@@ -72,17 +72,17 @@ impl FieldChanges {
         Ok(())
     }
 
-    /// The names of what is removed.
+    /// The names of removed fields.
     pub fn removed(&self) -> impl Iterator<Item = &str> {
         self.removed.iter().map(String::as_str)
     }
 
-    /// What is made the only one of its name, as `Name: value`.
+    /// The fields that become the only ones of their names, as `Name: value`.
     pub fn set_fields(&self) -> impl Iterator<Item = String> {
         self.set.iter().map(text)
     }
 
-    /// What is added, as `Name: value`.
+    /// The added fields, as `Name: value`.
     pub fn added(&self) -> impl Iterator<Item = String> {
         self.added.iter().map(text)
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_removed_goes_first_and_what_is_added_comes_last() {
+    fn fields_are_removed_first_and_added_last() {
         let mut fields = FieldSet::new();
         for (name, value) in [("X-A", "1"), ("x-a", "2"), ("X-B", "1"), ("X-C", "1")] {
             fields.push(name, value);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_or_is_the_engine_s_is_an_error() {
+    fn invalid_fields_and_those_of_the_engine_are_errors() {
         let error =
             |side, field: &str| FieldChanges::default().set(side, field).expect_err(field).to_string();
         assert_eq!(error(Side::Response, "X-A"), "the field 'X-A' has no ':'; write Name: value");

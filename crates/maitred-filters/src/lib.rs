@@ -1,16 +1,17 @@
-//! Filters: what happens to requests before routes, and to the fields of their responses.
+//! Filters: rules for requests before routes, and for the fields of their responses.
 //!
 //! ```text
 //! rule.rs      a filter as it is configured       chain.rs    all of them, and one request in them
-//! access.rs, template.rs (redirect, rewrite), fields.rs, basic/     what they do
+//! access.rs, template.rs (redirect, rewrite), fields.rs, basic/     their effects
 //! native.rs    filters of the program's own       list.rs     shown and explained
-//! statuses.rs  of which responses fields are changed
+//! statuses.rs  the statuses of responses whose fields are changed
 //! ```
-//! Promises: they see the head of a request before its body is asked for, so that who is not let in costs no upload; nothing
-//! here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request costs one load.
+//! Promises: filters see the head of a request before its body is asked for, so that a refused client causes no upload;
+//! nothing here waits, a password is checked by threads of its own (`basic/hasher.rs`). Without a filter a request
+//! costs one load.
 //!
-//! Leaves out: `connection/filter.rs` of maitred-server decides when filters run and what the connection does meanwhile;
-//! maitred-cli reads how filters are written.
+//! Leaves out: when filters run and the state of the connection meanwhile (`connection/filter.rs` of maitred-server);
+//! the syntax of filters (maitred-cli).
 
 mod access;
 mod basic;
@@ -52,14 +53,14 @@ pub struct Filters {
     /// The configured ones. Exchanged at run time.
     chain: ArcSwap<Chain>,
     own: Arc<Own>,
-    /// From the first filter on that asks for passwords.
+    /// The threads for passwords, from the first filter on that asks for them.
     hasher: OnceLock<Hasher>,
     log: Arc<Log>,
 }
 
 impl Filters {
     /// # Errors
-    /// The system has no thread for those who check passwords.
+    /// The system has no thread for password checks.
     pub fn new(rules: Vec<FilterRule>, own: Vec<Arc<dyn Filter>>, log: &Arc<Log>) -> io::Result<Self> {
         let filters = Self {
             on: false.into(),
@@ -80,7 +81,7 @@ impl Filters {
         let asks = rules.iter().any(|rule| matches!(rule.authentication, Some(Authentication::Basic(_))));
         if asks && self.hasher.get().is_none() {
             let hasher = Hasher::start(Arc::clone(&self.log))?;
-            // Who is second ends the threads it has made.
+            // The caller that comes second ends the threads it has made.
             let _ = self.hasher.set(hasher);
         }
         let on = !rules.is_empty() || self.own.is_asked();
@@ -115,7 +116,7 @@ impl Filters {
         Ok(any.then(|| Box::new(Passed::new(chain, Arc::clone(&self.own), met))))
     }
 
-    /// Who checks passwords.
+    /// The threads that check passwords.
     pub fn hasher(&self) -> Option<&Hasher> {
         self.hasher.get()
     }

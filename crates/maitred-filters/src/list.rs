@@ -10,18 +10,18 @@ use crate::native::Place;
 use crate::rule::Asker;
 use crate::{Authentication, Filters};
 
-/// What filters would do with a request.
+/// The effect of the filters on a request.
 pub struct Explained {
-    /// Those it meets, in order.
+    /// The rules that it meets, in order.
     pub met: Vec<Value>,
-    /// What is worth a sentence.
+    /// Reasons, a sentence each.
     pub why: Vec<String>,
     /// The status that one of them answers with, and where it leads.
     pub answer: Option<(u16, Option<String>)>,
 }
 
 impl Filters {
-    /// The chain in the order in which a request comes to it, with what has been counted.
+    /// The chain in the order in which a request comes to it, with its counters.
     pub fn list(&self) -> Value {
         let chain = self.chain();
         let mut rows = Vec::new();
@@ -59,8 +59,8 @@ impl Filters {
         self.own.trace.iter().map(|filter| filter.name())
     }
 
-    /// What they would do with a request, whose head is changed as they would. No password is checked, and no filter of the
-    /// program's own is called.
+    /// The effect of the filters on a request, whose head is changed as they would. No password is checked, and no
+    /// filter of the program's own is called.
     pub fn explain(&self, head: &mut RequestHead, client: IpAddr, secure: bool) -> Explained {
         let chain = self.chain();
         let client = client.to_canonical();

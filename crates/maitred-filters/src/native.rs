@@ -1,4 +1,4 @@
-//! Filters that a program brings: a trait, and what its methods get.
+//! Filters that a program brings: a trait, and the arguments of its methods.
 
 use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_stats::Times;
@@ -6,22 +6,22 @@ use maitred_stats::Times;
 /// A filter of the program's own (`Settings::native_filters` of maitred-server): called for every request at
 /// the places it names. One value serves all threads at once.
 ///
-/// The first three places are on the thread that polls, with the connection in its hands: a method that waits stops other
-/// connections too. What takes long belongs into a handler.
+/// The first three places are on the thread that polls, with the connection in its hands: a method that waits stops
+/// other connections too. Long work belongs into a handler.
 pub trait Filter: Send + Sync + 'static {
-    /// What the list of filters calls it.
+    /// The name in the list of filters.
     fn name(&self) -> &str;
 
     /// Where it is called. Asked once.
     fn places(&self) -> &[Place];
 
-    /// The head of a request is there, and nobody has been asked who it is from. Its fields may be changed.
+    /// The head of a request is there, and its sender has not been authenticated. Its fields may be changed.
     fn before_authentication(&self, request: &mut FilterRequest<'_>) -> Step {
         let _ = request;
         Step::Pass
     }
 
-    /// The request is from whoever it has to be from ([`RequestHead::user`]). Its fields may be changed.
+    /// The request's user is authenticated where that is required ([`RequestHead::user`]). Its fields may be changed.
     fn after_authentication(&self, request: &mut FilterRequest<'_>) -> Step {
         let _ = request;
         Step::Pass
@@ -32,7 +32,7 @@ pub trait Filter: Send + Sync + 'static {
         let _ = (request, response);
     }
 
-    /// A response has left, or its peer has: called for what was refused before any filter, too.
+    /// A response has left, or its peer has: called for requests that were refused before any filter, too.
     fn trace(&self, exchange: &Traced<'_>) {
         let _ = exchange;
     }
@@ -63,7 +63,7 @@ impl Place {
         Self::Trace,
     ];
 
-    /// As the list of filters has it.
+    /// The name in the list of filters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,30 +76,30 @@ impl Place {
     }
 }
 
-/// What becomes of a request.
+/// The decision of a filter about a request.
 #[derive(Debug)]
 pub enum Step {
-    /// It goes on.
+    /// The request goes on.
     Pass,
-    /// It is answered: status and fields, and the body.
+    /// The request is answered: status and fields, and the body.
     Answer(ResponseHead, Vec<u8>),
 }
 
 /// A request whose body has not been asked for.
 #[derive(Debug)]
 pub struct FilterRequest<'a> {
-    /// Its head. [`path_and_query`](RequestHead::path_and_query) is what everything behind the filters sees.
+    /// Its head. Everything behind the filters sees its [`path_and_query`](RequestHead::path_and_query).
     pub head: &'a mut RequestHead,
-    /// Who has sent it.
+    /// The peer that has sent it.
     pub peer: Peer,
 }
 
-/// What became of a request.
+/// A request that is over, with its result.
 #[derive(Debug)]
 pub struct Traced<'a> {
     /// Its head, as the filters have left it.
     pub head: &'a RequestHead,
-    /// Who has sent it.
+    /// The peer that has sent it.
     pub peer: Peer,
     /// The status of its response.
     pub status: Status,

@@ -1,4 +1,4 @@
-//! A filter as it is configured: which requests it is for, and what it does with them.
+//! A filter as it is configured: its conditions, and its effect on requests.
 
 use std::net::IpAddr;
 
@@ -11,12 +11,12 @@ use crate::statuses::Statuses;
 use crate::template::{Redirect, Rewrite};
 use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 
-/// What is done with the requests that meet all of its conditions. What is `None` or empty leaves them alone.
+/// The effect on the requests that meet all of its conditions. A field that is `None` or empty leaves them alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterRule {
-    /// Which requests.
+    /// The condition on requests.
     pub when: Condition,
-    /// Which clients may ask.
+    /// The clients that may ask.
     pub access: Option<Access>,
     /// Where they are sent instead.
     pub redirect: Option<Redirect>,
@@ -24,7 +24,7 @@ pub struct FilterRule {
     pub max_body: Option<u64>,
     /// Whether the body is read before the application runs, in the place of `ListenerSettings::read_ahead` of maitred-server.
     pub read_ahead: Option<bool>,
-    /// Who may ask.
+    /// Whether a user is asked for a password.
     pub authentication: Option<Authentication>,
     /// The path that everything behind the filters sees.
     pub rewrite: Option<Rewrite>,
@@ -44,16 +44,16 @@ impl FilterRule {
     }
 }
 
-/// Who asks, as far as conditions look at it.
+/// The facts about a client that conditions look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
     /// The client's address, canonical; none without one.
     pub client: Option<IpAddr>,
-    /// It came by https.
+    /// The request came by https.
     pub secure: bool,
 }
 
-/// Which requests a filter is for: those that meet all conditions it has, looked at as they were sent.
+/// The requests that a filter is for: those that meet all conditions it has, looked at as they were sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// The virtual host.
@@ -73,7 +73,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether an answer to a request of which only the host and the scheme are known has what this rule sets: it has no other condition.
+    /// Whether the rule holds for an answer to a request of which only the host and the scheme are known: it has no
+    /// other condition.
     pub(crate) fn is_met_by(&self, host: u16, secure: bool) -> bool {
         let Self { host: of_host, secure: of_scheme, path, method, header, client, certificate } = self;
         let has_others = path.is_some()
@@ -109,7 +110,7 @@ impl Condition {
         self.path.is_some() && Self { path: None, ..self.clone() } == Self::default()
     }
 
-    /// Compares like the list of [`PoolMap`](crate::PoolMap): greater is more specific.
+    /// Compares like the list of `PoolMap` in maitred-server: greater is more specific.
     pub(crate) fn specificity(&self) -> impl Ord + use<> {
         (
             self.host.is_some(),

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_status_is_an_error() {
+    fn text_that_is_no_status_is_an_error() {
         for text in [
             "", "200,", "20", "0200", "+20", "600", "99", "308-301", "6xx", "xx", "2x", "ok", "200-",
             "200 201",

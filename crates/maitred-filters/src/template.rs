@@ -1,7 +1,8 @@
-//! Where a redirect leads, and what a rewritten path becomes: a text whose `*` stand for what those of the path stand for.
+//! The target of a redirect, and a rewritten path: a text whose `*` stand for the parts of the path that match those of
+//! its pattern.
 //!
-//! What is put in is decoded, and encoded again for its place, so that no byte of a request becomes a line break, a
-//! query or another host.
+//! A part is decoded, and encoded again for its place, so that no byte of a request becomes a line break, a query or
+//! another host.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -69,10 +70,10 @@ impl Redirect {
 }
 
 impl Rewrite {
-    /// To `to`, for requests whose path is one of `path`.
+    /// A rewrite to `to`, for requests whose path is one of `path`.
     ///
     /// # Errors
-    /// It is no path, or has more `*` than `path`.
+    /// `to` is no path, or has more `*` than `path`.
     pub fn new(to: &str, path: Option<&PathPattern>) -> Result<Self, BadPattern> {
         Template::parse(to, path, false).map(Self)
     }
@@ -179,7 +180,7 @@ impl Template {
     }
 }
 
-/// Appends a part of a path, encoded (RFC 3986 §3.3; in a query without what separates its parts).
+/// Appends a part of a path, encoded (RFC 3986 §3.3; in a query also the characters that separate its parts).
 fn put(out: &mut Vec<u8>, part: &[u8]) {
     let in_path = !out.contains(&b'?');
     let part = if out.ends_with(b"/") { part.strip_prefix(b"/").unwrap_or(part) } else { part };
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_an_error_with_its_remedy() {
+    fn a_target_that_leads_nowhere_is_an_error_with_its_remedy() {
         let pattern: PathPattern = "/old/*".parse().expect("a pattern");
         for (to, part) in [
             ("new", "is neither a path nor a URL"),
@@ -278,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for: a location is one line, on this host, and a rewritten path decodes to what was meant.
+        /// For all requests: a location is one line, on this host, and a rewritten path decodes to the intended one.
         #[test]
         fn no_path_leads_to_another_host(path in "/x(/[a/.%\\\\\\r\\n\u{e9}?#:@2fF0dA]{0,12})?") {
             let pattern: PathPattern = "/x/*".parse().expect("a pattern");

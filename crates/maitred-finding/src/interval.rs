@@ -1,28 +1,29 @@
-//! What has happened between two pictures.
+//! The differences between two pictures.
 //!
-//! The time that requests spend is counted when they end. One that lasts would be seen too late and then at once, so what requests have
-//! spent so far that are still there is added at the end and taken away at the begin: the difference is what was spent in between.
+//! The time of requests is counted when they end. A request that lasts would be seen too late and then all at once. So
+//! the time so far of requests that are still there is added at the end and subtracted at the begin: the difference is
+//! the time spent in between.
 
 use super::picture::{Log, Memory, Picture, Pool, Queue, Route};
 
 /// The differences. Rates and times are in seconds and per second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// Its length.
+    /// The length of the interval.
     pub seconds: f64,
     /// Requests of the application that have ended.
     pub requests: u64,
-    /// Those of them with a status of 500 or above.
+    /// Requests with a status of 500 or above.
     pub errors: u64,
-    /// Those of them that were only too slow (504).
+    /// Failed requests that were only too slow (504).
     pub timeouts: u64,
     /// Requests that have waited at each moment, on average.
     pub waiting: f64,
     /// Threads of the application that have run, or would have if they had a processor, on average.
     pub computing: f64,
-    /// Those that have run.
+    /// Requests that have run.
     pub ran: f64,
-    /// As in the later picture.
+    /// The number in the later picture.
     pub parallel: u64,
     pub(crate) processors: u64,
     pub(crate) routes: Vec<OfRoute>,
@@ -31,7 +32,7 @@ pub struct Interval {
     pub(crate) spool: OfQueue,
     pub(crate) standing: Standing,
     pub(crate) memory: Memory,
-    /// Bytes by which what the engine does not hold has grown.
+    /// The growth of the memory that the engine does not hold, in bytes.
     pub(crate) grown: u64,
 }
 
@@ -85,13 +86,13 @@ pub(crate) struct OfQueue {
     pub(crate) stands: bool,
 }
 
-/// Responses that nobody has taken a noticeable part of.
+/// Responses of which no noticeable part was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Standing {
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) all: u64,
-    /// What most of them answer.
+    /// The route of most of them.
     pub(crate) route: String,
 }
 
@@ -99,7 +100,7 @@ pub(crate) struct Standing {
 const MIN_RATE: f64 = 1024.0;
 
 impl Interval {
-    /// From the earlier picture to the later one.
+    /// The interval from the earlier picture to the later one.
     #[must_use]
     pub fn between(before: &Picture, after: &Picture) -> Self {
         let seconds = after.at.saturating_sub(before.at) as f64 / 1e9;
@@ -160,20 +161,20 @@ impl OfRoute {
 }
 
 impl OfPool {
-    /// Requests that have waited. The time of those that have left the queue is known when they end, so that it counts too what has waited at
-    /// both ends.
+    /// Requests that have waited. The time of requests that have left the queue is known when they end, so requests
+    /// that wait at both ends count, too.
     pub(crate) fn waiting(&self) -> f64 {
         self.waiting.max(self.before.queued.min(self.after.queued) as f64)
     }
 }
 
-/// What the engine holds for connections is theirs, and no growth of the application.
+/// The growth without the engine's memory for connections, which is no growth of the application.
 fn grown(before: Memory, after: Memory) -> u64 {
     let held = after.held.saturating_sub(before.held);
     after.resident.saturating_sub(before.resident).saturating_sub(held)
 }
 
-/// Not below zero: a process that has ended takes its counts with it.
+/// The average, not below zero: a process that has ended takes its counts with it.
 fn average(sum: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { (sum / seconds).max(0.0) } else { 0.0 }
 }
@@ -197,7 +198,7 @@ impl OfRoute {
             held: average(spent, seconds),
             mean: ended.max(lasts),
             waiting: average(more(then.waited, now.waited) as f64 / 1e9, seconds),
-            // What is known of it is of requests that have ended.
+            // Known only of requests that have ended.
             database: if run > 0.0 { more(then.database, now.database) as f64 / 1e9 / run } else { 0.0 },
             statements: Some(more(then.asking, now.asking))
                 .filter(|asking| *asking > 0)

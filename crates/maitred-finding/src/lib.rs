@@ -1,14 +1,15 @@
-//! What stands in the way of a server now: two pictures of it some seconds apart give no cause, or one with a sentence that says why.
+//! The present bottleneck of a server: two pictures of it some seconds apart give no cause, or one with a sentence that
+//! explains it.
 //!
 //! ```text
-//! picture.rs    what is known of a server in one moment, of one process or of several together
-//! interval.rs   what has happened between two pictures: differences, and time that threads and requests have spent
+//! picture.rs    the state of a server in one moment, of one process or of several together
+//! interval.rs   the differences between two pictures, and time that threads and requests have spent
 //! rules.rs      the causes in their order, each with its thresholds
 //! ```
-//! Promises: a quiet server and one that is ordinarily busy have no cause. A sentence has the numbers that it follows from. Pure: no
-//! I/O and no clock, what happened when is in the pictures.
+//! Promises: a quiet server and one that is ordinarily busy have no cause. A sentence has the numbers that it follows
+//! from. Pure: no I/O and no clock, the times are in the pictures.
 //!
-//! Leaves out: taking pictures (`finding/` of maitred-control), and what grows over hours.
+//! Leaves out: taking pictures (`finding/` of maitred-control), and growth over hours.
 
 mod interval;
 mod picture;
@@ -19,7 +20,7 @@ mod tests;
 pub use interval::Interval;
 pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route};
 
-/// What stands in the way.
+/// A bottleneck or a fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The application answers with errors.
@@ -30,7 +31,7 @@ pub enum Cause {
     Spool,
     /// The process takes more and more memory.
     Memory,
-    /// Clients do not take what they have asked for.
+    /// Clients do not take their responses.
     SlowReaders,
     /// The threads compute all the time.
     Interpreter,
@@ -49,8 +50,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them, in the order in which they are looked for. The last three are what a slow route, or threads that are taken, may turn out to
-    /// be when it is asked what the threads wait for.
+    /// All of them, in the order in which they are looked for. The last three are the more precise causes behind a slow
+    /// route, or behind threads that are taken, when it is known why the threads wait.
     pub const ALL: [Self; 12] = [
         Self::Errors,
         Self::Log,
@@ -66,7 +67,7 @@ impl Cause {
         Self::Upstream,
     ];
 
-    /// In a word, for programs.
+    /// The name in a word, for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,11 +90,11 @@ impl Cause {
 /// A cause with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What stands in the way.
+    /// The cause.
     pub cause: Cause,
-    /// One sentence: who, how much, since when.
+    /// One sentence: the subject, the numbers, the time.
     pub sentence: String,
-    /// What to look at next.
+    /// The next thing to look at.
     pub next: String,
     /// The route it is about, if it is about one.
     pub route: Option<String>,
@@ -105,7 +106,8 @@ pub struct Finding {
 /// writer that has stood still for less may only wait for other lines.
 pub const MIN_INTERVAL: u64 = 800_000_000;
 
-/// What has stood in the way between these pictures, the earlier one first. None if nothing has, or if less than [`MIN_INTERVAL`] lies between.
+/// The cause between these pictures, the earlier one first. None if there is none, or if less than [`MIN_INTERVAL`]
+/// lies between.
 #[must_use]
 pub fn find(before: &Picture, after: &Picture) -> Option<Finding> {
     if after.at.saturating_sub(before.at) < MIN_INTERVAL {

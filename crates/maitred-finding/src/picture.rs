@@ -1,4 +1,4 @@
-//! What is known of a server in one moment. Counts are since the start, and all times are in nanoseconds.
+//! The state of a server in one moment. Counts are since the start, and all times are in nanoseconds.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 pub struct Picture {
     /// When it was taken: of a clock that both pictures have in common.
     pub at: u64,
-    /// What each route has done, by its name.
+    /// The totals of each route, by its name.
     pub routes: BTreeMap<String, Route>,
     /// The pools, by name.
     pub pools: BTreeMap<String, Pool>,
-    /// The processor time of the threads that run the application, with what they have waited for a processor.
+    /// The processor time of the threads that run the application, and the time that they have waited for a processor.
     pub wanted: u64,
-    /// The first part of it.
+    /// The processor time alone.
     pub ran: u64,
     /// Requests answered with 504 in the place of their handler.
     pub timeouts: u64,
@@ -24,22 +24,22 @@ pub struct Picture {
     pub processors: u64,
     /// The logs, by `error` and `access`.
     pub logs: BTreeMap<String, Log>,
-    /// What waits to be written to files of bodies.
+    /// The queue of writes to files of bodies.
     pub spool: Queue,
     /// Responses on their way, by an id that stays.
     pub deliveries: BTreeMap<String, Delivery>,
-    /// What it takes.
+    /// The memory of the processes.
     pub memory: Memory,
 }
 
-/// What the application has done for one route.
+/// The totals of the application for one route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Route {
     /// The pool that runs most of it.
     pub pool: String,
     /// Requests that have ended.
     pub requests: u64,
-    /// Those with a status of 500 or above, given by the application.
+    /// Requests with a status of 500 or above, given by the application.
     pub errors: u64,
     /// How long those that have ended were in the application.
     pub run: u64,
@@ -49,7 +49,7 @@ pub struct Route {
     pub database: u64,
     /// Statements that they sent to databases, as far as they are counted.
     pub statements: u64,
-    /// Those that sent any.
+    /// Requests that sent any.
     pub asking: u64,
     /// Requests in the application now.
     pub inside: u64,
@@ -63,7 +63,7 @@ pub struct Route {
     pub measured: u64,
 }
 
-/// The threads of one pool, and what waits for them.
+/// The threads of one pool, and its queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pool {
     /// Threads that there are.
@@ -74,9 +74,9 @@ pub struct Pool {
     pub idle: u64,
     /// Threads in the application.
     pub inside: u64,
-    /// Those of them that are in the same request for more than 30 s.
+    /// Threads that are in the same request for more than 30 s.
     pub stuck: u64,
-    /// Its requests run on an event loop, so that they take no threads.
+    /// The pool's requests run on an event loop, so that they take no threads.
     pub is_loop: bool,
     /// Requests that wait for a thread, and how long they do, all together.
     pub queued: u64,
@@ -98,9 +98,9 @@ pub struct Log {
 /// Work for threads that write to a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// What waits, or is being done.
+    /// Items that wait, or are being done.
     pub waiting: u64,
-    /// What has been done.
+    /// Items that are done.
     pub done: u64,
 }
 
@@ -111,18 +111,19 @@ pub struct Delivery {
     pub sent: u64,
     /// Bytes that have not, in memory or in a file.
     pub waiting: u64,
-    /// What it answers.
+    /// The route of its request.
     pub route: String,
 }
 
 /// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the processes take.
+    /// The memory of the processes (RSS).
     pub resident: u64,
-    /// What the engine holds for connections: buffers, bodies, responses that wait, also in files: they were in memory before.
+    /// The engine's memory for connections: buffers, bodies, responses that wait, also in files: they were in memory
+    /// before.
     pub held: u64,
-    /// What they may take: of the control group, or the machine.
+    /// The limit of their memory: of the control group, or the machine.
     pub limit: Option<u64>,
 }
 

@@ -1,23 +1,24 @@
 //! The causes in their order, each with its thresholds.
 //!
-//! What loses something comes first, then what takes a resource that all share, then what takes threads: threads that are taken are
-//! often the consequence of what stands before. The reasons are in decision 0061.
+//! Causes that lose something come first, then those that take a resource that all share, then those that take threads:
+//! threads that are taken are often the consequence of an earlier cause. The reasons are in decision 0061.
 
 use super::interval::{Interval, OfPool, OfRoute};
 use super::{Cause, Finding};
 
-/// So many errors are a burst: fewer may be one client that repeats itself.
+/// The number of errors that are a burst: fewer may be one client that repeats itself.
 pub(crate) const MIN_ERRORS: u64 = 10;
-/// One of so many requests of all, or of a route.
+/// The smallest share of errors: one of so many requests of all, or of a route.
 const ERRORS_OF_ALL: u64 = 5;
 const ERRORS_OF_ROUTE: u64 = 2;
 
 /// Work for the disk that waits at both ends: a disk that keeps up has none for most of the time.
 pub(crate) const MIN_SPOOL: u64 = 8;
 
-/// Growth that is none of a warm start: what an application imports with its first requests takes less as a rule.
+/// Growth that is no warm start: the imports of an application with its first requests take less as a rule.
 pub(crate) const MIN_GROWTH: u64 = 64 * MIB;
-/// In seconds: whoever is told later than that has time to see it in the history.
+/// The time to the limit of memory, in seconds. If the limit is further away, an operator has time to see the growth in
+/// the history.
 pub(crate) const TO_LIMIT: f64 = 3600.0;
 
 /// Readers that stand are ordinary: telephones lose their network. So many at once, of so many, with so much are not.
@@ -25,12 +26,14 @@ pub(crate) const MIN_STANDING: u64 = 8;
 pub(crate) const MIN_STANDING_BYTES: u64 = 8 * MIB;
 const STANDING_OF_ALL: u64 = 4;
 
-/// Part of what can compute at once. Above it, waiting times grow faster than the load: with 85 % they are six times the time of a request (M/M/1).
+/// Part of the threads that can compute at once. Above it, waiting times grow faster than the load: with 85 % they are
+/// six times the time of a request (M/M/1).
 pub(crate) const COMPUTING: f64 = 0.85;
 /// Part of its time that the route which computes most does so, or waits for a processor: with less, it mostly waits for something else.
 pub(crate) const RUNNABLE: f64 = 0.5;
-/// Part of the processors that the threads want: if they get less, other programs are told of, too. The second: then they have more of them than
-/// the application, and come first. Beside one busy program each has a half, beside two a third.
+/// Part of the processors that the threads want: if they get less, the sentence names other programs, too. The second:
+/// then they have more of them than the application, and come first. Beside one busy program each has a half, beside
+/// two a third.
 pub(crate) const SHARED: f64 = 0.7;
 pub(crate) const STARVED: f64 = 0.4;
 /// Requests that are delayed at each moment.
@@ -41,7 +44,7 @@ pub(crate) const FULL: f64 = 0.9;
 /// Requests that wait for a thread at each moment.
 pub(crate) const WAITING: f64 = 1.0;
 
-/// Threads that one route holds at each moment, and its part of what all routes of the pool hold.
+/// Threads that one route holds at each moment, and its part of the threads that all routes of the pool hold.
 pub(crate) const HELD: f64 = 2.0;
 const HELD_PART: f64 = 0.7;
 /// Seconds of one request: beside others that are so many times as fast, and without others.
@@ -238,7 +241,8 @@ fn interpreter(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// What takes the threads of a pool, or the requests of an event loop: a database, a route, or all of them together.
+/// The cause that takes the threads of a pool, or the requests of an event loop: a database, a route, or all of them
+/// together.
 fn taken(interval: &Interval, pool: &OfPool) -> Option<Finding> {
     let routes = || interval.routes.iter().filter(|route| route.pool == pool.name);
     let most = routes().max_by(|one, other| one.held.total_cmp(&other.held))?;
@@ -351,7 +355,7 @@ fn threads(interval: &Interval, pool: &OfPool, route: &OfRoute) -> Finding {
     }
 }
 
-/// The names of a route and its pool; what else there is to say follows.
+/// A finding with the names of a route and its pool; the caller adds the rest.
 fn of_route(route: &OfRoute) -> Finding {
     let (name, pool) = (route.name.clone(), route.pool.clone());
     Finding { route: Some(name), pool: Some(pool).filter(|pool| !pool.is_empty()), ..none() }

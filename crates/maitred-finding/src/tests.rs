@@ -1,4 +1,4 @@
-//! Each cause, what is just below it, and what is ordinary.
+//! Each cause, a case just below its threshold, and ordinary load.
 
 use super::*;
 
@@ -277,7 +277,7 @@ fn the_larger_of_two_programs_comes_first() {
 }
 
 #[test]
-fn threads_that_wait_for_a_processor_after_each_sleep_wait_for_what_they_sleep_for() {
+fn threads_that_wait_for_a_processor_after_each_sleep_count_as_sleeping() {
     let with = |computed: f64, starved: f64, ran: f64| {
         let scene = Scene::new().ended("GET /", 50, 0.002).ended("GET /writes", 16, 0.5).computes(1.2);
         scene.with(|_, after| {

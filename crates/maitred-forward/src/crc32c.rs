@@ -3,7 +3,7 @@
 /// The polynomial of Castagnoli, its bits in reverse.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// What each byte makes of the bits it meets.
+/// The checksum of each byte value.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte: u32 = 0;

@@ -31,7 +31,7 @@ pub enum ProxyError {
     TooLong,
     /// Version 2: the rest is shorter than the addresses of its family.
     AddressesCutOff,
-    /// Version 2: a value is longer than what is left.
+    /// Version 2: a value is longer than the rest of the header.
     TlvCutOff,
     /// Version 2: the same in the value that speaks of TLS.
     TlsCutOff,

@@ -1,10 +1,10 @@
-//! The fields in which proxies say for whom they ask: `Forwarded` (RFC 7239) and `X-Forwarded-*`.
+//! The fields in which proxies name their clients: `Forwarded` (RFC 7239) and `X-Forwarded-*`.
 //!
 //! Every proxy appends its entry at the right end of the list. The client may have made up entries at the left. So the walk begins at the
 //! right: it skips the addresses of trusted proxies, and the next address is the client.
 //!
-//! Nothing here asks who the peer is: [`read`] is for connections whose peer is a trusted proxy. From all others these fields
-//! are not to be believed, and not to be passed on ([`is_forwarding_field`]).
+//! Nothing here checks the peer: [`read`] is for connections whose peer is a trusted proxy. From all others these
+//! fields are not to be believed, and not to be passed on ([`is_forwarding_field`]).
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::node;
 pub use crate::standard::MAX_HOPS;
 use crate::standard::{self, Element};
 
-/// Who is a proxy whose word counts.
+/// The proxies whose fields are believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trusted {
     networks: Vec<Network>,
@@ -29,7 +29,7 @@ impl Trusted {
         Self { networks, unix }
     }
 
-    /// Whether nobody is trusted.
+    /// Whether no proxy is trusted.
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty() && !self.unix
     }
@@ -46,11 +46,12 @@ impl Trusted {
     }
 }
 
-/// Which fields the trusted proxies set.
+/// The fields that the trusted proxies set.
 ///
-/// A proxy passes on what it does not set, as the client has sent it. nginx, for one, passes on `X-Forwarded-Host`,
-/// `X-Forwarded-Port` and `Forwarded` unless it is told otherwise. So a field may be believed only if every trusted proxy sets it or
-/// removes it. The default is what all of them are told to set: the client and the scheme.
+/// A proxy passes on a field that it does not set, as the client has sent it. nginx, for one, passes on
+/// `X-Forwarded-Host`, `X-Forwarded-Port` and `Forwarded` unless it is told otherwise. So a field may be believed only
+/// if every trusted proxy sets it or removes it. The default are the fields that all of them are told to set: the
+/// client and the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Believed {
     /// `X-Forwarded-For`.
@@ -71,7 +72,7 @@ impl Default for Believed {
     }
 }
 
-/// What the proxies say. `None`: nothing, or nothing that can be read; what the connection shows counts.
+/// The values of the proxies. `None`: there is none that can be read; the value of the connection counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// The client's address, canonical ([`IpAddr::to_canonical`]), and its port.
@@ -82,12 +83,12 @@ pub struct Said {
     pub host: Option<Vec<u8>>,
     /// The port that the client asked, not 0. `Forwarded` has it in its `host` only.
     pub port: Option<u16>,
-    /// A field that is not what it must be, in an entry that was looked at. `unknown` and hidden names, which say no address, are as
-    /// they must be.
+    /// A malformed field, in an entry that was looked at. `unknown` and hidden names, which give no address, are valid.
     pub malformed: Option<&'static str>,
 }
 
-/// Reads what trusted proxies say in the fields of a request. To be called only if the peer of its connection is trusted itself.
+/// Reads the values of trusted proxies in the fields of a request. To be called only if the peer of its connection is
+/// trusted itself.
 ///
 /// All fields of one name are one list, in their order (RFC 7239 §7.1). In the list of clients the walk goes from the right to the left:
 /// the first address that is not trusted is the client; if all are trusted it is the left-most. Empty entries are none (RFC 9110

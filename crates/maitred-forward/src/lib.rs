@@ -1,10 +1,12 @@
-//! What proxies say of their clients: in fields of a request ([`forwarded`]), or in front of a connection ([`proxy`]).
+//! The proxies' account of their clients: in fields of a request ([`forwarded`]), or in front of a connection
+//! ([`proxy`]).
 //!
-//! Promises: no I/O, no clock, no panic, and no memory for what a peer sends beyond the name of one host. Nothing is believed
-//! that its caller has not named: which addresses are proxies, which fields they set, and which listeners have the PROXY protocol.
+//! Promises: no I/O, no clock, no panic, and no memory for the bytes of a peer beyond the name of one host. Only values
+//! that the caller has named are believed: which addresses are proxies, which fields they set, and which listeners have
+//! the PROXY protocol.
 //!
-//! Leaves out: who the peer of a connection is, how long a header may take to come, removing the fields of peers that are not
-//! trusted, and what an application gets to see.
+//! Leaves out: the peer of a connection, how long a header may take to come, removing the fields of peers that are not
+//! trusted, and the values that an application gets to see.
 
 #![cfg_attr(
     test,

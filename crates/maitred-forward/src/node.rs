@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) type Node = (IpAddr, Option<u16>);
 
 /// An entry of `X-Forwarded-For`: an address of either kind, with a port or without; an IPv6 address in brackets or without.
-/// Nobody has ever written down what the field may have; these are the forms that proxies send.
+/// The field has no specification; these are the forms that proxies send.
 pub(crate) fn entry(text: &[u8]) -> Option<Node> {
     let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     match text.parse::<IpAddr>() {

@@ -1,4 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy sends before the first byte of its client
+//! The PROXY protocol, versions 1 and 2: a header of a proxy before the first byte of its client
 //! (<https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt>).
 //!
 //! A listener has it or has it not; that is never guessed from the bytes (§5 there). The header comes once for each connection, so
@@ -17,7 +17,8 @@ pub const MAX_V1: usize = 107;
 /// The shortest header: `PROXY UNKNOWN` and its line end.
 const MIN_V1: usize = 15;
 
-/// What each header of version 2 begins with (§2.2): the signature, version and command, family and protocol, the length of the rest.
+/// Bytes at the start of each header of version 2 (§2.2): the signature, version and command, family and protocol, the
+/// length of the rest.
 const FIXED_V2: usize = 16;
 
 /// A limit for headers of version 2 that is enough for all that proxies send, certificates of clients included. Without those a header has
@@ -34,7 +35,7 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 pub enum Step<'a> {
     /// The header goes on.
     NeedMore {
-        /// In all it has so many bytes or more. Whoever reads up to there reads nothing behind it.
+        /// The whole header has so many bytes or more. A reader that stops there reads nothing behind it.
         at_least: usize,
     },
     /// The header is complete.
@@ -44,7 +45,7 @@ pub enum Step<'a> {
 /// A complete header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Its bytes. What the client sends begins behind them.
+    /// The header's bytes. The client's bytes begin behind them.
     pub length: usize,
     /// Whose connection it is.
     pub source: Source,
@@ -61,7 +62,7 @@ pub enum Source {
     Inet {
         /// The client.
         source: SocketAddr,
-        /// What the client connected to.
+        /// The address that the client connected to.
         destination: SocketAddr,
     },
     /// A client's over a Unix socket. The paths are not kept.
@@ -72,8 +73,8 @@ pub enum Source {
 /// [`USUAL_LIMIT`] for example; one of version 1 may have [`MAX_V1`].
 ///
 /// # Errors
-/// The bytes are no header, however they go on. That is told at the first byte from which it is certain, addresses and values excepted:
-/// those are read when the header is complete.
+/// The bytes are no header, however they go on. The error comes at the first byte from which it is certain, addresses
+/// and values excepted: those are read when the header is complete.
 pub fn parse(data: &[u8], limit: usize) -> Result<Step<'_>, ProxyError> {
     match data.first() {
         None => Ok(Step::NeedMore { at_least: MIN_V1 }),
@@ -135,10 +136,10 @@ fn ends_of_line(text: &[u8], is_of_family: fn(&IpAddr) -> bool) -> Result<Source
     })
 }
 
-/// What stands behind the first 16 bytes.
+/// The content behind the first 16 bytes.
 #[derive(Clone, Copy)]
 enum Block {
-    /// Of no interest.
+    /// The content is of no interest.
     Skipped,
     Four,
     Six,
@@ -146,7 +147,7 @@ enum Block {
 }
 
 impl Block {
-    /// From version and command, family and protocol, as far as they have come.
+    /// The kind of block by version and command, family and protocol, as far as they have come.
     fn of(command: Option<&u8>, family: Option<&u8>) -> Result<Self, ProxyError> {
         let Some(command) = command else { return Ok(Self::Skipped) };
         match (command >> 4, command & 0x0f) {
@@ -158,7 +159,7 @@ impl Block {
         match family.map(|family| (family >> 4, family & 0x0f)) {
             None => Ok(Self::Skipped),
             Some((4.., _) | (_, 3..)) => Err(ProxyError::Family),
-            // Where values would begin, or whose they are, nobody says.
+            // The specification does not say where values would begin, or which connection they describe.
             Some((0, _) | (_, 0)) => Ok(Self::Skipped),
             Some((_, 2)) => Err(ProxyError::Datagram),
             Some((1, _)) => Ok(Self::Four),
@@ -208,7 +209,7 @@ fn parse_binary(data: &[u8], limit: usize) -> Result<Step<'_>, ProxyError> {
     Ok(Step::Header(Header { length, source, tlvs }))
 }
 
-/// Two addresses of `N` bytes, their ports, and what is behind them.
+/// Two addresses of `N` bytes, their ports, and the bytes behind them.
 fn ends<const N: usize>(bytes: &[u8]) -> Option<(Source, &[u8])>
 where
     IpAddr: From<[u8; N]>,
@@ -235,17 +236,17 @@ impl<'a> Header<'a> {
         tlv::find(self.tlvs, Tlv::ALPN)
     }
 
-    /// The host name the client passed, in TLS the server name. Nothing has checked what is in it.
+    /// The host name the client passed, in TLS the server name. Its content has not been checked.
     pub fn authority(&self) -> Option<&'a [u8]> {
         tlv::find(self.tlvs, Tlv::AUTHORITY)
     }
 
-    /// What names the connection, at most 128 bytes of any kind.
+    /// The proxy's identifier of the connection, at most 128 bytes of any kind.
     pub fn unique_id(&self) -> Option<&'a [u8]> {
         tlv::find(self.tlvs, Tlv::UNIQUE_ID)
     }
 
-    /// What the proxy says of TLS between its client and itself.
+    /// The proxy's account of TLS between its client and itself.
     pub fn tls(&self) -> Option<Tls<'a>> {
         tlv::find(self.tlvs, Tlv::TLS).and_then(Tls::read)
     }

@@ -13,7 +13,7 @@ const MAX_PARAMETERS: usize = 16;
 /// A longer node is no address: in brackets the longest has 47 bytes, its port 6.
 const MAX_NODE: usize = 64;
 
-/// What one proxy says. Values of quoted strings are as they stand between the quotes, with their backslashes.
+/// The element of one proxy. Values of quoted strings are as they stand between the quotes, with their backslashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
     node: Option<&'a [u8]>,
@@ -94,9 +94,9 @@ impl<'a> Element<'a> {
 
 /// The last elements of one field, the right-most first, without empty ones (RFC 9110 §5.6.1.2).
 ///
-/// They are read from the left: only so it is known what stands in quotes. A malformed element ends at its first comma, in
-/// quotes or not. So a quote that a client opens and does not close seldom hides what proxies write behind it, and never makes
-/// anything else of it.
+/// They are read from the left: only so it is known which text stands in quotes. A malformed element ends at its first
+/// comma, in quotes or not. So a quote that a client opens and does not close seldom hides the elements of proxies
+/// behind it, and never changes their meaning.
 pub(crate) fn from_the_right(field: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut last: [&[u8]; MAX_HOPS] = [&[]; MAX_HOPS];
     let mut count = 0;
@@ -129,7 +129,7 @@ fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     text.split_at_checked(end).filter(|(token, _)| !token.is_empty())
 }
 
-/// A token, or what stands in a quoted string (RFC 9110 §5.6.4), and what is behind it.
+/// A token, or the content of a quoted string (RFC 9110 §5.6.4), and the text behind it.
 fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let Some(inside) = text.strip_prefix(b"\"") else { return token(text) };
     let mut rest = inside;
@@ -146,7 +146,7 @@ fn value(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// What a quoted string may have: no control character but the tab.
+/// Whether a quoted string may have this byte: no control character but the tab.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || !byte.is_ascii_control()
 }

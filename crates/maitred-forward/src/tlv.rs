@@ -1,9 +1,10 @@
-//! What version 2 of the PROXY protocol has behind the addresses: values with a type and a length (§2.2 of its specification).
+//! The values behind the addresses in version 2 of the PROXY protocol: each with a type and a length (§2.2 of its
+//! specification).
 
 use crate::crc32c::crc32c;
 use crate::error::ProxyError;
 
-/// One value with its type.
+/// A value with its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// The type. Unknown ones are to be passed over.
@@ -21,18 +22,18 @@ impl<'a> Tlv<'a> {
     pub const CRC32C: u8 = 0x03;
     /// Padding (§2.2.4).
     pub const NOOP: u8 = 0x04;
-    /// What names the connection, up to 128 bytes (§2.2.5).
+    /// An identifier of the connection, up to 128 bytes (§2.2.5).
     pub const UNIQUE_ID: u8 = 0x05;
     /// TLS between client and proxy (§2.2.6).
     pub const TLS: u8 = 0x20;
-    /// In [`Tls`]: the version of TLS.
+    /// The version of TLS, in [`Tls`].
     pub const TLS_VERSION: u8 = 0x21;
-    /// In [`Tls`]: the common name of the client's certificate.
+    /// The common name of the client's certificate, in [`Tls`].
     pub const TLS_COMMON_NAME: u8 = 0x22;
-    /// In [`Tls`]: the cipher.
+    /// The cipher, in [`Tls`].
     pub const TLS_CIPHER: u8 = 0x23;
 
-    /// The first of a block and what is behind it; `None` if it is cut off.
+    /// The first value of a block and the bytes behind it; `None` if it is cut off.
     fn first(block: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let ([kind, length @ ..], behind) = block.split_first_chunk::<3>()?;
         let (value, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
@@ -89,7 +90,7 @@ fn check_nested(value: &[u8]) -> Result<(), ProxyError> {
     Ok(())
 }
 
-/// What a proxy says of TLS between its client and itself (§2.2.6).
+/// A proxy's account of TLS between its client and itself (§2.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tls<'a> {
     /// 1: the client connected with TLS; 2: it gave a certificate on this connection; 4: it gave one in this session.

@@ -1,4 +1,4 @@
-//! What a head costs: nanoseconds per request head parsed and per response head written.
+//! The cost of a head: nanoseconds per request head parsed and per response head written.
 //!
 //! `cargo run --release -p maitred-h1 --example head_cost`
 #![expect(clippy::print_stdout, clippy::indexing_slicing, reason = "the figures are its purpose")]

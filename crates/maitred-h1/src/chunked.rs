@@ -16,7 +16,7 @@ use crate::limits::Limits;
 /// The decoder's place in a chunked body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunked {
-    /// In a size line the size so far, in data the bytes left.
+    /// The size so far in a size line, the bytes left in data.
     size: u64,
     /// Bytes of extensions and blanks in all size lines so far.
     extensions: u32,
@@ -38,7 +38,7 @@ enum Phase {
     DataLf,
 }
 
-/// What stands behind the bytes that were consumed.
+/// The part of the body behind the consumed bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// All bytes are used up.
@@ -57,7 +57,7 @@ impl Chunked {
     /// consumed; data bytes are not in it, but are counted as taken.
     ///
     /// # Errors
-    /// 400 for anything but RFC 9112 §7.1 and for what goes over a limit.
+    /// 400 for anything but RFC 9112 §7.1, and when a limit is passed.
     pub(crate) fn advance(
         &mut self,
         input: &[u8],

@@ -1,17 +1,16 @@
-//! What can go wrong, who caused it and what dies with it.
+//! Errors of requests and of response heads: the cause, and the part of the connection that is lost.
 
 use std::fmt;
 
 use maitred_http::Status;
 
 /// The peer sent a request that is not answered by a handler. The connection is lost with it: where
-/// the next request would start is no longer certain. Answer with `status` (see
-/// [`error_response`](crate::error_response)) and close.
+/// the next request would start is no longer certain. Answer with `status` and close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestError {
     /// The status to answer with: 400, 414, 417, 431, 501 or 505.
     pub status: Status,
-    /// What is wrong, for the error log; contains nothing the peer sent.
+    /// The reason, for the error log; contains nothing the peer sent.
     pub reason: &'static str,
 }
 

@@ -4,7 +4,7 @@
 //! *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
 //! ```
 //!
-//! What another parser could read as the end of the line or of a quoted string is refused.
+//! Bytes that another parser could read as the end of the line or of a quoted string are refused.
 
 /// The place in the extensions of a size line, behind the first semicolon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,12 @@
 //! HTTP/1 connection state machine: bytes in, events out; commands in, bytes out.
 //!
-//! Promises: server side of HTTP/1.0 and 1.1 (RFC 9112) without I/O, without a clock and without a
-//! panic. The [`Receiver`] turns bytes into request heads and decoded body data, the same events
-//! however the bytes are cut; what two parsers could read in two ways is refused with the reason.
-//! The [`Sender`] frames one response and keeps the connection in step whatever the application
-//! declares or does.
+//! Promises: server side of HTTP/1.0 and 1.1 (RFC 9112) without I/O, without a clock and without a panic. The
+//! [`Receiver`] turns bytes into request heads and decoded body data, the same events however the bytes are cut; a
+//! request that two parsers could read in two ways is refused with the reason. The [`Sender`] frames one response and
+//! keeps the connection in step with any declaration and behaviour of the application.
 //!
-//! Leaves out: buffers (the caller keeps what is not consumed), deadlines, the size of bodies
-//! (the server knows the route and its limit), and body bytes on their way out, which never pass
-//! through here.
+//! Leaves out: buffers (the caller keeps unconsumed bytes), deadlines, the size of bodies (the server knows the route
+//! and its limit), and body bytes on their way out, which never pass through here.
 
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
@@ -25,6 +23,5 @@ pub use error::{HeadError, RequestError};
 pub use limits::Limits;
 pub use receiver::{Event, HeadFacts, Receiver, Step, TargetForm, note_request_line};
 pub use sender::{
-    DataPlan, Finish, HeadReport, Sender, TRAILER, error_response, hop_by_hop, is_forbidden_trailer,
-    names_close,
+    DataPlan, Finish, HeadReport, Sender, TRAILER, hop_by_hop, is_forbidden_trailer, names_close,
 };

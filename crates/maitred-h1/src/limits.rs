@@ -5,8 +5,8 @@ use maitred_http::limits::{
     MAX_TRAILER_FIELDS, MAX_TRAILERS,
 };
 
-/// Limits for one connection. What reaches a limit is accepted, one more is refused. The defaults
-/// have their reasons and sources in [`maitred_http::limits`].
+/// Limits for one connection. A value equal to a limit is accepted, one more is refused. The defaults have their
+/// reasons and sources in [`maitred_http::limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request head, from the request line to the blank line, both included. Past it: 431.

@@ -25,8 +25,8 @@ use crate::trailers;
 
 pub use head::{HeadFacts, TargetForm, note_request_line};
 
-/// The receiving half of a connection. It owns no buffer: the caller drops what was consumed, keeps
-/// the rest and offers it again with more behind it.
+/// The receiving half of a connection. It owns no buffer: the caller drops consumed bytes, keeps the rest and offers it
+/// again with more behind it.
 #[derive(Debug, Default)]
 pub struct Receiver {
     state: State,
@@ -56,20 +56,20 @@ impl Default for State {
     }
 }
 
-/// What one look at the input gave.
+/// The result of one look at the input.
 #[derive(Debug)]
 pub struct Step<'a> {
-    /// Bytes at the start of the input that are done with, whatever the event; data included.
+    /// Bytes at the start of the input that are used up, with any event; data included.
     pub consumed: usize,
-    /// What happened.
+    /// The event.
     pub event: Event<'a>,
 }
 
-/// What happened. A request is one `Head`; then, unless the head is [`complete`](HeadFacts::complete),
-/// any number of `Data`, at most one `Trailers`, and `End`.
+/// An event. A request is one `Head`; then, unless the head is [`complete`](HeadFacts::complete), any number of `Data`,
+/// at most one `Trailers`, and `End`.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Nothing more can be said before more bytes arrive behind those that are left.
+    /// More bytes have to arrive behind those that are left.
     NeedMore,
     /// A head is complete and stands in the [`RequestHead`] that was offered.
     Head(HeadFacts),
@@ -158,8 +158,8 @@ impl Receiver {
         let skipped = scan.skip_empty_lines(input, limits)?;
         let rest = input.get(skipped..).unwrap_or_default();
         let window = rest.get(..limits.max_head).unwrap_or(rest);
-        // Nearly every head arrives in one piece. What is wrong with one is said by the careful way
-        // below, so that the answer is the same however the bytes are cut.
+        // Nearly every head arrives in one piece. The careful way below reports errors, so that the answer is the same
+        // however the bytes are cut.
         if scan.position == 0
             && window.first().is_some_and(u8::is_ascii_graphic)
             && let Ok(Some((length, facts))) = head::read(window, head, limits)

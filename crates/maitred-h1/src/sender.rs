@@ -16,9 +16,8 @@ use crate::error::HeadError;
 
 const SERVER: &[u8] = b"Server: maitred\r\n";
 
-/// The sending half of one exchange. Body bytes do not pass through it: it says how many may be
-/// sent and writes what stands around them. A copy stands where the original stood: it serves to try whether a head can be
-/// sent.
+/// The sending half of one exchange. Body bytes do not pass through it: it returns how many may be sent and writes the
+/// framing around them. A copy has the same state: it serves to try whether a head can be sent.
 #[derive(Clone, Debug)]
 pub struct Sender {
     state: State,
@@ -48,7 +47,7 @@ enum State {
     },
 }
 
-/// What was sent as a head, and what of the application's head was not sent as it was given.
+/// The facts of a sent head, and its differences from the application's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadReport {
     /// The number of body bytes that will be sent; `None` when it shows at the end.
@@ -70,7 +69,7 @@ pub struct DataPlan {
     /// How many bytes are too many: the body is longer than declared, or not permitted at all. Zero
     /// when they are left out because the request was HEAD.
     pub surplus: u64,
-    /// What to send behind the allowed bytes.
+    /// The bytes to send behind the allowed ones.
     pub suffix: &'static [u8],
 }
 
@@ -96,7 +95,7 @@ impl Sender {
         self.keep_alive = false;
     }
 
-    /// Has the head keep its field `Trailer` (RFC 9110 §6.6.2): what it names comes with [`finish`](Self::finish).
+    /// Has the head keep its field `Trailer` (RFC 9110 §6.6.2): the named fields come with [`finish`](Self::finish).
     pub fn announce_trailers(&mut self) {
         self.trailers = true;
     }
@@ -111,7 +110,7 @@ impl Sender {
         matches!(self.state, State::Suppressed { .. })
     }
 
-    /// Whether the head has said all, because the request was HEAD: a body that is given is not sent, and no mistake.
+    /// Whether the response ends with its head, because the request was HEAD: a given body is not sent, and no mistake.
     pub fn drops_body(&self) -> bool {
         matches!(self.state, State::Suppressed { permitted: true })
     }
@@ -226,10 +225,16 @@ impl Sender {
         })
     }
 
-    fn write_framing(&self, status: Status, found: &Found, length: Option<u64>, out: &mut Vec<u8>) -> State {
+    fn write_framing(
+        &self,
+        status: Status,
+        found: &DecidingFields,
+        length: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> State {
         if status.forbids_body() {
-            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205 a body, so
-            // that its length is said.
+            // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205
+            // a body, so that its length is sent.
             match (status, found.length) {
                 (Status::NOT_MODIFIED, Some(declared)) => write_length(declared, out),
                 (Status::RESET_CONTENT, _) => write_length(0, out),
@@ -265,7 +270,7 @@ impl Sender {
         }
     }
 
-    fn report(&self, found: Found, length: Option<u64>) -> HeadReport {
+    fn report(&self, found: DecidingFields, length: Option<u64>) -> HeadReport {
         let sent = match self.state {
             State::Fixed { left } => Some(left),
             State::Suppressed { .. } => Some(0),
@@ -280,8 +285,8 @@ impl Sender {
         }
     }
 
-    /// Says how many of `length` body bytes may be sent and appends what stands before them. Send
-    /// `out`, then the allowed bytes, then the suffix.
+    /// Returns how many of `length` body bytes may be sent, and appends the framing before them. Send `out`, then the
+    /// allowed bytes, then the suffix.
     pub fn send_data(&mut self, length: u64, out: &mut Vec<u8>) -> DataPlan {
         let plan = |allowed, surplus, suffix| DataPlan { allowed, surplus, suffix };
         match self.state {
@@ -306,7 +311,8 @@ impl Sender {
         }
     }
 
-    /// As [`send_data`](Self::send_data) for the last part of a body without trailers, and [`finish`](Self::finish).
+    /// Sends the last part of a body without trailers as [`send_data`](Self::send_data) does, and
+    /// [finishes](Self::finish).
     pub fn send_last(&mut self, length: u64, out: &mut Vec<u8>) -> (DataPlan, Finish) {
         let chunked = self.state == State::Chunked && length > 0;
         let plan = self.send_data(length, out);
@@ -337,7 +343,7 @@ impl Sender {
     }
 }
 
-/// Runs `write` and takes back what it appended when it fails.
+/// Runs `write` and removes the appended bytes when it fails.
 fn all_or_nothing<T>(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<T, HeadError>,
@@ -366,25 +372,13 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a whole response of the engine's own that ends the connection: `text` as plain text.
-/// Its head cannot fail: the status and its reason phrase are ours.
-pub fn error_response(status: Status, text: &str, date: &[u8; 29], out: &mut Vec<u8>) {
-    status_line(status, status.reason().as_bytes(), out);
-    field(b"Date", date, out);
-    out.extend_from_slice(SERVER);
-    field(b"Content-Type", b"text/plain; charset=utf-8", out);
-    write_length(text.len() as u64, out);
-    out.extend_from_slice(b"Connection: close\r\n\r\n");
-    out.extend_from_slice(text.as_bytes());
-}
-
 // ---- The head ----
 //
-// The application's own part of a response head: checked, and rid of what is decided elsewhere.
+// The application's own part of a response head: checked, and without fields that the engine decides.
 
-/// What the application's fields say about things decided here.
+/// The application's fields that matter for decisions of the engine.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct DecidingFields {
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
     pub(crate) close: bool,
@@ -397,14 +391,18 @@ pub(crate) struct Found {
 /// Appends the status line and the fields that are the application's own; `Trailer` is one of them where it announces `trailers`.
 ///
 /// # Errors
-/// The head cannot be sent; what was appended is to be taken back.
-pub(crate) fn write_head(head: &ResponseHead, trailers: bool, out: &mut Vec<u8>) -> Result<Found, HeadError> {
+/// The head cannot be sent; the caller has to remove the appended bytes.
+pub(crate) fn write_head(
+    head: &ResponseHead,
+    trailers: bool,
+    out: &mut Vec<u8>,
+) -> Result<DecidingFields, HeadError> {
     let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
     if head.reason.is_some() && !is_value(reason) {
         return Err(HeadError::InvalidReason);
     }
     status_line(head.status, reason, out);
-    let mut found = Found { trailers, ..Found::default() };
+    let mut found = DecidingFields { trailers, ..DecidingFields::default() };
     let checked = head.fields.is_checked();
     for (name, value) in head.fields.iter() {
         if !checked && !is_token(name) {
@@ -420,7 +418,7 @@ pub(crate) fn write_head(head: &ResponseHead, trailers: bool, out: &mut Vec<u8>)
     Ok(found)
 }
 
-impl Found {
+impl DecidingFields {
     /// Looks at a field; whether it is sent as it is.
     fn note(&mut self, name: &[u8], value: &[u8]) -> Result<bool, HeadError> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());

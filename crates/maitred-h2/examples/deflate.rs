@@ -1,4 +1,4 @@
-//! What our encoder makes of a story: `deflate < STORY` writes one line for each block (`tests/stories/make.py`).
+//! Our encoder's output for a story: `deflate < STORY` writes one line for each block (`tests/stories/make.py`).
 
 #![expect(clippy::expect_used, reason = "a tool fails by a panic")]
 

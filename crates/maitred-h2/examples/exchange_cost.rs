@@ -1,4 +1,4 @@
-//! What an exchange costs: nanoseconds per request received and response sent, without bodies' bytes.
+//! The cost of an exchange: nanoseconds per request received and response sent, without bodies' bytes.
 //!
 //! `cargo run --release -p maitred-h2 --example exchange_cost`
 #![expect(clippy::print_stdout, clippy::panic, reason = "the figures are its purpose")]

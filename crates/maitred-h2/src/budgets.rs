@@ -1,4 +1,4 @@
-//! What a peer may do in vain: every budget with its reason, its source and its default.
+//! Budgets for useless work that a peer may cause: each with its reason, its source and its default.
 //!
 //! A budget is a leaky bucket: so many at once, and so many a second in the long run. Past it the connection ends with
 //! ENHANCE_YOUR_CALM and the budget's name in the reason. All of them are for one connection: how many connections a peer has is
@@ -6,10 +6,10 @@
 
 use crate::error::ConnectionError;
 
-/// So many at once, and so many more a second.
+/// A number at once, and a number a second in the long run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// At once.
+    /// The number at once.
     pub burst: u32,
     /// A second.
     pub per_second: u32,
@@ -20,13 +20,14 @@ pub struct Rate {
 pub struct Budgets {
     /// RST_STREAM of the peer on open streams.
     ///
-    /// Reason: each costs a request that nobody waits for (CVE-2023-44487). Source: a browser that leaves a page cancels all of its
-    /// streams, at most 128 here; nghttp2 takes 1,000 and 33 a second, Envoy 500, Jetty 128 a second.
+    /// Reason: each costs a request without a client that waits for it (CVE-2023-44487). Source: a browser that leaves
+    /// a page cancels all of its streams, at most 128 here; nghttp2 takes 1,000 and 33 a second, Envoy 500, Jetty 128 a
+    /// second.
     pub resets: Rate,
     /// Streams reset for an error of the peer, and frames on streams that are over.
     ///
-    /// Reason: a peer that makes the server reset has what its own resets would have given it (CVE-2025-8671). Source: honest peers cause
-    /// none, but for what is under way when a stream ends; h2 takes 1,024 in all.
+    /// Reason: a peer that makes the server reset has the same effect as with its own resets (CVE-2025-8671). Source:
+    /// honest peers cause none, but for frames that are under way when a stream ends; h2 takes 1,024 in all.
     pub errors: Rate,
     /// Streams refused.
     ///
@@ -46,10 +47,12 @@ pub struct Budgets {
     ///
     /// Reason: CVE-2019-9518. Source: some libraries send an empty DATA frame when they flush.
     pub empty: Rate,
-    /// Bytes by which the frames of DATA that end nothing, with 32 bytes for the frame and its padding, are longer than what they carry.
+    /// Bytes of overhead: the length of DATA frames that end nothing, with 32 bytes for the frame and its padding,
+    /// beyond their content.
     ///
-    /// Reason: each frame costs the same work, whatever it carries. Source: messages of 32 bytes are free, of a single byte there are
-    /// 8,456 at once and 2,114 a second; nginx ends a connection where seven of eight bytes are overhead.
+    /// Reason: each frame costs the same work, with any content. Source: messages of 32 bytes are free, of a single
+    /// byte there are 8,456 at once and 2,114 a second; nginx ends a connection where seven of eight bytes are
+    /// overhead.
     pub overhead: Rate,
     /// SETTINGS frames.
     ///
@@ -98,7 +101,7 @@ impl Default for Budgets {
 
 // ---- Buckets ----
 
-/// What is left of each budget.
+/// The present level of each budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
     pub(crate) resets: Bucket,
@@ -112,14 +115,14 @@ pub(crate) struct Buckets {
     pub(crate) priorities: Bucket,
     pub(crate) updates: Bucket,
     pub(crate) unknown: Bucket,
-    /// WINDOW_UPDATE frames that what was sent has earned.
+    /// WINDOW_UPDATE frames that sent streams and frames have earned for the peer.
     earned: u32,
 }
 
-/// What a stream and a DATA frame sent earn.
+/// WINDOW_UPDATE frames that the peer earns by a sent stream and by a sent DATA frame.
 const FOR_A_STREAM: u32 = 2;
 const FOR_A_FRAME: u32 = 10;
-/// What can be earned at most: what 10,000 frames do, 160 MB of data in full ones.
+/// The most that a peer can earn: as much as by 10,000 frames, 160 MB of data in full ones.
 const MOST_EARNED: u32 = 100_000;
 
 impl Buckets {
@@ -170,7 +173,7 @@ impl Buckets {
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     rate: Rate,
-    /// What is in it, in billionths: what leaks out in a nanosecond is a whole number.
+    /// The level in billionths, so that a whole number leaks out in a nanosecond.
     level: u64,
     /// When it was looked at last, in monotonic nanoseconds.
     at: u64,

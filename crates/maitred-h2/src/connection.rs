@@ -1,4 +1,4 @@
-//! The state of a connection: which frame may come next, and what has been sent.
+//! The state of a connection: the frames that may come next, and the state of sending.
 //!
 //! ```text
 //!  Preface --> FirstSettings --> Frame <--> Data, Skip        any --> Failed
@@ -43,12 +43,12 @@ pub struct Connection {
     next: Next,
     /// A header block that is not complete.
     gathering: Option<Gathering>,
-    /// Its fragments so far.
+    /// The fragments of the header block so far.
     block: Vec<u8>,
     /// Memory for the pieces of a cookie.
     cookie: Vec<u8>,
     streams: Streams,
-    /// What the peer may send.
+    /// The window of the connection: bytes that the peer may send.
     window: Window,
     decoder: Decoder,
     encoder: Encoder,
@@ -57,7 +57,7 @@ pub struct Connection {
     buckets: Buckets,
     /// The time of the last poll.
     now: u64,
-    /// A budget that the caller's calls have passed, to be told by the next poll.
+    /// A budget that the caller's calls have passed, to be reported by the next poll.
     passed: Option<ConnectionError>,
     /// The last stream that was given to the caller.
     last: u32,
@@ -76,7 +76,7 @@ struct Probe {
     given: u64,
 }
 
-/// What the next byte belongs to.
+/// The part of the stream of bytes that comes next.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Preface,
@@ -84,7 +84,7 @@ enum Next {
     Frame,
     /// A frame of data.
     Data(Incoming),
-    /// So many bytes of a frame that nobody looks at.
+    /// So many bytes of a frame that is ignored.
     Skip(u32),
     Failed(ConnectionError),
 }
@@ -99,13 +99,13 @@ enum Leaving {
     Last(u32),
 }
 
-/// What a part of the input has come to.
+/// The result of reading a part of the input.
 enum Step<'a> {
     /// More is needed.
     More,
     /// So many bytes are used up.
     Used(usize),
-    /// So many bytes are used up, and this is what they say.
+    /// So many bytes are used up, and they make this event.
     Event(usize, Event<'a>),
 }
 
@@ -136,8 +136,9 @@ impl Connection {
         }
     }
 
-    /// A connection that a request of HTTP/1.1 has asked for, which is its stream 1 and complete (RFC 7540 §3.2). The client's preface is
-    /// still to come, behind our `101 Switching Protocols` and what [`begin`](Self::begin) appends.
+    /// A connection that a request of HTTP/1.1 has asked for, which is its stream 1 and complete (RFC 7540 §3.2). The
+    /// client's preface is still to come, behind our `101 Switching Protocols` and the bytes that
+    /// [`begin`](Self::begin) appends.
     pub fn upgraded(settings: Settings, upgrade: &Upgrade) -> Self {
         let mut connection = Self::new(settings);
         let encoder = &mut connection.encoder;
@@ -148,10 +149,11 @@ impl Connection {
         connection
     }
 
-    /// The first event of `data`, and how many of its bytes are used up; call again with the rest until [`Event::NeedMore`]. `head` gets
-    /// the head with [`Event::Head`], by the memory it has; with any other outcome what stands in it is unspecified. `now` is in
-    /// monotonic nanoseconds. `control` gets what has to be answered at once: acknowledgements, resets of streams for errors of the
-    /// peer, credit for data that nobody gets. It is sent before anything that is put later.
+    /// Returns the first event of `data`, and how many of its bytes are used up; call again with the rest until
+    /// [`Event::NeedMore`]. With [`Event::Head`] the head is in `head`, in its memory; with any other outcome the
+    /// content of `head` is unspecified. `now` is in monotonic nanoseconds. `control` gets frames that have to be sent
+    /// at once: acknowledgements, resets of streams for errors of the peer, credit for data that is dropped. They go
+    /// before anything that is put later.
     ///
     /// # Errors
     /// The connection ends; every later call says the same. Control bytes are still to be sent, then
@@ -223,7 +225,7 @@ impl Connection {
         self.last = number;
     }
 
-    /// By how much a stream may send more than we want before the peer knows our settings.
+    /// The bytes that a stream may send beyond our window before the peer knows our settings.
     fn unknown_window(&self) -> i64 {
         i64::from(FIRST_WINDOW.saturating_sub(self.settings.stream_window))
     }
@@ -248,7 +250,7 @@ impl Connection {
         self.streams.end(number, Over::ByUs)
     }
 
-    /// Gives the connection credit for data that nobody gets.
+    /// Gives the connection credit for data that is dropped.
     fn give_back(&mut self, bytes: u32, control: &mut Vec<u8>) {
         if let Some(bytes) = self.window.give(bytes) {
             frame::put_window_update(0, bytes, control);

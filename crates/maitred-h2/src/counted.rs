@@ -1,4 +1,4 @@
-//! What a connection has done, for statistics.
+//! Counters of a connection, for statistics.
 
 /// Frame types with a count of their own: those of RFC 9113 §6 by their numbers 0 to 9, then PRIORITY_UPDATE, then all others.
 pub const FRAME_TYPES: [&str; 12] = [

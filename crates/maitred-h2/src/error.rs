@@ -1,4 +1,4 @@
-//! What can go wrong, and what dies with it.
+//! Errors of streams and of connections.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub enum ErrorCode {
     FrameSizeError = 0x6,
     /// The stream was not processed: its request can be sent again.
     RefusedStream = 0x7,
-    /// Nobody wants the stream any more.
+    /// The stream is not needed any more.
     Cancel = 0x8,
     /// A header block cannot be decoded.
     CompressionError = 0x9,
@@ -39,9 +39,10 @@ pub enum ErrorCode {
 /// The connection ends: the peer is told by [`put_goaway`](crate::Connection::put_goaway), then it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionError {
-    /// What the peer is told.
+    /// The code for the peer.
     pub code: ErrorCode,
-    /// What is wrong, for the error log and the peer; names the budget where it is one, and contains nothing the peer sent.
+    /// The reason, for the error log and the peer. It names the budget if one was passed, and contains nothing the peer
+    /// sent.
     pub reason: &'static str,
 }
 

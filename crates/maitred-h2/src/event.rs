@@ -1,20 +1,20 @@
-//! What a connection tells its caller.
+//! The events of a connection for its caller.
 
 use maitred_http::Status;
 use maitred_http::fields::Span;
 
 use crate::priority::Priority;
 
-/// What the peer has sent. Streams are told by their numbers.
+/// An event of the peer. Streams are named by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Everything that is complete was used up.
+    /// All complete frames are used up.
     NeedMore,
     /// A request begins; its head stands in the one given to [`poll`](crate::Connection::poll).
     Head {
         /// Higher than any before.
         stream: u32,
-        /// What the head says that does not stand in it.
+        /// Facts that are not part of the head.
         facts: HeadFacts,
     },
     /// A part of its body, as it has come; never empty. The caller gives the connection credit for it, and the stream.
@@ -34,8 +34,8 @@ pub enum Event<'a> {
         /// The number of the stream.
         stream: u32,
     },
-    /// So many bytes more may be sent on an open stream, or with 0 on the connection (RFC 9113 §6.9). Whether the window passes
-    /// 2^31 − 1 is the caller's to check: it owns the window.
+    /// So many bytes more may be sent on an open stream, or with 0 on the connection (RFC 9113 §6.9). The caller owns
+    /// the window, and checks that it does not pass 2^31 − 1.
     Credit {
         /// The number of the stream, or 0.
         stream: u32,
@@ -48,8 +48,9 @@ pub enum Event<'a> {
         /// −(2^31 − 1) to 2^31 − 1, not 0.
         change: i64,
     },
-    /// The window of an open stream is too small for the way to the peer: it fills it, and the caller takes what it sends. So many bytes
-    /// more would double it, or make it as large as it may be. The caller has [`widen`](crate::Connection::widen) give them, or not.
+    /// The window of an open stream is too small for the distance to the peer: the peer fills it, and the caller takes
+    /// all bytes. So many bytes more would double it, or make it as large as it may be. The caller may have
+    /// [`widen`](crate::Connection::widen) give them.
     Narrow {
         /// The number of the stream.
         stream: u32,
@@ -67,7 +68,7 @@ pub enum Event<'a> {
     Leaving,
 }
 
-/// What a head says that does not stand in it.
+/// Facts of a header block that are not part of the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
     /// No body follows, the request is complete. There is no [`End`](Event::End) then.
@@ -78,11 +79,12 @@ pub struct HeadFacts {
     pub asterisk: bool,
     /// The `:protocol` of an extended CONNECT (RFC 8441 §4), in the fields of the head.
     pub protocol: Option<Span>,
-    /// How urgent the response is: by a PRIORITY_UPDATE that has come before, else by the `Priority` field. None if the peer says
-    /// neither, which is another thing than the default said by name: peers that speak of priorities want them obeyed.
+    /// The urgency of the response: by a PRIORITY_UPDATE that has come before, else by the `Priority` field. None if
+    /// the peer sends neither. That differs from the default said by name: peers that speak of priorities want them
+    /// obeyed.
     pub priority: Option<Priority>,
-    /// The request is not to be handled but answered with this status, and why: 400 for a request that is well-formed in HTTP/2 but
-    /// can be read in two ways, 414 target too long, 417 unknown expectation, 431 head too large, 501 method too long. What
-    /// stands in the head then is not complete.
+    /// The request is not to be handled but answered with this status, and the reason: 400 for a request that is
+    /// well-formed in HTTP/2 but can be read in two ways, 414 target too long, 417 unknown expectation, 431 head too
+    /// large, 501 method too long. The head is not complete then.
     pub objection: Option<(Status, &'static str)>,
 }

@@ -1,7 +1,7 @@
-//! From the fields of a block to a request head (RFC 9113 §8.2, §8.3), or to trailers.
+//! The way from the fields of a block to a request head (RFC 9113 §8.2, §8.3), or to trailers.
 //!
-//! What is malformed resets the stream: it is what requests are smuggled with where somebody makes HTTP/1.1 of them. What is only too
-//! large, or can be read in two ways, is an objection, which the server answers.
+//! A malformed request resets the stream: it could smuggle a second request where a proxy translates it to HTTP/1.1. A
+//! request that is only too large, or can be read in two ways, is an objection, which the server answers.
 
 use maitred_http::authority::{is_authority, is_authority_with_host};
 use maitred_http::body::content_length;
@@ -18,7 +18,7 @@ mod field;
 pub(crate) use field::Trailers;
 use field::{check_name, check_value};
 
-/// What a field costs beside its bytes (RFC 9113 §6.5.2).
+/// The cost of a field beside its bytes (RFC 9113 §6.5.2).
 pub(crate) const FIELD_COST: usize = 32;
 
 /// Pieces of a cookie (RFC 9113 §8.2.3). Past it: 431.
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         self.malformed = taken.err();
     }
 
-    /// Nothing more is looked at.
+    /// Whether the rest is not looked at any more.
     fn is_too_large(&self) -> bool {
         self.objection.is_some_and(|(status, _)| status == TOO_LARGE)
     }
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     fn scheme(&mut self, value: &[u8]) -> Result<(), &'static str> {
-        // What has to be known of it the server knows by the connection.
+        // The server knows by the connection whether it is secure.
         if value.eq_ignore_ascii_case(b"https") || value.eq_ignore_ascii_case(b"http") {
             return Ok(());
         }
@@ -316,11 +316,11 @@ impl<'a> Reader<'a> {
         self.head.fields.adopt(bytes).unwrap_or_default()
     }
 
-    /// Completes the head; `ends` where no body follows. Returns what is not in it, and the bytes of the body where they are declared and
-    /// have to come.
+    /// Completes the head; `ends` where no body follows. Returns the facts that are not in it, and the length of the
+    /// body if it is declared and still to come.
     ///
     /// # Errors
-    /// The request is malformed, and why.
+    /// The reason why the request is malformed.
     pub(crate) fn finish(mut self, ends: bool) -> Result<(HeadFacts, Option<u64>), &'static str> {
         if let Some(reason) = self.malformed {
             return Err(reason);

@@ -1,16 +1,16 @@
 //! The first bytes of a client (RFC 9113 §3.4).
 
-/// What a client of HTTP/2 sends first.
+/// The first bytes of a client of HTTP/2.
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Whether bytes begin a connection of HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preface {
-    /// They do.
+    /// The bytes are a preface.
     Yes,
-    /// They do not.
+    /// The bytes are no preface.
     No,
-    /// They do so far, and more are needed.
+    /// The bytes are the beginning of a preface, and more are needed.
     Perhaps,
 }
 

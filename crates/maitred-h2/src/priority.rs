@@ -16,14 +16,14 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// The priority of a peer that has said `before`, and now sends this value, in a further field of the same name. None: it has said
-    /// nothing that is a dictionary.
+    /// The priority of a peer that has sent `before`, and now sends this value, in a further field of the same name.
+    /// None: it has sent no dictionary.
     pub(crate) fn said(before: Option<Self>, value: &[u8]) -> Option<Self> {
         before.unwrap_or_default().read(value).or(before)
     }
 
-    /// Reads the value of a `Priority` field, such as `u=1, i` (a dictionary of RFC 9651 §3.2). What it does not say, or says wrongly, is as
-    /// in `self`, and everything where it is no dictionary.
+    /// Reads the value of a `Priority` field, such as `u=1, i` (a dictionary of RFC 9651 §3.2). Missing and wrong
+    /// members are as in `self`, and all of them where the value is no dictionary.
     #[must_use]
     pub fn updated(self, value: &[u8]) -> Self {
         self.read(value).unwrap_or(self)
@@ -54,7 +54,7 @@ impl Priority {
     }
 }
 
-/// What a value is, as far as it matters.
+/// The parts of a value that matter here.
 #[derive(Clone, Copy)]
 enum Item {
     /// 0 to 255.
@@ -63,7 +63,7 @@ enum Item {
     Other,
 }
 
-/// The first `length` bytes, and what follows.
+/// The first `length` bytes, and the rest.
 fn split(text: &[u8], is: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     let length = text.iter().position(|byte| !is(*byte)).unwrap_or(text.len());
     text.split_at_checked(length).unwrap_or_default()
@@ -130,7 +130,7 @@ fn string(mut text: &[u8]) -> Option<(Item, &[u8])> {
     }
 }
 
-/// What is behind the parameters of a value, which say nothing here.
+/// Skips the parameters of a value, which have no meaning here.
 fn parameters(mut text: &[u8]) -> Option<&[u8]> {
     while let Some((b';', behind)) = text.split_first() {
         let (_, behind) = key(split(behind, |byte| byte == b' ').1)?;
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_stays() {
+    fn missing_members_stay() {
         let before = Priority { urgency: 1, incremental: true };
         assert_eq!(before.updated(b"u=4"), Priority { urgency: 4, incremental: true });
         assert_eq!(before.updated(b"u=4 i"), before);
     }
 
     #[test]
-    fn an_explicit_default_is_a_word_and_what_is_no_dictionary_is_none() {
+    fn an_explicit_default_is_a_word_and_a_broken_dictionary_is_none() {
         assert_eq!(Priority::said(None, b"u=3"), Some(Priority::default()));
         assert_eq!(Priority::said(None, b"u=1,"), None);
         let first = Some(Priority { urgency: 1, incremental: false });

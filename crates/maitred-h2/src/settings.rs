@@ -1,4 +1,4 @@
-//! What this side announces, and what it knows of the peer's settings.
+//! The settings that this side announces, and those of the peer.
 
 use maitred_http::limits::{MAX_FIELD_LINE, MAX_FIELDS, MAX_HEAD, MAX_TARGET};
 
@@ -6,7 +6,7 @@ use crate::budgets::Budgets;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::frame::{MAX_31, each_setting, put_settings};
 
-/// Limits for one connection. What reaches a limit is accepted, one more is refused.
+/// Limits for one connection. A value equal to a limit is accepted, one more is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Open streams, at least 1. Past it: the stream is refused, and the peer may send its request again.
@@ -15,16 +15,18 @@ pub struct Settings {
     pub max_streams: u32,
     /// Bytes of a request body that the peer may send before it is given more; 1 to 2^31 − 1. Past it: the stream is reset.
     ///
-    /// Reason: what a handler that does not read keeps in memory. Source: at 256 KiB and 50 ms to the peer and back a stream has 5 MB/s;
-    /// Jetty takes 512 KiB, h2o and nginx begin with 64 KiB.
+    /// Reason: a handler that does not read keeps so much in memory. Source: at 256 KiB and 50 ms to the peer and back
+    /// a stream has 5 MB/s; Jetty takes 512 KiB, h2o and nginx begin with 64 KiB.
     pub stream_window: u32,
-    /// The same of a stream whose window the caller has [widened](crate::Connection::widen) as far as it goes.
+    /// The largest window of a stream that the caller has [widened](crate::Connection::widen) as far as it goes.
     ///
     /// Source: the largest receive buffer of Linux is 6 MiB (`net.ipv4.tcp_rmem`), so that TCP has little more on its way.
     pub max_stream_window: u32,
-    /// The same of all streams together; 65,535 to 2^31 − 1, less counts as 65,535 (RFC 9113 §6.9.2). Past it: the connection ends.
+    /// The window of all streams together; 65,535 to 2^31 − 1, less counts as 65,535 (RFC 9113 §6.9.2). Past it: the
+    /// connection ends.
     ///
-    /// Reason: it bounds what is on its way and no memory, which the windows of streams do. Source: h2o takes 16 MiB, nginx 2 GiB.
+    /// Reason: it bounds the bytes on their way and no memory, which the windows of streams do. Source: h2o takes 16
+    /// MiB, nginx 2 GiB.
     pub connection_window: u32,
     /// Bytes of a frame's payload; 16,384 to 2^24 − 1 (RFC 9113 §6.5.2). Past it: the connection ends.
     pub max_frame: u32,
@@ -38,7 +40,7 @@ pub struct Settings {
     pub max_target: usize,
     /// Whether the extended CONNECT is offered (RFC 8441), which carries WebSocket.
     pub connect: bool,
-    /// What a peer may do in vain.
+    /// Budgets for useless work that a peer may cause.
     pub budgets: Budgets,
 }
 
@@ -71,7 +73,7 @@ const MAX_HEADER_LIST_SIZE: u16 = 0x6;
 const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
-/// The window of a stream and of a connection before anybody has said anything (RFC 9113 §6.9.2).
+/// The window of a stream and of a connection before any SETTINGS (RFC 9113 §6.9.2).
 pub(crate) const FIRST_WINDOW: u32 = 65_535;
 
 /// The largest payload of a frame before, and the smallest one that can be asked for.
@@ -93,8 +95,8 @@ impl Settings {
         self
     }
 
-    /// Appends what the peer is told. Not push, which only a client can allow, and not the table of its encoder: what it begins with is
-    /// right.
+    /// Appends the settings for the peer. Not push, which only a client can allow, and not the table of its encoder,
+    /// whose initial size is right.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let mut all = [(0, 0); 6];
         let list = u32::try_from(self.max_head).unwrap_or(u32::MAX);
@@ -115,7 +117,7 @@ impl Settings {
     }
 }
 
-/// What is known of the peer's settings.
+/// The peer's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSettings {
     /// Bytes that a new stream may send.
@@ -169,7 +171,7 @@ impl PeerSettings {
                 _ => {}
             }
         }
-        // What the first frame does not say is 0 for ever.
+        // After the first SETTINGS without it the value stays 0 (RFC 9218 §2.1).
         self.no_priorities.get_or_insert(0);
         Ok(())
     }

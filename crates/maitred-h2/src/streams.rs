@@ -11,10 +11,11 @@
 
 use crate::window::Window;
 
-/// How many streams that are over are remembered with how they ended.
+/// How many closed streams are remembered with how they ended.
 ///
-/// Reason: what is under way when a stream is reset is no error, and anything behind an END_STREAM is one. Source: twice the streams that
-/// may be open, so that each of them may be reset and be replaced by another one while its last frames are under way.
+/// Reason: frames that are under way when a stream is reset are no error, and any frame behind an END_STREAM is one.
+/// Source: twice the streams that may be open, so that each of them may be reset and be replaced by another one while
+/// its last frames are under way.
 const REMEMBERED: usize = 256;
 
 /// A stream that is open.
@@ -25,7 +26,7 @@ pub(crate) struct Stream {
     pub(crate) received: bool,
     /// This side has ended it.
     pub(crate) sent: bool,
-    /// What the peer may send.
+    /// The window of the stream: bytes that the peer may send.
     pub(crate) window: Window,
     /// Bytes of the body that have to come, where it is declared.
     pub(crate) left: Option<u64>,
@@ -40,14 +41,14 @@ pub(crate) enum Over {
     ByPeer,
     /// This side has reset it, or ignores it.
     ByUs,
-    /// That is no longer known, or it never was open.
+    /// The end is no longer remembered, or the stream never was open.
     Unknown,
 }
 
-/// What is known of a number.
+/// The state of a stream number.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
-    /// It is still to come, or never comes.
+    /// The stream is still to come, or never comes.
     Idle,
     Open(&'a mut Stream),
     Over(Over),
@@ -57,7 +58,7 @@ pub(crate) enum Known<'a> {
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Streams {
-    /// In the order of their numbers.
+    /// The open streams in the order of their numbers.
     open: Vec<Stream>,
     /// The last ones that are over, in a ring.
     over: Vec<(u32, Over)>,
@@ -88,7 +89,7 @@ impl Streams {
         is_new
     }
 
-    /// What is known of `number`, which is not 0.
+    /// The state of stream `number`, which is not 0.
     pub(crate) fn known(&mut self, number: u32) -> Known<'_> {
         // Those with even numbers are the server's, which opens none.
         if number > self.newest || number.is_multiple_of(2) {
@@ -160,7 +161,7 @@ impl Streams {
         }
     }
 
-    /// This side has ended a stream.
+    /// Notes that this side has ended a stream.
     pub(crate) fn sent(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.sent = true;

@@ -1,8 +1,9 @@
-//! From HTTP/1.1 to HTTP/2 on one connection: `Upgrade: h2c` (RFC 7540 §3.2; RFC 9113 §3.1 names it obsolete).
+//! The upgrade from HTTP/1.1 to HTTP/2 on one connection: `Upgrade: h2c` (RFC 7540 §3.2; RFC 9113 §3.1 names it
+//! obsolete).
 
 use crate::settings::PeerSettings;
 
-/// What a request that upgrades says of the connection that follows.
+/// The connection's settings in a request that upgrades.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
     /// The payload of a SETTINGS frame, known to be a valid one.
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_settings_are_valid_ones() {
-        // What curl sends: 100 streams, a window of 32 MiB, no push.
+        // The settings of curl: 100 streams, a window of 32 MiB, no push.
         let curl = upgrade(b"AAMAAABkAAQCAAAAAAIAAAAA").expect("settings");
         let mut peer = PeerSettings::default();
         peer.take(curl.settings(), |_| ()).expect("valid");

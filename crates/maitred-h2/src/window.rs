@@ -4,11 +4,11 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     size: i64,
-    /// What the peer may send now; negative only where it knows a smaller size late (§6.9.2).
+    /// Bytes that the peer may send now; negative only where it learns of a smaller size late (§6.9.2).
     left: i64,
-    /// What it is to be given, and does not know yet.
+    /// Bytes that the peer is to be given, and that no WINDOW_UPDATE has carried yet.
     owed: i64,
-    /// What it has been given in all.
+    /// Bytes that the peer has been given in all.
     given: u64,
     /// The bytes a second for which it was [wider](Self::lacks) last; 0 at first.
     rate: u64,
@@ -21,12 +21,12 @@ impl Window {
         Self { size, left: size, owed: 0, given: 0, rate: 0 }
     }
 
-    /// A change of what the peer may send, of a window whose size it does not know yet.
+    /// Changes the bytes that the peer may send, for a new size that it does not know yet.
     pub(crate) fn change(&mut self, bytes: i64) {
         self.left += bytes;
     }
 
-    /// What the peer may send now.
+    /// Bytes that the peer may send now.
     pub(crate) fn left(&self) -> u32 {
         // Below 2^31.
         u32::try_from(self.left).unwrap_or(0)
@@ -42,8 +42,8 @@ impl Window {
         fits
     }
 
-    /// The peer may send so many bytes more. Returns what it is to be told now, which is at least a quarter of the window: then a
-    /// window that is closed never stays so, as what is not owed is with somebody who gives it back.
+    /// Gives the peer so many bytes more. Returns the bytes for a WINDOW_UPDATE, which are at least a quarter of the
+    /// window. A closed window never stays closed: bytes that are not owed are with a reader that gives them back.
     pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
         self.given = self.given.saturating_add(bytes.into());
         let most = (self.size - self.left).max(0);
@@ -56,14 +56,14 @@ impl Window {
         u32::try_from(std::mem::take(&mut self.owed)).ok()
     }
 
-    /// What the peer has been given in all.
+    /// Bytes that the peer has been given in all.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }
 
-    /// By how many bytes it is too small, after `bytes` were given in `time` nanoseconds, the way to the peer and back: by its own size if that
-    /// was half of it or more. If it was wider before, only if that has made the peer faster: else something else holds it back. 0
-    /// where it cannot be larger than `most`.
+    /// The bytes by which the window is too small, after `bytes` were given in `time` nanoseconds, the way to the peer
+    /// and back: the window's own size if that was half of it or more. If it was wider before, only if that has made
+    /// the peer faster: else something else holds the peer back. 0 where the window cannot be larger than `most`.
     pub(crate) fn lacks(&mut self, bytes: u64, time: u64, most: u32) -> u32 {
         let more = self.size.min(i64::from(most) - self.size).max(0);
         let rate = bytes.saturating_mul(1_000_000_000) / time.max(1);
@@ -76,7 +76,7 @@ impl Window {
         u32::try_from(more).unwrap_or(0)
     }
 
-    /// The window is wider by so many bytes, which the peer is told at once.
+    /// The window is wider by so many bytes, which the peer gets at once.
     pub(crate) fn widen(&mut self, bytes: u32) {
         self.size += i64::from(bytes);
         self.left += i64::from(bytes);

@@ -1,6 +1,7 @@
 //! Stories: the blocks of whole connections, as other encoders wrote them (nghttp2, and hpack of Python).
 //!
-//! How a story is written stands in `stories/make.py`, which also has the decoders of both read what our encoder makes.
+//! The format of a story is described in `stories/make.py`, which also has the decoders of both read the output of our
+//! encoder.
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 

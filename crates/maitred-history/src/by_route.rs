@@ -1,8 +1,8 @@
-//! Which routes took the time, minute by minute for two days, and when the server began or was loaded again.
+//! The routes that took the time, minute by minute for two days, and when the server began or was loaded again.
 //!
-//! Promises: the routes that took most time of a minute, with how many requests they had, their mean and their 95th percentile, which are those of
-//! that minute alone. Memory is bounded by the constants below, whatever routes are called. Leaves out: all other routes of a minute, and
-//! percentiles over several minutes: those of the slowest minute are told.
+//! Promises: the routes that took most time of a minute, with their number of requests, mean and 95th percentile, which
+//! are those of that minute alone. Memory is bounded by the constants below, with any names of routes. Leaves out: all
+//! other routes of a minute, and percentiles over several minutes: those of the slowest minute are shown.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub const MINUTES: usize = 2880;
 /// Routes of a minute that are kept.
 pub const MOST: usize = 12;
 
-/// Names that are kept; what comes when all are taken is called by the last one, "other".
+/// Names that are kept; when all are taken, new routes have the last one, "other".
 const MAX_NAMES: usize = 1000;
 const MAX_NAME: usize = 200;
 
@@ -26,7 +26,7 @@ const MAX_KNOWN: usize = 200;
 const MAX_MARKS: usize = 500;
 const MAX_MARK: usize = 80;
 
-/// Before what follows in a file.
+/// Stands before the routes in a file.
 const TITLE: &[u8; 8] = b"routes 1";
 
 /// See the module text.
@@ -36,21 +36,21 @@ pub struct ByRoute {
     numbers: HashMap<String, u16>,
     minutes: VecDeque<Minute>,
     marks: VecDeque<Mark>,
-    /// What each route had at the last look: requests and nanoseconds, and of some the times.
+    /// The totals of each route at the last look: requests and nanoseconds, and of some the times.
     before: HashMap<String, (u64, u64, Option<Distribution>)>,
 }
 
-/// Something that happened to the server.
+/// An event of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Seconds since 1970.
     pub at: u64,
-    /// What: `start`, `reload`.
+    /// The event: `start`, `reload`.
     pub what: String,
 }
 
 struct Minute {
-    /// Since 1970.
+    /// The number since 1970.
     number: u32,
     rows: Box<[Row]>,
 }
@@ -65,7 +65,7 @@ struct Row {
     p95: u32,
 }
 
-/// What a route did in some minutes.
+/// The totals of a route in some minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Done {
     /// Requests that have ended.
@@ -77,7 +77,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Of a request.
+    /// The mean time of a request.
     #[must_use]
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.seconds / self.requests as f64)
@@ -128,7 +128,7 @@ impl ByRoute {
         self.minutes.push_back(Minute { number, rows: rows.into() });
     }
 
-    /// Notes what happened at a second since 1970.
+    /// Notes an event at a second since 1970.
     pub fn mark(&mut self, at: u64, what: &str) {
         while self.marks.len() >= MAX_MARKS {
             self.marks.pop_front();
@@ -136,12 +136,12 @@ impl ByRoute {
         self.marks.push_back(Mark { at, what: what.chars().take(MAX_MARK).collect() });
     }
 
-    /// What happened in these seconds.
+    /// The events in these seconds.
     pub fn marks(&self, seconds: Range<u64>) -> impl Iterator<Item = &Mark> {
         self.marks.iter().filter(move |mark| seconds.contains(&mark.at))
     }
 
-    /// What the routes did in the minutes of these seconds, by their names.
+    /// The totals of the routes in the minutes of these seconds, by their names.
     #[must_use]
     pub fn done(&self, seconds: Range<u64>) -> BTreeMap<&str, Done> {
         let mut done = BTreeMap::<&str, Done>::new();
@@ -151,7 +151,8 @@ impl ByRoute {
         done
     }
 
-    /// What one route did in each minute of these seconds: the first second of the minute, and nothing where it was none of those that took most.
+    /// The totals of one route in each minute of these seconds: the first second of the minute, and nothing where it
+    /// was none of those that took most.
     pub fn minutes(&self, route: &str, seconds: Range<u64>) -> impl Iterator<Item = (u64, Done)> {
         let number = self.numbers.get(route).copied();
         self.within(seconds).map(move |minute| {
@@ -208,7 +209,7 @@ impl ByRoute {
         self.names.get(usize::from(number)).map_or("other", |name| name)
     }
 
-    /// For a file.
+    /// Appends the bytes for a file.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(TITLE);
         let push = |bytes: &mut Vec<u8>, number: u32| bytes.extend(number.to_le_bytes());
@@ -235,7 +236,7 @@ impl ByRoute {
         }
     }
 
-    /// What [`write`](Self::write) has made, and nothing behind it; an empty history of a file without this part.
+    /// Reads the output of [`write`](Self::write) with nothing behind it; an empty history of a file without this part.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut read = Self::default();
         if bytes.is_empty() {
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_has_what_was_done_in_it_alone() {
+    fn a_minute_has_its_own_requests_alone() {
         let (mut server, mut kept) = (Server::default(), ByRoute::default());
         server.answers("GET /a", 100, 10);
         server.answers("GET /b", 10, 5);

@@ -1,4 +1,4 @@
-//! What is kept of each interval: the figures with their names, and how a row of them is stored.
+//! The figures of each interval: their names, and how a row of them is stored.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::latency::BUCKETS;
 /// Classes of status, by the first digit; 0 without a response.
 pub const CLASSES: usize = 6;
 
-/// What is counted, beside requests by class and bytes. The order is that of [`Counts`](crate::Counts).
+/// The counters, beside requests by class and bytes. The order is that of [`Counts`](crate::Counts).
 pub const COUNTERS: [&str; 11] = [
     "errors",
     "timeouts",
@@ -24,7 +24,7 @@ pub const COUNTERS: [&str; 11] = [
     "log_dropped",
 ];
 
-/// What is looked at and not counted. The order is that of [`Gauges`](crate::Gauges).
+/// The gauges, whose present values are noted. The order is that of [`Gauges`](crate::Gauges).
 pub const GAUGES: [&str; 9] = [
     "connections_open",
     "http2_open",
@@ -54,7 +54,7 @@ const CPU: [&str; 2] = ["cpu_user_seconds", "cpu_system_seconds"];
 
 const TOTALS: [&str; 5] = ["total_seconds", "p50_seconds", "p90_seconds", "p99_seconds", "max_seconds"];
 
-/// The sum of each span, and what 99 of 100 requests do not exceed.
+/// The sum of each span, and its 99th percentile.
 const SPANS: [[&str; 2]; Span::ALL.len()] = [
     ["accept_seconds", "accept_p99_seconds"],
     ["queue_seconds", "queue_p99_seconds"],
@@ -68,7 +68,7 @@ const SPANS: [[&str; 2]; Span::ALL.len()] = [
 /// Where each kind is in a row.
 pub(crate) const OF_REQUESTS: Range<usize> = 0..REQUESTS.len();
 pub(crate) const OF_COUNTERS: Range<usize> = OF_REQUESTS.end..OF_REQUESTS.end + COUNTERS.len();
-/// One number in two cells.
+/// A number in two cells.
 pub(crate) const BYTES_OUT: usize = OF_COUNTERS.end;
 pub(crate) const COVERED: usize = BYTES_OUT + 2;
 pub(crate) const OF_CPU: Range<usize> = COVERED + 1..COVERED + 1 + CPU.len();
@@ -93,13 +93,13 @@ impl Figure {
         (0..OF_LATENCY.start).filter(|at| *at != BYTES_OUT + 1).map(Self)
     }
 
-    /// The one of this name.
+    /// The figure of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|figure| figure.name() == name)
     }
 
-    /// What it is called. What ends in `_seconds` or `_bytes` has that unit.
+    /// The name of the figure. Names that end in `_seconds` or `_bytes` have that unit.
     #[must_use]
     pub fn name(self) -> &'static str {
         let at = self.0;
@@ -117,7 +117,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a row; none where it was not known.
+    /// The figure's value in a row; none where it was not known.
     pub(crate) fn value(self, cells: &[u32; CELLS]) -> Option<f64> {
         let at = self.0;
         if at == BYTES_OUT {

@@ -1,4 +1,4 @@
-//! What happens in one interval, put together of samples, and the row that it becomes.
+//! One interval, put together of samples, and the row that it becomes.
 
 use maitred_stats::{Distribution, Span};
 
@@ -22,17 +22,17 @@ pub(crate) struct Interval {
     /// How often each gauge was known.
     known: [u32; GAUGES.len()],
     queue_max: Option<u64>,
-    /// What a row of a process before this one says of the same interval.
+    /// The row of an earlier process for the same interval.
     before: Option<Box<[u32; CELLS]>>,
 }
 
 impl Interval {
-    /// One of which there is a row.
+    /// An interval of which there is a row.
     pub(crate) fn after(row: Option<&[u32; CELLS]>) -> Self {
         Self { before: row.map(|row| Box::new(*row)), ..Self::default() }
     }
 
-    /// Adds what was counted since the sample before, which was `covered` seconds ago, and what is there now.
+    /// Adds the counts since the sample before, which was `covered` seconds ago, and the present gauges.
     pub(crate) fn add(&mut self, counts: &Counts, covered: f64, gauges: &Gauges) {
         self.counts.merge(counts);
         self.covered += covered;

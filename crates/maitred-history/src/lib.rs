@@ -1,14 +1,15 @@
 //! The figures of a server over time: the last hour by seconds, the last day by 10 seconds, the last 30 days by 10 minutes.
 //!
 //! ```text
-//! figure.rs    what is kept, by name        interval.rs   one interval, put together of samples
+//! figure.rs    the figures, by name      interval.rs   one interval, put together of samples
 //! ring.rs      the newest rows of one step  latency.rs    buckets of times, which can be added
 //! saved.rs     as bytes, for a file         lib.rs        samples in, tables out
 //! by_route.rs  requests and times of each route by minute; starts and reloads of the server
 //! ```
-//! Promises: what was counted is in one row of each step, once; percentiles are those of all requests of the interval, not of
-//! other percentiles. An interval that nobody looked at has no row, which is not a row of zeros. Memory is asked for with the first sample, and never
-//! more than [`MAX_BYTES`]; rows that nothing was written to take none. No clock: what time it is comes with each sample.
+//! Promises: each count is in one row of each step, once; percentiles are those of all requests of the interval, not of
+//! other percentiles. An interval without a look has no row, which is not a row of zeros. Memory is asked for with the
+//! first sample, and never more than [`MAX_BYTES`]; rows that were never written take none. No clock: each sample has
+//! its time.
 //!
 //! Leaves out: where figures come from, when they are looked at, and the file.
 
@@ -35,8 +36,8 @@ pub use saved::Damage;
 /// Seconds of an interval, and how many intervals are kept: an hour, a day, 30 days.
 pub const STEPS: [(u64, usize); 3] = [(1, 3600), (10, 8640), (600, 4320)];
 
-/// What a [`History`] takes at most, in bytes, without [`ByRoute`]: its rows, and what is put together of four intervals, each with eight distributions of 54 powers of
-/// two.
+/// Bytes that a [`History`] takes at most, without [`ByRoute`]: its rows, and four open intervals, each with eight
+/// distributions of 54 powers of two.
 pub const MAX_BYTES: usize =
     (STEPS[0].1 + STEPS[1].1 + STEPS[2].1) * ROW_BYTES + 4 * 8 * 54 * (DISTRIBUTION_ROW + 16);
 
@@ -48,12 +49,12 @@ const _: () = assert!(MAX_BYTES < 7_200_000);
 /// A clock that goes back by less counts on in the newest interval.
 const SMALL_STEP: u64 = 60;
 
-/// What has been counted: of one process or several, since the start or in an interval.
+/// Counts of one process or several, since the start or in an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Requests by class of status.
     pub requests: [u64; CLASSES],
-    /// By [`COUNTERS`].
+    /// The counts by [`COUNTERS`].
     pub counters: [u64; COUNTERS.len()],
     /// Body bytes of responses.
     pub bytes_out: u64,
@@ -65,7 +66,7 @@ pub struct Counts {
     pub total: Distribution,
 }
 
-/// What is there now, by [`GAUGES`]; none of what is not known.
+/// The present gauges, by [`GAUGES`]; none where one is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges(pub [Option<u64>; GAUGES.len()]);
 
@@ -82,8 +83,8 @@ impl Counts {
         self.total.merge(&other.total);
     }
 
-    /// What has come since `highest`, which becomes the largest that each count was. A count that has gone back counts on when it is
-    /// there again.
+    /// The counts since `highest`, which becomes the largest that each count was. A count that has gone back counts on
+    /// when it has reached that again.
     fn rise(&self, highest: &mut Self) -> Self {
         let mut rise = Self::default();
         for (at, count) in rise.requests.iter_mut().enumerate() {
@@ -118,16 +119,16 @@ fn risen(now: u64, highest: &mut u64) -> u64 {
     rise
 }
 
-/// One look at the server.
+/// A look at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     /// When it was, since 1970.
     pub at: Duration,
     /// How long before that the last one was, or the start.
     pub covered: Duration,
-    /// What has been counted since the start.
+    /// The counts since the start.
     pub counts: &'a Counts,
-    /// What is there now.
+    /// The present gauges.
     pub gauges: &'a Gauges,
 }
 
@@ -138,7 +139,7 @@ pub struct Table {
     pub step: u64,
     /// When each interval begins, in seconds since 1970.
     pub times: Vec<u64>,
-    /// The values of each figure that was asked for; none where nobody looked, or nothing is known.
+    /// The values of each figure that was asked for; none for an interval without a look, or an unknown value.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
@@ -177,17 +178,17 @@ impl History {
         for level in &mut self.levels {
             level.add(middle / level.step, &rise, sample.covered.as_secs_f64(), sample.gauges);
         }
-        // What is newest is told by its rows.
+        // The newest rows are complete at once.
         self.levels[0].write();
     }
 
-    /// Notes what has been counted, so that it is in no interval: nobody looked meanwhile.
+    /// Notes counts of a time without looks, so that they are in no interval.
     pub fn skip(&mut self, counts: &Counts) {
-        // Only what is above the highest is new then.
+        // Only counts above the highest are new then.
         let _ = counts.rise(&mut self.highest);
     }
 
-    /// The second to count in. After a clock was set back, what it has called the future is gone.
+    /// The second to count in. After a clock was set back, rows of its former future are removed.
     fn in_order(&mut self, second: u64) -> u64 {
         let newest = self.levels[0].ring.newest().unwrap_or_default();
         if second >= newest {
@@ -205,7 +206,7 @@ impl History {
         second
     }
 
-    /// The finest step that still has what was at `from`, in seconds since 1970.
+    /// The finest step that still has a row for `from`, in seconds since 1970.
     #[must_use]
     pub fn step_from(&self, from: u64) -> u64 {
         let newest = self.newest().unwrap_or(from);
@@ -232,7 +233,7 @@ impl History {
         Some(Table { step, times, values: figures.iter().map(of).collect() })
     }
 
-    /// How many requests took how long in each of the same intervals; none where nobody looked.
+    /// The requests by their times in each of the same intervals; none for an interval without a look.
     #[must_use]
     pub fn latency(&mut self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
         let (level, intervals) = self.within(from, to, step)?;
@@ -259,7 +260,8 @@ impl Level {
         }
     }
 
-    /// Has everything in the rows. A row costs some microseconds, so it is made when the interval is over, or when somebody asks.
+    /// Brings the rows up to date. A row costs some microseconds, so it is made when the interval is over, or for a
+    /// query.
     fn write(&mut self) {
         if let Some((interval, open)) = self.open.as_ref().filter(|_| !self.is_written) {
             self.ring.write(*interval, &open.cells());

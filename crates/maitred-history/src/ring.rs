@@ -40,7 +40,7 @@ impl Ring {
         }
         self.oldest = self.oldest.min(interval);
         let at = self.place(interval);
-        // Grown as it is used: what no row is written to takes no memory.
+        // Grown as it is used: rows that are never written take no memory.
         if self.slots.len() <= at {
             self.slots.resize(at + 1, Slot { interval: 0, cells: [0; CELLS] });
         }
@@ -60,7 +60,7 @@ impl Ring {
         kept.filter_map(|interval| Some((interval, self.row(interval)?)))
     }
 
-    /// Removes what is behind this interval.
+    /// Removes the rows behind this interval.
     pub(crate) fn forget_after(&mut self, interval: u64) {
         for slot in self.slots.iter_mut().filter(|slot| slot.interval > number(interval)) {
             slot.interval = 0;

@@ -6,8 +6,8 @@
 //! behind them:          the routes of each minute, which may be missing
 //! at the end:           8 bytes: a sum over everything before
 //! ```
-//! All numbers are little-endian. Promises: what was cut off or changed is not taken for a history, nor is what another version has
-//! written with other figures.
+//! All numbers are little-endian. Promises: a file that was cut off or changed is not taken for a history, nor is one
+//! that another version has written with other figures.
 
 use crate::figure::{CELLS, Figure};
 use crate::latency::{self, BUCKETS};
@@ -18,11 +18,11 @@ const TITLE: &[u8; 16] = b"maitred history\n";
 /// Why bytes are no history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It does not begin as one does.
+    /// The file does not begin as a history does.
     NotOne,
-    /// It has other figures or steps than this version.
+    /// The file has other figures or steps than this version.
     OtherVersion,
-    /// It ends too early, or something in it has been changed.
+    /// The file ends too early, or has been changed.
     Changed,
 }
 
@@ -57,7 +57,7 @@ impl History {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) has made.
+    /// Reads the output of [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// It is none of this version, or damaged.
@@ -108,7 +108,7 @@ fn layout() -> u64 {
     sum(&names.chain(numbers).collect::<Vec<_>>())
 }
 
-/// FNV-1a over 8 bytes at a time: against accidents, not against somebody who may write the file.
+/// FNV-1a over 8 bytes at a time: against accidents, not against an attacker that may write the file.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));

@@ -17,7 +17,7 @@ impl Watched {
         Self { history: History::default(), counts: Counts::default(), at: START }
     }
 
-    /// After `seconds`, in which there were requests of so many milliseconds.
+    /// A look after `seconds`, in which there were requests of so many milliseconds.
     fn look(&mut self, seconds: u64, requests: &[u64]) {
         for millis in requests {
             self.counts.requests[2] += 1;
@@ -83,7 +83,7 @@ proptest! {
 }
 
 #[test]
-fn nobody_looked_is_not_zero() {
+fn an_interval_without_a_look_is_not_zero() {
     let mut watched = Watched::new();
     watched.look(1, &[1]);
     watched.look(1, &[]);
@@ -95,7 +95,7 @@ fn nobody_looked_is_not_zero() {
 }
 
 #[test]
-fn what_goes_back_counts_on_when_it_is_there_again() {
+fn a_count_that_goes_back_counts_on_later() {
     let mut watched = Watched::new();
     watched.look(1, &[1; 10]);
     let before = std::mem::take(&mut watched.counts);
@@ -227,7 +227,7 @@ fn a_damaged_file_is_no_history() {
 }
 
 #[test]
-fn what_was_counted_while_nobody_looked_is_in_no_interval() {
+fn counts_of_a_time_without_looks_are_in_no_interval() {
     let mut watched = Watched::new();
     watched.look(1, &[1]);
     watched.counts.requests[2] += 50;

@@ -1,6 +1,6 @@
-//! Authorities, `host[:port]`: what `Host` and a target say of whom a request is for (RFC 9110 §7.2).
+//! Authorities, `host[:port]`: the target server of a request, in `Host` and in the target (RFC 9110 §7.2).
 //!
-//! Leaves out: which host of ours that is (maitred-match, maitred-server).
+//! Leaves out: the choice of one of our hosts (maitred-match, maitred-server).
 
 /// Whether `text` is `uri-host [":" port]` (RFC 9110 §7.2), without user information. The host may be empty, as it may in RFC 3986
 /// §3.2.2.
@@ -32,7 +32,7 @@ fn is_port(digits: &[u8]) -> bool {
         && digits.iter().fold(0, number) <= u32::from(u16::MAX)
 }
 
-/// The same with a host that is not empty.
+/// Whether the text is an authority with a host that is not empty.
 pub fn is_authority_with_host(text: &[u8]) -> bool {
     !matches!(text.first(), None | Some(b':')) && is_authority(text)
 }
@@ -41,7 +41,7 @@ fn host_length(text: &[u8]) -> usize {
     text.iter().position(|byte| *byte == b':').unwrap_or(text.len())
 }
 
-/// reg-name of RFC 3986 §3.2.2, or what stands in brackets: a percent sign has two hexadecimal digits behind it (§2.1).
+/// reg-name of RFC 3986 §3.2.2, or the content of brackets: a percent sign has two hexadecimal digits behind it (§2.1).
 fn is_host(host: &[u8], colons: bool) -> bool {
     let mut rest = host;
     while let Some((byte, behind)) = rest.split_first() {

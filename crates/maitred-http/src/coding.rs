@@ -5,7 +5,7 @@
 /// A content coding that is known here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// None.
+    /// No coding.
     Identity = 0,
     /// RFC 1952
     Gzip = 1,
@@ -16,7 +16,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The codings that compress, by what they usually save.
+    /// The codings that compress, the one that usually saves most first.
     pub const COMPRESSED: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The value of `Content-Encoding`; none for [`Identity`](Self::Identity), which is not to stand there.
@@ -47,18 +47,18 @@ impl Coding {
 /// A weight in thousandths, 0 to 1000 (RFC 9110 §12.4.2).
 pub type Weight = u16;
 
-/// What the `Accept-Encoding` fields of a request say.
+/// The content of the `Accept-Encoding` fields of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// By coding, where it is named.
+    /// The weights by coding, where it is named.
     named: [Option<Weight>; 4],
-    /// Of `*`.
+    /// The weight of `*`.
     others: Option<Weight>,
 }
 
 impl Accepted {
     /// Reads the values of all `Accept-Encoding` lines, which are one list. Of a coding that is named twice the last
-    /// one counts. A weight that is none counts as 0: what cannot be read is not acceptance.
+    /// one counts. An invalid weight counts as 0: an unreadable one is no acceptance.
     pub fn of<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut accepted = Self::default();
         for element in values.flat_map(|value| value.split(|byte| *byte == b',')) {
@@ -101,8 +101,8 @@ impl Accepted {
         if self.weight(Coding::Identity) > best.1 { Coding::Identity } else { best.0 }
     }
 
-    /// Everything that is accepted, as the peer prefers it; on a tie in the order of [`Coding::COMPRESSED`], and
-    /// [`Coding::Identity`] behind them. That is missing only where it is refused.
+    /// All accepted codings, as the peer prefers them; on a tie in the order of [`Coding::COMPRESSED`], and
+    /// [`Coding::Identity`] behind them. Identity is missing only where it is refused.
     pub fn in_order(&self) -> Vec<Coding> {
         let is_refused = self.weight(Coding::Identity) == 0
             && (self.others.is_some() || self.named.first().copied().flatten().is_some());

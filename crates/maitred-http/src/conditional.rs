@@ -16,10 +16,10 @@ pub struct Validators<'a> {
     pub last_modified: Option<u64>,
 }
 
-/// What the conditions of a request lead to.
+/// The verdict about the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Do what the method says.
+    /// Apply the method.
     Proceed {
         /// Whether the `Range` field counts.
         ranges: bool,
@@ -106,7 +106,7 @@ fn any_tag(fields: &FieldSet, name: &str, etag: Option<&str>, matches: fn(&[u8],
     fields.all(name).any(|line| tags(line).any(|tag| matches(tag, etag.as_bytes())))
 }
 
-/// The entity tags of a list. What is not one is skipped up to the next comma.
+/// The entity tags of a list. Other text is skipped up to the next comma.
 fn tags(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -127,8 +127,8 @@ fn tags(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// An entity tag at the start of `bytes` and what follows it (RFC 9110 §8.8.3): commas and spaces
-/// of a list may not be told from those inside a tag by looking for them.
+/// An entity tag at the start of `bytes` and the rest (RFC 9110 §8.8.3). A search for commas and spaces would not do: a
+/// tag may contain them.
 fn next_tag(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let weak = if bytes.starts_with(b"W/") { 2 } else { 0 };
     let (b'"', opaque) = bytes.get(weak..)?.split_first()? else { return None };

@@ -6,9 +6,8 @@
 //! clearing keeps the memory. Look-up compares names without regard to ASCII case and walks the
 //! entries in order. Used for header fields, query and form fields and configuration values.
 //!
-//! Leaves out: what a name or a value may contain (the protocol crates check that), and giving back
-//! the bytes of single fields: what is removed or replaced stays in the buffer until the set is
-//! cleared.
+//! Leaves out: the valid content of a name or a value (the protocol crates check that), and giving back the bytes of
+//! single fields: the bytes of a removed or replaced field stay in the buffer until the set is cleared.
 
 use std::fmt;
 

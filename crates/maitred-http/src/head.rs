@@ -55,12 +55,12 @@ pub struct RequestHead {
     /// The user that the server itself has authenticated, in `fields`; empty when there is none. Nothing that a peer
     /// sends becomes one without that.
     pub user: Span,
-    /// Which of the server's virtual hosts it is for, by its number; 0 is the default host. The server finds it.
+    /// The number of the virtual host that the request is for; 0 is the default host. The server finds it.
     pub host: u16,
     /// The TLS session by which it has come; none where TLS does not end at this server. Nothing that a peer sends in a head becomes
     /// one.
     pub tls: Option<Arc<TlsSession>>,
-    /// What a trusted proxy has said of its client's connection, in front of ours. Nothing in a head becomes it.
+    /// A trusted proxy's account of its client's connection, in front of ours. Nothing in a head becomes it.
     pub proxied: Option<Arc<Proxied>>,
 }
 
@@ -199,7 +199,7 @@ mod tests {
             (Method::Get, BodyLength::Empty, &b""[..])
         );
         assert_eq!(head.fields.memory(), memory);
-        // A span that was kept from before shows nothing of what comes next.
+        // A span that was kept from before shows nothing of the next head.
         head.fields.push("Cookie", "private");
         assert!(head.target().is_empty() && head.authority().is_empty() && head.user().is_empty());
         assert_eq!((head.host, head.tls, head.proxied), (0, None, None));

@@ -1,5 +1,4 @@
-//! Every limit on what a peer may send, with its reason, the source of the number and the answer
-//! when it is passed.
+//! Limits on the input of a peer, each with its reason, the source of the number and the answer when it is passed.
 //!
 //! A value equal to the limit is accepted, one more is refused. The numbers are defaults a protocol
 //! crate may lower or raise by its settings; relations between them are checked when this file is
@@ -7,10 +6,10 @@
 
 /// The bytes of a whole message head: request line, field lines and the empty line. Past it: 431.
 ///
-/// Reason: the head is the one part of a request that is kept in memory as a whole before anybody
-/// has been asked whether the request is welcome. Source: between the defaults of the field (h11 and
-/// Node.js 16 KiB, nginx 4 buffers of 8 KiB, Go 1 MiB); 64 KiB holds every [`MAX_FIELDS`] of usual
-/// length, a full [`MAX_TARGET`] and one very long cookie or ticket together.
+/// Reason: the head is the one part of a request that is kept in memory as a whole before a handler decides whether the
+/// request is welcome. Source: between the defaults of the field (h11 and Node.js 16 KiB, nginx 4 buffers of 8 KiB, Go
+/// 1 MiB); 64 KiB holds every [`MAX_FIELDS`] of usual length, a full [`MAX_TARGET`] and one very long cookie or ticket
+/// together.
 pub const MAX_HEAD: usize = 64 * 1024;
 
 /// The bytes of a request target. Past it: 414.

@@ -29,7 +29,7 @@ mod tests {
 
     const LIST: &str = include_str!("../media_types/media_types.txt");
 
-    /// What `generate.py` does.
+    /// The table that `generate.py` makes.
     fn listed() -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         for line in LIST.lines().filter(|line| !line.starts_with('#')) {

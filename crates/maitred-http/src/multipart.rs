@@ -59,12 +59,12 @@ impl Parts {
         self.parts.iter().fold(framing, |length, (_, range)| length.saturating_add(range.len()))
     }
 
-    /// Each part: what goes before the range's bytes, and the range.
+    /// Each part: the bytes before the range's bytes, and the range.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], ByteRange)> + '_ {
         self.parts.iter().map(|(head, range)| (self.heads.get(head.clone()).unwrap_or_default(), *range))
     }
 
-    /// What goes behind the last range's bytes.
+    /// The bytes behind the last range.
     pub fn closing(&self) -> &[u8] {
         self.closing.as_bytes()
     }

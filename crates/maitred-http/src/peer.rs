@@ -1,9 +1,9 @@
-//! Who sends requests: an address, or a process on this machine.
+//! The sender of requests: an address, or a process on this machine.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Who is at the other end of a connection, or who has sent a request to the proxy there.
+/// The other end of a connection, or the client of a proxy there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// An internet address. The port is 0 where a proxy has not told it.
@@ -29,7 +29,7 @@ impl Peer {
         }
     }
 
-    /// Without the port: all connections of an address are one.
+    /// The peer without the port: all connections of an address are one.
     pub fn without_port(self) -> Self {
         match self {
             Self::Ip(address) => Self::Ip(SocketAddr::new(address.ip(), 0)),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_shown_with_what_is_known_of_it() {
+    fn a_peer_is_shown_with_its_known_parts() {
         let shown = |address: IpAddr, port| Peer::Ip(SocketAddr::new(address, port)).to_string();
         let (four, six) = (Ipv4Addr::new(192, 0, 2, 1), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
         assert_eq!(shown(four.into(), 99), "192.0.2.1:99");

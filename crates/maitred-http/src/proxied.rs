@@ -1,9 +1,9 @@
-//! What a proxy has said of its client's connection before the first byte of it (PROXY protocol 2): what applications are told.
+//! A proxy's account of its client's connection before the first byte of it (PROXY protocol 2), for applications.
 //!
-//! Leaves out: the addresses, which are those of the connection from then on, and how it was said (maitred-forward).
+//! Leaves out: the addresses, which are those of the connection from then on, and the encoding (maitred-forward).
 
-/// What a trusted proxy has said of a connection between its client and itself. All requests of our connection share it. Texts are as the
-/// proxy has sent them.
+/// A trusted proxy's account of a connection between its client and itself. All requests of our connection share it.
+/// Texts are as the proxy has sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxied {
     /// The name that the client asked for (SNI).
@@ -16,6 +16,6 @@ pub struct Proxied {
     pub cipher: Option<Box<[u8]>>,
     /// The common name of the client's certificate, if the proxy has verified that.
     pub certificate_name: Option<Box<[u8]>>,
-    /// What names the connection, at most 128 bytes of any kind.
+    /// The proxy's identifier of the connection, at most 128 bytes of any kind.
     pub unique_id: Option<Box<[u8]>>,
 }

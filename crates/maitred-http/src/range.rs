@@ -22,7 +22,7 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` field asks for.
+/// The meaning of a `Range` field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
     /// The field does not count: send the whole representation with 200.
@@ -67,7 +67,7 @@ pub fn parse(field: &[u8], total: u64) -> Ranges {
     }
 }
 
-/// What stands behind `bytes=`.
+/// The text behind `bytes=`.
 fn range_set(field: &[u8]) -> Option<&[u8]> {
     let mut parts = trim(field).splitn(2, |byte| *byte == b'=');
     let unit = parts.next()?;
@@ -126,7 +126,7 @@ fn trim(bytes: &[u8]) -> &[u8] {
     bytes.get(..end).unwrap_or_default()
 }
 
-/// Joins what overlaps or touches. A joined range stands where its earliest member stood.
+/// Joins ranges that overlap or touch. A joined range stands where its earliest member stood.
 fn coalesce(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     let mut placed: Vec<(usize, ByteRange)> = ranges.into_iter().enumerate().collect();
     placed.sort_by_key(|(_, range)| range.first);

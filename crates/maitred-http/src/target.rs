@@ -1,9 +1,8 @@
 //! Paths of request targets: percent-decoding and normalisation (RFC 3986 §2.1, §5.2.4, §6.2.2).
 //!
-//! Three readings of one path are three different things here: [`normalise`] is strict and for whoever
-//! opens a file; [`percent_decode`] changes nothing but the escapes and is what applications get;
-//! [`normalise_decoded`] is what an application means that resolves what it gets, and for whoever compares
-//! paths with rules.
+//! Three readings of one path are three different things here. [`normalise`] is strict, for code that opens a file.
+//! [`percent_decode`] decodes only the escapes; applications get its result. [`normalise_decoded`] gives the meaning of
+//! the path in an application that resolves it, and is for comparing paths with rules.
 
 use std::fmt;
 
@@ -18,8 +17,8 @@ pub enum PathError {
     Nul,
     /// A backslash, plain or encoded: some systems and clients take it for a slash.
     Backslash,
-    /// `%2F`: a slash inside a segment is data, which no file name can hold. Decoding it would make
-    /// one segment two and lead past whoever looked at the encoded path before (a proxy's rules).
+    /// `%2F`: a slash inside a segment is data, which no file name can hold. Decoding it would make two segments of
+    /// one, and lead past a check of the encoded path (a proxy's rules).
     EncodedSlash,
 }
 
@@ -76,7 +75,8 @@ pub fn percent_decode(raw: &[u8], out: &mut Vec<u8>) {
 /// Writes `raw` with its escapes decoded as by [`percent_decode`], and then normalised: slashes in a row count as one, `.` and `..` are
 /// resolved, where a slash that was encoded counts like any other. The content of `out` is replaced.
 ///
-/// What does not start with a slash, such as `*`, is only decoded. Where [`normalise`] succeeds both write the same.
+/// A target that does not start with a slash, such as `*`, is only decoded. Where [`normalise`] succeeds both write the
+/// same.
 pub fn normalise_decoded(raw: &[u8], out: &mut Vec<u8>) {
     let Some((b'/', relative)) = raw.split_first() else { return percent_decode(raw, out) };
     out.clear();
@@ -91,7 +91,7 @@ pub fn normalise_decoded(raw: &[u8], out: &mut Vec<u8>) {
     end_segment(false, out);
 }
 
-/// Whether a path is for sure what each of the readings gives.
+/// Whether all three readings certainly give the path itself.
 pub fn is_plain(path: &[u8]) -> bool {
     let mut after_slash = false;
     let fits = |byte: &u8| {
@@ -109,7 +109,7 @@ pub fn is_plain(path: &[u8]) -> bool {
 /// A byte of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathByte {
-    /// What it means.
+    /// The decoded byte.
     pub decoded: u8,
     /// Whether it was sent as `%` with two hexadecimal digits.
     pub encoded: bool,
@@ -145,7 +145,7 @@ fn resolve(raw_path: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Resolves what stands behind the last slash, and puts a slash behind it if one was there.
+/// Resolves the segment behind the last slash, and puts a slash behind it if one was there.
 fn end_segment(slash: bool, out: &mut Vec<u8>) {
     let start = out.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     match out.get(start..) {
@@ -175,7 +175,7 @@ fn decode_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Removes what stands from `start` and the segment before it. `out` stays at least `/`.
+/// Removes the bytes from `start` and the segment before them. `out` stays at least `/`.
 fn drop_segment(start: usize, out: &mut Vec<u8>) {
     out.truncate(start.saturating_sub(1));
     let parent = out.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
@@ -185,7 +185,7 @@ fn drop_segment(start: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The byte that two hexadecimal digits at the start of `bytes` say, and what follows them.
+/// The byte of two hexadecimal digits at the start of `bytes`, and the rest.
 fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let ([high, low], after) = bytes.split_first_chunk::<2>()?;
     Some((hex(*high)? << 4 | hex(*low)?, after))

@@ -1,23 +1,24 @@
-//! The TLS session by which a request has come: what logs, rules and applications are told of it.
+//! The TLS session of a request, for logs, rules and applications.
 //!
-//! Leaves out: how it came about (maitred-tls), and TLS that a proxy has ended before us, of which nobody here knows more than that it was.
+//! Leaves out: the handshake (maitred-tls), and TLS that a proxy has ended before us, of which only its existence is
+//! known here.
 
 use std::sync::Arc;
 
 /// A TLS session that ends at this server (RFC 8446, RFC 5246). It is made once for each connection, and all of its requests share it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSession {
-    /// As OpenSSL, nginx and Apache write it: `TLSv1.3`.
+    /// The version as OpenSSL, nginx and Apache write it: `TLSv1.3`.
     pub version: &'static str,
-    /// As on the wire: 0x0303 or 0x0304.
+    /// The version as on the wire: 0x0303 or 0x0304.
     pub version_number: u16,
     /// The cipher suite by its name in IANA's registry: `TLS_AES_128_GCM_SHA256`.
     pub suite: &'static str,
-    /// Its number there.
+    /// The number of the cipher suite in IANA's registry.
     pub suite_number: u16,
     /// The group in which keys were exchanged, such as `X25519MLKEM768`; none were where a session of TLS 1.2 was resumed.
     pub group: Option<&'static str>,
-    /// It goes on with an earlier session's secret.
+    /// The session goes on with an earlier session's secret.
     pub resumed: bool,
     /// The name of the server that the client asked for (SNI, RFC 6066 §3), in lower case.
     pub sni: Option<Box<str>>,
@@ -25,22 +26,23 @@ pub struct TlsSession {
     pub alpn: Option<Box<[u8]>>,
     /// The certificate that the client was shown, in PEM.
     pub server_certificate: Option<Arc<str>>,
-    /// Who the client is; none without a certificate. One that is not valid ends the handshake, so there is no such session.
+    /// The client's identity; none without a certificate. One that is not valid ends the handshake, so there is no such
+    /// session.
     pub client: Option<TlsClient>,
 }
 
-/// Who a client is, by its certificate, which has been verified.
+/// The client's identity by its certificate, which has been verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsClient {
-    /// Whom the certificate is for, by RFC 4514: `CN=till,O=Shop`.
+    /// The subject by RFC 4514: `CN=till,O=Shop`.
     pub subject: Box<str>,
     /// The last common name of that, not escaped.
     pub common_name: Option<Box<str>>,
-    /// Who has issued it, by RFC 4514.
+    /// The issuer by RFC 4514.
     pub issuer: Box<str>,
     /// The serial number in hexadecimal digits.
     pub serial: Box<str>,
-    /// Until when it is valid, as OpenSSL writes it: `Nov 24 12:00:00 2026 GMT`.
+    /// The end of its validity, as OpenSSL writes it: `Nov 24 12:00:00 2026 GMT`.
     pub valid_until: Box<str>,
     /// The names of hosts among the subject's alternative names (RFC 5280 §4.2.1.6), in lower case.
     pub hosts: Vec<Box<str>>,

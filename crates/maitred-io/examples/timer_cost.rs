@@ -1,4 +1,4 @@
-//! What a timer costs: CPU nanoseconds per operation with 100,000 timers.
+//! The cost of a timer: CPU nanoseconds per operation with 100,000 timers.
 //! Run with `cargo run --release -p maitred-io --example timer_cost`.
 
 use maitred_io::timers::Timers;

@@ -1,7 +1,7 @@
-//! Users and groups by name and by number, as this machine's name service has them (nsswitch.conf(5)): from files, a directory, or
-//! what else there is.
+//! Users and groups by name and by number, as this machine's name service has them (nsswitch.conf(5)): from files, a
+//! directory or another source.
 //!
-//! Promises: a lookup that fails is not taken for a name that nobody has. A directory may take its time: not for threads that
+//! Promises: a lookup that fails is not taken for an unknown name. A directory may take its time: not for threads that
 //! serve.
 
 use std::ffi::{CStr, CString, OsStr};
@@ -48,7 +48,7 @@ pub struct Group {
 /// The name service fails.
 pub fn user_named(name: &str) -> io::Result<Option<User>> {
     let Ok(name) = CString::new(name) else { return Ok(None) };
-    // SAFETY: the name ends with a zero byte and outlives the call; `find` says what the other arguments are.
+    // SAFETY: the name ends with a zero byte and outlives the call; `find` describes the other arguments.
     find(
         |entry, room, length, found| unsafe { libc::getpwnam_r(name.as_ptr(), entry, room, length, found) },
         user,
@@ -60,7 +60,7 @@ pub fn user_named(name: &str) -> io::Result<Option<User>> {
 /// # Errors
 /// The name service fails.
 pub fn user_numbered(uid: u32) -> io::Result<Option<User>> {
-    // SAFETY: `find` says what the arguments are.
+    // SAFETY: `find` describes the arguments.
     find(|entry, room, length, found| unsafe { libc::getpwuid_r(uid, entry, room, length, found) }, user)
 }
 
@@ -70,7 +70,7 @@ pub fn user_numbered(uid: u32) -> io::Result<Option<User>> {
 /// The name service fails.
 pub fn group_named(name: &str) -> io::Result<Option<Group>> {
     let Ok(name) = CString::new(name) else { return Ok(None) };
-    // SAFETY: the name ends with a zero byte and outlives the call; `find` says what the other arguments are.
+    // SAFETY: the name ends with a zero byte and outlives the call; `find` describes the other arguments.
     find(
         |entry, room, length, found| unsafe { libc::getgrnam_r(name.as_ptr(), entry, room, length, found) },
         group,
@@ -82,7 +82,7 @@ pub fn group_named(name: &str) -> io::Result<Option<Group>> {
 /// # Errors
 /// The name service fails.
 pub fn group_numbered(gid: u32) -> io::Result<Option<Group>> {
-    // SAFETY: `find` says what the arguments are.
+    // SAFETY: `find` describes the arguments.
     find(|entry, room, length, found| unsafe { libc::getgrgid_r(gid, entry, room, length, found) }, group)
 }
 
@@ -117,7 +117,7 @@ pub fn local_users() -> Vec<String> {
     first_fields("/etc/passwd")
 }
 
-/// The same of groups.
+/// The names of groups in the files of this machine.
 pub fn local_groups() -> Vec<String> {
     first_fields("/etc/group")
 }
@@ -147,7 +147,7 @@ fn find<E, T>(
             0 => return Ok(Some(read(unsafe { entry.assume_init_ref() }))),
             libc::ERANGE if room.len() < MAX_ROOM => room.resize(room.len() * 4, 0),
             libc::EINTR => {}
-            // What some sources say of a name that they do not have (getpwnam(3)).
+            // Some sources return these for an unknown name (getpwnam(3)).
             libc::ENOENT | libc::ESRCH => return Ok(None),
             error => return Err(io::Error::from_raw_os_error(error)),
         }
@@ -192,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_not_found() {
+    fn unknown_names_and_numbers_are_not_found() {
         for name in ["no such user", "", "a\0b", "root:0"] {
             assert_eq!((user_named(name).unwrap(), group_named(name).unwrap()), (None, None), "{name:?}");
         }
-        // The number that means "nobody is meant" to chown(2).
+        // The number that stands for "no change" in chown(2).
         assert_eq!((user_numbered(u32::MAX).unwrap(), group_numbered(u32::MAX).unwrap()), (None, None));
     }
 

@@ -3,8 +3,9 @@
 //! ```text
 //! message: length of the text, number of descriptors (4 bytes each, little-endian) | text
 //! ```
-//! The descriptors come with the first bytes. Promises: a message arrives whole or not at all; what is received is closed on exec; an end of the
-//! other side is an error that says so. Reading waits, and so does writing while the other side does not read. Leaves out: what texts mean.
+//! The descriptors come with the first bytes. Promises: a message arrives whole or not at all; received descriptors are
+//! closed on exec; an end of the other side is an error that says so. Reading waits, and so does writing while the
+//! other side does not read. Leaves out: the meaning of texts.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -30,18 +31,18 @@ const HEADER: usize = 8;
 pub struct Message {
     /// The text.
     pub text: Vec<u8>,
-    /// What came with it, in order.
+    /// The descriptors that came with it, in order.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// One side.
+/// One side of a channel.
 #[derive(Debug)]
 pub struct Channel {
     stream: UnixStream,
 }
 
 impl Channel {
-    /// Both sides.
+    /// Makes both sides of a channel.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -50,8 +51,8 @@ impl Channel {
         Ok((Self { stream: one }, Self { stream: other }))
     }
 
-    /// The side that another process has handed over as standard input. The null device takes its place there, so that nobody else reads
-    /// from it.
+    /// The side that another process has handed over as standard input. The null device takes its place there, so that
+    /// no other code reads from it.
     ///
     /// # Errors
     /// Standard input is no such socket, or there is no null device.
@@ -75,7 +76,7 @@ impl Channel {
         Ok(rustix::stdio::dup2_stdin(side)?)
     }
 
-    /// The same side once more, for another thread: one sends, the other receives.
+    /// Clones this side, for another thread: one sends, the other receives.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -104,7 +105,7 @@ impl Channel {
         self.stream.set_read_timeout(limit)
     }
 
-    /// Ends both directions: whoever waits in [`receive`](Self::receive) on either side is told.
+    /// Ends both directions: a thread that waits in [`receive`](Self::receive) on either side returns.
     pub fn shut_down(&self) {
         // It may have been ended by the other side.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn bytes_that_are_no_message_are_an_error() {
         let (one, other) = Channel::pair().expect("a pair");
         (&one.stream).write_all(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
         assert_eq!(other.receive().expect_err("no message").kind(), ErrorKind::InvalidData);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_ends_wakes_who_waits() {
+    fn an_end_wakes_a_waiting_receiver() {
         let (one, other) = Channel::pair().expect("a pair");
         let own = one.try_clone().expect("a copy");
         let waiting = std::thread::spawn(move || own.receive().expect_err("the end").kind());

@@ -1,7 +1,7 @@
 //! Processes that this one has started: start, signal, end.
 //!
-//! Promises: a signal reaches the process that is meant or none, also when its number is used again (pidfd). Each is waited for by its own
-//! descriptor, so that no other child's end is taken. Leaves out: what they run.
+//! Promises: a signal reaches its process or none, also when the number is used again (pidfd). Each child is waited for
+//! by its own descriptor, so that no other child's end is taken. Leaves out: the programs that run.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal, waitid,
 };
 
-/// What is started, and how.
+/// A program to start: its command, folder and environment.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The program and its arguments; a name without a slash is looked for on PATH.
@@ -32,9 +32,9 @@ pub struct Program {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// The process has ended by itself, with this code.
     Code(u8),
-    /// By this signal.
+    /// The process was ended by this signal.
     Signal(u8),
 }
 
@@ -46,8 +46,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it with `input` as its standard input, in a process group of its own unless it stays at the terminal: what that sends to this
-    /// one's group does not reach it. Output and error are those of this process.
+    /// Starts it with `input` as its standard input, in a process group of its own unless it stays at the terminal:
+    /// signals of the terminal to this process's group do not reach it. Output and error are those of this process.
     ///
     /// # Errors
     /// There is no such program or folder, or no process can be made.
@@ -66,7 +66,7 @@ impl Child {
         match Self::adopt(child.id()) {
             Ok(child) => Ok(child),
             Err(error) => {
-                // Nobody could end it later.
+                // Without a descriptor it could not be ended later.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error)
@@ -74,7 +74,7 @@ impl Child {
         }
     }
 
-    /// A process that somebody else has started and that has become a child of this one.
+    /// A process that another one has started and that has become a child of this one.
     ///
     /// # Errors
     /// There is no such process, or no descriptor can be had.
@@ -84,7 +84,7 @@ impl Child {
         Ok(Self { pid, descriptor: pidfd_open(number, PidfdFlags::empty())? })
     }
 
-    /// Its number.
+    /// The number of the process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -105,7 +105,8 @@ impl Child {
         self.signal(Signal::KILL);
     }
 
-    /// Kills it and waits for that, where nobody else can: it would count against the limit of processes for ever.
+    /// Kills the child and waits for its end, where no other process can: otherwise it would count against the limit of
+    /// processes for ever.
     pub fn end_now(&self) {
         self.kill();
         let _ = self.wait();
@@ -114,7 +115,7 @@ impl Child {
     /// Waits for its end. Called once.
     ///
     /// # Errors
-    /// Somebody else has waited for it.
+    /// Another caller has waited for it.
     pub fn wait(&self) -> io::Result<Ended> {
         use std::os::fd::AsFd;
         loop {
@@ -135,8 +136,8 @@ fn ended(status: &WaitIdStatus) -> Ended {
     }
 }
 
-/// From now on orphans among the descendants of this process become its children (PR_SET_CHILD_SUBREAPER, prctl(2)). Who calls it calls
-/// [`reap_others`] now and then.
+/// Makes orphans among the descendants of this process its children from now on (PR_SET_CHILD_SUBREAPER, prctl(2)). The
+/// caller has to call [`reap_others`] now and then.
 ///
 /// # Errors
 /// The kernel's.
@@ -144,7 +145,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// This process is killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are not.
+/// Has this process killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are
+/// not.
 ///
 /// # Errors
 /// The kernel's.
@@ -200,7 +202,7 @@ mod tests {
             Child::start(&shell("test \"$GREETING\" = hello && ! env | grep ^PATH= && exit 7"), nothing())
                 .expect("started");
         assert_eq!(child.wait().expect("ended"), Ended::Code(7));
-        // It is gone, whoever has its number now.
+        // The child is gone; its number may belong to another process now.
         child.kill();
         let child = Child::start(&shell("read line; exit 1"), {
             let (one, other) = std::os::unix::net::UnixStream::pair().expect("a pair");
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_is_an_error() {
+    fn a_program_that_cannot_be_started_is_an_error() {
         let program = Program { command: vec!["/no/such/program".into()], ..shell("") };
         assert_eq!(Child::start(&program, nothing()).expect_err("none").kind(), io::ErrorKind::NotFound);
         let program = Program { folder: "/no/such/folder".into(), ..shell("") };

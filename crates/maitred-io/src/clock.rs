@@ -2,8 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of the monotonic clock. Under the simulated scheduler every look is 50 µs after the one
-/// before, so that whoever waits for a time reaches it.
+/// Nanoseconds of the monotonic clock. Under the simulated scheduler every look is 50 µs after the one before, so that
+/// a thread that waits for a time reaches it.
 #[cfg(shuttle)]
 pub fn monotonic() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How far the real clock is ahead of the monotonic one, in nanoseconds; it changes when somebody sets the clock.
+/// How far the real clock is ahead of the monotonic one, in nanoseconds; it changes when the clock is set.
 pub fn real_ahead() -> u64 {
     // A thread that loses its processor between two looks would see them apart.
     const TRIES: usize = 3;
@@ -39,7 +39,7 @@ pub fn real_ahead() -> u64 {
     best.1
 }
 
-/// The same as of the kernel's last tick: up to 4 ms old, for a fifth of the cost.
+/// The monotonic clock as of the kernel's last tick: up to 4 ms old, for a fifth of the cost.
 pub fn monotonic_coarse() -> u64 {
     if cfg!(shuttle) {
         return monotonic();

@@ -1,7 +1,7 @@
 //! Listening sockets in a child process that application code has forked.
 //!
 //! Promises: a child that calls [`close_in_child`] keeps none that is listed, so that a port ends with its server. Leaves out: sockets
-//! beyond [`MOST`], and programs that are started, which have none (CLOEXEC).
+//! beyond `MOST`, and programs that are started, which have none (CLOEXEC).
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -42,8 +42,8 @@ impl Drop for Unshared {
     }
 }
 
-/// Puts the null device in the place of the listed sockets. To be called in a child process only, also between fork(2) and whatever
-/// comes then: it makes system calls and nothing else.
+/// Puts the null device in the place of the listed sockets. To be called in a child process only, also directly after
+/// fork(2): it makes system calls and nothing else.
 pub fn close_in_child() {
     let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     for place in &LISTED {
@@ -51,9 +51,10 @@ pub fn close_in_child() {
         if descriptor == NONE {
             continue;
         }
-        // SAFETY: it is open, as whoever listed it has it still, and is closed here only where nothing can be put in its place.
+        // SAFETY: the descriptor is open: the owner that listed it still has it. It is closed here only where nothing
+        // can be put in its place.
         let mut socket = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        // Whoever has the number in this copy of the memory goes on to have something.
+        // Other copies of the number in this memory still name an open descriptor.
         let replaced =
             null.as_ref().is_ok_and(|null| rustix::io::dup3(null, &mut socket, DupFlags::CLOEXEC).is_ok());
         if !replaced {

@@ -1,16 +1,17 @@
 //! Listening sockets that do not block, on TCP and on Unix stream sockets: listen, with options; accept.
 //!
-//! Promises: no call waits, but for a moment before a Unix socket's file appears; every result is a connection, nobody there, or an error. Options are set before the socket listens.
-//! What is wrong with an address is told with what to do.
+//! Promises: no call waits, but for a moment before a Unix socket's file appears; every result of accepting is a
+//! connection, an empty queue, or an error. Options are set before the socket listens. An error about an address says
+//! how to mend it.
 //!
-//! Leaves out: which sockets there are (maitred-server).
+//! Leaves out: the set of sockets (maitred-server).
 //!
 //! | room | |
 //! |---|---|
-//! | address | where to listen, who comes, why not |
-//! | options | socket options, and what the kernel made of them |
+//! | address | addresses, peers, and errors |
+//! | options | socket options, and the kernel's values of them |
 //! | unix | the file of a Unix socket, or its name in the kernel |
-//! | backlog | what waits to be accepted |
+//! | backlog | connections that wait to be accepted |
 //! | adopt | a socket that another process has made |
 //! | group | several sockets at one address |
 
@@ -45,19 +46,19 @@ pub struct Listener {
     unshared: Unshared,
     socket: OwnedFd,
     address: Address,
-    /// Of a Unix socket that has one.
+    /// The file of a Unix socket that has one.
     file: Option<unix::OwnFile>,
-    /// What listen(2) was told.
+    /// The queue's length as given to listen(2).
     queue: i32,
     /// Whether its connections keep heads for the first segment of a file.
     corks: bool,
 }
 
-/// What one attempt to accept brought.
+/// The result of one attempt to accept.
 pub enum Accepted {
     /// A connection and its peer.
     Connection(Socket, Remote),
-    /// Nobody waits.
+    /// No connection waits.
     Empty,
     /// The process or the system has no descriptor or memory left: try again later.
     Exhausted(io::Error),
@@ -66,9 +67,10 @@ pub enum Accepted {
 }
 
 impl Listener {
-    /// Listens on `address`. Of TCP, SO_REUSEPORT is not set, so that a port held by anybody else is an error, whatever options
-    /// the holder uses. Of a Unix socket, a file that a dead server left is replaced; that of a live one, or another sort of
-    /// file, is an error. The file stays when the listener is dropped, until [`remove_file`](Self::remove_file).
+    /// Listens on `address`. Of TCP, SO_REUSEPORT is not set, so that a port held by any other socket is an error, with
+    /// any options of the holder. Of a Unix socket, a file that a dead server left is replaced; that of a live one, or
+    /// another sort of file, is an error. The file stays when the listener is dropped, until
+    /// [`remove_file`](Self::remove_file).
     ///
     /// # Errors
     /// The address is in use, not available or not permitted; an option is refused.
@@ -103,7 +105,7 @@ impl Listener {
         }
     }
 
-    /// What waits to be accepted; none where the kernel does not tell, as of Unix sockets.
+    /// Connections that wait to be accepted; none where the kernel does not tell, as of Unix sockets.
     pub fn backlog(&self) -> Option<Backlog> {
         match self.address {
             Address::Tcp(_) => backlog::of(&self.socket),
@@ -152,8 +154,9 @@ impl Listener {
         }
     }
 
-    /// Removes the file of a Unix socket, unless another one is at its path by now: nobody finds the socket any more. Who is in
-    /// its queue can still be accepted. To be called once, at the end; nothing else of a listener removes the file.
+    /// Removes the file of a Unix socket, unless another one is at its path by now, so that no client finds the socket
+    /// any more. Connections in its queue can still be accepted. To be called once, at the end; nothing else of a
+    /// listener removes the file.
     ///
     /// # Errors
     /// This user may not write to its folder. The file stays, and the next server replaces it.

@@ -1,4 +1,5 @@
-//! Sockets for the machine's own people: a Unix socket that only its owner gets through, and who is on the other side.
+//! Sockets for users of the machine: a Unix socket that only its owner can connect to, and the credentials of the other
+//! side.
 //!
 //! Promises: the socket's file is never open to others, not even for a moment; a file that a server left behind is
 //! replaced, one behind which a server answers is not.
@@ -98,9 +99,9 @@ impl LocalListener {
     /// Gives its file to another user, who may then connect, too.
     ///
     /// # Errors
-    /// The process is not root, or somebody else has put another file there.
+    /// The process is not root, or another file is at the path.
     pub fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
-        // Who may write to the folder could put something else there, so it is held.
+        // Other users that may write to the folder could put another file there, so it is held.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(CWD, &self.path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&file)?;
@@ -124,7 +125,7 @@ impl AsFd for LocalListener {
 }
 
 impl LocalListener {
-    /// Takes its file away, if it is still its own: nobody finds it any more.
+    /// Removes its file, if it is still its own: no client finds the socket any more.
     ///
     /// # Errors
     /// This user may not write to its folder. The file stays, and the next server replaces it.
@@ -149,11 +150,11 @@ fn listen(address: &SocketAddrUnix) -> rustix::io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Whether a process listens at this socket. Waits for nobody, also where that one has stopped accepting.
+/// Whether a process listens at this socket. Does not wait, also where that process has stopped accepting.
 pub fn is_live(path: &Path) -> bool {
     match SocketAddrUnix::new(path).and_then(|address| knock(&address)) {
         Ok(_) => true,
-        // Full, or of another user: somebody is there.
+        // Full, or of another user: a process is there.
         Err(error) => !matches!(error, Errno::CONNREFUSED | Errno::NOENT | Errno::NAMETOOLONG),
     }
 }
@@ -171,7 +172,7 @@ pub(crate) fn stream() -> rustix::io::Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-/// Who is at the other end of a Unix socket, as of its connecting.
+/// The process at the other end of a Unix socket, as of its connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The user.
@@ -229,7 +230,7 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Its group.
+/// The group of this process.
 pub fn group() -> u32 {
     rustix::process::getegid().as_raw()
 }
@@ -248,10 +249,10 @@ pub fn wait_readable(descriptors: &[BorrowedFd<'_>], limit: Duration) -> io::Res
     }
 }
 
-/// Waits until somebody has typed at `terminal`, at most for `limit`: whether there is something to read.
+/// Waits until a user has typed at `terminal`, at most for `limit`: whether there is something to read.
 ///
 /// # Errors
-/// The terminal has hung up: whoever reads on gets nothing, for ever. Or the system refuses.
+/// The terminal has hung up: further reading gives nothing, for ever. Or the system refuses.
 pub fn wait_typed(terminal: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     let mut wanted = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
     match poll(&mut wanted, Some(&timespec(limit))) {
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_left_is_replaced_and_what_one_uses_is_not() {
+    fn a_left_file_is_replaced_and_one_in_use_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         drop(UnixListener::bind(&path).expect("bound"));

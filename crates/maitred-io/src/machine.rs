@@ -1,4 +1,4 @@
-//! What the machine gives this process.
+//! The machine's resources for this process.
 
 mod quota;
 
@@ -9,19 +9,21 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many worker processes use what this process may use: one for each processor that it may run on (`sched_getaffinity`), but no more
-/// than it is paid for (the quota of its control group and those above, version 2 or 1), rounded up; at least 1.
+/// How many worker processes use all processors that this process may use: one for each that it may run on
+/// (`sched_getaffinity`), but no more than the quota of its control group and those above (version 2 or 1), rounded up;
+/// at least 1.
 ///
-/// Up, because the kernel already sees to it that all workers together take no more than the quota: with one worker too many they are
-/// stopped for the rest of a period (100 ms as a rule) only while all of them compute, and get what is paid for. With one too few
-/// a part of it is never used, a third of 1.5 processors. Whom the pauses hurt more gives a number.
+/// Up, because the kernel already sees to it that all workers together take no more than the quota: with one worker too
+/// many they are stopped for the rest of a period (100 ms as a rule) only while all of them compute, and get the whole
+/// quota. With one too few a part of it is never used, a third of 1.5 processors. An operator who minds the pauses more
+/// gives a number.
 pub fn worker_count() -> usize {
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
     let paid = quota::of(&|path| std::fs::read_to_string(path).ok());
     workers(allowed, paid)
 }
 
-/// For so many processors and so much of their time.
+/// The number of workers for so many processors and so much of their time.
 fn workers(allowed: usize, paid: Option<f64>) -> usize {
     let paid = paid.map_or(usize::MAX, |paid| paid.ceil() as usize);
     allowed.min(paid).max(1)
@@ -39,8 +41,8 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     limit.maximum
 }
 
-/// The memory that this process may use, in bytes: that of the machine, or what its control group has (memory.max of
-/// version 2, of the group or one above it; memory.limit_in_bytes of version 1). `None` where nothing tells.
+/// The memory that this process may use, in bytes: that of the machine, or the limit of its control group (memory.max
+/// of version 2, of the group or one above it; memory.limit_in_bytes of version 1). `None` if there is no such file.
 pub fn memory_limit() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let bytes = |text: String| text.trim().parse::<u64>().ok();

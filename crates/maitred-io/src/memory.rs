@@ -1,4 +1,4 @@
-//! Memory of the machine: hints to its caches, and giving back what the allocator keeps.
+//! Memory of the machine: hints to its caches, and giving back memory that the allocator keeps.
 
 /// Bytes of a cache line on the processors this runs on.
 const LINE: usize = 64;
@@ -11,8 +11,7 @@ pub fn prefetch<T>(value: &T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = std::ptr::from_ref(value).cast::<i8>();
         for offset in (0..size_of::<T>()).step_by(LINE) {
-            // SAFETY: a prefetch reads nothing and never faults, whatever the address; this one is
-            // inside `value`.
+            // SAFETY: a prefetch reads nothing and never faults at any address; this one is inside `value`.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
         }
     }
@@ -20,8 +19,8 @@ pub fn prefetch<T>(value: &T) {
     let _ = (value, LINE);
 }
 
-/// Gives memory back to the system that the allocator keeps for the next use: it keeps what was freed between others. That takes some
-/// milliseconds for each hundred megabytes. Without effect where the C library has no such call.
+/// Gives memory back to the system that the allocator keeps for the next use, such as freed blocks between used ones.
+/// That takes some milliseconds for each hundred megabytes. Without effect where the C library has no such call.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it may be called at any time, by any thread.

@@ -33,7 +33,7 @@ const FIRST: usize = 8;
 /// More than half a million places: no machine has so many threads.
 const CHUNKS: usize = 16;
 
-/// The place of one thread: it sleeps there, and finds there what it was woken for.
+/// The place of one thread: it sleeps there, and finds there the message that it was woken with.
 pub struct Place<M> {
     parker: Parker,
     message: Mutex<Option<M>>,
@@ -101,7 +101,7 @@ impl<M> Deref for ParkSlot<'_, M> {
 
 impl<M> Drop for ParkSlot<'_, M> {
     fn drop(&mut self) {
-        // The thread is not parked, and has taken what it was woken for.
+        // The thread is not parked, and has taken its message.
         self.parking.free.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.number);
     }
 }
@@ -195,7 +195,7 @@ impl<M> Parking<M> {
         self.count.load(SeqCst)
     }
 
-    /// Since when there are any, in monotonic nanoseconds.
+    /// The time since which there are parked threads, in monotonic nanoseconds.
     pub fn since(&self) -> u64 {
         self.since.load(SeqCst)
     }

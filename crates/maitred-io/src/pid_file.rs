@@ -20,7 +20,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Who may read it: everybody (start-stop-daemon(8)).
+/// The file's permissions: all users may read it (start-stop-daemon(8)).
 const MODE: u32 = 0o644;
 
 /// Bytes that such a file has at most: a number with a line feed.
@@ -38,7 +38,7 @@ pub struct PidFile {
     file: File,
     /// Absolute.
     path: PathBuf,
-    /// Who claimed it: a child that was forked removes nothing.
+    /// The process that claimed it: a child that was forked removes nothing.
     process: u32,
 }
 
@@ -47,7 +47,7 @@ pub struct PidFile {
 pub enum NotClaimed {
     /// A live server has it.
     Held(Holder),
-    /// Something else is in it, or it is no plain file.
+    /// The file has other content, or is no plain file.
     SomethingElse,
     /// The system refuses.
     System(io::Error),
@@ -56,7 +56,7 @@ pub enum NotClaimed {
 /// The server that has a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process; none where it cannot be told.
+    /// The process of the holder; none where it cannot be told.
     pub process: Option<u32>,
     /// The name of its program.
     pub name: String,
@@ -117,7 +117,8 @@ impl PidFile {
                 }
                 Err(Errno::WOULDBLOCK) => match holder(&file) {
                     Some(holder) => return Err(NotClaimed::Held(holder)),
-                    // A child that a dead server has left holds the lock. Its own file goes; whoever is as quick has made another.
+                    // A child that a dead server has left holds the lock. Its own file goes; a server that was as quick
+                    // has made another one.
                     None if is_at(&file, &path) => fs::remove_file(&path)?,
                     None => {}
                 },
@@ -135,14 +136,15 @@ impl PidFile {
     pub fn take_over(path: &Path, file: OwnedFd) -> Result<Self, NotClaimed> {
         let path = std::path::absolute(path)?;
         let file = File::from(file);
-        // It is this lock already, unless somebody has let go of it.
+        // It is this lock already, unless the earlier process has let go of it.
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let taken = Self { file, path, process: std::process::id() };
         taken.write()?;
         Ok(taken)
     }
 
-    /// Writes the number of this process, with a line feed behind it. Also who has handed it on takes it back so, as long as it lives.
+    /// Writes the number of this process, with a line feed behind it. A process that has handed the file on takes it
+    /// back in this way, while it lives.
     ///
     /// # Errors
     /// Another file is at its path by now, or the disk is full.
@@ -163,7 +165,7 @@ impl PidFile {
 }
 
 impl AsFd for PidFile {
-    /// For a successor, which [takes it over](Self::take_over).
+    /// The descriptor for a successor, which [takes it over](Self::take_over).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -223,7 +225,7 @@ fn holder(file: &File) -> Option<Holder> {
         },
     };
     let pid = Pid::from_raw(i32::try_from(process).ok()?)?;
-    // Whom this process may not signal is there.
+    // A process that this one may not signal exists, too.
     let lives = rustix::process::test_kill_process(pid) != Err(Errno::SRCH);
     let name = || fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim().to_owned();
     lives.then(|| Holder { process: Some(process), name: name() })
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_one_is_replaced_whoever_has_the_number_by_now() {
+    fn a_stale_one_is_replaced_also_when_its_number_is_used_again() {
         for number in [NOBODY, 1, std::process::id()] {
             let (_folder, path) = place();
             fs::write(&path, format!("{number}\n")).unwrap();
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pid_file_is_left_alone() {
+    fn a_file_that_is_no_pid_file_is_left_alone() {
         let (folder, path) = place();
         let other = folder.path().join("other");
         for text in ["secret", "12 34", "1234567890123456789"] {
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_locked_a_file_is_read() {
+    fn the_holder_of_a_lock_is_read() {
         let table = "1: POSIX  ADVISORY  WRITE 11 fe:00:1234 0 EOF\n2: FLOCK  ADVISORY  WRITE 22 fe:00:1234 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 33 fe:00:1234 0 EOF\n";
         assert_eq!((locked_by(table, 1234), locked_by(table, 1)), (Some(22), None));

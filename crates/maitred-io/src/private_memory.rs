@@ -14,13 +14,13 @@ pub struct PrivateMemory {
     words: usize,
 }
 
-// SAFETY: the memory is only reached as atomic words, and unmapped when nobody refers to it any more.
+// SAFETY: the memory is only reached as atomic words, and unmapped after the last reference to it.
 unsafe impl Send for PrivateMemory {}
 // SAFETY: as above.
 unsafe impl Sync for PrivateMemory {}
 
 impl PrivateMemory {
-    /// So many bytes, at least 8, rounded up to whole words.
+    /// Maps so many bytes, at least 8, rounded up to whole words.
     ///
     /// # Errors
     /// Out of memory.
@@ -48,7 +48,7 @@ impl AsRef<[AtomicU64]> for PrivateMemory {
 impl Drop for PrivateMemory {
     fn drop(&mut self) {
         let bytes = self.words * size_of::<AtomicU64>();
-        // SAFETY: mapped by `new`, with this length, and nobody refers to it any more. A failure leaves it mapped.
+        // SAFETY: mapped by `new`, with this length, and this was the last reference. A failure leaves it mapped.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), bytes) };
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_zero_and_keeps_what_is_written() {
+    fn it_is_zero_and_keeps_written_values() {
         let memory = PrivateMemory::new(100_001).expect("memory");
         assert_eq!(memory.as_ref().len(), 12_501);
         assert!(memory.as_ref().iter().all(|word| word.load(Relaxed) == 0));

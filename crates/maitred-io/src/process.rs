@@ -1,13 +1,13 @@
-//! What the process has and takes, as the kernel tells it (proc(5)).
+//! The resources of the process, as the kernel reports them (proc(5)).
 //!
-//! Promises: what cannot be read is missing, and nothing else is. Reading costs some ten system calls, and for
-//! [`Memory`] up to a millisecond for each hundred megabytes: for who looks every few seconds.
+//! Promises: figures that cannot be read are missing, and only those. Reading costs some ten system calls, and for
+//! [`Memory`] up to a millisecond for each hundred megabytes: meant for one look every few seconds.
 
 use std::fs;
 
 use rustix::param::page_size;
 
-/// What there is of everything that could be read.
+/// All figures that could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Descriptors that are open.
@@ -21,20 +21,20 @@ pub struct Figures {
     pub processor_ns: (u64, u64),
     /// When it started, in seconds since 1970.
     pub started: Option<u64>,
-    /// Its memory.
+    /// The memory of the process.
     pub memory: Memory,
 }
 
 /// The memory of the process and of the machine's connections, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What is in memory (RSS), pages shared with others included.
+    /// Bytes in memory (RSS), pages shared with others included.
     pub resident: Option<u64>,
-    /// The same with each shared page divided among those who have it (PSS).
+    /// The resident memory with each shared page divided among its processes (PSS).
     pub proportional: Option<u64>,
     /// Addresses in use.
     pub virtual_size: Option<u64>,
-    /// What the kernel holds for all TCP sockets of this network namespace, those of other processes included.
+    /// The kernel's memory for all TCP sockets of this network namespace, those of other processes included.
     pub tcp: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Memory {
     }
 }
 
-/// What the process takes, as far as it is cheap to know: some ten system calls, whatever its size.
+/// The resources of the process that are cheap to read: some ten system calls for any size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes in memory (RSS), and the most there ever were.
@@ -119,18 +119,19 @@ impl Usage {
     }
 }
 
-/// What is in memory of this process (RSS), in bytes. Costs some microseconds.
+/// The memory of this process (RSS), in bytes. Costs some microseconds.
 pub fn resident_bytes() -> Option<u64> {
     let pages = fs::read_to_string("/proc/self/statm").ok()?;
     pages.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size() as u64)
 }
 
-/// Memory that belongs to this process alone as a rule, in bytes: what it has written that is no file's (anonymous pages), in memory or
-/// swapped out. A leak is here, while the programs and libraries that it shares with others are not; of pages that a fork
-/// has left to parent and child, each counts all until it writes to them. None where the kernel does not tell (before Linux 4.5).
+/// Memory that belongs to this process alone as a rule, in bytes: written pages that are no file's (anonymous pages),
+/// in memory or swapped out. A leak is here, while the programs and libraries that it shares with others are not; of
+/// pages that a fork has left to parent and child, each counts all until it writes to them. None where the kernel does
+/// not tell (before Linux 4.5).
 ///
-/// Costs about 20 µs, whatever the size. The share of each page (PSS, `/proc/self/smaps_rollup`) took 2 to 5 ms for each hundred
-/// megabytes (measured with 1 GiB on Linux 6.18), and threads that need new memory may wait for it meanwhile.
+/// Costs about 20 µs for any size. The share of each page (PSS, `/proc/self/smaps_rollup`) took 2 to 5 ms for each
+/// hundred megabytes (measured with 1 GiB on Linux 6.18), and threads that need new memory may wait for it meanwhile.
 pub fn anonymous_bytes() -> Option<u64> {
     anonymous(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -145,7 +146,7 @@ fn kibibytes(status: &str, name: &str) -> Option<u64> {
     line(status, name)?.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// The same, and all that is in memory (RSS), also what is shared with other processes. Costs as much.
+/// The same, and all memory of the process (RSS), with pages that are shared with other processes. Costs as much.
 pub fn memory_bytes() -> (Option<u64>, Option<u64>) {
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return (None, None) };
     (anonymous(&status), kibibytes(&status, "VmRSS:").map(|kib| kib.saturating_mul(1024)))
@@ -163,17 +164,17 @@ pub fn thread_processor_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// What follows `name` in the line that begins with it.
+/// The rest of the line that begins with `name`.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
 }
 
-/// The one that is open for counting not counted.
+/// The number of open descriptors, without the one that is open for counting.
 fn count_descriptors() -> Option<u64> {
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-/// From ticks after the start of the machine.
+/// The start in seconds since 1970, from ticks after the start of the machine.
 fn started(ticks: u64) -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let booted: u64 = line(&stat, "btime ")?.trim().parse().ok()?;
@@ -215,7 +216,7 @@ mod tests {
         drop((files, block));
     }
     #[test]
-    fn anonymous_memory_is_what_the_process_has_written() {
+    fn anonymous_memory_is_written_memory() {
         const BLOCK: u64 = 256 << 20;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
@@ -224,7 +225,7 @@ mod tests {
         let file = fs::File::open(&path).unwrap();
         let (access, flags) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::PRIVATE);
         let flags = flags | rustix::mm::MapFlags::POPULATE;
-        // SAFETY: the kernel chooses a free place, and nobody writes to the file.
+        // SAFETY: the kernel chooses a free place, and the file is not written to.
         let mapped = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), BLOCK as usize, access, flags, &file, 0).unwrap()
         };
@@ -235,7 +236,7 @@ mod tests {
         let with_block = anonymous_bytes().unwrap();
         assert!(with_block > before + BLOCK / 2, "{before} {with_block}");
         drop(block);
-        // SAFETY: as it was mapped, and nobody refers to it.
+        // SAFETY: as it was mapped, and without references to it.
         unsafe { rustix::mm::munmap(mapped, BLOCK as usize).unwrap() };
     }
 

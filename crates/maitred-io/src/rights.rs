@@ -1,7 +1,7 @@
-//! What the process may do: the user, groups and capabilities of its threads, and giving them up for good.
+//! The rights of the process: the user, groups and capabilities of its threads, and giving them up for good.
 //!
-//! Promises: after [`Identity::assume`] every thread of the process acts as that user, with no capability left; it is looked at, and
-//! an error if not. What the threads begin later has no more.
+//! Promises: after [`Identity::assume`] every thread of the process acts as that user, with no capability left; this is
+//! checked, and an error if not. Threads and programs that begin later have no more.
 //!
 //! How: users and groups belong to threads in Linux; the C library's calls change those of all threads (nptl(7)), which system
 //! calls by themselves do not. Capabilities go with the change from root to another user, in every thread. Where there is no such
@@ -64,7 +64,7 @@ const CAPABILITIES: [&str; 41] = [
 const SETGID: u32 = 6;
 const SETUID: u32 = 7;
 
-/// Who the process is to act as.
+/// The user and groups of the process after the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The user.
@@ -78,24 +78,24 @@ pub struct Identity {
 /// Sets of capabilities, a bit for each (capabilities(7)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What a program begun by the thread may keep.
+    /// Capabilities that a program begun by the thread may keep.
     pub inheritable: u64,
-    /// What the thread may have.
+    /// Capabilities that the thread may have.
     pub permitted: u64,
-    /// What it has.
+    /// Capabilities that it has.
     pub effective: u64,
-    /// What a program begun by it can get at most.
+    /// Capabilities that a program begun by it can get at most.
     pub bounding: u64,
-    /// What such a program gets without being marked.
+    /// Capabilities that such a program gets without being marked.
     pub ambient: u64,
 }
 
-/// What a thread may do.
+/// The rights of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The real, the effective and the saved user, and that for files.
     pub users: [u32; 4],
-    /// The same of groups.
+    /// The real, the effective and the saved group, and that for files.
     pub groups: [u32; 4],
     /// Further groups.
     pub further: Vec<u32>,
@@ -108,14 +108,14 @@ pub struct Rights {
 pub enum NotAssumed {
     /// The system refuses this change.
     Refused(&'static str, io::Error),
-    /// It seems to have worked, but a thread has kept something.
+    /// The change seems to have worked, but a thread has kept something.
     Kept {
         /// The thread's number and name.
         thread: String,
-        /// What it has kept.
+        /// The right that it has kept.
         what: String,
     },
-    /// Nobody can say whether it has worked: there is no /proc.
+    /// The result cannot be checked: there is no /proc.
     Unknown(io::Error),
 }
 
@@ -152,7 +152,7 @@ impl Identity {
     pub fn assume(&self) -> Result<(), NotAssumed> {
         let before = Rights::own().map_err(NotAssumed::Unknown)?;
         if self.uid != 0 {
-            clear_what_programs_get();
+            clear_the_sets_of_programs();
         }
         if !self.is_of(&before) {
             self.change().map_err(|(what, error)| NotAssumed::Refused(what, error))?;
@@ -184,7 +184,7 @@ impl Identity {
         done("user", unsafe { libc::setresuid(self.uid, self.uid, self.uid) })
     }
 
-    /// What a thread has that it should not have any more.
+    /// The first right of a thread that it should not have any more.
     fn kept(&self, before: &Rights, now: &Rights) -> Option<String> {
         let other = |ids: &[u32], own: u32| ids.iter().find(|id| **id != own).copied();
         if let Some(user) = other(&now.users, self.uid) {
@@ -223,7 +223,7 @@ fn name_of(number: u32) -> String {
 }
 
 impl Rights {
-    /// Those of the calling thread.
+    /// The rights of the calling thread.
     ///
     /// # Errors
     /// There is no /proc.
@@ -231,7 +231,7 @@ impl Rights {
         read(&fs::read_to_string("/proc/thread-self/status")?)
     }
 
-    /// Those of all threads of the process, each with the number and the name of its thread.
+    /// The rights of all threads of the process, each with the number and the name of its thread.
     ///
     /// # Errors
     /// There is no /proc.
@@ -287,7 +287,7 @@ fn read(text: &str) -> io::Result<Rights> {
 }
 
 /// Empties the sets from which a program begun later gets capabilities, of the calling thread, as far as it may.
-fn clear_what_programs_get() {
+fn clear_the_sets_of_programs() {
     // An old kernel has no such set.
     let _ = rustix::thread::clear_ambient_capability_set();
     for number in 0..u64::BITS {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_named() {
+    fn kept_rights_are_named() {
         let identity = Identity { uid: 1, gid: 5, groups: vec![5, 7] };
         let mut now = read(STATUS).unwrap();
         let before = now.clone();
@@ -358,7 +358,7 @@ mod tests {
         assert!(!Identity { uid: 0, gid: 0, groups: vec![0] }.gives_up(&root));
     }
 
-    /// In a process of its own, which `the_rights_of_all_threads_are_given_up` begins.
+    /// Runs in a process of its own, which `the_rights_of_all_threads_are_given_up` begins.
     #[test]
     #[ignore = "changes the process"]
     fn gives_them_up() {

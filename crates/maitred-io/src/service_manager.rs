@@ -1,9 +1,10 @@
-//! What a service manager such as systemd has handed to this process: where it wants to be told (sd_notify(3)), and sockets that
-//! listen (sd_listen_fds(3)).
+//! The interface to a service manager such as systemd: the socket for reports (sd_notify(3)), and listening sockets
+//! (sd_listen_fds(3)).
 //!
-//! Promises: what is meant for another process is not taken; the sockets are closed in every program that this one starts; the
-//! variables are gone from the environment afterwards, so that no child believes they are for it. Leaves out: when what is told
-//! (maitred-cli), and how a socket is served ([`listener`](crate::listener)).
+//! Promises: sockets and variables that are meant for another process are not taken; the sockets are closed in every
+//! program that this one starts; the variables are gone from the environment afterwards, so that no child believes they
+//! are for it. Leaves out: the moments of reports (maitred-cli), and how a socket is served
+//! ([`listener`](crate::listener)).
 
 mod notifier;
 mod sockets;
@@ -18,20 +19,21 @@ pub use sockets::{PassedSocket, Passing};
 pub const VARIABLES: [&str; 6] =
     ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
-/// What there is of a service manager.
+/// Everything that a service manager has handed over.
 #[derive(Debug, Default)]
 pub struct Handed {
-    /// Where it wants to be told.
+    /// The way to the service manager, if it wants reports.
     pub notifier: Option<Notifier>,
-    /// Its sockets.
+    /// The sockets that were passed.
     pub sockets: Passing,
-    /// Lines about what cannot be used, each with what is wrong.
+    /// Lines about unusable parts, each with the reason.
     pub troubles: Vec<String>,
 }
 
 impl Handed {
-    /// Takes it, and removes the variables from the environment of the process. To be called while the process has one thread: with
-    /// more of them the variables stay, because somebody may be reading them. Only the first call finds anything.
+    /// Takes it, and removes the variables from the environment of the process. To be called while the process has one
+    /// thread: with more of them the variables stay, because another thread may be reading them. Only the first call
+    /// finds anything.
     pub fn take() -> Self {
         static TAKEN: AtomicBool = AtomicBool::new(false);
         if TAKEN.swap(true, Ordering::Relaxed) {

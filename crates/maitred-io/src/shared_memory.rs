@@ -1,8 +1,8 @@
 //! Memory that several processes see: a file without a name that each of them maps.
 //!
-//! Promises: it is zero at first; it cannot be made smaller by anybody, so no access fails; what a process has written is there
-//! also when that process was killed. Pages cost memory when they are first written. Leaves out: what the words mean, and in which order
-//! they are written (their users).
+//! Promises: it is zero at first; no process can make it smaller, so no access fails; values that a process has written
+//! stay when that process is killed. Pages cost memory when they are first written. Leaves out: the meaning of the
+//! words, and the order of writes (their users).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,7 @@ pub struct SharedMemory {
     file: OwnedFd,
 }
 
-// SAFETY: the memory is only reached as atomic words, and unmapped when nobody refers to it any more.
+// SAFETY: the memory is only reached as atomic words, and unmapped after the last reference to it.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMemory {}
@@ -85,7 +85,7 @@ impl AsFd for SharedMemory {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         let bytes = self.words * size_of::<AtomicU64>();
-        // SAFETY: mapped by `map`, with this length, and nobody refers to it any more. A failure leaves it mapped.
+        // SAFETY: mapped by `map`, with this length, and this was the last reference. A failure leaves it mapped.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), bytes) };
     }
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_writes_the_other_one_reads() {
+    fn one_process_reads_values_of_another() {
         let one = SharedMemory::new(20).expect("memory");
         assert_eq!(one.words().len(), 3);
         assert!(one.words().iter().all(|word| word.load(Relaxed) == 0));

@@ -32,5 +32,5 @@ pub fn schedules(full: usize) -> usize {
     if std::env::var_os("MAITRED_LONG").is_some() { full } else { full.div_ceil(10) }
 }
 
-/// What [`NamedLock::lock`] returns.
+/// The guard of [`NamedLock::lock`].
 pub type NamedGuard<'a, T> = MutexGuard<'a, T>;

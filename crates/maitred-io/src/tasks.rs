@@ -7,14 +7,14 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// One thread.
+/// A thread of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The system's number of it.
     pub tid: i32,
-    /// At most 15 bytes.
+    /// The name of at most 15 bytes.
     pub name: String,
-    /// `R` runs or could, `S` sleeps, `D` waits for a disk, and what else proc(5) has.
+    /// `R` runs or could, `S` sleeps, `D` waits for a disk, and the other letters of proc(5).
     pub state: char,
     /// Processor time in the program, in the system's resolution of 10 ms.
     pub user: Duration,
@@ -50,7 +50,7 @@ pub fn busy(tid: i32) -> Option<Duration> {
     schedule(tid).map(|(ran, waited)| ran + waited)
 }
 
-/// The same in two parts: how long it has run, and how long it has waited for a processor.
+/// The thread's time in two parts: how long it has run, and how long it has waited for a processor.
 pub fn schedule(tid: i32) -> Option<(Duration, Duration)> {
     let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
     // A kernel without these counts has none to read.

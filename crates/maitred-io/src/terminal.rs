@@ -1,7 +1,8 @@
 //! The terminal that a process was started in, and whether it is still there.
 //!
-//! SIGHUP has two meanings: the terminal has hung up (termios(3), setsid(2)), or somebody asks a daemon to read its configuration again.
-//! Who has no terminal, or has been started with SIGHUP ignored (nohup(1)), is a daemon.
+//! SIGHUP has two meanings: the terminal has hung up (termios(3), setsid(2)), or an operator asks a daemon to read its
+//! configuration again. A process without a terminal, or one that was started with SIGHUP ignored (nohup(1)), is a
+//! daemon.
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +17,7 @@ const BETWEEN: Duration = Duration::from_millis(10);
 /// SIGHUP's bit in the sets of proc_pid_status(5).
 const HANGUP: u64 = 1;
 
-/// What there was when the process began; by default nothing.
+/// The terminal when the process began; by default none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
     is_there: bool,
@@ -24,7 +25,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// To be called before SIGHUP is handled.
+    /// The terminal now. To be called before SIGHUP is handled.
     pub fn at_start() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self { is_there: opens(), ignores_hangup: ignored(&status) & HANGUP != 0 }
@@ -35,8 +36,8 @@ impl Terminal {
         self.is_there
     }
 
-    /// Whether a SIGHUP that has come says that it has hung up: the process had one, and was not told to stay without it. Takes up to
-    /// 50 ms where the terminal is still there.
+    /// Whether a SIGHUP that has come means that the terminal has hung up: the process had one, and was not started to
+    /// outlive it. Takes up to 50 ms where the terminal is still there.
     pub fn has_hung_up(&self) -> bool {
         self.is_there
             && !self.ignores_hangup
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_none_is_a_daemon() {
+    fn a_process_without_a_terminal_is_a_daemon() {
         assert!(!Terminal { is_there: false, ignores_hangup: false }.has_hung_up());
         assert!(!Terminal { is_there: true, ignores_hangup: true }.has_hung_up());
     }

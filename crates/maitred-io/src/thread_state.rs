@@ -1,20 +1,20 @@
-//! What another thread of this process is doing at this moment: it runs, or it sleeps in a system call.
+//! The activity of another thread of this process at this moment: it runs, or it sleeps in a system call.
 //!
 //! The kernel tells it in `/proc/self/task/TID/syscall` (proc(5)), for threads of the own process without any right. Reading
 //! costs 2 µs and takes nothing from the thread itself.
 //!
-//! Promises: what is told was true when it was read. Leaves out: why a thread sleeps; which call belongs to an
-//! interpreter's lock is the language's to say.
+//! Promises: the answer was true when it was read. Leaves out: why a thread sleeps; the language knows which call
+//! belongs to its interpreter's lock.
 //!
-//! Under `--cfg shuttle` the answers are made up, in one of three ways for each run: a scheduler has to be right whatever it is
-//! told.
+//! Under `--cfg shuttle` the answers are made up, in one of three ways for each run: a scheduler has to be right with
+//! any answers.
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It has a processor, or would run if it had one.
+    /// The thread has a processor, or would run if it had one.
     Runs,
-    /// It sleeps in the system call with this number, whose first argument was this.
+    /// The thread sleeps in the system call with this number, whose first argument was this.
     Sleeps {
         /// The number, as the architecture counts its calls.
         call: i64,
@@ -104,7 +104,7 @@ impl ThreadState {
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
-    /// What it does now.
+    /// The thread's activity now.
     pub fn now(&self) -> Doing {
         use std::os::unix::fs::FileExt;
         let mut line = [0; LINE];
@@ -129,7 +129,7 @@ fn open(path: &str) -> Option<std::fs::File> {
                 return None;
             }
             let opened = std::fs::File::open(path).ok();
-            // What the process could set to 1 it can set to 0.
+            // A process that could set this to 1 can set it to 0.
             let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
             opened
         }
@@ -170,7 +170,7 @@ impl ThreadState {
         crate::clock::monotonic()
     }
 
-    /// It never does.
+    /// A simulated thread never sleeps.
     pub fn sleeps(&self) -> u64 {
         0
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_unknown() {
+    fn an_unreadable_state_is_unknown() {
         assert_eq!((ThreadState::of(0).now(), ThreadState::of(0).sleeps()), (Doing::Unknown, 0));
     }
 }

@@ -1,9 +1,9 @@
 //! Deadlines of the connections of one poll group.
 //!
 //! A connection changes its deadline on every request, nearly always to a later one, and nearly no deadline is
-//! ever reached. So a deadline is one atomic word per connection slot, and the queue behind it holds a *position*:
-//! a point in time at or before the deadline at which somebody looks at the word again. Extending and cancelling
-//! write the word only. Arming an idle slot and shortening below the queued position take the lock.
+//! ever reached. So a deadline is one atomic word per connection slot, and the queue behind it holds a *position*: a
+//! point in time at or before the deadline at which the word is looked at again. Extending and cancelling write the
+//! word only. Arming an idle slot and shortening below the queued position take the lock.
 //!
 //! There is no system call, no clock and no thread here: time is a parameter and the caller owns the timerfd.
 //!
@@ -137,8 +137,8 @@ impl Timers {
         Some(self.earliest.load(SeqCst)).filter(|position| *position != NEVER)
     }
 
-    /// Calls `set_timer` with [`earliest`](Self::earliest) until that is what was set last. With it, threads that
-    /// arm the same timerfd concurrently cannot leave it at a value later than the earliest position. Call it when
+    /// Calls `set_timer` with [`earliest`](Self::earliest) until that is the value that was set last. With it, threads
+    /// that arm the same timerfd concurrently cannot leave it at a value later than the earliest position. Call it when
     /// [`set`](Self::set) returned true and after every [`expire`](Self::expire).
     pub fn arm_with(&self, mut set_timer: impl FnMut(Option<u64>)) {
         let mut earliest = self.earliest();
@@ -159,7 +159,7 @@ impl Timers {
         (deadline != NEVER).then_some(deadline)
     }
 
-    /// Number of queue entries, live and stale ones: what the queue costs in memory, in units of 16 bytes.
+    /// Number of queue entries, live and stale ones: the memory of the queue, in units of 16 bytes.
     #[must_use]
     pub fn queue_entries(&self) -> usize {
         self.lock().heap.len()
@@ -192,7 +192,7 @@ impl Timers {
         position < before
     }
 
-    /// What the lock of the heap has counted.
+    /// The counters of the lock of the heap.
     pub fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
         self.queue.snapshot()
     }

@@ -1,6 +1,6 @@
 //! The way of a connection's bytes to its peer and back: a plain socket, or a TLS session over one.
 //!
-//! Nothing else of a connection calls a socket. What is true of plain bytes only, a caller asks for:
+//! Nothing else of a connection calls a socket. A caller asks before it relies on a property of plain bytes:
 //! [`empties_by_a_short_read`](Transport::empties_by_a_short_read).
 //!
 //! Sections below: a plain socket; when the kernel had it.
@@ -27,9 +27,9 @@ pub use tls::{Shaken, Tls};
 
 /// The way of a connection's bytes to its peer and back.
 pub enum Transport {
-    /// What is sent is what the peer receives.
+    /// The peer receives the bytes as they are sent.
     Plain(Socket),
-    /// What is sent is sealed for the peer, once the handshake has [begun](Self::begin_handshake).
+    /// The bytes are sealed for the peer, once the handshake has [begun](Self::begin_handshake).
     Tls(Box<Tls>),
     /// A connection without a network, for tests.
     #[cfg(feature = "memory")]
@@ -69,7 +69,7 @@ impl Transport {
         Self::Tls(Box::new(Tls::new(socket)))
     }
 
-    /// Begins a handshake; without effect on what is no socket for TLS.
+    /// Begins a handshake; without effect on a transport without TLS.
     pub fn begin_handshake(&mut self, session: Session) {
         if let Self::Tls(tls) = self {
             tls.begin(session);
@@ -89,7 +89,7 @@ impl Transport {
         }
     }
 
-    /// Reports what happens to the connection with `token`.
+    /// Reports the events of the connection with `token`.
     ///
     /// # Errors
     /// The system's: out of memory, or of watches (fs.epoll.max_user_watches).
@@ -102,7 +102,7 @@ impl Transport {
         }
     }
 
-    /// Reports something else from now on; what is there already is reported again.
+    /// Changes the reported events; those that are already there are reported again.
     ///
     /// # Errors
     /// As [`watch`](Self::watch).
@@ -137,7 +137,7 @@ impl Transport {
         }
     }
 
-    /// Receives up to `most` bytes behind what `buffer` has.
+    /// Receives up to `most` bytes behind the content of `buffer`.
     pub fn receive_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Moved {
         match self {
             Self::Plain(socket) => socket.receive_more(buffer, most),
@@ -154,8 +154,8 @@ impl Transport {
         }
     }
 
-    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
-    /// has noted that.
+    /// [Receives](Self::receive), and returns when the kernel had the last of these bytes, in nanoseconds since 1970,
+    /// where it has noted that.
     pub fn receive_with_receipt(&mut self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
         match self {
             Self::Plain(socket) => socket.receive_with_receipt(buffer),
@@ -231,8 +231,8 @@ impl Transport {
         }
     }
 
-    /// Has the kernel drop what the peer has not taken when the connection is closed, and reset it. Otherwise it would keep
-    /// that for a peer that takes nothing for minutes.
+    /// Has the kernel drop unacknowledged bytes when the connection is closed, and reset it. Otherwise it would keep
+    /// them for minutes for a peer that takes nothing.
     pub fn reset_when_closed(&mut self) {
         match self {
             Self::Plain(socket) => socket.reset_when_closed(),
@@ -276,13 +276,14 @@ impl Transport {
 // ---- A plain socket ----
 //
 // No call waits; every result is one of bytes moved, end, would-block or an error. It is a TCP socket or a Unix stream
-// socket; what only TCP has is without effect on the other. Descriptors that the peer of a Unix socket passes along are never
-// received: the kernel closes them, for no call offers room for them.
+// socket; options of TCP are without effect on the other. Descriptors that the peer of a Unix socket passes along are
+// never received: the kernel closes them, for no call offers room for them.
 
-/// Bytes that the kernel takes for a connection beyond what is on its way to the peer (TCP_NOTSENT_LOWAT, tcp(7)), until that
-/// is [lifted](Socket::set_send_ahead). It would take up to 4 MiB (net.ipv4.tcp_wmem), over loopback 2.5 MiB from the start,
-/// however slowly the peer reads. What is on its way is not limited, so a long fat network is used to the full; but there are
-/// more wake-ups, for which a fast transfer over loopback needs half as much CPU time again.
+/// Bytes that the kernel takes for a connection beyond those on their way to the peer (TCP_NOTSENT_LOWAT, tcp(7)),
+/// until the limit is [lifted](Socket::set_send_ahead). It would take up to 4 MiB (net.ipv4.tcp_wmem), over loopback
+/// 2.5 MiB from the start, however slowly the peer reads. Bytes on their way are not limited, so a long fat network is
+/// used to the full; but there are more wake-ups, for which a fast transfer over loopback needs half as much CPU time
+/// again.
 pub const SEND_AHEAD: u32 = 256 * 1024;
 
 /// A connected socket.
@@ -290,11 +291,11 @@ pub struct Socket {
     fd: OwnedFd,
     /// Whether it is a Unix socket.
     local: bool,
-    /// Whether the kernel may wait for what follows at once.
+    /// Whether the kernel may wait for bytes that follow at once.
     corks: bool,
 }
 
-/// What one attempt to receive or send brought.
+/// The result of one attempt to receive or send.
 #[derive(Debug)]
 pub enum Moved {
     /// This many bytes, at least one.
@@ -326,7 +327,7 @@ impl Socket {
         }))
     }
 
-    /// Receives up to `most` bytes behind what `buffer` has.
+    /// Receives up to `most` bytes behind the content of `buffer`.
     pub fn receive_more(&self, buffer: &mut Vec<u8>, most: usize) -> Moved {
         buffer.reserve(most);
         let length = buffer.len();
@@ -349,8 +350,8 @@ impl Socket {
         }
     }
 
-    /// As [`receive`](Self::receive), and when the kernel had the last of these bytes, in nanoseconds since 1970, where it
-    /// has noted that.
+    /// [Receives](Self::receive), and returns when the kernel had the last of these bytes, in nanoseconds since 1970,
+    /// where it has noted that.
     pub fn receive_with_receipt(&self, buffer: &mut [u8]) -> (Moved, Option<u64>) {
         if self.local {
             // Room for a control message would be room for descriptors that the peer passes.
@@ -394,14 +395,14 @@ impl Socket {
     }
 
     /// Bytes that were sent and that the peer has not acknowledged, so that the kernel keeps them; 0 where it does not
-    /// tell. Of a Unix socket: the memory that the kernel has for what the peer has not read, which is more than its bytes.
+    /// tell. Of a Unix socket: the kernel's memory for unread bytes, which is more than the bytes.
     pub fn unacknowledged(&self) -> u64 {
         unacknowledged::of(&self.fd)
     }
 
-    /// Has the kernel drop what the peer has not taken when the socket is closed, and reset the connection
-    /// (SO_LINGER, socket(7)). Otherwise it would keep that for a peer that takes nothing for minutes. Without effect on a
-    /// Unix socket, whose peer holds what it has not read.
+    /// Has the kernel drop unacknowledged bytes when the socket is closed, and reset the connection (SO_LINGER,
+    /// socket(7)). Otherwise it would keep them for minutes for a peer that takes nothing. Without effect on a Unix
+    /// socket, whose peer holds its unread bytes.
     pub fn reset_when_closed(&self) {
         // Without effect on a connection that is gone.
         let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
@@ -450,7 +451,7 @@ impl Socket {
 }
 
 impl From<OwnedFd> for Socket {
-    /// A connected socket, whoever made it.
+    /// Takes a connected socket, which any code may have made.
     fn from(fd: OwnedFd) -> Self {
         let local = rustix::net::sockopt::socket_domain(&fd) == Ok(rustix::net::AddressFamily::UNIX);
         Self { fd, local, corks: !local }
@@ -515,7 +516,7 @@ fn receive_with_stamp(socket: impl AsFd, buffer: &mut [u8]) -> Result<(usize, Op
     let Ok(count) = usize::try_from(count) else {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     };
-    // SAFETY: the kernel has set the length of what it wrote into the room for control messages, which is aligned; the
+    // SAFETY: the kernel has set the length of the written part of the room for control messages, which is aligned; the
     // functions give a header within that length, or null.
     let stamp = unsafe {
         libc::CMSG_FIRSTHDR(&raw const message).as_ref().and_then(|header| {

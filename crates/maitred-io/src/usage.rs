@@ -1,4 +1,4 @@
-//! What the process has used.
+//! Processor time of the process, and its switches between threads.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;

@@ -1,14 +1,15 @@
-//! What a thread of this process waits for, as far as the system call in which it sleeps tells.
+//! The reason why a thread of this process waits, as far as the system call in which it sleeps tells.
 //!
-//! Promises: costs three system calls, and takes nothing from the thread itself. Leaves out: whom a lock or a connection belongs to;
-//! a thread that sleeps in poll(2) may wait for anything that has a descriptor, and is taken for one that waits for a peer.
+//! Promises: costs three system calls, and takes nothing from the thread itself. Leaves out: the owner of a lock or a
+//! connection; a thread that sleeps in poll(2) may wait for anything that has a descriptor, and is taken for one that
+//! waits for a peer.
 
 use libc::c_long;
 
 use crate::tasks;
 use crate::thread_state::{Doing, ThreadState};
 
-/// What is waited for.
+/// The reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Another thread of this process.
@@ -21,12 +22,12 @@ pub enum Waiting {
     Time,
     /// The interpreter, which another thread has.
     Interpreter,
-    /// Whatever else it sleeps for.
+    /// Anything else.
     Something,
 }
 
 impl Waiting {
-    /// What it is, in words that follow "waits for".
+    /// The reason in words that follow "waits for".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,8 +40,9 @@ impl Waiting {
         }
     }
 
-    /// That of the thread with this number; none if it runs, or if nothing tells. `for_interpreter` says whether
-    /// one that sleeps in this call, with this first argument, waits for the interpreter.
+    /// The reason for the wait of the thread with this number; none if it runs, or if its state is unknown.
+    /// `for_interpreter` decides whether a thread that sleeps in this call, with this first argument, waits for the
+    /// interpreter.
     #[must_use]
     pub fn of(tid: i32, for_interpreter: impl FnOnce(i64, u64) -> bool) -> Option<Self> {
         match ThreadState::of(tid).now() {
@@ -79,7 +81,7 @@ const SELECTS: [c_long; 2] = [libc::SYS_select, libc::SYS_pselect6];
 #[cfg(not(target_arch = "x86_64"))]
 const SELECTS: [c_long; 1] = [libc::SYS_pselect6];
 
-/// Of sockets.
+/// Calls on sockets.
 const PEERS: [c_long; 10] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
@@ -93,13 +95,13 @@ const PEERS: [c_long; 10] = [
     libc::SYS_epoll_pwait,
 ];
 
-/// Those that newer architectures do not have.
+/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD_PEERS: [c_long; 2] = [libc::SYS_poll, libc::SYS_epoll_wait];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_PEERS: [c_long; 0] = [];
 
-/// Of files and folders.
+/// Calls on files and folders.
 const FILES: [c_long; 11] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,
@@ -114,7 +116,7 @@ const FILES: [c_long; 11] = [
     libc::SYS_getdents64,
 ];
 
-/// Of whatever the descriptor is, which is their first argument.
+/// Calls whose first argument is a descriptor; its type decides the answer.
 const TRANSFERS: [c_long; 8] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -149,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// What a thread waits for that does this, once it does.
+    /// The reason why a thread waits that runs `act`, once it sleeps.
     fn found(act: impl FnOnce() + Send + 'static) -> Waiting {
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {

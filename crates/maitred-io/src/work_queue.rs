@@ -1,12 +1,12 @@
-//! Work for threads of its own: what may wait for a disk or a processor without any request waiting for it on a thread.
+//! Work for threads of its own: it may wait for a disk or a processor while no request waits for it on a thread.
 //!
-//! Promises: at most so much waits as was said; what is refused, and what waits at the end, is dropped, without the lock. Leaves
-//! out: the threads.
+//! Promises: at most `most` items wait; refused items, and those that wait at the end, are dropped, without the lock.
+//! Leaves out: the threads.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What waits for its thread.
+/// A bounded queue of work.
 pub struct WorkQueue<T> {
     state: Mutex<State<T>>,
     work: Condvar,
@@ -15,14 +15,14 @@ pub struct WorkQueue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// What threads are doing, and have done.
+    /// How many items are being done, and how many are done.
     running: usize,
     done: u64,
     ended: bool,
 }
 
 impl<T> WorkQueue<T> {
-    /// At most `most` may wait.
+    /// A queue in which at most `most` items may wait.
     pub fn new(most: usize) -> Self {
         let state = Mutex::new(State { waiting: VecDeque::new(), running: 0, done: 0, ended: false });
         Self { state, work: Condvar::new(), most }
@@ -33,7 +33,7 @@ impl<T> WorkQueue<T> {
         self.add(work, VecDeque::push_back)
     }
 
-    /// The same, before all that waits.
+    /// The same, before all waiting items.
     pub fn push_first(&self, work: T) -> bool {
         self.add(work, VecDeque::push_front)
     }
@@ -54,7 +54,7 @@ impl<T> WorkQueue<T> {
         self.lock().waiting.len()
     }
 
-    /// What waits or is being done, and what was done: who looks twice sees whether it moves.
+    /// The number of items that wait or are being done, and of those done: two looks show whether the queue moves.
     pub fn progress(&self) -> (u64, u64) {
         let state = self.lock();
         ((state.waiting.len() + state.running) as u64, state.done)
@@ -86,7 +86,7 @@ impl<T> WorkQueue<T> {
         None
     }
 
-    /// Sends all threads home when they have done what they are doing.
+    /// Has all threads end after their present item.
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_done_until_the_end() {
+    fn items_are_done_until_the_end() {
         let queue = Arc::new(WorkQueue::new(1));
         let (done, hear) = std::sync::mpsc::channel();
         let own = Arc::clone(&queue);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_at_the_end_is_dropped() {
+    fn items_that_wait_at_the_end_are_dropped() {
         let queue = WorkQueue::new(1);
         let work = Arc::new(());
         assert!(queue.push(Arc::clone(&work)));

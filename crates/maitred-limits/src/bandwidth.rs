@@ -1,10 +1,10 @@
 //! How fast responses may leave: for each connection, for all responses of a route, for all of a pool.
 //!
-//! Whoever sends reserves a piece in each bucket that it is under, and sends it when the last of them is ready; a
-//! timer brings it back then. Pieces become ready in the order in which they were reserved, so that those who share a
-//! bucket take turns. No thread waits. Changes of a rate hold for what is reserved from then on.
+//! A sender reserves a piece in each bucket that it is under, and sends it when the last of them is ready; a timer
+//! brings it back then. Pieces become ready in the order in which they were reserved, so that senders with a common
+//! bucket take turns. No thread waits. Changes of a rate hold for later reservations.
 //!
-//! Leaves out: the timer, and who sends (`connection/`).
+//! Leaves out: the timer, and sending (`connection/`).
 
 use std::sync::Arc;
 
@@ -17,28 +17,29 @@ use maitred_match::PathPattern;
 /// Bytes per second of everything that is limited; 0: any number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BandwidthLimits {
-    /// Of each connection.
+    /// The limit of each connection.
     pub connection: u64,
-    /// Of all responses together whose path meets the pattern; of several the most specific one, as for pools.
+    /// The limits of all responses together whose path meets a pattern; of several the most specific one, as for pools.
     pub routes: Vec<RouteBandwidth>,
 }
 
 /// How fast the responses of a route may leave together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteBandwidth {
-    /// Which paths.
+    /// The paths.
     pub path: PathPattern,
     /// Bytes per second; 0: any number.
     pub bytes: u64,
 }
 
-/// A piece is what passes in this part of a second: more pieces are more turns, fewer are more at once.
+/// A piece is the share of this part of a second: more pieces are more turns, fewer are more bytes at once.
 const PIECES_A_SECOND: u64 = 64;
 
-/// What may leave at once, as a part of a second: a timer that rings so late, on a machine that is busy, costs nothing.
+/// Bytes that may leave at once, as a part of a second: a timer that rings so late, on a machine that is busy, costs
+/// nothing.
 const BURSTS_A_SECOND: u64 = 16;
 
-/// The smallest piece, about a segment of an Ethernet; and the largest, what one turn copies in some microseconds.
+/// The smallest piece, about a segment of an Ethernet; and the largest, which one turn copies in some microseconds.
 const PIECE: (u64, u64) = (1024, 64 * 1024);
 
 fn piece(rate: u64) -> u64 {
@@ -49,7 +50,7 @@ fn rate(bytes: u64) -> Rate {
     Rate::of_bytes(bytes, (bytes / BURSTS_A_SECOND).max(2 * piece(bytes)))
 }
 
-/// What several deliveries share.
+/// The bucket that several deliveries share.
 #[derive(Default)]
 pub struct Shared {
     /// Bytes per second; 0: any number.
@@ -94,10 +95,10 @@ impl Shared {
 
 /// All limits of a server.
 pub struct Bandwidth {
-    /// There is one.
+    /// There is a limit.
     on: AtomicBool,
     connection: AtomicU64,
-    /// By the number of the pool.
+    /// The buckets by the number of the pool.
     pools: Box<[Arc<Shared>]>,
     /// The most specific one first.
     routes: ArcSwap<Vec<(RouteBandwidth, Arc<Shared>)>>,
@@ -113,7 +114,7 @@ impl Bandwidth {
         }
     }
 
-    /// Changes the limits of connections and routes. A route that stays keeps what it has used up.
+    /// Changes the limits of connections and routes. A route that stays keeps the state of its bucket.
     pub(crate) fn set(&self, limits: &BandwidthLimits) {
         self.connection.store(limits.connection, Ordering::Relaxed);
         let known = self.routes.load();
@@ -161,7 +162,7 @@ impl Bandwidth {
         !self.routes.load().is_empty()
     }
 
-    /// What the response to a request is under: its pool, if it has one, and its decoded path. None if nothing.
+    /// The limits for the response to a request: its pool, if it has one, and its decoded path. None without a limit.
     pub fn shared(&self, pool: Option<usize>, path: &[u8]) -> [Option<Arc<Shared>>; 2] {
         let pool = pool.and_then(|pool| self.pools.get(pool)).filter(|pool| pool.bytes().is_some());
         let routes = self.routes.load();
@@ -174,11 +175,11 @@ impl Bandwidth {
     }
 }
 
-/// What holds back the responses of one connection.
+/// The limits of the responses of one connection.
 pub struct Shaper {
     bucket: Bucket,
     shared: [Option<Arc<Shared>>; 2],
-    /// Of the present response alone: bytes per second; 0: any number.
+    /// The limit of the present response alone: bytes per second; 0: any number.
     own: (u64, Bucket),
     /// A piece that was reserved, and when it is ready.
     granted: u64,
@@ -188,7 +189,7 @@ pub struct Shaper {
 }
 
 impl Default for Shaper {
-    /// Nothing is limited yet.
+    /// A shaper without limits.
     fn default() -> Self {
         Self {
             bucket: Bucket::default(),
@@ -233,7 +234,7 @@ impl Shaper {
         bandwidth.of_connection().into_iter().chain(self.limit_of_response()).min()
     }
 
-    /// The same without the connection's.
+    /// The limit without the connection's.
     pub fn limit_of_response(&self) -> Option<u64> {
         let shared = self.shared.iter().flatten().filter_map(|shared| shared.bytes());
         shared.chain(Some(self.own.0).filter(|bytes| *bytes > 0)).min()
@@ -251,7 +252,7 @@ impl Shaper {
         self.ready_now(now)
     }
 
-    /// So many of the bytes that were granted have left.
+    /// Notes that so many of the granted bytes have left.
     pub fn use_up(&mut self, bytes: u64) {
         self.granted = self.granted.saturating_sub(bytes);
     }
@@ -265,7 +266,8 @@ impl Shaper {
         reserved.fold(ready, u64::max)
     }
 
-    /// As [`grant`](Self::grant), with the connection's own limit, and where nothing is limited any more a large piece.
+    /// Grants as [`grant`](Self::grant) does, with the connection's own limit, and where nothing is limited any more a
+    /// large piece.
     pub fn grant_all(&mut self, bandwidth: &Bandwidth, waiting: impl FnOnce(u64) -> u64, now: u64) -> u64 {
         self.resume = u64::MAX;
         if self.granted == 0 {
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_is_changed_keeps_what_it_has_used_up_and_one_that_is_left_out_holds_nobody() {
+    fn a_changed_route_keeps_its_used_bytes_and_a_removed_one_limits_no_response() {
         let bandwidth = limits(vec![route("/a", 1000)]);
         let [_, shared] = bandwidth.shared(None, b"/a");
         let shared = shared.expect("a limit");
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_share_take_turns_and_what_is_not_used_is_given_back() {
+    fn senders_with_a_common_bucket_take_turns_and_unused_bytes_are_given_back() {
         let shared = Arc::new(Shared::of(64_000));
         // A sixteenth of a second at once, then one after the other.
         let ready: Vec<u64> = (0..8).map(|_| shared.reserve(64_000, NOW, 1000)).collect();

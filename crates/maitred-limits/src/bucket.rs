@@ -1,15 +1,15 @@
 //! A token bucket: so many units in a second, and some at once. Pure: the time is given.
 //!
-//! It is one number, the time at which the bucket will be full again. Taking units moves it on by what they cost; it may
+//! It is one number, the time at which the bucket will be full again. Taking units moves it on by their cost; it may
 //! lie at most the cost of a whole bucket ahead (GCRA, ITU-T I.371 annex A). A bucket that has not been used is full.
 
 /// How fast a bucket is filled, and how much it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// So many units in `per` nanoseconds; neither is 0.
+    /// The number of units in `per` nanoseconds; neither is 0.
     units: u64,
     per: u64,
-    /// What a full bucket costs, in nanoseconds.
+    /// The cost of a full bucket, in nanoseconds.
     depth: u64,
 }
 
@@ -20,7 +20,7 @@ impl Rate {
     /// Requests: `thousandths` of one a second, and `burst` at once. Both are at least 1.
     pub(crate) fn of_requests(thousandths: u64, burst: u64) -> Self {
         let mut rate = Self { units: thousandths.max(1), per: 1000 * SECOND, depth: 0 };
-        // Of single ones, so that what is rounded does not cost the last of them.
+        // Of single ones, so that rounding does not cost the last of them.
         rate.depth = rate.cost(1).saturating_mul(burst.max(1));
         rate
     }
@@ -43,12 +43,12 @@ impl Rate {
 /// A bucket. Full at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bucket {
-    /// In nanoseconds of the caller's monotonic clock.
+    /// The time in nanoseconds of the caller's monotonic clock.
     full_at: u64,
 }
 
 impl Bucket {
-    /// The bucket that is full at this time; for whoever keeps the number elsewhere.
+    /// The bucket that is full at this time, for a caller that keeps the number elsewhere.
     pub(crate) fn full_at(time: u64) -> Self {
         Self { full_at: time }
     }
@@ -58,10 +58,10 @@ impl Bucket {
         self.full_at
     }
 
-    /// Takes units that are there.
+    /// Takes units that are in the bucket.
     ///
     /// # Errors
-    /// They are not. Nothing is taken; the value is when they will be there, if nobody else takes them.
+    /// They are not. Nothing is taken; the value is when they will be there, if no other caller takes them.
     pub(crate) fn take(&mut self, rate: Rate, now: u64, units: u64) -> Result<(), u64> {
         let after = self.full_at.max(now).saturating_add(rate.cost(units));
         let earliest = after.saturating_sub(rate.depth);
@@ -72,8 +72,8 @@ impl Bucket {
         Ok(())
     }
 
-    /// Takes units in advance; returns when they may be used, which is `now` at the earliest. Who comes later gets
-    /// later ones, so that those who wait take turns.
+    /// Takes units in advance; returns when they may be used, which is `now` at the earliest. A later caller gets later
+    /// ones, so that waiting callers take turns.
     pub(crate) fn reserve(&mut self, rate: Rate, now: u64, units: u64) -> u64 {
         self.full_at = self.full_at.max(now).saturating_add(rate.cost(units));
         self.full_at.saturating_sub(rate.depth).max(now)
@@ -123,7 +123,7 @@ mod tests {
         }
 
         #[test]
-        fn as_much_passes_as_may_when_somebody_always_asks(
+        fn the_whole_rate_passes_under_constant_demand(
             thousandths in 1_u64..2_000_000,
             burst in 1_u64..50,
             asked in 1_usize..300,
@@ -135,7 +135,7 @@ mod tests {
                     now = then;
                 }
             }
-            // What is rounded is less than a nanosecond for each.
+            // Rounding is less than a nanosecond for each.
             let span = (now - START).saturating_sub(asked as u64);
             let waited = asked.saturating_sub(burst as usize) as u128;
             prop_assert!(u128::from(thousandths) * u128::from(span) / 1_000_000_000_000 <= waited, "{span}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_there_for_others() {
+    fn returned_units_are_there_for_others() {
         let (rate, mut bucket) = (Rate::of_bytes(1000, 1), Bucket::default());
         bucket.reserve(rate, START, 500);
         let later = bucket.reserve(rate, START, 500);

@@ -1,19 +1,19 @@
 //! Connections, requests and password checks of each client address, in all processes of a server. Pure: the time is given.
 //!
 //! A client is an IPv4 address, or the IPv6 addresses with the same prefix, since one customer has 2^64 of them. They
-//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random key,
-//! so that nobody can choose whom to meet there. One look at one set for each request or connection.
+//! are kept in a table of fixed size: sets of eight places, in which a client has its place by a hash with a random
+//! key, so that no client can choose its set. One look at one set for each request or connection.
 //!
 //! ```text
 //!   table    place | place | place | …      all processes, without a lock: one that is killed holds nothing
 //!   ledger     2       0       1            how many of the connections and checks there are this process's
 //! ```
-//! Promises: a client that has a connection or a check is never forgotten. Of the others a new one takes the place of the one whose
-//! buckets have been full for longest, of which nothing is lost; if there is none, of the one that has least to lose. With
-//! connections in all eight places the new client is not counted, and let in: a limit that refuses those who have done
-//! nothing would be what an attacker wants. What a process that was killed has counted is given back by its ledger, up to one connection for each of its
-//! threads, which it may have been counting: then one more is let in. Two processes that count a new client at the same moment may give it two places, until
-//! one is free.
+//! Promises: a client that has a connection or a check is never forgotten. Of the others a new one takes the place of
+//! the one whose buckets have been full for longest, of which nothing is lost; if there is none, of the one that has
+//! least to lose. With connections in all eight places the new client is not counted, and let in: a limit that refuses
+//! innocent clients would be an attacker's aim. The counts of a process that was killed are given back by its ledger,
+//! up to one connection for each of its threads, which it may have been counting: then one more is let in. Two
+//! processes that count a new client at the same moment may give it two places, until one is free.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -44,22 +44,22 @@ const WORD: usize = size_of::<AtomicU64>();
 
 const TABLE_BYTES: usize = (HEADER + MAX_CLIENTS * Place::WORDS) * WORD;
 
-/// Bytes of memory in which a process keeps what it has counted. A page of it takes memory when something is first counted there.
+/// Bytes of memory in which a process keeps its own counts. A page of it takes memory with its first count.
 pub const LEDGER_BYTES: usize = MAX_CLIENTS * WORD;
 
-/// As the reference of the options has it.
+/// The reference of the options states these sizes.
 const _: () = assert!(TABLE_BYTES <= (2 << 20) + 64 && LEDGER_BYTES <= 1 << 19);
 
 /// Stands for the name of a client while its place is given to another one.
 const REPLACED: u64 = 1;
 
-/// So often a client is looked for while others change its set. Then it is not counted.
+/// How often a client is looked for while others change its set. Then it is not counted.
 const TRIES: usize = 8;
 
 /// Handshakes that a client may always begin at once: browsers open six connections to a host.
 const MIN_HANDSHAKES: u64 = 8;
 
-/// What one client may have.
+/// The limits of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
     /// Connections at the same time; 0: any number.
@@ -93,13 +93,13 @@ impl ClientLimits {
         Rate::of_requests(self.rate, self.burst.into())
     }
 
-    /// Those of a second at once: a browser opens some connections for a page.
+    /// The limit of handshakes, with those of a second at once: a browser opens some connections for a page.
     pub(crate) fn handshake_rate(&self) -> Rate {
         Rate::of_requests(self.handshakes, (self.handshakes / 1000).max(MIN_HANDSHAKES))
     }
 }
 
-/// Who counts as one.
+/// A client: an IPv4 address, or an IPv6 prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client(u128);
 
@@ -119,12 +119,12 @@ impl Client {
 }
 
 impl Client {
-    /// Never 0.
+    /// The number of the client, never 0.
     pub(crate) fn number(self) -> u128 {
         self.0
     }
 
-    /// The one with this number; 0 stands for all that have no address.
+    /// The client with this number; 0 stands for all that have no address.
     pub(crate) fn numbered(number: u128) -> Self {
         Self(number)
     }
@@ -138,13 +138,13 @@ fn prepare(words: &[AtomicU64]) {
 
 /// The two things that are counted of a client, each in a half of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum CountedUse {
     Connection,
     /// A password that is being checked, or waits for that.
     Check,
 }
 
-impl Held {
+impl CountedUse {
     const BITS: u32 = 32;
 
     const fn shift(self) -> u32 {
@@ -169,9 +169,9 @@ impl Held {
     }
 }
 
-/// Which of the buckets of a client.
+/// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RateBucket {
     Request,
     Handshake,
 }
@@ -185,7 +185,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Those of this process alone.
+    /// The table of this process alone.
     pub(crate) fn new() -> Self {
         let table = private(TABLE_BYTES);
         prepare((*table).as_ref());
@@ -209,7 +209,8 @@ impl Clients {
         self.places().get(number * Place::WORDS..)?.first_chunk().map(Place)
     }
 
-    /// What stands for a client in the table: two are the same one by chance only, and none can be made so.
+    /// The hash that stands for a client in the table: two clients have the same one by chance only, and no peer can
+    /// make such.
     fn name(&self, client: Client) -> u64 {
         #[expect(
             deprecated,
@@ -251,13 +252,13 @@ impl Clients {
 
     /// A client gets one more of these, of which it may have `most`: `Some(true)` when it is counted and has to be
     /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
-    pub(crate) fn open(&self, what: Held, client: Client, most: u32) -> Option<bool> {
+    pub(crate) fn open(&self, what: CountedUse, client: Client, most: u32) -> Option<bool> {
         let name = self.name(client);
         for _ in 0..TRIES {
             let Some((number, place)) = self.find(name) else { return Some(false) };
             self.note(number, |own| own.saturating_add(what.one()));
             let before = what.of(place.add(what));
-            // A process that gives the place away looks at what is held there afterwards, so one of the two sees the other.
+            // A process that gives the place away looks at its counts afterwards, so one of the two sees the other.
             let is_own = place.name() == name;
             if is_own && before < u64::from(most) {
                 return Some(true);
@@ -270,8 +271,8 @@ impl Clients {
         Some(false)
     }
 
-    /// What was counted has ended.
-    pub(crate) fn close(&self, what: Held, client: Client) {
+    /// Counts the end of a connection or check.
+    pub(crate) fn close(&self, what: CountedUse, client: Client) {
         let name = self.name(client);
         let counted =
             self.set(name).find(|(number, place)| place.name() == name && what.of(self.own(*number)) > 0);
@@ -281,16 +282,16 @@ impl Clients {
     }
 
     /// The ledger comes last, and first where one is counted: a process that is killed between has too much in it, never too little.
-    fn uncount(&self, what: Held, number: usize, place: &Place<'_>) {
+    fn uncount(&self, what: CountedUse, number: usize, place: &Place<'_>) {
         place.give_back(what.one());
-        self.note(number, |own| Held::less(own, what.one()));
+        self.note(number, |own| CountedUse::less(own, what.one()));
     }
 
     /// A client makes a request or begins a handshake.
     ///
     /// # Errors
     /// It may not; the value is when it may, on the clock of `now`.
-    pub(crate) fn ask(&self, what: Asked, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
+    pub(crate) fn ask(&self, what: RateBucket, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
         let Some((_, place)) = self.find(self.name(client)) else { return Ok(()) };
         let mut refused = Ok(());
         let _ = place.bucket(what).fetch_update(Relaxed, Relaxed, |full_at| {
@@ -322,7 +323,7 @@ fn private(bytes: usize) -> Memory {
     }
 }
 
-/// What is known of a client.
+/// The place of a client.
 ///
 /// ```text
 /// name | full_at of its requests | full_at of its handshakes | connections and checks of all processes
@@ -337,10 +338,10 @@ impl Place<'_> {
         self.0[0].load(SeqCst)
     }
 
-    fn bucket(&self, what: Asked) -> &AtomicU64 {
+    fn bucket(&self, what: RateBucket) -> &AtomicU64 {
         match what {
-            Asked::Request => &self.0[1],
-            Asked::Handshake => &self.0[2],
+            RateBucket::Request => &self.0[1],
+            RateBucket::Handshake => &self.0[2],
         }
     }
 
@@ -354,14 +355,14 @@ impl Place<'_> {
         self.0[3].load(SeqCst) > 0
     }
 
-    /// What there was before.
-    fn add(&self, what: Held) -> u64 {
+    /// Adds one; returns the counts before.
+    fn add(&self, what: CountedUse) -> u64 {
         self.0[3].fetch_add(what.one(), SeqCst)
     }
 
     fn give_back(&self, held: u64) {
         // The function always has a value.
-        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |before| Some(Held::less(before, held)));
+        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |before| Some(CountedUse::less(before, held)));
     }
 
     /// Gives the place to another client, unless something has happened there.
@@ -398,10 +399,10 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// That of another process, by its descriptor.
+    /// The table of another process, by its descriptor.
     ///
     /// # Errors
-    /// It is none of this version.
+    /// The table is none of this version.
     pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
         let memory = SharedMemory::open(descriptor)?;
         if memory.words().len() * WORD != TABLE_BYTES {
@@ -410,7 +411,7 @@ impl ClientTable {
         Ok(Self(Arc::new(memory)))
     }
 
-    /// The process with this ledger has ended, however: what it held is counted no more. Called once.
+    /// Gives the counts of an ended process back, after any kind of end; this is its ledger. Called once.
     pub fn give_back(&self, ledger: &SharedMemory) {
         let clients = Clients::of(Arc::clone(&self.0) as Memory, memory::private(0));
         for (number, own) in ledger.words().iter().enumerate() {
@@ -437,10 +438,10 @@ impl fmt::Debug for ClientTable {
     }
 }
 
-/// The table as one of the processes has it, with memory in which it keeps what it has counted there.
+/// The table as one of the processes has it, with memory for its own counts there.
 #[derive(Clone)]
 pub struct ProcessClients {
-    /// That of all.
+    /// The table of all processes.
     pub table: ClientTable,
     /// [`LEDGER_BYTES`] that the supervisor of this process has, too.
     pub ledger: Arc<SharedMemory>,
@@ -487,28 +488,28 @@ mod tests {
         let clients = with_sets(4);
         let [one, other] = [client("192.0.2.1"), client("2001:db8::1")];
         assert_eq!(
-            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [clients.open(CountedUse::Connection, one, 2), clients.open(CountedUse::Connection, one, 2)],
             [Some(true); 2]
         );
-        assert_eq!(clients.open(Held::Connection, one, 2), None);
-        assert_eq!(clients.open(Held::Connection, other, 2), Some(true));
-        clients.close(Held::Connection, one);
+        assert_eq!(clients.open(CountedUse::Connection, one, 2), None);
+        assert_eq!(clients.open(CountedUse::Connection, other, 2), Some(true));
+        clients.close(CountedUse::Connection, one);
         assert_eq!(
-            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [clients.open(CountedUse::Connection, one, 2), clients.open(CountedUse::Connection, one, 2)],
             [Some(true), None]
         );
-        // A lower limit ends nothing, but lets nobody in.
-        assert_eq!(clients.open(Held::Connection, other, 1), None);
+        // A lower limit ends nothing, but admits no new connection.
+        assert_eq!(clients.open(CountedUse::Connection, other, 1), None);
     }
 
     #[test]
     fn requests_of_a_client_pass_at_its_rate_and_handshakes_at_theirs() {
         let clients = with_sets(4);
         let rate = Rate::of_requests(2_000, 3);
-        let ask = |client, now| clients.ask(Asked::Request, client, rate, now);
+        let ask = |client, now| clients.ask(RateBucket::Request, client, rate, now);
         assert_eq!([0, 0, 0].map(|_| ask(numbered(1), NOW)), [Ok(()); 3]);
         assert_eq!(ask(numbered(1), NOW), Err(NOW + SECOND / 2));
-        assert_eq!(clients.ask(Asked::Handshake, numbered(1), rate, NOW), Ok(()));
+        assert_eq!(clients.ask(RateBucket::Handshake, numbered(1), rate, NOW), Ok(()));
         assert_eq!(ask(numbered(2), NOW), Ok(()));
         assert_eq!(ask(numbered(1), NOW + SECOND / 2), Ok(()));
     }
@@ -518,9 +519,9 @@ mod tests {
     {
         let clients = with_sets(1);
         let rate = Rate::of_requests(1_000, 1);
-        let ask = |number, now| clients.ask(Asked::Request, numbered(number), rate, now);
+        let ask = |number, now| clients.ask(RateBucket::Request, numbered(number), rate, now);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
-        assert_eq!(clients.open(Held::Connection, numbered(100), 1), Some(true));
+        assert_eq!(clients.open(CountedUse::Connection, numbered(100), 1), Some(true));
         for number in 1..=7 {
             assert_eq!(ask(number, NOW + u64::from(number) * SECOND), Ok(()));
         }
@@ -529,19 +530,19 @@ mod tests {
         let known = |number| names(&clients).contains(&clients.name(numbered(number)));
         assert!(!known(1), "it was full for longest");
         assert!((2..=7).all(known) && known(200) && known(100));
-        assert_eq!(clients.open(Held::Connection, numbered(100), 1), None, "still counted");
+        assert_eq!(clients.open(CountedUse::Connection, numbered(100), 1), None, "still counted");
     }
 
     #[test]
     fn with_connections_in_all_places_a_new_client_is_let_in_uncounted() {
         let clients = with_sets(1);
         for number in 1..=8 {
-            assert_eq!(clients.open(Held::Connection, numbered(number), 1), Some(true));
+            assert_eq!(clients.open(CountedUse::Connection, numbered(number), 1), Some(true));
         }
-        assert_eq!(clients.open(Held::Connection, numbered(9), 1), Some(false));
-        assert_eq!(clients.ask(Asked::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
-        clients.close(Held::Connection, numbered(9));
-        assert!((1..=8).all(|number| clients.open(Held::Connection, numbered(number), 1).is_none()));
+        assert_eq!(clients.open(CountedUse::Connection, numbered(9), 1), Some(false));
+        assert_eq!(clients.ask(RateBucket::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
+        clients.close(CountedUse::Connection, numbered(9));
+        assert!((1..=8).all(|number| clients.open(CountedUse::Connection, numbered(number), 1).is_none()));
     }
 
     /// Two processes with one table, the second one by descriptors.
@@ -559,20 +560,23 @@ mod tests {
         let [one, other] = processes().map(|process| Clients::shared(&process));
         let (who, rate) = (client("192.0.2.1"), Rate::of_requests(1_000, 2));
         assert_eq!(
-            (one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (one.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
             (Some(true), Some(true))
         );
-        assert_eq!((one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)), (None, None));
-        one.close(Held::Connection, who);
-        // One that this process does not have is not another one's.
-        one.close(Held::Connection, who);
         assert_eq!(
-            (other.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (one.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
+            (None, None)
+        );
+        one.close(CountedUse::Connection, who);
+        // One that this process does not have is not another one's.
+        one.close(CountedUse::Connection, who);
+        assert_eq!(
+            (other.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
             (Some(true), None)
         );
-        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Ok(()));
-        assert_eq!(other.ask(Asked::Request, who, rate, NOW), Ok(()));
-        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Err(NOW + SECOND));
+        assert_eq!(one.ask(RateBucket::Request, who, rate, NOW), Ok(()));
+        assert_eq!(other.ask(RateBucket::Request, who, rate, NOW), Ok(()));
+        assert_eq!(one.ask(RateBucket::Request, who, rate, NOW), Err(NOW + SECOND));
     }
 
     #[test]
@@ -580,40 +584,40 @@ mod tests {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
-        let check = |clients: &Clients| clients.open(Held::Check, who, 2);
+        let check = |clients: &Clients| clients.open(CountedUse::Check, who, 2);
         assert_eq!([check(&first), check(&second), check(&first)], [Some(true), Some(true), None]);
-        assert_eq!(first.open(Held::Connection, who, 1), Some(true));
-        first.close(Held::Check, who);
+        assert_eq!(first.open(CountedUse::Connection, who, 1), Some(true));
+        first.close(CountedUse::Check, who);
         assert_eq!([check(&second), check(&first)], [Some(true), None]);
-        // What the first one held, and neither more nor the connection of the second.
-        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
+        // The counts of the first one, and not the connection of the second.
+        assert_eq!(second.open(CountedUse::Connection, who, 2), Some(true));
         other.table.give_back(&one.ledger);
-        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
-        assert_eq!((second.open(Held::Connection, who, 2), check(&second)), (None, None));
-        second.close(Held::Check, who);
-        second.close(Held::Check, who);
+        assert_eq!(second.open(CountedUse::Connection, who, 2), Some(true));
+        assert_eq!((second.open(CountedUse::Connection, who, 2), check(&second)), (None, None));
+        second.close(CountedUse::Check, who);
+        second.close(CountedUse::Check, who);
         assert_eq!([check(&second), check(&second), check(&second)], [Some(true), Some(true), None]);
     }
 
     #[test]
-    fn what_a_process_that_was_killed_has_counted_is_given_back_and_nothing_else() {
+    fn the_counts_of_a_killed_process_are_given_back_and_nothing_else() {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
         let opened = [
-            first.open(Held::Connection, who, 3),
-            first.open(Held::Connection, who, 3),
-            second.open(Held::Connection, who, 3),
+            first.open(CountedUse::Connection, who, 3),
+            first.open(CountedUse::Connection, who, 3),
+            second.open(CountedUse::Connection, who, 3),
         ];
         assert_eq!(opened, [Some(true); 3]);
-        assert_eq!(second.open(Held::Connection, who, 3), None);
+        assert_eq!(second.open(CountedUse::Connection, who, 3), None);
         drop(first);
         other.table.give_back(&one.ledger);
         assert_eq!(
-            [second.open(Held::Connection, who, 3), second.open(Held::Connection, who, 3)],
+            [second.open(CountedUse::Connection, who, 3), second.open(CountedUse::Connection, who, 3)],
             [Some(true); 2]
         );
-        assert_eq!(second.open(Held::Connection, who, 3), None);
+        assert_eq!(second.open(CountedUse::Connection, who, 3), None);
         // Killed in the middle: a place that was being given away, and a connection that is in the ledger alone.
         let place = second.find(second.name(who)).expect("there").1;
         place.0[0].store(REPLACED, SeqCst);
@@ -632,14 +636,14 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..20_000_u32 {
                         let who = numbered(start + round % CLIENTS);
-                        if clients.open(Held::Connection, who, 3).is_some() {
+                        if clients.open(CountedUse::Connection, who, 3).is_some() {
                             let _ = clients.ask(
-                                Asked::Request,
+                                RateBucket::Request,
                                 who,
                                 Rate::of_requests(1_000, 1),
                                 u64::from(round),
                             );
-                            clients.close(Held::Connection, who);
+                            clients.close(CountedUse::Connection, who);
                         }
                     }
                 });

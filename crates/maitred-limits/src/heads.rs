@@ -1,4 +1,4 @@
-//! What the heads of requests may hold, of all connections together, and which connections give theirs up.
+//! The memory of request heads, of all connections together, and the connections that give theirs up.
 //!
 //! ```text
 //!   of those that wait for their peers:                         of the others, which handlers have or are to get:
@@ -7,28 +7,29 @@
 //!                     the connections that hold most                            connection holds     connection's heads
 //!                     give them up, until so much is held                       little               are usual ones
 //! ```
-//! Promises: a connection is asked to give up only what it can, and the largest first; one whose heads are usual is not counted at
-//! all, so that a request that comes and leaves within a turn costs nothing here. Leaves out: what is done by who is asked.
+//! Promises: a connection is asked only for heads that it can give up, and the largest holder first; usual heads are
+//! not counted at all, so that a request that comes and leaves within a turn costs nothing here. Leaves out: the
+//! reaction of the connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// What a connection may hold without being counted, in bytes.
+/// Bytes that a connection may hold without being counted.
 ///
 /// Reason: most requests would be an addition and a lock. Source: heads of browsers have 500 to 1,500 bytes.
 const FREE: u64 = 2048;
 
-/// What a connection may hold beyond the budget, in bytes, so that requests of others are served while some hold all: one head with a
-/// large cookie.
+/// Bytes that a connection may hold beyond the budget, so that requests of others are served while some hold all: one
+/// head with a large cookie.
 const IN_ANY_CASE: u64 = 16 * 1024;
 
-/// What a connection holds, in bytes.
+/// Bytes of heads that a connection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldHeads {
-    /// Of requests whose peers have not completed them, or do not take the answer: it can be given up.
+    /// Bytes of requests whose peers have not completed them, or do not take the answer: they can be given up.
     pub waiting: u64,
-    /// Of those that handlers have, or are to get.
+    /// Bytes of requests that handlers have, or are to get.
     pub running: u64,
 }
 
@@ -38,7 +39,7 @@ impl HeldHeads {
         self.waiting + self.running
     }
 
-    /// What counts of it.
+    /// The part that counts against the budget.
     #[must_use]
     pub fn counted(self) -> Self {
         let waiting = self.waiting.saturating_sub(FREE);
@@ -47,10 +48,10 @@ impl HeldHeads {
     }
 }
 
-/// Who a connection is: its group, and its place there.
+/// The holder of heads: the connection's group, and its place there.
 pub type Holder = (usize, u64);
 
-/// The budget, and who holds what of it.
+/// The budget, and the connections that hold parts of it.
 #[derive(Default)]
 pub struct Heads {
     /// 0: any number.
@@ -64,20 +65,20 @@ pub struct Heads {
 struct Holding {
     holder: Holder,
     waiting: AtomicU64,
-    /// It is asked to give up what it can.
+    /// The connection is asked to give up its heads where it can.
     asked: AtomicBool,
-    /// Its place in the list; only changed under the lock.
+    /// The connection's place in the list; only changed under the lock.
     place: AtomicUsize,
 }
 
-/// What one connection holds, as long as it is more than a usual head.
+/// The part of the budget that one connection holds, as long as it is more than a usual head.
 pub struct HeadShare {
     holding: Arc<Holding>,
     counted: HeldHeads,
 }
 
 impl HeadShare {
-    /// Whether it is asked to give up what it can; so once.
+    /// Whether it is asked to give up its heads; true once for each time.
     pub fn take_asked(&self) -> bool {
         let asked = &self.holding.asked;
         asked.load(Ordering::Acquire) && asked.swap(false, Ordering::AcqRel)
@@ -116,7 +117,8 @@ impl Heads {
         most > 0 && held.waiting.max(held.running) > mark
     }
 
-    /// A connection holds `now`, of which all [counts](HeldHeads::counted). Returns those that are asked to give up what they can; they have to be woken.
+    /// Sets the bytes of a connection to `now`, of which all [counts](HeldHeads::counted). Returns the connections that
+    /// are asked to give up their heads; they have to be woken.
     #[must_use]
     pub fn change(&self, share: &mut Option<HeadShare>, holder: Holder, now: HeldHeads) -> Vec<Holder> {
         let before = share.as_ref().map_or(HeldHeads::default(), |share| share.counted);
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_given_back() {
+    fn held_heads_are_given_back() {
         let (heads, mut share) = (budget(1000), None);
         let _ = heads.change(&mut share, (0, 1), HeldHeads { waiting: 7, running: 30 });
         assert_eq!(heads.figures(), (HeldHeads { waiting: 7, running: 30 }, 1000));
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_been_asked_counts_as_gone() {
+    fn a_connection_that_was_asked_counts_as_gone() {
         let heads = budget(1000);
         let mut all = holders(&heads, &[waiting(400), waiting(400), waiting(70)]);
         assert_eq!(heads.change(&mut all[2], (0, 2), waiting(80)).len(), 1);

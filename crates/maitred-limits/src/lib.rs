@@ -1,14 +1,14 @@
-//! What limits peers: how slow they may be, how many connections and requests they may make, how fast responses leave.
+//! Limits of peers: the slowest speed, the number of connections and requests, the speed of responses.
 //!
 //! ```text
 //! minimum.rs    how slow and how silent a peer may be        bucket.rs      a token bucket
 //! clients.rs    connections and requests of an address       bandwidth.rs   how fast responses leave
-//! heads.rs      what the heads of requests hold together, and who gives his up
+//! heads.rs      the memory of request heads, and the connections that give theirs up
 //! rule.rs       the rules by name, and how often each was applied
-//! resources.rs  what all connections may hold together, and the mode in which there is little of something
+//! resources.rs  the memory of all connections together, and the mode for scarce resources
 //! ```
-//! Promises: what is off costs a load for each request or connection, or nothing. Buckets, tables and minima are pure.
-//! Everything but the IPv6 prefix may be changed while the server runs.
+//! Promises: a limit that is off costs a load for each request or connection, or nothing. Buckets, tables and minima
+//! are pure. Everything but the IPv6 prefix may be changed while the server runs.
 
 mod bandwidth;
 mod bucket;
@@ -29,7 +29,7 @@ use maitred_stats::Arena;
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
-use clients::{Asked, Client, Clients, Held};
+use clients::{Client, Clients, CountedUse, RateBucket};
 pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients};
 use heads::Heads;
 use maitred_log::Log;
@@ -42,7 +42,7 @@ pub use rule::{Applied, RULES_TOTAL, Rule};
 pub struct Limits {
     /// How slow a peer may be.
     pub rates: MinimumRates,
-    /// What one client may have.
+    /// The limits of one client.
     pub clients: ClientLimits,
     /// How fast responses may leave, beside the limits of pools.
     pub bandwidth: BandwidthLimits,
@@ -72,22 +72,22 @@ impl Default for Limits {
 /// The least bytes a second, while something waits for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimumRates {
-    /// Of a request body; 0: any rate.
+    /// Bytes per second of a request body; 0: any rate.
     pub inward: u64,
-    /// Of what is sent, as the peer's system acknowledges it; 0: any rate.
+    /// Bytes per second of a response that the peer's system acknowledges; 0: any rate.
     pub outward: u64,
-    /// On an average over so long, which is also what a peer has at first.
+    /// The average is over so long; a peer has as much time at first.
     pub grace: Duration,
 }
 
 impl Default for MinimumRates {
-    /// Those of Kestrel, with the grace of the timeouts.
+    /// The rates of Kestrel, with the grace of the timeouts.
     fn default() -> Self {
         Self { inward: 240, outward: 240, grace: Duration::from_secs(30) }
     }
 }
 
-/// The limits of a running server, and what they have to know.
+/// The limits of a running server, and their state.
 pub struct Guard {
     inward: AtomicU64,
     outward: AtomicU64,
@@ -98,16 +98,16 @@ pub struct Guard {
     client_limits: ArcSwap<ClientLimits>,
     /// Made when there is a limit for the first time.
     clients: OnceLock<Clients>,
-    /// What other processes of the server know of them, too.
+    /// The counts of clients that all processes of the server share.
     shared: Option<ProcessClients>,
     ipv6_prefix: u8,
     /// How fast responses leave.
     pub bandwidth: Bandwidth,
     /// How often which rule was applied.
     pub applied: Applied,
-    /// What connections hold in buffers, and may.
+    /// The memory of connections in buffers, with its limit.
     pub budget: Budget,
-    /// What heads of requests hold, and may.
+    /// The memory of request heads, with its limit.
     pub heads: Heads,
     /// Whether there is little of something.
     pub resources: Resources,
@@ -204,7 +204,7 @@ impl Guard {
         let (Some(clients), Some(client)) = (self.clients.get(), client) else {
             return Some(false);
         };
-        let counted = clients.open(Held::Connection, client, most);
+        let counted = clients.open(CountedUse::Connection, client, most);
         if counted.is_none() {
             self.applied.note(Rule::ClientConnections, peer, log);
         }
@@ -214,7 +214,7 @@ impl Guard {
     /// A connection that was counted has ended.
     pub fn close(&self, peer: Peer) {
         if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
-            clients.close(Held::Connection, Client::of(address, self.ipv6_prefix));
+            clients.close(CountedUse::Connection, Client::of(address, self.ipv6_prefix));
         }
     }
 
@@ -231,7 +231,7 @@ impl Guard {
             (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };
-        clients.ask(Asked::Request, client, rate, now).map_err(|then| {
+        clients.ask(RateBucket::Request, client, rate, now).map_err(|then| {
             self.applied.note(Rule::ClientRate, peer, log);
             then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
         })
@@ -247,7 +247,7 @@ impl Guard {
             (limits.handshake_rate(), self.client(&limits, peer).filter(|_| limits.handshakes > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return true };
-        let may = clients.ask(Asked::Handshake, client, rate, now).is_ok();
+        let may = clients.ask(RateBucket::Handshake, client, rate, now).is_ok();
         if !may {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }
@@ -260,13 +260,13 @@ impl Guard {
     pub fn begin_check(&self, client: u128, most: u32) -> Option<bool> {
         let Some(shared) = &self.shared else { return Some(false) };
         let clients = self.clients.get_or_init(|| Clients::shared(shared));
-        clients.open(Held::Check, Client::numbered(client), most)
+        clients.open(CountedUse::Check, Client::numbered(client), most)
     }
 
     /// A check that was counted has ended.
     pub fn end_check(&self, client: u128) {
         if let Some(clients) = self.clients.get() {
-            clients.close(Held::Check, Client::numbered(client));
+            clients.close(CountedUse::Check, Client::numbered(client));
         }
     }
 
@@ -278,7 +278,7 @@ impl Guard {
         }
     }
 
-    /// Who is counted; none who is exempt, and none who has no address.
+    /// The client that is counted; none for an exempt one, and none without an address.
     fn client(&self, limits: &ClientLimits, peer: Peer) -> Option<Client> {
         let address = peer.ip()?;
         (!limits.exempts(address)).then(|| Client::of(address, self.ipv6_prefix))

@@ -4,61 +4,63 @@
 //! patience   <---- grace ---->  at first, and never more
 //!            a second less for each second, a second more for each `rate` bytes
 //! ```
-//! [`due`](RateWatch::due) says when to look again, and [`look`](RateWatch::look) judges the peer then. Between two looks
-//! nothing is counted: what moves costs at most a store. A peer that is a little too slow is found out after a few
-//! looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
+//! [`due`](RateWatch::due) returns when to look again, and [`look`](RateWatch::look) judges the peer then. Between two
+//! looks nothing is counted: moved bytes cost at most a store. A peer that is a little too slow is found out after a
+//! few looks, one that has stopped after one. Time in which nothing waits for the peer is left out by beginning anew.
 
 /// The least bytes a second, on an average over `grace` nanoseconds. A rate of 0 asks for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Minimum {
-    /// In bytes a second.
+    /// The rate in bytes a second.
     pub rate: u64,
-    /// In nanoseconds.
+    /// The grace in nanoseconds.
     pub grace: u64,
 }
 
-/// What has become of a peer's time.
+/// The reason why a peer is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// Nothing has moved for the whole timeout.
+    /// No byte has moved for the whole timeout.
     Silent,
-    /// Something has, but less than the minimum.
+    /// Bytes have moved, but fewer than the minimum.
     Slow,
 }
 
 /// The time that a peer has left.
 #[derive(Clone, Copy, Debug)]
 pub struct RateWatch {
-    /// When somebody looked last, what had moved by then, and the time that was left, in nanoseconds.
+    /// The time of the last look, the bytes that had moved by then, and the time that was left, in nanoseconds.
     looked: u64,
     position: u64,
     left: u64,
-    /// When something is known to have moved, and what had by then.
+    /// The last time at which bytes are known to have moved, and their number by then.
     moved: u64,
     noted: u64,
 }
 
-/// From one look to the next: a part of the grace, so that a peer with little time left is not looked at all the time.
+/// The time from one look to the next is a part of the grace, so that a peer with little time left is not looked at all
+/// the time.
 const LOOKS_IN_GRACE: u64 = 8;
 
 impl RateWatch {
-    /// Something waits for the peer from `now` on; `position` are the bytes that have moved so far, from anywhere.
+    /// Begins a watch when something waits for the peer from `now` on; `position` are the bytes that have moved so far,
+    /// from anywhere.
     pub fn begin(minimum: Minimum, now: u64, position: u64) -> Self {
         Self { looked: now, position, left: minimum.grace, moved: now, noted: position }
     }
 
-    /// Something has moved.
+    /// Notes that bytes have moved.
     pub fn touch(&mut self, now: u64) {
         self.moved = self.moved.max(now);
     }
 
-    /// For so long nothing has waited for the peer, until `now`: its time goes on.
+    /// Leaves out a time in which nothing has waited for the peer, until `now`.
     pub fn skip(&mut self, pause: u64, now: u64) {
         self.looked = self.looked.saturating_add(pause).min(now);
         self.touch(now);
     }
 
-    /// As many bytes have moved so far: more than when it was last said?
+    /// Notes how many bytes have moved so far, and that some have if the number is another one.
     pub fn note(&mut self, now: u64, position: u64) {
         if position != self.noted {
             self.noted = position;
@@ -86,8 +88,10 @@ impl RateWatch {
     /// Its time is over.
     pub fn look(&mut self, minimum: Minimum, timeout: u64, now: u64, position: u64) -> Result<(), Late> {
         // Less than before is nothing: content may be counted a moment before it is seen to have left.
-        let bytes = (position.wrapping_sub(self.position) as i64).max(0) as u64;
-        if bytes > 0 {
+        let since = |before: u64| (position.wrapping_sub(before) as i64).max(0) as u64;
+        let bytes = since(self.position);
+        if since(self.noted) > 0 {
+            self.noted = position;
             self.touch(now);
         }
         let elapsed = now.saturating_sub(self.looked);
@@ -122,7 +126,7 @@ mod tests {
         let mut moved = 0;
         loop {
             let due = patience.due(minimum, timeout);
-            // What moves before that only touches.
+            // Bytes that move before that only touch.
             let pieces = due / gap;
             if pieces > moved {
                 moved = pieces;
@@ -157,7 +161,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fast_before_does_not_buy_more_than_the_grace() {
+    fn bytes_that_were_noted_do_not_move_again_at_the_next_look() {
+        let mut patience = RateWatch::begin(MINIMUM, 0, 0);
+        patience.note(SECOND, 100_000);
+        assert_eq!(patience.due(MINIMUM, TIMEOUT), 30 * SECOND);
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 30 * SECOND, 100_000), Ok(()));
+        assert_eq!(patience.due(MINIMUM, TIMEOUT), 31 * SECOND);
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 31 * SECOND, 100_000), Err(Late::Silent));
+    }
+
+    #[test]
+    fn earlier_speed_does_not_buy_more_than_the_grace() {
         let mut patience = RateWatch::begin(MINIMUM, 0, 0);
         assert_eq!(patience.look(MINIMUM, TIMEOUT, SECOND, 100_000_000), Ok(()));
         assert_eq!(patience.due(MINIMUM, u64::MAX), 31 * SECOND);

@@ -1,15 +1,15 @@
-//! What all connections together may hold, and what is done when little is left.
+//! The memory of all connections together, and the mode for scarce resources.
 //!
-//! Each connection tells the bytes that it holds when they have changed: one addition, and none for a request that came
-//! and left within a turn. Beyond the budget new requests are refused, which costs one load each. Pure but for its
-//! counters: who looks, and what follows, is elsewhere (`listener.rs`, `group/`).
+//! Each connection reports the bytes that it holds when they have changed: one addition, and none for a request that
+//! came and left within a turn. Beyond the budget new requests are refused, which costs one load each. Pure but for its
+//! counters: the looks and their consequences are elsewhere (`listener.rs`, `group/`).
 
 use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::heads::Heads;
 
-/// Bytes that connections hold in buffers: what they have received and not handled, bodies in memory that a handler has or
-/// waits for, and what waits to be sent.
+/// Bytes that connections hold in buffers: received bytes that are not handled, bodies in memory that a handler has or
+/// waits for, and bytes that wait to be sent.
 #[derive(Default)]
 pub struct Budget {
     /// 0: any number.
@@ -41,7 +41,7 @@ impl Budget {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Somebody who held `before` bytes holds `now`; whether the budget is used up by that.
+    /// Changes the bytes of one holder from `before` to `now`; whether the budget is used up by that.
     pub fn change(&self, before: u64, now: u64) -> bool {
         let difference = now.wrapping_sub(before);
         let held = self.held.fetch_add(difference, Ordering::Relaxed).wrapping_add(difference);
@@ -56,20 +56,20 @@ impl Budget {
     }
 }
 
-/// What there is little of.
+/// A scarce resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scarce {
-    /// Of places for connections.
+    /// Places for connections.
     Connections = 1,
-    /// Of memory for buffers.
+    /// Memory for buffers.
     Buffers = 2,
-    /// Of memory for heads of requests.
+    /// Memory for heads of requests.
     Heads = 3,
 }
 
 impl Scarce {
-    /// As it is shown.
+    /// The name as it is shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::Connections => "connections",
@@ -84,7 +84,8 @@ impl Scarce {
     }
 }
 
-/// From nine tenths of the connections on there are few left, until there are less than eight tenths.
+/// The scarce resource. From nine tenths of the connections on there are few left, until there are less than eight
+/// tenths.
 fn scarce(open: usize, most: usize, over: bool, heads: &Heads, was: Option<Scarce>) -> Option<Scarce> {
     let mark = if was == Some(Scarce::Connections) { most / 10 * 8 } else { most - most / 10 };
     match (over, open >= mark.max(1)) {
@@ -99,7 +100,7 @@ fn scarce(open: usize, most: usize, over: bool, heads: &Heads, was: Option<Scarc
 pub struct Resources(AtomicU8);
 
 impl Resources {
-    /// Looks at what there is; the mode before and now, if it has changed.
+    /// Looks at the resources; the mode before and now, if it has changed.
     pub fn look(
         &self,
         open: usize,
@@ -114,7 +115,7 @@ impl Resources {
         changed.then_some((before, now))
     }
 
-    /// What there is little of now. One load.
+    /// The scarce resource now. One load.
     pub fn low(&self) -> Option<Scarce> {
         match self.0.load(Ordering::Relaxed) {
             1 => Some(Scarce::Connections),

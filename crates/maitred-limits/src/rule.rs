@@ -1,4 +1,4 @@
-//! The rules that end peers, or refuse what they ask for: their names, and how often each was applied.
+//! The rules that end peers, or refuse their requests: their names, and how often each was applied.
 
 use maitred_http::Peer;
 use maitred_stats::exposition::series;
@@ -11,9 +11,9 @@ use maitred_log::Log;
 pub enum Rule {
     /// The head of a request took too long.
     HeadTimeout,
-    /// Nothing of a request body came for too long.
+    /// No byte of a request body came for too long.
     BodyTimeout,
-    /// Nothing of a response was taken for too long.
+    /// No byte of a response was taken for too long.
     SendTimeout,
     /// A request body came too slowly.
     MinRateIn,
@@ -25,7 +25,7 @@ pub enum Rule {
     ClientRate,
     /// Connections hold more memory than they may.
     BufferBudget,
-    /// Nothing of a response was taken for as long as the response itself has said.
+    /// No byte of a response was taken for as long as the response itself has said.
     OwnSendTimeout,
     /// A TLS handshake took too long.
     HandshakeTimeout,
@@ -64,7 +64,7 @@ impl Rule {
         Self::WrongToken,
     ];
 
-    /// As in figures. That of the option, unless several rules have one.
+    /// The name in figures: that of the option, unless several rules have one.
     pub fn name(self) -> &'static str {
         match self {
             Self::SendTimeout => "body-timeout-out",
@@ -96,7 +96,7 @@ impl Rule {
         }
     }
 
-    /// What the peer did, and what became of it.
+    /// The peer's behaviour, and the server's reaction.
     fn sentence(self) -> &'static str {
         match self {
             Self::HeadTimeout => "a request head was not complete in time; 408 and closed",
@@ -126,7 +126,7 @@ pub struct Applied(Counters<{ Rule::ALL.len() }>);
 pub const RULES_TOTAL: &str = "maitred_rules_applied_total";
 
 impl Applied {
-    /// In memory in which others find it.
+    /// Counters in memory in which other processes find them.
     pub(crate) fn in_arena(arena: &Arena) -> Self {
         Self(Counters::in_arena(arena, Rule::ALL.map(|rule| series(RULES_TOTAL, &[("rule", rule.name())]))))
     }

@@ -7,15 +7,16 @@ use maitred_http::{TlsClient, TlsSession};
 
 use crate::pattern::{BadPattern, Case, matches_text};
 
-/// A condition on the certificate by which a client has shown who it is. Each `*` stands for any characters, also none; `*` alone is
-/// every certificate that has been verified.
+/// A condition on the certificate of a client. Each `*` stands for any characters, also none; `*` alone is every
+/// certificate that has been verified.
 ///
-/// Compared with the common name of the subject, the whole subject (RFC 4514), and each host, mailbox and URI of its alternative names;
-/// one that fits is enough. Case matters, except for hosts. Who has no certificate never fits.
+/// Compared with the common name of the subject, the whole subject (RFC 4514), and each host, mailbox and URI of its
+/// alternative names; one that fits is enough. Case matters, except for hosts. A client without a certificate never
+/// fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificatePattern {
     text: Box<str>,
-    /// The same in lower case, for hosts.
+    /// The text in lower case, for hosts.
     lower: Box<str>,
 }
 
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_without_a_certificate_fits() {
+    fn no_client_without_a_certificate_fits() {
         let any: CertificatePattern = "*".parse().expect("a pattern");
         assert!(!any.matches(None));
         assert!(!any.matches(Some(&TlsSession::default())));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_certificate_has_is_an_error_with_its_remedy() {
+    fn a_pattern_that_no_certificate_can_fit_is_an_error_with_its_remedy() {
         for (text, part) in
             [(" ", "is empty; write a name such as"), ("a\nb", "has a control character; leave it")]
         {

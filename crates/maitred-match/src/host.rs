@@ -1,4 +1,4 @@
-//! Names of virtual hosts: the pattern of a host, and what the authority of a request (`host:port`) means.
+//! Names of virtual hosts: the pattern of a host, and the host in the authority of a request (`host:port`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -97,11 +97,11 @@ pub fn host_name<'a>(authority: &[u8], room: &'a mut [u8; MAX_HOST]) -> Option<&
     std::str::from_utf8(room).ok()
 }
 
-/// Which host a name is of: the one with exactly this name, else the one with the longest `*.` name that fits.
+/// The hosts by their names: the one with exactly a name, else the one with the longest `*.` name that fits.
 #[derive(Clone, Debug, Default)]
 pub struct HostTable {
     exact: HashMap<Box<str>, u16>,
-    /// By what follows the `*.`.
+    /// The hosts by the part behind the `*.`.
     below: HashMap<Box<str>, u16>,
 }
 
@@ -135,9 +135,9 @@ impl HostTable {
 /// A virtual host as the condition of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCondition {
-    /// Its number, as the head of a request has it.
+    /// The number of the host, as the head of a request has it.
     pub number: u16,
-    /// What the configuration calls it.
+    /// The name in the configuration.
     pub name: Arc<str>,
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_a_remedy() {
+    fn invalid_names_are_refused_with_a_remedy() {
         for (text, why) in [
             ("", "no name"),
             ("*", "every host"),
@@ -189,7 +189,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a peer sends: no panic, and what is a name is found in any case, with a port and with a dot at its end.
+        /// Property for all bytes of a peer: no panic, and a name is found in any case, with a port and with a dot at
+        /// its end.
         #[test]
         fn a_name_is_found_however_it_is_written(text in "[a-zA-Z0-9.\\-_:\\[\\]*%\\x00-\\xff]{0,300}", port: u16) {
             let find = |authority: &str| host_name(authority.as_bytes(), &mut [0; MAX_HOST]).map(str::to_owned);

@@ -1,11 +1,11 @@
-//! Which of many rules a request can meet: an index by host and first segment of the path, built once.
+//! The rules that a request can meet: an index by host and first segment of the path, built once.
 //!
-//! Promises: every rule that a request meets is among its candidates, which come in the order of the rules. Leaves out: whether it meets
-//! them.
+//! Promises: every rule that a request meets is among its candidates, which come in the order of the rules. Leaves out:
+//! whether the request meets them.
 
 use std::collections::HashMap;
 
-/// So few rules are all candidates: to look at them costs less than to look them up.
+/// Up to this number all rules are candidates: to look at them costs less than to look them up.
 const FEW: usize = 8;
 
 /// See the module text.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_meets_is_among_its_candidates_and_little_else() {
+    fn matching_patterns_are_among_the_candidates_and_few_others() {
         let own = [
             "- -", "- /a", "- /a/*", "- /a*", "- *.a", "- ~/A/*", "- /b/*/c", "1 -", "1 /a/b", "2 /a/*",
             "- /", "- /*", "1 *", "- /a/b/*", "65535 /a",

@@ -1,5 +1,6 @@
-//! What requests are compared with: patterns of paths and header fields, networks of clients, certificates of clients, names of virtual hosts, the readings of a path, and the shape that stands for a
-//! route. Pure: no I/O, no clock, no allocation for a request.
+//! Conditions on requests: patterns of paths and header fields, networks of clients, certificates of clients, names of
+//! virtual hosts, the readings of a path, and the shape that stands for a route. Pure: no I/O, no clock, no allocation
+//! for a request.
 
 mod certificate;
 mod host;

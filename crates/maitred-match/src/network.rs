@@ -12,7 +12,7 @@ use crate::pattern::BadPattern;
 pub struct Network {
     /// Canonical, with zeros behind the prefix.
     address: IpAddr,
-    /// In bits, at most those of the address.
+    /// The length of the prefix in bits, at most that of the address.
     prefix: u8,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_an_error_with_its_remedy() {
+    fn an_invalid_network_is_an_error_with_its_remedy() {
         for (text, part) in [
             ("", "the client '' is no address; write an address or a network"),
             ("localhost", "is no address"),

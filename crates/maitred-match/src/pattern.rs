@@ -11,14 +11,14 @@ use maitred_http::fields::{is_token, is_value};
 /// Why a text is no condition of a rule. Both texts are of one line and without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPattern {
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to write instead.
+    /// The remedy.
     pub remedy: String,
 }
 
 impl BadPattern {
-    /// An error that says `what` is wrong and gives the `remedy`.
+    /// An error with its fault (`what`) and its `remedy`.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
@@ -47,7 +47,7 @@ impl std::error::Error for BadPattern {}
 /// Compared byte by byte with the decoded path; `%23`, `%3F` and `%25` stand for `#`, `?` and `%`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
-    /// Without the `~`.
+    /// The text without the `~`.
     text: Box<str>,
     form: Form,
     case: Case,
@@ -148,7 +148,7 @@ impl FromStr for PathPattern {
     }
 }
 
-/// What a pattern cannot have as itself; the second is as it is written.
+/// Characters that a pattern cannot have as themselves, and their escapes.
 const ESCAPES: [(char, &str); 3] = [('#', "%23"), ('?', "%3F"), ('%', "%25")];
 
 /// The text without escapes; none if it has another one than these.
@@ -203,7 +203,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Segment by segment; the last one of a pattern that ends with `*` stands for whatever follows, too.
+/// Segment by segment; the last one of a pattern that ends with `*` stands for all further ones, too.
 fn matches_segments(pattern: &[u8], path: &[u8], case: Case) -> bool {
     let is_slash = |byte: &u8| *byte == b'/';
     let is_open = pattern.ends_with(b"*");
@@ -268,8 +268,8 @@ impl fmt::Display for HeaderPattern {
     }
 }
 
-/// Whether `text` is what `pattern` says, in which each `*` stands for any bytes, also none. The first place that fits
-/// is as good as any later one for what is between two of them, so that nothing is tried twice.
+/// Whether `text` matches `pattern`, in which each `*` stands for any bytes, also none. For a part between two stars
+/// the first place that fits is as good as any later one, so that nothing is tried twice.
 pub(crate) fn matches_text(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| case.strip_prefix(text, first)) else { return false };

@@ -8,8 +8,8 @@ use maitred_http::target::{self, PathByte};
 /// Why a path decides nothing. The answer is 400; only this request dies with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
-    /// A segment `.` or `..`. A router takes it as it is, a file system resolves it, and a handler that resolves only what follows its
-    /// own prefix may stop at that: there are as many readings as segments.
+    /// A segment `.` or `..`. A router takes it as it is, a file system resolves it, and a handler that resolves only
+    /// the path behind its own prefix may stop at that: there are as many readings as segments.
     DotSegment,
     /// A backslash or NUL: some take it for a slash, or for the end.
     Foreign,
@@ -18,7 +18,7 @@ pub enum Ambiguity {
 }
 
 impl Ambiguity {
-    /// For the log and for the client.
+    /// The reason for the log and for the client.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::DotSegment => "rules or filters ask for the path, and it has a segment '.' or '..'",
@@ -30,8 +30,8 @@ impl Ambiguity {
     }
 }
 
-/// What `decide` says of each reading of a path that was sent as `raw`, if it is the same for all. `room` becomes the reading
-/// that [`normalise_decoded`](target::normalise_decoded) gives.
+/// The result of `decide` for a path that was sent as `raw`, if it is the same for all readings. `room` becomes the
+/// reading that [`normalise_decoded`](target::normalise_decoded) gives.
 ///
 /// # Errors
 /// See [`Ambiguity`].
@@ -84,7 +84,7 @@ impl Slashes {
         out.clear();
         for byte in target::bytes(raw) {
             match byte {
-                // No pattern has this byte: it can only be part of what a `*` stands for.
+                // No pattern has this byte: it can only match a `*`.
                 PathByte { decoded: b'/', encoded: true } if self.data => out.push(0),
                 PathByte { decoded: b'/', .. } if self.merged && out.last() == Some(&b'/') => {}
                 PathByte { decoded, .. } => out.push(decoded),

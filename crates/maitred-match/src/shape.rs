@@ -1,12 +1,13 @@
-//! The shape of a request: its method, and its path without what varies from one request to the next.
+//! The shape of a request: its method, and its path without the parts that vary from one request to the next.
 //!
-//! It stands for the route where nobody tells the engine which routes there are. Leaves out: what is known of a shape
-//! (`costs.rs` of maitred-dispatch), and at which places names have been seen to vary (`site/naming/` of maitred-server).
+//! It stands for the route where the engine does not know the application's routes. Leaves out: the costs of a shape
+//! (`costs.rs` of maitred-dispatch), and the places at which names have been seen to vary (`site/naming/` of
+//! maitred-server).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Bytes of a segment that are kept as they are; what is longer is a name, a token or a digest.
+/// Bytes of a segment that are kept as they are; a longer one is a name, a token or a digest.
 const MAX_SEGMENT: usize = 24;
 
 /// Characters of a shape as text.
@@ -15,9 +16,9 @@ const MAX_SHAPE: usize = 120;
 /// Method and shape of a request. As text, `GET /user/*/orders`: printable, of bounded length, without the query.
 #[derive(Clone, Copy)]
 pub struct Shape<'a> {
-    /// As it was sent.
+    /// The method as it was sent.
     pub method: &'a str,
-    /// As it was sent; what stands behind a question mark does not count.
+    /// The path as it was sent; the query does not count.
     pub path: &'a [u8],
     /// The number of the virtual host; 0 is the default one. Not part of the text: its name is unknown here.
     pub host: u16,
@@ -51,20 +52,20 @@ pub struct Widened<'a> {
     shape: Shape<'a>,
     /// These segments, by their numbers.
     any: u32,
-    /// As [`Shape::hash`].
+    /// The hash, as [`Shape::hash`].
     pub hash: u64,
 }
 
 impl<'a> Shape<'a> {
-    /// This shape with a segment being one for all where `varies` says so of its place and itself; none where that is nowhere.
-    /// A place is a number for what stands before, and how many segments there are. So `/a/x` and `/a/y` have the same second place, and
-    /// `/a/y/z` another one. `state` as for [`hash`](Self::hash).
+    /// This shape with a segment being one for all where `varies` says so of its place and itself; none where that is
+    /// nowhere. A place is a number for the segments before, and the number of segments. So `/a/x` and `/a/y` have the
+    /// same second place, and `/a/y/z` another one. `state` as for [`hash`](Self::hash).
     pub fn widened(self, state: &RandomState, varies: impl FnMut(u64, &[u8]) -> bool) -> Option<Widened<'a>> {
         let (any, hash) = self.walk(state, varies);
         (any != 0).then_some(Widened { shape: self, any, hash })
     }
 
-    /// Which segments are one for all beside those that have no text, and the hash that follows.
+    /// The segments that are one for all beside those that have no text, and the hash that follows.
     fn walk(self, state: &RandomState, mut varies: impl FnMut(u64, &[u8]) -> bool) -> (u32, u64) {
         let mut hasher = state.build_hasher();
         hasher.write_u16(self.host);
@@ -128,8 +129,8 @@ enum Segment<'a> {
     Any,
 }
 
-/// The shape of a path: segments with a digit in them, or of more than [`MAX_SEGMENT`] bytes, are one for all. So is
-/// what is percent-encoded with a digit.
+/// The shape of a path: segments with a digit in them, or of more than [`MAX_SEGMENT`] bytes, are one for all. So are
+/// those that are percent-encoded with a digit.
 fn segments(path: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
     path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/').map(|segment| {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_widened_at_places_that_are_told_by_what_stands_before_them() {
+    fn a_shape_is_widened_at_places_with_the_given_segments_before() {
         let state = RandomState::new();
         let shape = |path: &'static str| Shape { method: "GET", path: path.as_bytes(), host: 0 };
         let places = |path| {

@@ -1,33 +1,35 @@
-//! The queue of a pool: first in, first out, and fair between routes when much waits.
+//! The queue of a pool: first in, first out, and fair between routes when the queue is long.
 //!
 //! ```text
 //! fewer than 4 wait   [ a b a ]                  in the order in which they came
 //! from then on        [ a ] [ a a a .. ] [ b ]   one lane for each route; next is the lane that has had the least time
 //! a lane              ( x y ) ( x z ) ( x )      rounds; a connection with streams has one request in each
 //! ```
-//! A burst of requests that take long would otherwise keep those of all other routes waiting until the last of them has begun. A
-//! lane is charged with what a request of its route is expected to take when one of its requests is taken, and a lane that begins
-//! to wait begins where the others are (start-time fair queueing). Within a route connections take turns: a batch of streams is no more
-//! than one client. The order stays within a route of one connection, and between connections with one request at a time.
+//! A burst of requests that take long would otherwise keep those of all other routes waiting until the last of them has
+//! begun. A lane is charged with the expected cost of a request of its route when one of its requests is taken, and a
+//! lane that begins to wait begins where the others are (start-time fair queueing). Within a route connections take
+//! turns: a batch of streams is no more than one client. The order stays within a route of one connection, and between
+//! connections with one request at a time.
 //!
 //! A request of a class that may not enter application code now is passed over.
 //!
-//! Leaves out: what a route is (the user of the scheduler says it as a number), and what may enter (the limiter of maitred-dispatch).
+//! Leaves out: the definition of a route (a number to this queue), and the right to enter (the limiter of
+//! maitred-dispatch).
 
 use std::collections::VecDeque;
 
 use crate::RouteClass;
 
-/// So many requests wait before they are sorted: a hash for each is saved where fewer do. Half and double: two requests more or fewer
-/// are taken in the order in which they came.
+/// The number of waiting requests from which they are sorted: a hash for each is saved where fewer wait. Half and
+/// double: two requests more or fewer are taken in the order in which they came.
 const SORT_FROM: usize = 4;
 
 /// The most lanes. Requests of further routes wait in the last lane, so a client that invents paths gets one lane for them.
 const MAX_LANES: usize = 64;
 
-/// What waits for a thread.
+/// The waiting requests of a pool.
 pub struct FairQueue<J> {
-    /// Before all lanes: what came while it was not sorted.
+    /// Before all lanes: the requests that came while the queue was not sorted.
     first: VecDeque<Waiting<J>>,
     lanes: Vec<Lane<J>>,
     length: usize,
@@ -39,9 +41,9 @@ pub struct FairQueue<J> {
 pub struct Waiting<J> {
     /// The request.
     pub job: J,
-    /// In monotonic nanoseconds.
+    /// The start of the wait, in monotonic nanoseconds.
     pub since: u64,
-    /// What its route is known for.
+    /// The class of its route.
     pub class: RouteClass,
     /// A number for its connection, if that may have several requests at a time; else 0.
     pub connection: u64,
@@ -49,8 +51,8 @@ pub struct Waiting<J> {
 
 struct Lane<J> {
     route: u64,
-    /// The first one is under way, and only that may be empty: what comes waits for the next one at least, or those that ask again
-    /// and again would keep that from its turn.
+    /// The first round is under way, and only that may be empty. A new request waits for the next round at least:
+    /// otherwise a connection that sends one request after the other would keep that from its turn.
     rounds: VecDeque<VecDeque<Waiting<J>>>,
     /// The time it has had, on the same scale as `turn`.
     had: u64,
@@ -98,7 +100,7 @@ impl<J> FairQueue<J> {
         self.length == 0
     }
 
-    /// Whether what comes now is sorted.
+    /// Whether a new request is sorted into a lane.
     pub fn is_sorted(&self) -> bool {
         !self.lanes.is_empty()
     }
@@ -108,7 +110,7 @@ impl<J> FairQueue<J> {
         self.first.iter().chain(self.lanes.iter().flat_map(|lane| lane.rounds.iter().flatten()))
     }
 
-    /// Since when the one waits that has come first, in monotonic nanoseconds.
+    /// The start of the wait of the request that has come first, in monotonic nanoseconds.
     pub fn oldest(&self) -> Option<u64> {
         match self.first.front() {
             Some(waiting) => Some(waiting.since),
@@ -163,7 +165,8 @@ impl<J> FairQueue<J> {
         own.map(|(had, waiting)| (true, had, waiting.since)).min()
     }
 
-    /// Takes the next one of those that `may` be taken. `charge` says what a request of a route is expected to take, in nanoseconds; never 0.
+    /// Takes the next request for which `may` returns true. `charge` returns the expected cost of a request of a route,
+    /// in nanoseconds; never 0.
     pub fn pop(
         &mut self,
         charge: impl Fn(u64) -> u64,
@@ -242,7 +245,7 @@ mod tests {
     fn one_of_another_route_does_not_wait_for_a_burst() {
         let mut queue = FairQueue::default();
         (0..200).for_each(|number| push(&mut queue, HEAVY, number));
-        // What is not sorted, and one of those that are.
+        // The unsorted requests, and one of the sorted ones.
         let begun: Vec<_> = (0..5).filter_map(|_| pop(&mut queue)).collect();
         assert_eq!(begun, (0..5).map(|number| (HEAVY, number)).collect::<Vec<_>>());
         push(&mut queue, LIGHT, 200);
@@ -274,7 +277,7 @@ mod tests {
         let of = |numbers: std::ops::Range<u64>| order.iter().filter(move |number| numbers.contains(number));
         assert!(of(0..100).is_sorted() && of(200..210).is_sorted());
         assert_eq!(order.len(), 96 + 10 + 42);
-        // Nobody has had to wait for the batch, and the batch has had its turns.
+        // No other request has had to wait for the batch, and the batch has had its turns.
         let place = |number| order.iter().position(|each| *each == number).unwrap();
         assert!(place(209) < 50 && place(340) < 90 && place(20) < 70, "{order:?}");
     }
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writes_to_a_disk_can_be_passed_over() {
+    fn requests_that_write_to_a_disk_can_be_passed_over() {
         let mut queue = FairQueue::default();
         (0..3).for_each(|number| push(&mut queue, HEAVY, number));
         (3..5).for_each(|number| push(&mut queue, LIGHT, number));

@@ -1,12 +1,12 @@
-//! The rules of a pool of threads, without threads, locks and clocks: a test asks them whatever it likes.
+//! The rules of a pool of threads, without threads, locks and clocks, so that tests can call them directly.
 //!
 //! | module | |
 //! |---|---|
-//! | [`settings`] | what may be set of a pool |
-//! | [`scaling`] | when requests that wait are a reason for one more thread, and when a thread ends |
-//! | [`fair`] | in which order requests that wait are taken |
+//! | [`settings`] | the settings of a pool |
+//! | [`scaling`] | the need for one more thread, and the end of a thread |
+//! | [`fair`] | the order in which waiting requests are taken |
 //!
-//! Leaves out: who counts, waits and wakes, and what requests take (maitred-dispatch).
+//! Leaves out: counting, waiting and waking, and the costs of requests (maitred-dispatch).
 
 pub mod fair;
 pub mod scaling;
@@ -14,17 +14,17 @@ pub mod settings;
 
 pub use settings::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 
-/// What requests of a route are known to do.
+/// The known behaviour of the requests of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteClass {
     /// Nothing is known: the usual case.
     #[default]
     Normal,
-    /// They wait for long: for a database, a disk, another server.
+    /// The requests wait for long: for a database, a disk, another server.
     Blocking,
-    /// They compute for long.
+    /// The requests compute for long.
     CpuBound,
-    /// They compute for long without the interpreter, beside others: hashes, compression, pictures.
+    /// The requests compute for long without the interpreter, beside others: hashes, compression, pictures.
     Parallel,
 }
 

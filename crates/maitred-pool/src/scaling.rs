@@ -1,12 +1,12 @@
-//! How many threads a pool has: when requests that wait are a reason for one more, and when a thread ends.
+//! How many threads a pool has: waiting requests as a reason for one more thread, and the end of a thread.
 //!
 //! ```text
 //! waiting requests   0 ....... low mark ....... high mark ....... capacity
 //! one more thread      none      | one at a time  | at once, up to max
 //! budget spent         it ends   | it goes on serving
 //! ```
-//! Promises: no clock, no lock, no counting of its own. The caller holds the pool's lock, brings its limits of this moment and the time,
-//! and counts as it is told; so what is changed at run time holds from the next question on.
+//! Promises: no clock, no lock, no counting of its own. The caller holds the pool's lock, passes its present limits and
+//! the time, and counts as it is told; so a change at run time holds from the next question on.
 //!
 //! Leaves out: the other reason for a thread, that none polls. Without a limiter a request is run by the thread that reads it, so the
 //! usual pool has nothing in its queue, and a thread may be made whenever none polls and there are fewer than the most.
@@ -29,7 +29,7 @@ pub struct Load {
     pub queued: usize,
     /// Threads that exist or have been asked for.
     pub threads: usize,
-    /// Those of them that have not begun: the system may refuse them for long.
+    /// Threads that have not begun: the system may refuse them for long.
     pub starting: usize,
 }
 
@@ -40,15 +40,15 @@ impl Load {
     }
 }
 
-/// What a thread does after a request.
+/// The next step of a thread after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It goes on serving.
+    /// The thread goes on serving.
     GoOn,
-    /// It ends, and is not counted any more; a new one is to be made and counted in its place if `replace` says so, as the pool
-    /// would have too few without it.
+    /// The thread ends, and is not counted any more; a new one is to be made and counted in its place if `replace` says
+    /// so, as the pool would have too few without it.
     End {
-        /// One is to be made.
+        /// A new thread is to be made.
         replace: bool,
     },
 }
@@ -115,8 +115,8 @@ impl Ends {
         Ok(())
     }
 
-    /// What a thread does that has `served` requests behind it, the present one included, and has just finished one.
-    /// `now` in nanoseconds of a clock that does not go back.
+    /// Decides the next step of a thread that has just finished a request and has `served` of them behind it, this one
+    /// included. `now` in nanoseconds of a clock that does not go back.
     ///
     /// It ends at once where the pool has more threads than the most, which has been lowered then. With its budget
     /// spent it ends unless requests wait above the low mark, another one has ended for that within

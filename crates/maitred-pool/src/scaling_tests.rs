@@ -222,12 +222,12 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// A pool that does what it is told. The least and the most stay as they are during a run, all else changes.
+/// A pool that follows the rules. The least and the most stay as they are during a run, all else changes.
 #[derive(Default)]
 struct Model {
     queued: usize,
     starting: usize,
-    /// For each thread: requests served, and since when it is idle.
+    /// The requests that each thread has served, and since when it is idle.
     threads: Vec<(u64, Option<u64>)>,
     ends: Ends,
     ended: Vec<u64>,

@@ -1,4 +1,4 @@
-//! What may be set of pools.
+//! The settings of pools.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ pub const DEFAULT_POOL: &str = "default";
 /// A pool of application threads: its name, its bounds, and how its threads share their work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// What rules, logs and statistics call it.
+    /// The name in rules, logs and statistics.
     pub name: String,
     /// How many threads and requests, and for how long.
     pub limits: PoolLimits,
-    /// Which thread runs what.
+    /// How polling and running are shared between the threads.
     pub strategy: Strategy,
 }
 
@@ -48,18 +48,18 @@ pub struct PoolLimits {
     pub high_mark: u8,
     /// A parked thread above `min_threads` ends after this time.
     pub thread_idle: Duration,
-    /// After so many requests a thread is replaced; 0 for never.
+    /// The number of requests after which a thread is replaced; 0 for never.
     pub thread_requests: u64,
-    /// From a complete request to the first byte of its handler's response, waiting for a thread included; then the
-    /// engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose head has
-    /// left is not timed. With a body that is read as it comes, the time begins anew with every part, and stands
-    /// still while the handler waits for its peer. `None`: for ever.
+    /// The limit from a complete request to the first byte of its handler's response, waiting for a thread included;
+    /// then the engine answers 504 and closes, and for the handler it is as if the peer were gone. A response whose
+    /// head has left is not timed. With a body that is read as it comes, the time begins anew with every part, and
+    /// stands still while the handler waits for its peer. `None`: for ever.
     pub request_timeout: Option<Duration>,
     /// Threads whose request has timed out and that are replaced until they return; 0 switches that off.
     pub max_lost: usize,
     /// Whether an exception is raised in the thread of a request that has timed out, where the language can.
     pub interrupt: bool,
-    /// What becomes of a request that the queue has no place for.
+    /// The treatment of a request when the queue is full.
     pub overflow: Overflow,
     /// Bytes per second that the responses of the pool take together; 0: any number.
     pub bandwidth: u64,
@@ -85,10 +85,10 @@ impl Default for PoolLimits {
     }
 }
 
-/// What becomes of a request that finds the queue of its pool full.
+/// The treatment of a request that finds the queue of its pool full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// It waits: its connection is not read until there is a place. Others are.
+    /// The request waits: its connection is not read until there is a place. Other connections are.
     #[default]
     Wait,
     /// 503 with `Retry-After: 1`.
@@ -101,10 +101,10 @@ pub enum Strategy {
     /// Whichever of the others fits the request and the threads that are free.
     #[default]
     Adaptive,
-    /// Produce, consume: the thread that polls runs what it has found, and none polls meanwhile.
+    /// Produce, consume: the thread that polls runs the request that it has found, and none polls meanwhile.
     Pc,
-    /// Produce, execute, consume: the thread that polls gives what it has found to another one.
+    /// Produce, execute, consume: the thread that polls gives the request that it has found to another one.
     Pec,
-    /// Execute, produce, consume: the thread that polls has another one poll, and runs what it has found.
+    /// Execute, produce, consume: the thread that polls has another one poll, and runs the request that it has found.
     Epc,
 }

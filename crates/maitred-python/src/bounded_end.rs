@@ -1,8 +1,9 @@
-//! The end of the command, which Python takes over when the server has ended: it waits for threads of the application that are no
-//! daemons, such as those of executors, for children of multiprocessing, and for functions of `atexit`.
+//! The end of the command, which Python takes over when the server has ended: Python waits for non-daemon threads of
+//! the application, such as those of executors, for children of multiprocessing, and for functions of `atexit`.
 //!
-//! Promises: that takes as long as the drain might have, and some seconds. Then a line names what is waited for, and the process
-//! ends. Leaves out: programs that call `maitred.run` go on after it, and their end is their own.
+//! Promises: that takes as long as the drain might have, and some seconds. Then a line names the threads and children
+//! that are still running, and the process ends. Leaves out: programs that call `maitred.run` go on after it, and their
+//! end is their own.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +16,23 @@ use pyo3::prelude::*;
 
 use crate::report;
 
-/// How long it takes at most beyond what the application has for its end. The supervisor of several workers is a second more patient.
+/// How long the end takes at most beyond the application's own time. The supervisor of several workers is a second more
+/// patient.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// All the time there is after an end at once, by a second signal.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// How long the interpreter may keep who asks what is waited for.
+/// How long the thread that looks for the remaining threads may wait for the interpreter.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A signal has come that asks for the end at once, when nobody waited for one any more.
+/// Set by a signal that asks for the end at once when the server has ended already.
 static HURRIES: AtomicBool = AtomicBool::new(false);
 
 /// When the application has had its time.
 static APPLICATION_ENDS: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Somebody does not want to wait.
+/// Ends the wait early.
 pub(crate) fn hurry() {
     HURRIES.store(true, Ordering::Relaxed);
 }

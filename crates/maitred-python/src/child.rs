@@ -1,11 +1,12 @@
 //! A process that application code has forked, and in which it returns to the engine.
 //!
-//! The child has one thread, a copy of this memory, and our sockets. What it would answer goes into the connection that
-//! its parent answers, too, and the port stays taken as long as it lives. So it ends here, as the interpreter would end
-//! it, but for what is registered for the end of the process: that is the parent's (fork(2), `os._exit`).
+//! The child has one thread, a copy of this memory, and our sockets. Its answers would go into connections that its
+//! parent answers, too, and the port stays taken as long as it lives. So it ends here, as the interpreter would end it,
+//! but without the functions that are registered for the end of the process: they are the parent's (fork(2),
+//! `os._exit`).
 //!
-//! A child that does not come back, such as those of `multiprocessing`, keeps no listening socket of ours, has the signals that the
-//! application would have without us (`signals.rs`), and writes for itself what the parent's log would (`host.rs`).
+//! A child that does not come back, such as those of `multiprocessing`, keeps no listening socket of ours, has the
+//! signals that the application would have without us (`signals.rs`), and writes its log lines itself (`host.rs`).
 
 use std::ffi::c_int;
 use std::io;
@@ -19,10 +20,10 @@ use crate::standard_streams::flush_streams;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// What a call of the engine raises in a child.
+/// The message of the exception that a call of the engine raises in a child.
 pub(crate) const REFUSED: &str = "this is a child process of the server, which only its parent answers for";
 
-/// This process serves; children of it do not.
+/// Marks this process as the one that serves; its children do not.
 ///
 /// # Errors
 /// There is no memory.
@@ -66,7 +67,7 @@ fn end(py: Python<'_>, error: Option<&PyErr>) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// As the interpreter has it: what `sys.exit()` says, or a traceback and 1.
+/// The exit code as the interpreter has it: the one of `sys.exit()`, or 1 after a traceback.
 fn exit_code(py: Python<'_>, error: &PyErr) -> c_int {
     if !error.is_instance_of::<PySystemExit>(py) {
         error.display(py);
@@ -76,7 +77,7 @@ fn exit_code(py: Python<'_>, error: &PyErr) -> c_int {
     match code {
         Ok(code) if code.is_none() => 0,
         Ok(code) => code.extract().unwrap_or_else(|_| {
-            // Printed by the interpreter, as any other object; nobody hears of a stream that is closed.
+            // Printed by the interpreter, as any other object; a closed stream loses the text.
             let _ = py.import("builtins").and_then(|module| {
                 let options = pyo3::types::PyDict::new(py);
                 options.set_item("file", py.import("sys")?.getattr("stderr")?)?;

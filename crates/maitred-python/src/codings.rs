@@ -1,4 +1,4 @@
-//! What an application is told of the codings that a client accepts (RFC 9110 §12.5.3).
+//! The codings that a client accepts, for the application (RFC 9110 §12.5.3).
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ pub(crate) const KEY: &str = "maitred.accepts_encoding";
 /// A longer value is read again for each request.
 const MAX_KEPT: usize = 128;
 
-/// A value, and what it says.
+/// A value of the field, and the names in it.
 type Known = (Box<[u8]>, Py<PyTuple>);
 
 thread_local! {

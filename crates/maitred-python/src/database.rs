@@ -1,7 +1,8 @@
-//! What an application has had of databases, from `maitred.instrument`.
+//! An application's use of databases, reported by `maitred.instrument`.
 //!
-//! Promises: statements are counted for the request in whose context they run (PEP 567), on whatever thread or task; nothing is made for a
-//! request of an application that has not imported one of those modules. Leaves out: what is a statement (`python/maitred/instrument/`).
+//! Promises: statements are counted for the request in whose context they run (PEP 567), on any thread or task; nothing
+//! is made for a request of an application that has not imported one of those modules. Leaves out: the definition of a
+//! statement (`python/maitred/instrument/`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ static COUNTS: AtomicBool = AtomicBool::new(false);
 /// The context variable that has the counts of a request.
 static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// From now on each request has its counts in this context variable.
+/// Sets the context variable that has the counts of each request from now on.
 #[pyfunction]
 pub(crate) fn count_databases(py: Python<'_>, current: Py<PyAny>) {
     CURRENT.get_or_init(py, || current);
@@ -71,7 +72,8 @@ impl DatabaseCounts {
     }
 }
 
-/// Has the engine read the counts of this exchange's request, and makes the object that [`enter`] takes. One load where nobody counts.
+/// Has the engine read the counts of this exchange's request, and makes the object that [`enter`] takes. Costs one load
+/// when no module counts statements.
 pub(crate) fn counts_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Option<Py<DatabaseCounts>>> {
     if !COUNTS.load(Ordering::Relaxed) {
         return Ok(None);
@@ -81,7 +83,7 @@ pub(crate) fn counts_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Opt
     Py::new(py, DatabaseCounts(database)).map(Some)
 }
 
-/// Statements of the current context count there from now on; gives what [`leave`] takes.
+/// Counts statements of the current context there from now on; returns the value for [`leave`].
 pub(crate) fn enter(py: Python<'_>, counts: &Py<DatabaseCounts>) -> PyResult<Option<Py<PyAny>>> {
     let Some(current) = CURRENT.get(py) else { return Ok(None) };
     current.call_method1(py, intern!(py, "set"), (counts,)).map(Some)

@@ -1,4 +1,4 @@
-//! What an application says of its own functions: an earlier one was called, and there is another one now.
+//! Deprecated functions of the application: the engine logs the first call of one, with the name of its replacement.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -10,13 +10,13 @@ use pyo3::prelude::*;
 
 use crate::report::LeveledSink;
 
-/// So many are told of: names that are made at run time must not fill the memory.
+/// The most functions that are reported: names that are made at run time must not fill the memory.
 const MAX_TOLD: usize = 1000;
 
 static SINK: OnceLock<LeveledSink> = OnceLock::new();
 static TOLD: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
 
-/// From now on the error log is told.
+/// Sets the error log for reports.
 pub(crate) fn use_log(log: LeveledSink) {
     // Called once; a second log would be ignored.
     let _ = SINK.set(log);

@@ -1,4 +1,4 @@
-//! References to Python objects that the engine holds: whoever has one may drop it on any thread, with the interpreter or
+//! References to Python objects that the engine holds. An owner may drop one on any thread, with the interpreter or
 //! without.
 //!
 //! The end of an object can run application code (`__del__`, weak references), which takes its time and may come back
@@ -6,8 +6,8 @@
 //! engine drops one under a lock, the object is one whose end runs nothing, or it goes there, too
 //! ([`later`](Held::later)).
 //!
-//! Leaves out: what threads keep for the next request (`text`, `codings`, `wsgi/environ.rs`). These are strings, whose
-//! end runs nothing, and PyO3 gives them up at the next occasion.
+//! Leaves out: objects that threads keep for the next request (`text`, `codings`, `wsgi/environ.rs`). These are
+//! strings, whose end runs nothing, and PyO3 gives them up at the next occasion.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -31,7 +31,7 @@ impl<T> Held<T> {
         unsafe { ManuallyDrop::take(&mut this.0) }
     }
 
-    /// Gives the reference up, but not here: a lock is held, whoever holds it.
+    /// Gives the reference up on another thread, because the caller may hold a lock.
     pub(crate) fn later(self) {
         releaser::release(self.into_inner().into_any());
     }

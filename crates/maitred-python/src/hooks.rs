@@ -15,7 +15,7 @@ use crate::report::{self, ErrorSink};
 
 /// The hooks of a module.
 pub(crate) struct PythonHooks {
-    /// As the user wrote it.
+    /// The target as the user wrote it.
     target: String,
     before_start: Option<Py<PyAny>>,
     worker_ready: Option<Py<PyAny>>,
@@ -88,7 +88,7 @@ pub(crate) struct Gate(Mutex<GateState>);
 #[derive(Default)]
 struct GateState {
     closed: bool,
-    /// At most one: they have one thread.
+    /// A thread is inside; the hooks have one thread.
     is_inside: bool,
 }
 

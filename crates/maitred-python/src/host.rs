@@ -1,4 +1,4 @@
-//! What the Python package brings to the command: loading, application threads, signals.
+//! The Python package's part in the command: loading, application threads, signals.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,7 +21,7 @@ use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
 use crate::logging::Logging;
-use crate::preload::{self, Found, Preloaded};
+use crate::preload::{self, LoadedApplication, Preloaded};
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink, say_last};
 use crate::signals::{PythonSignals, io_error};
@@ -35,20 +35,20 @@ pub(crate) struct PythonHost {
     command: Vec<OsString>,
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
-    /// What the application writes itself.
+    /// Lines that the application writes itself.
     lines: ErrorSink,
     leveled: LeveledSink,
     // Known only once the command has read its configuration.
     error_log: Arc<RwLock<Option<ErrorLog>>>,
     watch: Mutex<Option<Watch>>,
-    /// Those of WSGI applications.
+    /// The interrupters of WSGI applications.
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
     /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,
-    /// What it was before the loop ran, if its applications were imported there.
+    /// The loop's stage before it ran, if its applications were imported there.
     stage: OnceLock<Py<PyAny>>,
     running: OnceLock<RunningLoop>,
-    /// What an interpreter has once is there.
+    /// Set when the steps that an interpreter needs once are done.
     prepared: OnceLock<()>,
     still: Mutex<Option<StillThread>>,
     hooks: Arc<Gate>,
@@ -93,7 +93,11 @@ impl PythonHost {
     }
 
     /// Imports the application, and nothing else; on the thread of the loop if that is there.
-    fn find(py: Python<'_>, spec: &ApplicationSpec, stage: Option<&Py<PyAny>>) -> PyResult<Found> {
+    fn find(
+        py: Python<'_>,
+        spec: &ApplicationSpec,
+        stage: Option<&Py<PyAny>>,
+    ) -> PyResult<LoadedApplication> {
         let interface = match spec.interface {
             Interface::Auto => "auto",
             Interface::Wsgi => "wsgi",
@@ -118,16 +122,16 @@ impl PythonHost {
             }
         };
         let (application, description, interface) = loaded.extract()?;
-        Ok(Found { application, description, interface })
+        Ok(LoadedApplication { application, description, interface })
     }
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
-        // What it forks while it is imported has no use for our sockets.
+        // Processes that the application forks during its import have no use for our sockets.
         let forks_told = child::this_is_the_server();
         let preloaded = lock(&self.preloaded).take(py, &spec.target)?;
         let stage = if preloaded.is_none() { self.stage(py, spec)? } else { None };
         let found = preloaded.map_or_else(|| Self::find(py, spec, stage.as_ref()), Ok)?;
-        let Found { application, description, interface } = found;
+        let LoadedApplication { application, description, interface } = found;
         if let Some(stage) = &stage
             && self.running.get().is_none()
             && interface != "asgi"
@@ -259,7 +263,7 @@ impl PythonHost {
         lock(&self.preloaded).is_template
     }
 
-    /// Ends what uses the interpreter.
+    /// Ends the threads that use the interpreter.
     pub(crate) fn stop_watch(&self, py: Python<'_>) {
         asked::stop(py);
         let watch = lock(&self.watch).take();
@@ -399,7 +403,7 @@ impl Host for PythonHost {
     }
 
     fn signals(&self) -> io::Result<Box<dyn Signals>> {
-        // The applications are there, and what configures their logging.
+        // By now the applications are imported, and their logging is configured.
         Python::attach(|py| self.logging.start(py).map_err(|error| io_error(py, &error)))?;
         Python::attach(|py| match PythonSignals::install(py, self.threads.clone(), self.log.clone()) {
             Ok(signals) => Ok(Box::new(signals) as Box<dyn Signals>),

@@ -1,11 +1,11 @@
 //! The interpreter's global lock, looked at by threads that do not take it.
 //!
-//! The scheduler has to know which thread holds the interpreter, and which one waits for it. CPython has no call that tells it.
-//! Its lock is a condition variable beside two words: the thread that has taken it last, and whether it is taken
-//! (`_gil_runtime_state`, 3.10 to 3.14). Where they are is learnt at the start, with the lock held: another thread asks for it,
-//! the kernel tells on which word that thread sleeps (`/proc/self/task/TID/syscall`), and the two words are looked for in
-//! front of it. What is found has to be right in both cases, held and given up. Otherwise, as where /proc is hidden or the
-//! layout is another one, there is no answer, and threads run side by side.
+//! The scheduler has to know which thread holds the interpreter, and which one waits for it. CPython has no call for
+//! that. Its lock is a condition variable beside two words: the thread that has taken it last, and whether it is taken
+//! (`_gil_runtime_state`, 3.10 to 3.14). Their place is found at the start, with the lock held: another thread asks for
+//! the lock, the kernel reports the word on which that thread sleeps (`/proc/self/task/TID/syscall`), and the two words
+//! are looked for in front of it. They have to be right both while the lock is held and after it was given up.
+//! Otherwise, as where /proc is hidden or the layout is another one, there is no answer, and threads run side by side.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc;

@@ -5,11 +5,11 @@
 //!                                          still running? an exception for its thread
 //! thread of the request, at its end:       under the same lock: over; an exception not raised yet is taken back
 //! ```
-//! Promises: the exception is raised in the request it is meant for and in nothing that comes after it on that thread.
-//! Whoever tells of the time holds a lock of the server and has no interpreter: it only puts something into a queue.
+//! Promises: the exception is raised in its request and in nothing that comes after it on that thread. The caller of
+//! `timed_out` holds a lock of the server and has no interpreter, so it only puts an entry into a queue.
 //!
 //! Leaves out: calls of C that wait or compute. Python raises the exception at the next line of Python code, so a
-//! blocking call (a query, `time.sleep`, a socket without a timeout) is not interrupted, what follows it is.
+//! blocking call (a query, `time.sleep`, a socket without a timeout) is not interrupted, but the code behind it is.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -50,7 +50,7 @@ struct Running {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Inside,
-    /// Its thread has an exception that may not have been raised.
+    /// The request's thread has an exception that may not have been raised.
     Interrupted,
     Over,
 }
@@ -90,7 +90,7 @@ impl Interrupter {
         let Some(started) = self.started.get() else { return };
         let thread = lock(&started.thread).take();
         py.detach(|| {
-            // A panic has been reported by the panic hook, and nobody listens then.
+            // A thread that has panicked does not receive; the panic hook has reported that.
             let _ = started.queue.send(None);
             let _ = thread.map(JoinHandle::join);
         });
@@ -112,7 +112,8 @@ fn serve(asked: &Receiver<Option<Arc<Running>>>) {
 }
 
 impl Running {
-    /// Neither this nor [`end`](Self::end) runs Python code, so nobody who holds the lock waits for the interpreter.
+    /// Neither this nor [`end`](Self::end) runs Python code, so a thread that holds the lock never waits for the
+    /// interpreter.
     fn interrupt(&self, py: Python<'_>) {
         let exception = py.get_type::<RequestTimeout>();
         let mut state = lock(&self.state);
@@ -137,7 +138,7 @@ impl Observe for Running {
 
     fn timed_out(&self) {
         if let Some(this) = self.this.upgrade() {
-            // Nobody listens after the end.
+            // After the end the queue has no receiver.
             let _ = self.queue.send(Some(this));
         }
     }

@@ -45,11 +45,11 @@ pub use stuck::{Dump, Dumper};
 pub use threads::PythonThreads;
 pub use wsgi::WsgiHandler;
 
-/// How long the end of the process waits for application threads after a regular end and when it did not start: all
-/// requests are answered, so only what an application does after its answer (`close()`) is left.
+/// How long the end of the process waits for application threads after a regular end and after a failed start: all
+/// requests are answered, so only code that runs after an answer (`close()`) is left.
 const JOIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// The same after an end "at once": whoever is still in the application then is known to be.
+/// The same after an end "at once": the server knows which threads are still in the application.
 const JOIN_LIMIT_AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The native part of the Python package.
@@ -112,7 +112,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
         py.detach(|| report::say_last(&text));
     }
     if host.is_template() {
-        // What is registered for the end is the workers': it may remove what they still use.
+        // Functions registered for the end belong to the workers: they may remove files that the workers still use.
         end_process(py, code)?;
     }
     // The error log has named the hooks.
@@ -124,8 +124,8 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
     Ok(code)
 }
 
-/// Ends without Python's own shutdown: it would take the interpreter away from under threads that
-/// come back from the application. What was printed still gets out.
+/// Ends without Python's own shutdown, which would take the interpreter away from threads that come back from the
+/// application. The standard streams are flushed before.
 fn end_process(py: Python<'_>, code: u8) -> PyResult<()> {
     standard_streams::flush_streams(py);
     py.import("os")?.call_method1("_exit", (code,)).map(drop)

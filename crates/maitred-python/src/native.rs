@@ -1,8 +1,8 @@
 //! Python objects of native types, each with a Rust value in it.
 //!
-//! Without a dictionary, weak references and tracking by the garbage collector: where two of them could
-//! hold each other, the value lets go when its work is done. What refers to Python objects in such a value is
-//! [`Held`]: the interpreter deallocates on threads of which PyO3 does not know that they have it, and while it ends.
+//! Without a dictionary, weak references and tracking by the garbage collector: where two of them could hold each
+//! other, the value lets go when its work is done. References to Python objects in such a value are [`Held`]: the
+//! interpreter deallocates on threads of which PyO3 does not know that they have it, and while it ends.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
@@ -22,9 +22,9 @@ use crate::held::Held;
 pub(crate) trait Native: Send + Sync + Sized + 'static {
     /// `maitred._engine.Name`.
     const NAME: &'static CStr;
-    /// What `help()` shows.
+    /// The text of `help()`.
     const DOC: &'static CStr;
-    /// What a call does; `None` if it cannot be called.
+    /// The function behind a call of the object; `None` if it cannot be called.
     const CALL: Option<ffi::vectorcallfunc>;
 
     /// Slots besides those of every native type.
@@ -83,10 +83,10 @@ impl<T: Native> Class<T> {
             flags: flags as _,
             slots: slots.as_mut_ptr(),
         };
-        // SAFETY: the specification and all it points to live until the call has returned; what the type
-        // goes on pointing to (name, documentation, methods) is static or was leaked. Members are copied.
-        // The slots have the signatures their numbers ask for. The result is a new reference to a type,
-        // or null with an exception set.
+        // SAFETY: the specification and everything it points to live until the call has returned. The parts to which
+        // the type keeps pointers (name, documentation, methods) are static or were leaked. Members are copied. The
+        // slots have the signatures their numbers ask for. The result is a new reference to a type, or null with an
+        // exception set.
         let class = unsafe {
             Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))?.cast_into_unchecked::<PyType>()
         };
@@ -95,9 +95,9 @@ impl<T: Native> Class<T> {
 
     /// An object with `value` in it.
     pub(crate) fn make(&self, py: Python<'_>, value: T) -> PyResult<Object<T>> {
-        // SAFETY: the type has a fixed size and no garbage collection, so that memory of the object
-        // allocator with a header written by PyObject_Init is an object of it; `PyObject_New` does
-        // both. The rest is written before anybody else sees the object. Null means an exception.
+        // SAFETY: the type has a fixed size and no garbage collection, so that memory of the object allocator with a
+        // header written by PyObject_Init is an object of it; `PyObject_New` does both. The rest is written before
+        // other code sees the object. Null means an exception.
         let object = unsafe {
             let object = ffi::PyObject_New::<Memory<T>>(self.class.as_ptr().cast());
             if object.is_null() {
@@ -151,7 +151,7 @@ impl<T: Native> Deref for Object<T> {
 /// The value in an object.
 ///
 /// # Safety
-/// The object was made by a `Class<T>`, and somebody refers to it as long as the result is used.
+/// The object was made by a `Class<T>`, and a reference to it exists as long as the result is used.
 pub(crate) unsafe fn value_of<'a, T>(object: *mut ffi::PyObject) -> &'a T {
     // SAFETY: `make` wrote the value, which is there until the object is deallocated.
     unsafe { &(*object.cast::<Memory<T>>()).value }
@@ -170,8 +170,8 @@ pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
     ffi::PyType_Slot { slot, pfunc }
 }
 
-/// What the interpreter gets: a new reference, or null with an exception set. A panic must not go through
-/// its frames.
+/// Turns the result of `act` into the interpreter's form: a new reference, or null with an exception set. A panic must
+/// not go through the frames of the interpreter.
 pub(crate) fn answer(
     py: Python<'_>,
     act: impl FnOnce() -> PyResult<*mut ffi::PyObject>,
@@ -191,9 +191,8 @@ pub(crate) fn answer(
 
 unsafe extern "C" fn dealloc<T>(object: *mut ffi::PyObject) {
     // Without attaching: the interpreter has called, and it may be ending.
-    // SAFETY: called once by the interpreter for an object of this type that nobody refers to any
-    // more; `make` wrote the value. An object of a heap type holds a reference to its type. The memory
-    // came from `PyObject_New`.
+    // SAFETY: called once by the interpreter for an object of this type without references; `make` wrote the value. An
+    // object of a heap type holds a reference to its type. The memory came from `PyObject_New`.
     unsafe {
         let class = ffi::Py_TYPE(object);
         // The unwinding has reported it.

@@ -1,8 +1,9 @@
-//! Orphans that process 1 of a container takes in, and that nobody else waits for.
+//! Orphans that process 1 of a container adopts, and for which no other code waits.
 //!
-//! The kernel makes them children of the first thread (`reap_others` of maitred-io). Applications start their own from other threads, and
-//! wait for them: those that another thread has had are left alone, also when that thread has ended and they have become the first one's.
-//! Leaves out: a child whose thread ends within [`EVERY`] of its start, and that is waited for elsewhere.
+//! The kernel makes them children of the first thread (`reap_others` of maitred-io). Applications start their own
+//! children from other threads, and wait for them. So a child that another thread has had is left alone, also when that
+//! thread has ended and the child has become the first thread's. Leaves out: a child whose thread ends within [`EVERY`]
+//! of its start, and that is waited for elsewhere.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,18 +11,18 @@ use std::time::{Duration, Instant};
 
 use maitred_io::child::reap_others;
 
-/// How often it is looked.
+/// The time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What process 1 knows of its children.
+/// The children of process 1 that are not to be reaped here.
 pub(crate) struct Orphans {
-    /// The application's.
+    /// Children of the application.
     own: HashSet<u32>,
     due: Instant,
 }
 
 impl Orphans {
-    /// None where this is not process 1. What has been started by now is the application's.
+    /// The orphans of process 1; none in other processes. Children that exist already are the application's.
     pub(crate) fn of_first_process() -> Option<Self> {
         (std::process::id() == 1)
             .then(|| Self { own: children(|_| true).into_iter().collect(), due: Instant::now() + EVERY })

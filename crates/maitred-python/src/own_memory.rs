@@ -2,7 +2,7 @@
 //!
 //! May be used in a signal handler: a system call, and values on the stack.
 
-/// Fills `place` with what is at the address. `None` if not all of it can be read.
+/// Fills `place` with the bytes at the address. `None` if not all of them can be read.
 pub(crate) fn copy(address: usize, place: &mut [u8]) -> Option<()> {
     let local = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: place.len() };

@@ -1,7 +1,8 @@
 //! Applications that are imported before workers are forked.
 //!
-//! Promises: until the fork there is the main thread only, and nothing of the engine's that two processes must not share but the bell, which a
-//! fork makes anew. Leaves out: forking itself (`maitred/_preload.py`) and who asks for it (`maitred-cli`).
+//! Promises: until the fork there is the main thread only, and no state of the engine that two processes must not
+//! share, except the bell, which a fork makes anew. Leaves out: forking itself (`maitred/_preload.py`) and the decision
+//! for it (`maitred-cli`).
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -9,18 +10,18 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 /// An application as `maitred._load` has found it.
-pub(crate) struct Found {
+pub(crate) struct LoadedApplication {
     pub(crate) application: Py<PyAny>,
     pub(crate) description: String,
     /// `wsgi` or `asgi`.
     pub(crate) interface: String,
 }
 
-/// What has been found before the fork.
+/// Applications that were imported before the fork.
 #[derive(Default)]
 pub(crate) struct Preloaded {
-    /// In the order in which they are loaded, with what they were named.
-    found: VecDeque<(String, Found)>,
+    /// The applications in the order in which they are loaded, with their targets.
+    found: VecDeque<(String, LoadedApplication)>,
     /// The current folder after their imports.
     folder: Option<OsString>,
     /// This process is the one that workers are forked from.
@@ -28,7 +29,7 @@ pub(crate) struct Preloaded {
 }
 
 impl Preloaded {
-    pub(crate) fn add(&mut self, target: &str, found: Found) {
+    pub(crate) fn add(&mut self, target: &str, found: LoadedApplication) {
         self.found.push_back((target.to_owned(), found));
         self.is_template = true;
     }
@@ -40,7 +41,7 @@ impl Preloaded {
     }
 
     /// The next one, if it is the one that is meant. The current folder is the one that it has left.
-    pub(crate) fn take(&mut self, py: Python<'_>, target: &str) -> PyResult<Option<Found>> {
+    pub(crate) fn take(&mut self, py: Python<'_>, target: &str) -> PyResult<Option<LoadedApplication>> {
         if self.found.front().is_none_or(|(name, _)| name != target) {
             return Ok(None);
         }

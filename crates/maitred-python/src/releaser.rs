@@ -1,6 +1,7 @@
 //! The thread that gives up references which the engine has dropped without the interpreter.
 //!
-//! Promises: nobody else pays for the end of such an object, however long its `__del__` takes, and its memory does not
+//! Promises: no other thread is delayed by the end of such an object, however long its `__del__` takes, and its memory
+//! does not
 //! wait for the next request. The thread asks for the interpreter only when there is something to give up, and then for
 //! all that came within [`PAUSE`]: while an application computes, each time costs a switch of threads.
 
@@ -14,17 +15,17 @@ use pyo3::prelude::*;
 
 use crate::held::is_attached;
 
-/// Others come meanwhile: 50 switches a second at most, unless they hold [`MUCH`].
+/// The time for which references are gathered: 50 switches a second at most, unless they hold [`MUCH`].
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// So many bytes together do not wait for the end of the pause: they count for no budget any more.
+/// A queue of so many bytes does not wait for the end of the pause: they count for no budget any more.
 const MUCH: usize = 1 << 20;
 
-/// Fewer are not counted: what of them comes within the pause is little.
+/// Fewer bytes are not counted: those that come within the pause add up to little.
 const COUNTED: usize = 4 << 10;
 
-/// After so long the interpreter is offered to others: memory is given back to the system without a line of Python
-/// code, between two of which it would be taken from us.
+/// How long references are given up before the interpreter is offered to others: memory is given back to the system
+/// without a line of Python code, between two of which it would be taken from us.
 const SLICE: Duration = Duration::from_micros(500);
 
 /// The system keeps 15 bytes of a name.
@@ -35,7 +36,7 @@ static CHANGED: Condvar = Condvar::new();
 
 struct Queue {
     dropped: Vec<Py<PyAny>>,
-    /// What they hold, as far as it is known.
+    /// Bytes that the objects hold, as far as it is known.
     bytes: usize,
     /// The thread takes more.
     open: bool,
@@ -49,12 +50,13 @@ struct Queue {
 /// The process has no thread left.
 pub(crate) fn start() -> io::Result<()> {
     let serving = Serving::begin();
-    // A thread that cannot be made drops what it was given.
+    // If the thread cannot be made, dropping `serving` closes the queue.
     thread::Builder::new().name(THREAD.to_owned()).spawn(move || serving.serve()).map(drop)
 }
 
-/// Ends the thread after what it has been given. Called before the interpreter ends: it may be using it. Waits at most for
-/// `limit`, for application code at the end of an object; whether the thread has ended.
+/// Ends the thread after it has released everything in the queue. Called before the interpreter ends, which the thread
+/// may be using. Waits at most for `limit`, for application code at the end of an object. Returns whether the thread
+/// has ended.
 pub(crate) fn end(py: Python<'_>, limit: Duration) -> bool {
     py.detach(|| {
         lock().open = false;
@@ -64,7 +66,7 @@ pub(crate) fn end(py: Python<'_>, limit: Duration) -> bool {
     })
 }
 
-/// Has the reference given up soon, on the thread of its own. Waits for nobody; runs nothing of Python.
+/// Queues the reference for the releaser's thread. Does not block, and runs no Python code.
 pub(crate) fn release(object: Py<PyAny>) {
     let mut queue = lock();
     if !queue.open {
@@ -98,7 +100,7 @@ pub(crate) fn expect(bytes: usize) {
     }
 }
 
-/// The thread's work; the end of it, whatever that is, is the end of the queue.
+/// The thread's work. When it ends, for any reason, the queue is closed.
 struct Serving;
 
 impl Serving {

@@ -17,7 +17,7 @@ pub(crate) use traceback::traceback;
 /// It is called with the interpreter released, because writing may wait.
 pub type ErrorSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The same with a level.
+/// Writes an entry with a level to the error log.
 pub(crate) type LeveledSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// Writes `entry` to the sink with the interpreter released.
@@ -34,7 +34,7 @@ pub(crate) fn summary(py: Python<'_>, error: &PyErr) -> String {
     }
 }
 
-/// What was given in the place of something else, where its type may well be the right one.
+/// Describes a wrong value for an error message. Where its type may well be the right one, its content is shown.
 pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
     let name = type_name(value);
     let has_length = value.is_instance_of::<PyTuple>()
@@ -52,13 +52,13 @@ pub(crate) fn type_name(value: &Bound<'_, impl Sized>) -> String {
     value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Writes to standard error where the error log is not there yet, or not any more. A pipe that
-/// nobody reads must not keep the process, so nobody waits long for it.
+/// Writes to standard error where the error log is not there yet, or not any more. A pipe without a reader must not
+/// keep the process, so the wait is limited.
 pub(crate) fn say_last(entry: &str) {
     const LIMIT: Duration = Duration::from_secs(1);
     let text = format!("{}\n", printable(entry));
     let (done, written) = mpsc::channel();
-    // There is nobody left to tell when standard error is closed.
+    // When standard error is closed, the entry is lost: there is no other place for it.
     let write = |text: &str| _ = io::stderr().lock().write_all(text.as_bytes());
     let own = text.clone();
     let writes = thread::Builder::new().spawn(move || {

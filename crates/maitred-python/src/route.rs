@@ -1,8 +1,8 @@
-//! What an application calls the route of a request: in its scope or environ, or where its framework leaves it there
+//! The application's name for the route of a request: in its scope or environ, or where its framework leaves it there
 //! (`python/maitred/_route.py`).
 //!
-//! Promises: a request to whose dictionary the application has added nothing costs a comparison. Whatever is wrong with a name, the response
-//! is not.
+//! Promises: a request to whose dictionary the application has added nothing costs a comparison. An error in a name
+//! never spoils the response.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::held::Held;
 
-/// Which interface a dictionary is of.
+/// The interface of a dictionary.
 #[derive(Clone, Copy)]
 pub(crate) enum Interface {
     Asgi,
@@ -21,10 +21,10 @@ pub(crate) enum Interface {
 
 /// The scope or environ of a request, until its response begins.
 ///
-/// It is held by what the application holds, too: whoever sees the request end gives it [up](Self::forget).
+/// Objects that the application holds refer to it, too. So the code that ends the request gives it [up](Self::forget).
 pub(crate) struct Dictionary {
     interface: Interface,
-    /// With how many entries it had at first.
+    /// The dictionary, and the number of its entries at first.
     held: Mutex<Option<(Held<PyDict>, usize)>>,
 }
 
@@ -47,7 +47,7 @@ impl Dictionary {
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Nobody asks any more.
+    /// Drops the dictionary: the name of the route is not asked for any more.
     pub(crate) fn forget(&self) {
         let taken = self.take();
         // Not under the lock: its end may run application code.

@@ -1,9 +1,9 @@
 //! Signals in a process that Python owns.
 //!
-//! Python's own C handler writes the signal's number to the wake-up descriptor, which is the bell
-//! the main thread waits for; the main thread then lets Python run its handlers. So nothing is done
-//! in a signal handler, what the application installed while it was imported is called too, and no
-//! signal mask leaks into processes the application starts.
+//! Python's own C handler writes the signal's number to the wake-up descriptor, which is the bell the main thread waits
+//! for; the main thread then lets Python run its handlers. So nothing is done in a signal handler, handlers that the
+//! application installed during its import are called too, and no signal mask leaks into processes the application
+//! starts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +32,7 @@ pub(crate) struct PythonSignals {
     log: ErrorSink,
     earlier: Earlier,
     earlier_descriptor: RawFd,
-    /// Of process 1.
+    /// The orphans that process 1 adopts.
     orphans: Option<Orphans>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct PythonSignals {
 type Earlier = Arc<Mutex<Vec<(u8, Py<PyAny>)>>>;
 
 impl PythonSignals {
-    /// Takes over what [`Signal::answered`] says. Only the main thread of Python may do that.
+    /// Installs handlers for the signals that [`Signal::answered`] names. Only the main thread of Python may do that.
     pub(crate) fn install(py: Python<'_>, threads: PythonThreads, log: ErrorSink) -> PyResult<Self> {
         let module = py.import("signal")?;
         let no_warning = PyDict::new(py);
@@ -77,8 +77,8 @@ impl PythonSignals {
         Ok(this)
     }
 
-    /// What Python does between two waits: handlers of signals that came, threads that are wanted. How long it is until one that
-    /// cannot be made is tried again.
+    /// Does Python's work between two waits: runs the handlers of signals that came, and makes requested threads.
+    /// Returns the time until a thread that could not be made is tried again.
     fn attend(&self, py: Python<'_>) -> Option<Duration> {
         if let Err(error) = py.check_signals() {
             // A handler of the application that ends with KeyboardInterrupt or SystemExit wants the
@@ -109,7 +109,7 @@ impl PythonSignals {
 /// SIGINT ends the process until the command has ended, and is an exception again then.
 static RAISES_LATER: AtomicBool = AtomicBool::new(false);
 
-/// The command has ended: Ctrl-C is what it was before.
+/// The command has ended: gives Ctrl-C its former handler back.
 pub(crate) fn give_back_interrupt(py: Python<'_>) -> PyResult<()> {
     if !RAISES_LATER.swap(false, Ordering::Relaxed) {
         return Ok(());
@@ -159,7 +159,7 @@ impl Drop for PythonSignals {
     }
 }
 
-/// What Python calls in a child process that it has forked: nobody reads there what our handlers note.
+/// Python calls this in a child process that it has forked: our handlers have no reader there.
 #[pyclass(frozen, module = "maitred._engine")]
 struct InChild {
     earlier: Earlier,
@@ -181,7 +181,7 @@ pub(crate) fn attend_loop(py: Python<'_>) -> PyResult<()> {
     stage(py)?.map_or(Ok(()), |stage| stage.call_method0("attend").map(drop))
 }
 
-/// What knows of a loop whose application was imported on its thread, if there is one.
+/// The module with a loop whose application was imported on its thread, if there is one.
 fn stage(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let stage = py.import("sys")?.getattr("modules")?.call_method1("get", ("maitred._stage",))?;
     Ok((!stage.is_none()).then_some(stage))
@@ -198,7 +198,7 @@ fn put_back(py: Python<'_>, earlier: &Earlier, ends: bool) -> PyResult<()> {
             continue;
         }
         if ends && handler.is(&raises) {
-            // An exception would end whatever call of ours it meets, and be lost there.
+            // An exception would end the call of ours that it meets, and be lost there.
             RAISES_LATER.store(true, Ordering::Relaxed);
             module.call_method1("signal", (number, module.getattr("SIG_DFL")?))?;
         } else {
@@ -213,7 +213,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The handler of one signal: notes it and calls what was there before.
+/// The handler of one signal: notes it and calls the previous handler.
 #[pyclass(frozen, module = "maitred._engine")]
 struct SignalHandler {
     signal: Signal,

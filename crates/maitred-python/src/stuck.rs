@@ -1,20 +1,21 @@
-//! Requests that stay in the application: found, and told once, with the Python stack of their thread.
+//! Requests that stay in the application: found, and logged once, with the Python stack of their thread.
 //!
 //! ```text
 //! ../threads.rs   thread → request and since when, written by the threads themselves
 //! interpreter.rs  stacks, asked of the interpreter
-//! signal.rs       stacks, when nobody gets the interpreter
-//! frames.rs       what that reads; ../own_memory.rs, how
-//! asked.rs        the same for whoever asks (`maitred ctl stacks`)
+//! signal.rs       stacks, when no thread gets the interpreter
+//! frames.rs       the reader of frames for that; ../own_memory.rs, its copies of memory
+//! asked.rs        stacks on request (`maitred ctl stacks`)
 //! kept.rs         which thread keeps the interpreter meanwhile
 //! ```
-//! A thread without interpreter looks at them when the oldest request can be due. The stacks come
-//! from the interpreter: it stands still meanwhile, so that they are right. If it cannot be had within
-//! [`PATIENCE`], a C extension keeps it, or the machine is so slow that it only looks like that. Each thread in question
-//! is made to write its own stack by a signal then.
+//! A thread without interpreter looks at them when the oldest request can be due. The stacks come from the interpreter:
+//! it stands still meanwhile, so that they are right. If it cannot be had within [`PATIENCE`], a C extension keeps it,
+//! or the machine is so slow that it only looks like that. Each thread in question is made to write its own stack by a
+//! signal then.
 //!
-//! Whatever the thread is doing, the report must not kill it. Python's `faulthandler` does where it meets a frame that is being
-//! made, on the thread itself as well as from outside, so the frames are read by a reader of our own that cannot fault.
+//! The report must not kill the thread at any point of its work. Python's `faulthandler` does where it meets a frame
+//! that is being made, on the thread itself as well as from outside, so the frames are read by a reader of our own that
+//! cannot fault.
 
 pub(crate) mod asked;
 mod frames;
@@ -47,8 +48,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// The shortest sleep of the watch: the clock of `threads` steps by up to 4 ms (CLOCK_MONOTONIC_COARSE).
 const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// At most so many stacks at a time; further requests get their line only. Several that are stuck at once are
-/// stuck in the same place.
+/// The most stacks at a time; further requests get their line only. Several that are stuck at once are stuck in the
+/// same place.
 const MAX_STACKS: usize = 20;
 
 /// The thread that looks for stuck requests.
@@ -145,8 +146,8 @@ impl Watcher {
         self.interpreter.finish();
     }
 
-    /// The requests that are due and not yet reported, and how long nothing else can be due: whoever
-    /// enters from now on is not before `limit` is over.
+    /// The requests that are due and not yet reported, and the time until the next one can be due: a request that
+    /// enters from now on is not due before `limit` is over.
     fn look(&self) -> (Vec<Stuck>, Duration) {
         let now = threads::coarse_now();
         let mut due = Vec::new();
@@ -189,7 +190,7 @@ impl Watcher {
 const UNREADABLE: &str =
     "C code keeps the interpreter, and the frames of this version of Python cannot be read without";
 
-/// What there is of a stack, the innermost call last.
+/// The known part of a stack, the innermost call last.
 pub(crate) enum Stack {
     Frames(String),
     Missing(&'static str),
@@ -205,13 +206,13 @@ impl fmt::Display for Stack {
 }
 
 impl Stack {
-    /// What a thread wrote of itself.
+    /// The stack that a thread wrote itself.
     pub(crate) fn written(frames: Option<Vec<String>>) -> Self {
         frames.map_or(Self::Missing(UNREADABLE), Self::from)
     }
 }
 
-/// Without those in which every application thread begins, in `threading`: nobody asks for them.
+/// Leaves out the frames of `threading` in which every application thread begins: they say nothing.
 fn own_frames(frames: &[String]) -> &[String] {
     let begins = frames.iter().take_while(|frame| frame.contains("/threading.py\", line ")).count();
     &frames[begins..]

@@ -4,9 +4,9 @@
 //! debuggers, profilers), and keeps one thread state for its life; while it is in the engine the
 //! interpreter is released.
 //!
-//! Who asks for a thread may be a thread without interpreter and must not wait for one: `spawn`
-//! puts the request into a queue and wakes the main thread, which makes the thread between two waits
-//! for a signal. One that the system refuses stays in the queue, and is tried again.
+//! A request for a thread may come from a thread without interpreter, which must not wait for one: `spawn` puts the
+//! request into a queue and wakes the main thread, which makes the thread between two waits for a signal. A thread that
+//! the system refuses stays in the queue, and is tried again.
 //!
 //! Sections below: which thread runs which request.
 
@@ -50,11 +50,11 @@ struct Shared {
     log: ErrorSink,
     /// The interpreter has its global lock.
     exclusive: bool,
-    /// That lock, where it can be looked at.
+    /// The interpreter's lock, where it can be looked at.
     lock: Option<Arc<GlobalLock>>,
 }
 
-/// The first thread that is wanted cannot be made.
+/// The first requested thread, which cannot be made.
 #[derive(Default)]
 struct Refused {
     shortage: Shortage,
@@ -188,7 +188,7 @@ impl ThreadHost for PythonThreads {
 }
 
 thread_local! {
-    /// This thread has the interpreter for more than one request.
+    /// Set while the thread has the interpreter for more than one request.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -215,8 +215,8 @@ impl Drop for Inside {
 /// Calls `act` with the interpreter released if this thread holds it.
 pub(crate) fn without_interpreter(act: &mut dyn FnMut()) {
     struct OnThisThread<'a>(&'a mut dyn FnMut());
-    // SAFETY: `detach` calls what it is given on the calling thread, and asks for `Send` to keep references to
-    // Python objects out; the engine has none that it uses without attaching.
+    // SAFETY: `detach` calls its function on the calling thread, and asks for `Send` to keep references to Python
+    // objects out; the engine has none that it uses without attaching.
     unsafe impl Send for OnThisThread<'_> {}
     if !is_attached() {
         return act();
@@ -248,7 +248,7 @@ impl Bell {
         self.sender.as_raw_fd()
     }
 
-    /// Makes it anew at the same descriptors: that of this process's parent rings and wakes somebody else.
+    /// Replaces the bell at the same descriptors: in a forked child the old one would wake the parent.
     pub(crate) fn renew(&self) -> io::Result<()> {
         let other = Self::new()?;
         for (new, old) in [(&other.sender, &self.sender), (&other.receiver, &self.receiver)] {
@@ -304,8 +304,8 @@ impl ThreadTarget {
     }
 }
 
-/// Threads are daemons: the interpreter must not wait for one that is stuck in the application. Who
-/// ends the process waits with [`PythonThreads::join`], which has a limit. Gives the body back if there is no thread.
+/// Threads are daemons: the interpreter must not wait for one that is stuck in the application. The end of the process
+/// waits with [`PythonThreads::join`], which has a limit. Gives the body back if there is no thread.
 fn start(
     py: Python<'_>,
     name: &str,
@@ -350,9 +350,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 //
 // And since when.
 //
-// A thread writes into a slot of its own and waits for nobody: a few stores for each request. A reader
-// takes what it finds and looks whether it was changed meanwhile (a sequence lock; the sequence is the
-// time of entry, which differs between two requests that are both long in the application).
+// A thread writes into a slot of its own and never waits: a few stores for each request. A reader copies the slot and
+// checks whether it was changed meanwhile (a sequence lock; the sequence is the time of entry, which differs between
+// two requests that are both long in the application).
 
 /// Bytes of method and path that are kept, with a zero behind them.
 const TEXT: usize = 160;
@@ -366,7 +366,7 @@ thread_local! {
     static OWN: OnceCell<Own> = const { OnceCell::new() };
 }
 
-/// What one application thread is doing.
+/// The present request of one application thread.
 pub(super) struct Slot {
     pub(super) name: String,
     /// The system's number of the thread.
@@ -451,7 +451,7 @@ impl Slot {
         self.since.store(coarse_now(), Ordering::Release);
     }
 
-    /// Since when it runs which request, if it runs one: `GET /path`, as printable ASCII.
+    /// The request that the thread runs, if it runs one, and its start: `GET /path`, as printable ASCII.
     pub(super) fn running(&self) -> Option<(u64, String)> {
         let since = self.since.load(Ordering::Acquire);
         let bytes: Vec<u8> =

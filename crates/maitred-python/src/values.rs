@@ -48,7 +48,7 @@ pub(crate) fn decimal(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyStrin
 }
 
 thread_local! {
-    // Behind a proxy every peer has the same address; elsewhere a miss costs what it would have cost.
+    // Behind a proxy every peer has the same address; elsewhere a miss costs a comparison.
     static LAST_ADDRESS: Cell<Option<(IpAddr, Py<PyString>)>> = const { Cell::new(None) };
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn address(py: Python<'_>, address: IpAddr) -> PyResult<Bound<'_, PyS
 /// The key of the process at the other end of a Unix socket.
 pub(crate) const PROCESS: &str = "maitred.process";
 
-/// That process, `{"pid": ..., "uid": ..., "gid": ...}`; none by TCP.
+/// The peer's process, `{"pid": ..., "uid": ..., "gid": ...}`; none by TCP.
 pub(crate) fn process<'py>(py: Python<'py>, end: &Endpoint) -> Option<PyResult<Bound<'py, PyDict>>> {
     let Process { pid, uid, gid } = end.process?;
     let dict = PyDict::new(py);
@@ -77,10 +77,11 @@ pub(crate) fn process<'py>(py: Python<'py>, end: &Endpoint) -> Option<PyResult<B
     Some(set().map(|()| dict))
 }
 
-/// The key of what a proxy has said of its client's connection.
+/// The key of the proxy's account of its client's connection.
 pub(crate) const PROXY: &str = "maitred.proxy";
 
-/// That, `{"sni": ..., "alpn": ..., "version": ..., "cipher": ..., "certificate_name": ..., "unique_id": ...}`, without what it has not said.
+/// The proxy's account as `{"sni": ..., "alpn": ..., "version": ..., "cipher": ..., "certificate_name": ...,
+/// "unique_id": ...}`, without the parts that it leaves out.
 pub(crate) fn proxied<'py>(py: Python<'py>, said: &Proxied) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let texts = [
@@ -120,7 +121,7 @@ thread_local! {
 }
 
 impl Declared {
-    /// Without fields. `reason` is one other than the standard one.
+    /// A head without fields. `reason` is one other than the standard one.
     pub(crate) fn new(status: Status, reason: Option<Box<[u8]>>) -> Self {
         Self { head: ResponseHead { status, reason, fields: SPARE.take() }, length: None }
     }
@@ -177,8 +178,8 @@ fn parse_length(value: &[u8]) -> PyResult<u64> {
 /// copy costs less than keeping the object and taking the interpreter's word for its end.
 const SHARED_FROM: usize = 2048;
 
-/// The content of a block. An object of a subclass is copied: its end may run application code, and the engine drops what
-/// has left under the lock of its connection.
+/// The content of a block. An object of a subclass is copied: its end may run application code, and the engine drops
+/// sent blocks under the lock of their connection.
 pub(crate) fn content(block: &Bound<'_, PyBytes>) -> Content {
     let bytes = block.as_bytes();
     if bytes.len() < SHARED_FROM || !block.is_exact_instance_of::<PyBytes>() {

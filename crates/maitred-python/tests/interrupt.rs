@@ -130,7 +130,8 @@ fn application() -> (MutexGuard<'static, ()>, Fixture) {
     (alone, Fixture::new(APP))
 }
 
-/// Calls `act` as on a thread that Python has made: its state stays from request to request, and what was left in it.
+/// Calls `act` as on a thread that Python has made: its state stays from request to request, with all that was left in
+/// it.
 fn as_application_thread(act: impl FnOnce() + Send) {
     Python::attach(|py| py.detach(act));
 }
@@ -197,7 +198,7 @@ fn only_the_request_itself_is_interrupted_and_nothing_after_it() {
                 std::hint::spin_loop();
             }
             observer.timed_out();
-            // In the first one or nowhere. It catches what is raised there; this one would have answered 500.
+            // In the first request or nowhere. That one catches exceptions; this one would have answered 500.
             assert_eq!(answered.status(), 200);
         });
         assert!(begin.elapsed() < PATIENCE);
@@ -205,7 +206,7 @@ fn only_the_request_itself_is_interrupted_and_nothing_after_it() {
 }
 
 #[test]
-fn what_comes_too_late_is_not_raised() {
+fn an_exception_that_comes_too_late_is_not_raised() {
     let (_alone, app) = application();
     as_application_thread(|| {
         let (request, asked) = exchange("/short", false);
@@ -227,7 +228,7 @@ fn what_comes_too_late_is_not_raised() {
 }
 
 #[test]
-fn what_was_not_raised_before_the_end_is_taken_back() {
+fn an_exception_not_raised_before_the_end_is_taken_back() {
     let (_alone, app) = application();
     let (request, asked) = exchange("/in-c", false);
     let (other, answered) = exchange("/after", false);

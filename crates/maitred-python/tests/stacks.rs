@@ -1,4 +1,4 @@
-//! Stacks that threads write of themselves, whatever they are doing.
+//! Stacks that threads write of themselves, in any state.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;

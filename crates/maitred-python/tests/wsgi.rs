@@ -336,11 +336,11 @@ fn the_interpreter_is_released_while_a_slow_reader_is_waited_for() {
 }
 
 #[test]
-fn nobody_waits_for_the_reader_of_a_complete_body() {
+fn no_thread_waits_for_the_reader_of_a_complete_body() {
     let big = "[b'a' * 100_000, b'b' * 100_000, b'c' * 100_000]";
     for (result, blocks) in [(big, 3), ("iter([b'only'])", 1), ("[b'whole']", 1)] {
         let app = plain(&format!("start_response('200 OK', [])\nreturn {result}"));
-        // Nobody makes room: whoever waits for it waits for ever.
+        // No reader makes room: a thread that waits for it waits for ever.
         let peer = Arc::new(Peer { full: Mutex::new(true), ..Peer::default() });
         let sent = app.send_to(&peer, get("/"));
         assert_eq!((sent.blocks.len(), sent.end.as_deref()), (blocks, Some("finished")), "{result}");

@@ -1,19 +1,19 @@
-//! Which request each wait was for.
+//! The request that each wait was for.
 //!
-//! A request waits from the moment it is complete until a thread has it: the one that freed that thread, the last one of its pool that
-//! ended before, is what it waited for. An end frees one thread, for one request:
+//! A request waits from the moment it is complete until a thread has it. The wait was for the request that freed that
+//! thread: the last one of its pool that ended before. An end frees one thread, for one request:
 //!
 //! ```text
 //! thread 1  |---- a ----|-- c --|-- e --|        c waited for a, e for c
 //! thread 2  |------ b ------|-- d --|            d for b
 //! ```
-//! So a log shows the threads, though it does not name them. While a request waits, the thread that it gets is never free: each part of
-//! its wait belongs to one request on that thread, of which the last one is the one that it waited for. A **cascade** is a request
-//! with what others have waited so while it had their thread; together the cascades are the waits.
+//! So a log shows the threads, though it does not name them. While a request waits, the thread that it gets is never
+//! free: each part of its wait belongs to one request on that thread, and the wait was for the last of them. A
+//! **cascade** is a request with all waits of others while it had their thread; together the cascades are the waits.
 //!
-//! How many threads a pool had, a log does not say: as many as ever had a request at once. A wait with fewer than that is told
-//! apart, and one within which no request has ended is nobody's: a thread was still being made, or the time was spent in the
-//! socket's buffer.
+//! A log does not show how many threads a pool had: the report takes the most requests that had one at once. A wait
+//! with fewer than that is shown apart. A wait within which no request has ended belongs to no request: a thread was
+//! still being made, or the time was spent in the socket's buffer.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -23,22 +23,22 @@ use super::read::{Log, Request};
 /// A station may be so much later than the log has it: each span before it is cut to microseconds.
 const CUT: u64 = 5;
 
-/// Ends that lie closer together free their threads in this order. It is longer than a thread takes to get its next request, and
-/// an end longer ago has freed a thread that nobody got: it was told to end, or is kept for other routes.
+/// Ends that lie closer together free their threads in this order. It is longer than a thread takes to get its next
+/// request. After an earlier end no request got the thread: it was told to end, or is kept for other routes.
 const TOGETHER: u64 = 1000;
 
 /// All waits.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct WaitReport {
     /// Requests that waited.
     pub(super) waits: usize,
-    /// Those of them that began to wait while as many requests ran as ever did in their pool.
+    /// Waits that began while as many requests ran as ever did in their pool.
     pub(super) held: usize,
-    /// For each pool the most that ran at once.
+    /// The most requests that ran at once, for each pool.
     pub(super) most: Vec<usize>,
-    /// Those in which others waited longest first.
+    /// The cascades, the one in which others waited longest first.
     pub(super) cascades: Vec<Cascade>,
-    /// For each request that waited the one that it waited for.
+    /// The request that each request waited for.
     pub(super) cause: Vec<Option<usize>>,
 }
 
@@ -54,8 +54,8 @@ pub(super) struct Cascade {
 }
 
 /// Looks through requests in the order of their start; waits are longer than `least` microseconds.
-pub(super) fn find(log: &Log, least: u64) -> Found {
-    let mut found = Found { cause: vec![None; log.requests.len()], ..Found::default() };
+pub(super) fn find(log: &Log, least: u64) -> WaitReport {
+    let mut found = WaitReport { cause: vec![None; log.requests.len()], ..WaitReport::default() };
     for pool in 0..log.pools.len() {
         let of_pool = |request: &Request| request.pool.is_some_and(|own| own as usize == pool);
         let mut runs: Vec<usize> =
@@ -70,7 +70,7 @@ pub(super) fn find(log: &Log, least: u64) -> Found {
     found
 }
 
-fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut Found) {
+fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut WaitReport) {
     let begins: Vec<u64> = runs.iter().map(|index| log.requests[*index].begun()).collect();
     let mut ends: Vec<u64> = runs.iter().map(|index| log.requests[*index].done()).collect();
     ends.sort_unstable();
@@ -88,7 +88,7 @@ fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut Found) {
 /// The requests of each thread, one behind the other as long as the next one waited. `runs` are in the order in which they began.
 fn threads(log: &Log, runs: &[usize]) -> Vec<Vec<usize>> {
     let mut threads: Vec<Vec<usize>> = Vec::new();
-    // Ends whose thread nobody has got, with the thread.
+    // Ends whose thread has got no request yet, with the thread.
     let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
     for index in runs {
         let request = &log.requests[*index];
@@ -117,7 +117,7 @@ fn freed_for(free: &BTreeSet<(u64, usize)>, request: &Request) -> Option<(u64, u
 }
 
 /// Divides the waits of one thread's requests among those that had it.
-fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut Found) {
+fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut WaitReport) {
     let begun = |at: usize| log.requests[thread[at]].begun();
     // The changes of how many waited through a whole run, from place to place.
     let mut through = vec![0i64; thread.len() + 1];
@@ -130,7 +130,7 @@ fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut Found) {
             continue;
         }
         found.cause[thread[at]] = Some(thread[at - 1]);
-        // Who had the thread when the wait began.
+        // The request that had the thread when the wait began.
         let from = request.complete();
         let first = thread[..at].partition_point(|index| log.requests[*index].begun() <= from);
         let first = first.saturating_sub(1);

@@ -2,7 +2,7 @@
 
 use super::read::{Log, Request, SPANS};
 
-/// What is told of many values, in microseconds.
+/// The figures of many values, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) count: usize,
@@ -17,7 +17,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Of values in any order.
+    /// The figures of values in any order.
     pub(super) fn of(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         let (Some(min), Some(max)) = (values.first(), values.last()) else { return Self::default() };
@@ -39,7 +39,7 @@ impl Figures {
     }
 }
 
-/// Of each span, and of the whole time behind them.
+/// The figures of each span, and of the whole time behind them.
 pub(super) fn of_spans(requests: &[Request]) -> Vec<(&'static str, Figures)> {
     let of = |value: &dyn Fn(&Request) -> u64| Figures::of(requests.iter().map(value).collect());
     let spans = SPANS.iter().enumerate();
@@ -56,7 +56,7 @@ pub(super) struct Route {
     pub(super) figures: Figures,
     /// The mean of each span, in microseconds.
     pub(super) spans: [f64; SPANS.len()],
-    /// Its part of the time of all requests, from 0 to 1.
+    /// The route's part of the time of all requests, from 0 to 1.
     pub(super) share: f64,
 }
 

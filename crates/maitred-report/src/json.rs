@@ -1,4 +1,4 @@
-//! JSON of one level: what a line of the access log is, and the texts of the report.
+//! JSON of one level: a line of the access log, and the texts of the report.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
-    /// As it was written.
+    /// A number as it was written.
     Number(String),
     /// `true`, `false`, `null`.
     Other,

@@ -18,14 +18,14 @@ use std::io::{self, BufRead, BufReader};
 use maitred_control::nearest;
 use read::Log;
 
-/// An error of whoever asked: where, what, and what to do.
+/// An error of the user: the place, the fault and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// An option, or a log.
     pub place: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -35,7 +35,7 @@ impl Mistake {
     }
 }
 
-/// What the command takes.
+/// The arguments of the command.
 pub(crate) const USAGE: &str = "\
 usage: maitred report [--json] [--requests] [--top NUMBER] [--wait SECONDS] LOG...
 
@@ -57,11 +57,11 @@ impl std::error::Error for Mistake {}
 
 /// How it is asked for.
 #[derive(Debug, PartialEq)]
-struct Asked {
+struct ReportOptions {
     json: bool,
     requests: bool,
     top: usize,
-    /// In microseconds.
+    /// The time in microseconds.
     wait: u64,
     logs: Vec<String>,
     help: bool,
@@ -111,7 +111,7 @@ fn understood(log: &Log) -> Result<(), Mistake> {
     }
 }
 
-fn of(mut log: Log, asked: &Asked) -> String {
+fn of(mut log: Log, asked: &ReportOptions) -> String {
     log.requests.sort_by_key(|request| request.start);
     let found = cascades::find(&log, asked.wait);
     let report = show::Report {
@@ -127,7 +127,7 @@ fn of(mut log: Log, asked: &Asked) -> String {
     if asked.json { report.json() } else { printable(&report.text()) }
 }
 
-/// What peers have sent does not tell a terminal what to do.
+/// Removes control characters, so that text of peers gives no orders to a terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|each| !each.is_control() || *each == '\n').collect()
 }
@@ -145,10 +145,10 @@ fn read_all(log: &mut Log, name: &str, input: &mut dyn BufRead) -> io::Result<()
     }
 }
 
-fn parse(arguments: &[String]) -> Result<Asked, Mistake> {
+fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
     const OPTIONS: [&str; 5] = ["--json", "--requests", "--top", "--wait", "--help"];
     let mut asked =
-        Asked { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
+        ReportOptions { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let (option, attached) = match argument.split_once('=') {

@@ -1,4 +1,4 @@
-//! From lines to requests.
+//! The way from lines to requests.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const WRITE: usize = 6;
 /// A request. Times in microseconds, the start since 1970.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// Which log, and which line of it.
+    /// The number of the log, and of its line.
     pub(super) log: u32,
     pub(super) line: u64,
     pub(super) start: u64,
@@ -64,7 +64,7 @@ impl Request {
     }
 }
 
-/// What has been read.
+/// The content of all logs.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) requests: Vec<Request>,
@@ -105,7 +105,7 @@ impl Names {
     }
 }
 
-/// What a line says of a request, as text.
+/// The fields of a line about a request, as text.
 #[derive(Default)]
 struct Said {
     start: Option<u64>,
@@ -147,7 +147,7 @@ impl Log {
         if said.spans.iter().all(Option::is_none) {
             spans[RUN] = said.total.unwrap_or_default();
         }
-        // What was refused, or led nowhere, has none.
+        // A request that was refused, or led nowhere, has none.
         let path = said.target.split('?').next().unwrap_or_default();
         let route = match (said.route.as_str(), said.method.as_str()) {
             (route, _) if is_there(route) => route.to_owned(),
@@ -254,7 +254,7 @@ fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// What stands between spaces; a space between quotation marks, which a backslash does not make ordinary, is none.
+/// The parts between spaces. A space inside quotation marks does not separate; a backslash makes a mark ordinary.
 fn tokens(line: &str) -> impl Iterator<Item = &str> {
     let (mut inside, mut escaped) = (false, false);
     line.split(move |character: char| {

@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::cascades::Found;
+use super::cascades::WaitReport;
 use super::figures::{Figures, Route};
 use super::json::push_string;
 use super::read::{Log, Request, SPANS};
 use super::together::Holder;
 
-/// Everything that is told. Requests are in the order of arrival.
+/// The content of a report. Requests are in the order of arrival.
 pub(super) struct Report {
     pub(super) log: Log,
     pub(super) spans: Vec<(&'static str, Figures)>,
     pub(super) routes: Vec<Route>,
-    pub(super) cascades: Found,
+    pub(super) cascades: WaitReport,
     pub(super) holders: Vec<Holder>,
     /// How many routes and cascades.
     pub(super) top: usize,
@@ -24,7 +24,7 @@ pub(super) struct Report {
 
 // Writing to a String does not fail.
 impl Report {
-    /// As tables; times in milliseconds, as everywhere for people.
+    /// The report as tables; times in milliseconds, as everywhere for people.
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         let requests = &self.log.requests;
@@ -50,7 +50,7 @@ impl Report {
         out
     }
 
-    /// From the first byte of the first request to the last byte of the last response.
+    /// The period from the first byte of the first request to the last byte of the last response.
     fn period(&self) -> String {
         let requests = &self.log.requests;
         let end = requests.iter().map(|request| request.start + request.total()).max();
@@ -124,7 +124,7 @@ impl Report {
     }
 
     fn write_cascades(&self, out: &mut String) {
-        let Found { waits, held, cascades, most, .. } = &self.cascades;
+        let WaitReport { waits, held, cascades, most, .. } = &self.cascades;
         let _ = writeln!(
             out,
             "\n{waits} requests waited longer than {} ms for a thread, {held} of them while as many ran as ever did at once",
@@ -193,7 +193,7 @@ impl Report {
         text
     }
 
-    /// As one object; times in seconds.
+    /// The report as one object; times in seconds.
     pub(super) fn json(&self) -> String {
         let mut out = String::new();
         let Log { requests, missing, not_understood, .. } = &self.log;
@@ -237,7 +237,7 @@ impl Report {
             list(out, ('[', ']'), others, |out, other| push_string(out, self.log.routes.name(*other)));
             out.push('}');
         });
-        let Found { waits, held, cascades, most, .. } = &self.cascades;
+        let WaitReport { waits, held, cascades, most, .. } = &self.cascades;
         let _ = write!(out, ",\"waits\":{waits},\"waits_all_threads_held\":{held},\"most_at_once\":");
         let pools: Vec<_> = (0..).zip(most).collect();
         list(&mut out, ('{', '}'), &pools, |out, (pool, most)| {

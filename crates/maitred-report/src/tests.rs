@@ -103,13 +103,13 @@ fn logged(id: &str, pool: &str, [start, queue, run]: [u64; 3]) -> String {
     )
 }
 
-/// What each request waited for, by its id.
-fn causes(log: &Log, found: &cascades::Found) -> Vec<(String, Option<String>)> {
+/// The request that each request waited for, by its id.
+fn causes(log: &Log, found: &cascades::WaitReport) -> Vec<(String, Option<String>)> {
     let id = |index: usize| log.requests[index].id.to_string();
     (0..log.requests.len()).map(|index| (id(index), found.cause[index].map(id))).collect()
 }
 
-fn found(text: &str, least: u64) -> (Log, cascades::Found) {
+fn found(text: &str, least: u64) -> (Log, cascades::WaitReport) {
     let mut log = Log::default();
     read_all(&mut log, "a.log", &mut text.as_bytes()).expect("memory can be read");
     log.requests.sort_by_key(|request| request.start);
@@ -159,14 +159,14 @@ impl Numbers {
 /// The longest time between two requests of a thread, in microseconds.
 const CHANGE: u64 = 250;
 
-/// What happened on some threads with one queue: lines, and for each request that waited longer than a millisecond the one
-/// that had its thread before it.
+/// A random schedule of some threads with one queue: lines, and for each request that waited longer than a millisecond
+/// the one that had its thread before it.
 fn schedule(seed: u64, pool: &str) -> (Vec<String>, Vec<(String, Option<String>)>) {
     let mut numbers = Numbers(seed);
     let threads = 1 + numbers.below(6) as usize;
     // Between two requests of a thread.
     let change = [0, 3, 40, CHANGE][numbers.below(4) as usize];
-    // When each thread is free, and who had it last.
+    // When each thread is free, and its last request.
     let mut free: Vec<(u64, Option<String>)> = vec![(0, None); threads];
     let (mut lines, mut causes, mut now) = (Vec::new(), Vec::new(), 1_000_000);
     for number in 0..200 {
@@ -205,7 +205,7 @@ fn in_a_hundred_schedules_every_wait_is_for_the_request_before_on_that_thread() 
         assert_eq!(told, expected, "seed {seed}");
         let waited: u64 = log.requests.iter().map(read::Request::queue).filter(|queue| *queue > 1000).sum();
         let told: u64 = found.cascades.iter().map(|cascade| cascade.waited).sum();
-        // Nobody has a thread while it changes requests.
+        // A thread has no request while it changes from one to the next.
         assert!((told..=told + CHANGE).contains(&waited), "seed {seed}: {told} of {waited}");
         waits += found.waits;
     }
@@ -213,7 +213,7 @@ fn in_a_hundred_schedules_every_wait_is_for_the_request_before_on_that_thread() 
 }
 
 #[test]
-fn a_wait_in_which_nothing_ended_is_nobody_s() {
+fn a_wait_in_which_nothing_ended_belongs_to_no_request() {
     let text = logged("a", "default", [1_000_000, 0, 9_000_000])
         + &logged("other", "other", [1_000_000, 0, 200_000])
         + &logged("b", "default", [1_100_000, 300_000, 100_000]);
@@ -254,7 +254,7 @@ fn a_log_of_which_no_line_is_understood_is_an_error() {
 }
 
 #[test]
-fn nothing_in_a_log_tells_the_terminal_what_to_do() {
+fn a_log_gives_no_orders_to_the_terminal() {
     let text = "odd \u{1b}[2J\n{\"start\":1.5,\"run\":1.0,\"route\":\"GET /\\u001b[2J\"}\n";
     let report = reported(text, &[]);
     assert!(

@@ -1,4 +1,4 @@
-//! Requests that end together: others have waited for what one of them held.
+//! Requests that end together: others have waited for a resource that one of them held.
 //!
 //! A request that keeps a lock, or the last connection of a database, holds up the requests that need it next. They have a thread, so
 //! their waiting is a part of `run`. They end as soon as it is given back:
@@ -8,9 +8,10 @@
 //! GET /                  |-- run, in truth it waits ----------|-|
 //! GET /cart                        |-- the same --------------|--|
 //! ```
-//! A **moment** is an end of a request behind which at least two others end within [`TOGETHER`], all of which began while it ran and have
-//! run many times longer than their routes do when nothing holds them up. They may be of its own route: one of them fills a cache, and the
-//! others wait for that. One moment may be chance: a route is named from [`LEAST`] on.
+//! A **moment** is an end of a request behind which at least two others end within [`TOGETHER`], all of which began
+//! while it ran and have run many times longer than their routes do without a hold-up. They may be of its own route:
+//! one of them fills a cache, and the others wait for that. One moment may be chance: a route is named from [`LEAST`]
+//! on.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,16 +21,16 @@ use super::read::Log;
 /// How long after the one that held them the others end at most, in microseconds: each still has its own work to do.
 const TOGETHER: u64 = 10_000;
 
-/// So early they may end before it: what is held may be given back a little before the end.
+/// How much earlier they may end: the resource may be given back a little before the end.
 const BEFORE: u64 = 2_000;
 
 /// Shorter runs are not looked at, in microseconds: among many short ones some always end together.
 const LONG: u64 = 30_000;
 
-/// So many times longer than usual is held up.
+/// A request that takes so many times longer than usual was held up.
 const TIMES: u64 = 4;
 
-/// Others that a moment needs.
+/// The number of others that a moment needs.
 const OTHERS: usize = 2;
 
 /// Moments from which on a route is named.
@@ -49,7 +50,7 @@ pub(super) struct Holder {
     pub(super) others: Vec<u32>,
 }
 
-/// Those that held up others longest first.
+/// The holders, the one that held up others longest first.
 pub(super) fn find(log: &Log) -> Vec<Holder> {
     let usual = usual_runs(log);
     // By their ends.
@@ -59,7 +60,7 @@ pub(super) fn find(log: &Log) -> Vec<Holder> {
     let ends: Vec<u64> = long.iter().map(|index| log.requests[*index].done()).collect();
     let mut holders: BTreeMap<u32, (usize, usize, u64, BTreeMap<u32, usize>)> = BTreeMap::new();
     let mut counted = vec![false; long.len()];
-    // Who began first holds up the others, so that it comes first where several would do.
+    // The request that began first holds up the others, so it comes first where several would do.
     let mut by_begin: Vec<usize> = (0..long.len()).collect();
     by_begin.sort_by_key(|place| log.requests[long[*place]].begun_running());
     for place in by_begin {
@@ -145,7 +146,7 @@ mod tests {
             .collect()
     }
 
-    /// `GET /`, `/a` and `/b` take 2 ms; four times an export holds up what comes meanwhile.
+    /// `GET /`, `/a` and `/b` take 2 ms; four times an export holds up the requests that come meanwhile.
     fn troubled(hold: u64) -> Vec<(u64, &'static str, u64)> {
         let mut lines = Vec::new();
         for second in 0..20 {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_what_others_wait_for_is_named() {
+    fn a_route_that_others_wait_for_is_named() {
         assert_eq!(named(&troubled(400)), [("/export".to_owned(), 4, 12)]);
     }
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_slow_is_not() {
+    fn a_route_that_is_only_slow_is_not_named() {
         // The others are not held up.
         let quick: Vec<_> = troubled(400)
             .into_iter()

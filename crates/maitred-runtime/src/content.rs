@@ -1,4 +1,4 @@
-//! What a handler sends as a body.
+//! The content of a body that a handler sends.
 
 use std::fmt;
 use std::fs::File;
@@ -13,14 +13,14 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// Bytes shared with a cache or with other responses.
     Shared(Arc<[u8]>),
-    /// Bytes of somebody else's object, kept until they have left.
+    /// Bytes of a foreign object, kept until they have left.
     Owned(Owner),
     /// A part of a file, sent by the engine.
     File(FileRange),
 }
 
-/// An object that holds bytes: the same ones whenever it is asked. It is dropped on whatever thread sends
-/// the last of them.
+/// An object that holds bytes: the same ones whenever it is asked. It is dropped on the thread that sends the last of
+/// them, which may be any.
 #[derive(Clone)]
 pub struct Owner(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
@@ -30,7 +30,7 @@ impl Owner {
         Self(Arc::new(object))
     }
 
-    /// Its bytes.
+    /// The bytes of the object.
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }
@@ -65,7 +65,7 @@ impl Content {
         }
     }
 
-    /// The bytes of what is in memory; `None` for a file.
+    /// The bytes of content in memory; `None` for a file.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Static(bytes) => Some(bytes),
@@ -82,7 +82,7 @@ impl Content {
     }
 }
 
-/// Bytes that are there for the duration of a call. What does not leave within it is kept.
+/// Bytes that are there for the duration of a call. Bytes that do not leave within it are kept.
 pub trait Lend {
     /// The bytes: the same ones whenever it is asked.
     fn bytes(&self) -> &[u8];
@@ -96,7 +96,7 @@ pub trait Lend {
 pub enum Last<'a> {
     /// Handed over.
     Given(Content),
-    /// There for the duration of the call: most responses leave within it, and then nobody has to keep anything.
+    /// The bytes are there for the duration of the call: most responses leave within it, and then no copy is needed.
     Lent(&'a dyn Lend),
 }
 

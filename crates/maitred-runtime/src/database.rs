@@ -1,6 +1,6 @@
-//! What a request has had of databases: counted by its application, on whatever threads, read by the server.
+//! A request's use of databases: counted by its application, on any threads, read by the server.
 //!
-//! Leaves out: what is a statement, and who measures it (`python/maitred/instrument/`).
+//! Leaves out: the definition and the timing of a statement (`python/maitred/instrument/`).
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -22,9 +22,9 @@ pub struct Database {
 pub struct DatabaseCounts {
     /// Statements that the database has completed.
     pub statements: u64,
-    /// Those that failed, or were given up.
+    /// Statements that failed, or were given up.
     pub failed: u64,
-    /// What they took, in nanoseconds.
+    /// The time that they took, in nanoseconds.
     pub nanos: u64,
     /// How long connections of a pool were waited for, in nanoseconds.
     pub wait_nanos: u64,
@@ -33,7 +33,7 @@ pub struct DatabaseCounts {
 }
 
 impl Database {
-    /// Statements that took so long together; or one call that failed, whatever it would have been.
+    /// Adds statements that took so long together; or one call that failed, of any kind.
     pub fn add(&self, nanos: u64, statements: u64, failed: bool) {
         if self.ended.load(Relaxed) {
             return;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_behind_the_end_of_the_response_is_not_counted() {
+    fn statements_behind_the_end_of_the_response_are_not_counted() {
         let database = Database::default();
         assert!(database.counts().is_empty());
         database.add(5, 2, false);

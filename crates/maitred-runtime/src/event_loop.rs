@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! event loop: select --> descriptor readable --> turn() --> Handler::handle(exchange) --> a task
-//!                ^                                 |  More: once again, after what else is due
+//!                ^                                 |  More: once again, after other callbacks
 //!                `---------------------------------'
 //! ```
 //! While the loop stands still in application code, the server's backup poller serves everything that needs no
@@ -15,8 +15,8 @@ use std::os::fd::BorrowedFd;
 
 /// An event loop that a language brings.
 pub trait EventLoop: Send + Sync + 'static {
-    /// From now on the loop polls: it watches the descriptors and takes the turns, on one thread, until a
-    /// turn says that the server has ended. Called once; returns at once.
+    /// Has the loop poll from now on: it watches the descriptors and takes the turns, on one thread, until a turn says
+    /// that the server has ended. Called once; returns at once.
     fn attach(&self, turns: Box<dyn Turns>);
 
     /// The loop has not come back to the server although something waits. Called by the backup poller, which has
@@ -24,37 +24,37 @@ pub trait EventLoop: Send + Sync + 'static {
     /// back, with `false`, unless the server ends before.
     fn stands_still(&self, still: bool);
 
-    /// A turn begins: what the handlers of the last one did after it. A loop whose handlers do all within their turn leaves this
-    /// and the next one out.
+    /// Begins a turn; returns the work of the last turn's handlers after it. A loop whose handlers do all within their
+    /// turn leaves this and the next one out.
     fn begin_turn(&self) -> Later {
         Later::default()
     }
 
-    /// What handlers of this turn leave for later, so far.
+    /// The work that handlers of this turn have left for later, so far.
     fn later(&self) -> Later {
         Later::default()
     }
 }
 
-/// What handlers of a loop's turn have done outside of it.
+/// The work of handlers of a loop's turn outside of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Later {
-    /// So many of those that were called in this turn begin after it.
+    /// The number of handlers, of those called in this turn, that begin after it.
     pub handlers: u32,
-    /// What they took up to where they had to wait for the first time, in nanoseconds.
+    /// The time that they took up to their first wait, in nanoseconds.
     pub nanos: u64,
 }
 
-/// What an event loop calls for the server.
+/// The server's calls for an event loop.
 pub trait Turns: Send {
     /// The descriptors to watch for reading, as a level. They stay open as long as this value. The loop
     /// reads nothing from them.
     fn descriptors(&self) -> [BorrowedFd<'_>; 2];
 
-    /// Serves what there is, on the calling thread. Never waits. Handlers are called within it.
+    /// Serves all ready connections, on the calling thread. Never waits. Handlers are called within it.
     fn turn(&mut self) -> Turned;
 
-    /// Sends what handlers left to be sent at the end of a turn, and nothing else. For answers that were
+    /// Sends responses that handlers left to be sent at the end of a turn, and nothing else. For answers that were
     /// completed outside of a turn.
     fn flush(&mut self);
 }
@@ -64,7 +64,7 @@ pub trait Turns: Send {
 pub enum Turned {
     /// A descriptor will tell when there is more.
     Wait,
-    /// There is more: another turn, after what else is due in the loop.
+    /// More work is there: another turn, after the other callbacks that are due in the loop.
     More,
     /// The server has ended: no further turn; drop the value.
     Ended,

@@ -21,11 +21,12 @@ use crate::content::{Content, Last};
 use crate::request::Request;
 use crate::websocket::{Closed, MessageKind, Messages, WebSocket};
 
-/// What the server offers to an exchange. Not called by handlers.
+/// The server's side of an exchange. Not called by handlers.
 ///
-/// Every call brings the request it is for, so that what is written down can name it. Calls come in the order: any number of
-/// `send_interim`, `send_head`, any number of `send_data`, then one of `finish`, `finish_with`, `finish_with_trailers` or `abort`. No call ever waits for the peer or for a disk except
-/// [`wait`](Self::wait) and [`relieve`](Self::relieve).
+/// Every call brings its request, so that log entries can name it. Calls come in the order: any number of
+/// `send_interim`, `send_head`, any number of `send_data`, then one of `finish`, `finish_with`, `finish_with_trailers`
+/// or `abort`. No call ever waits for the peer or for a disk except [`wait`](Self::wait) and
+/// [`relieve`](Self::relieve).
 pub trait Respond: Send {
     /// Sends an interim response at once; see [`Exchange::send_interim`].
     ///
@@ -47,12 +48,13 @@ pub trait Respond: Send {
         length: Option<u64>,
     ) -> Result<(), SendError>;
 
-    /// Before the head: fields will stand behind the body; see [`Exchange::announce_trailers`].
+    /// Announces, before the head, that fields will stand behind the body; see [`Exchange::announce_trailers`].
     fn announce_trailers(&mut self, request: &Request) {
         let _ = request;
     }
 
-    /// What the server has in the place of an error's head and text, see [`Exchange::respond_error`]; none if it has nothing.
+    /// The server's page in the place of an error's head and text, see [`Exchange::respond_error`]; none if it has
+    /// none.
     fn error_page(&self, request: &Request, head: &ResponseHead) -> Option<(ResponseHead, Content)> {
         let _ = (request, head);
         None
@@ -68,7 +70,7 @@ pub trait Respond: Send {
         let _ = now;
     }
 
-    /// That thread has the interpreter of its language now, for which it has `waited`, or had it already.
+    /// Notes that the thread has the interpreter of its language now, for which it has `waited`, or had it already.
     fn enter_interpreter(&mut self, _waited: bool) {}
 
     /// Queues a part of the body and tries to send it at once.
@@ -142,8 +144,8 @@ pub trait Respond: Send {
         self.abort(request, reason);
     }
 
-    /// Waits until less than the stream limit is queued in memory, or the peer is gone, or `limit` is over. The server may use
-    /// the thread to write what is queued to a file.
+    /// Waits until less than the stream limit is queued in memory, or the peer is gone, or `limit` is over. The server
+    /// may use the thread to write queued bytes to a file.
     ///
     /// # Errors
     /// The peer is gone.
@@ -156,8 +158,9 @@ pub trait Respond: Send {
         false
     }
 
-    /// Between the last `send_data` and the end: writes what is queued to a file, because all responses together hold too much
-    /// in memory; or waits until the peer has taken it, where the server is told to leave that to its handlers.
+    /// Called between the last `send_data` and the end: writes queued bytes to a file, because all responses together
+    /// hold too much in memory; or waits until the peer has taken them, where the server is told to leave that to its
+    /// handlers.
     ///
     /// # Errors
     /// The peer is gone.
@@ -165,8 +168,8 @@ pub trait Respond: Send {
         Ok(())
     }
 
-    /// Says what the application calls this response, for whoever looks at what is being delivered: the first
-    /// [`MAX_LABEL`] bytes, without control characters.
+    /// Sets the application's label of this response, for the list of deliveries: the first [`MAX_LABEL`] bytes,
+    /// without control characters.
     fn set_label(&mut self, label: &str) {
         let _ = label;
     }
@@ -175,7 +178,7 @@ pub trait Respond: Send {
     fn is_closed(&self) -> bool;
 
     /// Whether the server has answered in the handler's place, because that took too long: nothing more can be sent,
-    /// and nobody waits for what the handler does. One load.
+    /// and the handler's work is not needed any more. One load.
     fn is_dead(&self) -> bool {
         false
     }
@@ -186,8 +189,8 @@ pub trait Respond: Send {
         false
     }
 
-    /// Whether the peer can be sent nothing any more while the request waits to be run: nobody waits for a response. Asked once, before a handler
-    /// gets it.
+    /// Whether the peer can be sent nothing any more while the request waits to be run, so that a response is not
+    /// needed. Asked once, before a handler gets it.
     fn has_left_unrun(&self) -> bool {
         false
     }
@@ -197,16 +200,15 @@ pub trait Respond: Send {
         self.abort(request, "the peer left before the request was run");
     }
 
-    /// Has `observer` told of every change until the end of the exchange: the peer has ended its sending
-    /// side, the peer is gone, there is room again, the time is over. What has happened already is not told: look
-    /// afterwards.
+    /// Has `observer` told of every change until the end of the exchange: the peer has ended its sending side, the peer
+    /// is gone, there is room again, the time is over. Earlier changes are not told: look afterwards.
     fn observe(&mut self, observer: Arc<dyn Observe>);
 
     /// Whether the peer has ended its sending side, or is gone. A peer that has only ended its sending side
     /// may still read the response (RFC 9112 §9.6), but most have left.
     fn has_peer_ended(&self) -> bool;
 
-    /// Whether the server stops; who asks ends because of it, and that is no fault of its response.
+    /// Whether the server stops. A caller that asks will end because of it, and that is no fault of its response.
     fn heeds_stop(&self) -> bool {
         false
     }
@@ -218,7 +220,7 @@ pub trait Respond: Send {
 /// The longest label of a response in bytes.
 pub const MAX_LABEL: usize = 128;
 
-/// Is told that something has changed for an exchange; what, it asks the exchange.
+/// Is told that something has changed for an exchange; the observer then asks the exchange.
 pub trait Observe: Send + Sync + 'static {
     /// Called on any thread, under a lock of the server: neither waits nor calls the exchange.
     fn changed(&self);
@@ -235,7 +237,7 @@ pub trait Observe: Send + Sync + 'static {
 pub enum Flow {
     /// Go on.
     Ready,
-    /// As much is queued as one response may hold: wait before sending more.
+    /// The response has as many queued bytes as it may: wait before sending more.
     Full,
 }
 
@@ -273,8 +275,8 @@ impl std::error::Error for SendError {}
 
 /// A request that waits for its answer.
 ///
-/// Fields of the response's head tell the server what holds for this response alone, and are not sent: `Maitred-Bandwidth` (bytes a
-/// second) and `Maitred-Send-Timeout` (seconds).
+/// Some fields of the response's head set limits for this response alone, and are not sent: `Maitred-Bandwidth` (bytes
+/// a second) and `Maitred-Send-Timeout` (seconds).
 pub struct Exchange {
     // Both are Some until the answer is given or the value is dropped.
     request: Option<Box<Request>>,
@@ -343,8 +345,9 @@ impl Exchange {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
     }
 
-    /// What statistics and logs call the route of this request, such as `/users/{name}`; they add its method. To be said before the
-    /// response ends. Names should be few, as the routes of an application are: beyond 1,000 all are one, "other".
+    /// Names the route of this request for statistics and logs, such as `/users/{name}`; they add its method. To be
+    /// called before the response ends. Names should be few, as the routes of an application are: beyond 1,000 all are
+    /// one, "other".
     pub fn name_route(&mut self, name: &str) {
         if let Some(request) = &mut self.request {
             request.name_route(name);
@@ -358,7 +361,7 @@ impl Exchange {
         }
     }
 
-    /// Writes a warning to the error log, once for each route and text: what its requests have in common.
+    /// Writes a warning to the error log, once for each route and text, for faults that all requests of a route share.
     pub fn warn_once(&self, text: &str) {
         if let (Some(responder), Some(request)) = (&self.responder, &self.request) {
             responder.warn_once(request, text);
@@ -396,7 +399,8 @@ impl Exchange {
         self.responder.as_ref().is_none_or(|responder| responder.has_peer_ended())
     }
 
-    /// Whether the server stops, which observers are told of. A handler that asks waits for nothing but its peer, and ends if it is so.
+    /// Whether the server stops; observers learn of it, too. A handler that asks waits for nothing but its peer, and
+    /// ends if it is so.
     pub fn heeds_stop(&self) -> bool {
         self.responder.as_ref().is_some_and(|responder| responder.heeds_stop())
     }
@@ -409,7 +413,7 @@ impl Exchange {
         self.respond_with(head, Last::Given(body.into()))
     }
 
-    /// As [`respond`](Self::respond), with a body that need not stay.
+    /// Responds as [`respond`](Self::respond) does, with a body that need not stay.
     ///
     /// # Errors
     /// As [`respond`](Self::respond).
@@ -498,7 +502,7 @@ pub struct Stream {
     // Both are Some until the end.
     responder: Option<Box<dyn Respond>>,
     request: Option<Box<Request>>,
-    /// Nothing of the body is: where it ends is of no matter.
+    /// No byte of the body is sent: where it ends is of no matter.
     unwanted: bool,
 }
 
@@ -527,8 +531,9 @@ impl Stream {
         self.responder.as_ref().is_some_and(|responder| responder.is_tight(length))
     }
 
-    /// What statistics and logs call the route of this request, such as `/users/{name}`; they add its method. To be said before the
-    /// response ends. Names should be few, as the routes of an application are: beyond 1,000 all are one, "other".
+    /// Names the route of this request for statistics and logs, such as `/users/{name}`; they add its method. To be
+    /// called before the response ends. Names should be few, as the routes of an application are: beyond 1,000 all are
+    /// one, "other".
     pub fn name_route(&mut self, name: &str) {
         if let Some(request) = &mut self.request {
             request.name_route(name);
@@ -550,8 +555,8 @@ impl Stream {
         self.responder.as_mut().expect("present until finished").relieve()
     }
 
-    /// Waits until there is room for more, at most for `limit`. The server makes room by writing what is queued to a file, on
-    /// this thread, as long as the response may take more of the disk.
+    /// Waits until there is room for more, at most for `limit`. The server makes room by writing queued bytes to a
+    /// file, on this thread, as long as the response may take more of the disk.
     ///
     /// # Errors
     /// The peer is gone.
@@ -596,7 +601,7 @@ impl Stream {
     /// with a warning.
     ///
     /// # Errors
-    /// The peer is gone; or a field is invalid: then the response is cut, because what should stand behind it is missing.
+    /// The peer is gone; or a field is invalid: then the response is cut, because the trailers are missing.
     pub fn finish_with_trailers(mut self, trailers: FieldSet) -> Result<(), SendError> {
         let (Some(responder), Some(request)) = (self.responder.take(), self.request.take()) else {
             return Err(SendError::Closed);

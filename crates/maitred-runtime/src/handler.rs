@@ -1,11 +1,11 @@
-//! What answers a request.
+//! Handlers, which answer requests.
 
 use crate::exchange::Exchange;
 
 /// Whether a handler may block the thread it runs on (D6). The dispatcher decides by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvocationType {
-    /// Never blocks: it may run on the thread that polls, also on the last one.
+    /// The handler never blocks: it may run on the thread that polls, also on the last one.
     NonBlocking,
     /// May block for as long as it likes: it runs only where another thread can poll.
     Blocking,
@@ -17,7 +17,7 @@ pub enum InvocationType {
 /// the stream it made of it) and finishes from any other thread later. An exchange dropped without
 /// an answer becomes a 500; a panic is caught, logged and becomes a 500 too.
 pub trait Handler: Send + Sync + 'static {
-    /// What the dispatcher may assume of [`handle`](Self::handle). Blocking unless said otherwise.
+    /// The dispatcher's assumption about [`handle`](Self::handle). Blocking unless said otherwise.
     fn invocation_type(&self) -> InvocationType {
         InvocationType::Blocking
     }

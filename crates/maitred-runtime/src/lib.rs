@@ -1,4 +1,4 @@
-//! The language seam: what a handler is, its invocation type, and the exchange it gets.
+//! The language seam: handlers, their invocation types, and the exchange that they get.
 //!
 //! Promises: nothing here knows a protocol version, a socket or a scheduler; a language adapter
 //! and a native handler see the same exchange. Leaves out: how a reply reaches the peer (the

@@ -1,11 +1,12 @@
-//! The order of what a thread may hold, checked in debug builds.
+//! The order of the locks that a thread may hold, checked in debug builds.
 //!
 //! 1. the interpreter (a language's own lock),
 //! 2. the lock of one slot, which is that of one connection,
 //! 3. locks of the engine, which are held for moments.
 //!
-//! Who holds one takes only those behind it. So with a slot's lock a thread takes no second slot's lock (two connections tell
-//! each other by token), takes no interpreter, and runs no application code. Release builds check nothing.
+//! A thread that holds one takes only those behind it. So with a slot's lock a thread takes no second slot's lock (two
+//! connections tell each other by token), takes no interpreter, and runs no application code. Release builds check
+//! nothing.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -43,7 +44,8 @@ impl Drop for SlotHeld {
     }
 }
 
-/// The calling thread does what nobody may do with a slot's lock: `what` says it in an error.
+/// Asserts that the calling thread has no slot's lock, before work that is forbidden with one; `what` names the work in
+/// the error.
 ///
 /// # Panics
 /// In debug builds, if it has the lock of a slot.

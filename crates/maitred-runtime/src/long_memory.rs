@@ -1,7 +1,8 @@
 //! The memory of long bodies, which the next ones use: of all threads, as the one that receives a body is seldom the one that drops it.
 //!
-//! Promises: no more than [`MOST`] bytes are kept, and none that nobody has wanted between two [sweeps](sweep). New memory costs a page fault for
-//! each 4 KiB, a third of what an upload of 10 MiB costs. Leaves out: short bodies, whose memory a thread keeps (`body.rs`).
+//! Promises: no more than `MOST` bytes are kept, and none that were not used between two [sweeps](sweep). New memory
+//! costs a page fault for each 4 KiB, a third of the cost of an upload of 10 MiB. Leaves out: short bodies, whose
+//! memory a thread keeps (`body.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes kept at most: a body of the longest that the default budget leaves in memory, or some shorter ones.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// What has waited for so long is given back at the next sweep, in nanoseconds.
+/// Memory that has waited for so long is given back at the next sweep, in nanoseconds.
 const SWEEP_EVERY: u64 = 10_000_000_000;
 
-/// Those that wait, the one that was used last behind the others, and whether a sweep has seen them.
+/// The pieces of memory that wait, the one that was used last behind the others, and whether a sweep has seen them.
 static KEPT: Mutex<Vec<(Vec<u8>, bool)>> = Mutex::new(Vec::new());
 
 fn kept() -> MutexGuard<'static, Vec<(Vec<u8>, bool)>> {
@@ -26,7 +27,7 @@ pub(crate) fn take(length: usize) -> Option<Vec<u8>> {
     Some(kept.remove(place).0)
 }
 
-/// Keeps memory that nobody reads any more.
+/// Keeps memory that is not used any more.
 pub(crate) fn keep(mut memory: Vec<u8>) {
     memory.clear();
     let mut dropped = Vec::new();
@@ -41,8 +42,8 @@ pub(crate) fn keep(mut memory: Vec<u8>) {
     drop(dropped);
 }
 
-/// Gives back what the last sweep has seen already. To be called at any time with that, in nanoseconds of a clock that never goes back; most
-/// calls are one load.
+/// Gives back the memory that the last sweep has seen already. To be called at any time; `now` in nanoseconds of a
+/// clock that never goes back. Most calls are one load.
 pub fn sweep(now: u64) {
     static SWEPT: AtomicU64 = AtomicU64::new(0);
     let last = SWEPT.load(Ordering::Relaxed);
@@ -64,7 +65,7 @@ mod tests {
     const MIB: usize = 1024 * 1024;
 
     #[test]
-    fn memory_is_used_again_within_a_bound_and_given_back_when_nobody_wants_it() {
+    fn memory_is_used_again_within_a_bound_and_given_back_when_unused() {
         let memory = Vec::with_capacity(10 * MIB);
         let place = memory.as_ptr();
         keep(memory);

@@ -1,4 +1,4 @@
-//! What a handler learns of a request.
+//! A request as a handler gets it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ pub struct Request {
     pub endpoint: Endpoint,
     /// Tells it from other requests of this process.
     pub number: u64,
-    /// It asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler that
-    /// [takes them](crate::Handler::takes_websockets) gets such a request.
+    /// The request asks for a WebSocket, and may have it: [`Exchange::accept`](crate::Exchange::accept). Only a handler
+    /// that [takes them](crate::Handler::takes_websockets) gets such a request.
     pub websocket: bool,
-    /// Where the handler counts what it has of databases; none if nobody does.
+    /// Where the handler counts its use of databases; none without a counter.
     pub database: Option<Arc<Database>>,
-    /// What the handler calls its route, for statistics and logs: [`Exchange::name_route`](crate::Exchange::name_route). Empty where it
-    /// has said nothing.
+    /// The handler's name of the route, for statistics and logs: [`Exchange::name_route`](crate::Exchange::name_route).
+    /// Empty where it has set none.
     pub route: String,
 }
 
-/// Bytes of the name of a route; what is longer is cut.
+/// Bytes of the name of a route; a longer one is cut.
 const MAX_ROUTE: usize = 256;
 
 impl Request {
@@ -54,10 +54,11 @@ impl Request {
     }
 }
 
-/// The two ends of an exchange as an application sees them: those of the connection, or what a trusted proxy says of them.
+/// The two ends of an exchange as an application sees them: those of the connection, or those that a trusted proxy has
+/// named.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Who has sent the request.
+    /// The peer that has sent the request.
     pub peer: Peer,
     /// Where it arrived.
     pub local: Local,
@@ -79,11 +80,11 @@ pub enum Local {
 /// A process on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The number of the process.
     pub pid: i32,
-    /// Its user.
+    /// The user of the process.
     pub uid: u32,
-    /// Its group.
+    /// The group of the process.
     pub gid: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Threads that cannot be made: when one is tried again, and what the log says.
+//! Threads that cannot be made: the time of the next attempt, and the log entries.
 //!
 //! No clock and no thread of its own: a [`ThreadHost`](crate::ThreadHost) brings the time, and waits.
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two lines that say so.
+/// The time between two lines about a shortage.
 const SAID_APART: Duration = Duration::from_secs(10);
 
-/// From the first thread that could not be made until one could.
+/// A shortage, from the first thread that could not be made until one could.
 #[derive(Debug, Default)]
 pub struct Shortage {
     since: Option<Instant>,
@@ -36,7 +36,7 @@ impl Shortage {
         (self.pause, line)
     }
 
-    /// A thread could be made at `now`: a line for the log if there was one that said otherwise.
+    /// Notes that a thread could be made at `now`; a line for the log if a shortage was logged before.
     pub fn ends(&mut self, now: Instant) -> Option<String> {
         let since = self.since.take()?;
         self.pause = Duration::ZERO;
@@ -69,7 +69,7 @@ mod tests {
         let mut said: Vec<_> =
             (0..=21).filter_map(|seconds| shortage.fails(at(seconds), &"no memory").1).collect();
         said.extend(shortage.ends(at(22)));
-        // One that comes soon after is not told of, nor its end.
+        // A shortage that comes soon after is not logged, nor its end.
         said.extend(shortage.fails(at(23), &"no memory").1);
         said.extend(shortage.ends(at(24)));
         said.extend(shortage.fails(at(31), &"no memory").1);

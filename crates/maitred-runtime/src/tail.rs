@@ -1,4 +1,5 @@
-//! What a handler still does behind the end of its response: `close()`, background tasks. Its client waits for none of it, but its thread or its event loop has it.
+//! A handler's work behind the end of its response: `close()`, background tasks. Its client does not wait for it, but
+//! it occupies the handler's thread or event loop.
 //!
 //! ```text
 //! handler's thread   response ends ── Tail::leave ──┐
@@ -18,7 +19,7 @@ thread_local! {
 
 /// Counts tails.
 pub trait CountTail: Send + Sync {
-    /// What belongs to this key has gone on from `began` until now.
+    /// Counts the work of this key, which has gone on from `began` until now.
     fn count(&self, key: u64, began: u64);
 }
 
@@ -35,7 +36,7 @@ impl Tail {
         LEFT.set(Some(Self { counts, key, began }));
     }
 
-    /// The one that was left on this thread.
+    /// The tail that was left on this thread.
     pub fn take() -> Option<Self> {
         LEFT.take()
     }

@@ -1,4 +1,4 @@
-//! Who makes application threads. A language that must own its threads brings its own host.
+//! The maker of application threads. A language that must own its threads brings its own host.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use crate::event_loop::EventLoop;
 use crate::shortage::Shortage;
 
-/// What an application thread does until the server ends it.
+/// The work of an application thread until the server ends it.
 pub type ThreadBody = Box<dyn FnOnce() + Send + 'static>;
 
 /// Makes application threads. `spawn` may return before the thread runs, and must not wait for
 /// application code: it is called by the thread that polls.
 pub trait ThreadHost: Send + Sync + 'static {
-    /// Starts a thread with this name that runs `body` once. One that the system refuses is tried again until it is made: who
-    /// has asked does not ask twice.
+    /// Starts a thread with this name that runs `body` once. A thread that the system refuses is tried again until it
+    /// is made: the caller does not ask twice.
     ///
     /// # Errors
     /// The thread cannot be made now. A host whose threads another thread makes knows that at the start only.
@@ -35,8 +35,8 @@ pub trait ThreadHost: Send + Sync + 'static {
         None
     }
 
-    /// Calls `act`, on a thread of this host, with the interpreter held all the time: what would take it for each
-    /// request needs not take it. Not called where `act` could wait.
+    /// Calls `act`, on a thread of this host, with the interpreter held all the time: code that would take it for each
+    /// request need not do so. Not called where `act` could wait.
     fn with_interpreter(&self, act: &mut dyn FnMut()) {
         act();
     }
@@ -78,9 +78,9 @@ pub trait InterpreterLock: Send + Sync {
 pub struct ThreadStack {
     /// The system's number of the thread.
     pub tid: i32,
-    /// Its name in the language.
+    /// The name of the thread in the language.
     pub name: String,
-    /// What else there is to say of it, or why there is no stack.
+    /// Further notes on it, or why there is no stack.
     pub state: String,
     /// The innermost call last. A frame may have several lines.
     pub frames: Vec<String>,
@@ -92,8 +92,8 @@ type Wanted = (String, ThreadBody);
 /// Plain operating-system threads, for native handlers.
 pub struct NativeThreads {
     say: Arc<dyn Fn(&str) + Send + Sync>,
-    /// To the thread that makes those that could not be made at once. It is there before the first one: later it might be
-    /// refused, too.
+    /// The way to the thread that makes those that could not be made at once. That thread is there before the first
+    /// one: later it might be refused, too.
     refused: Mutex<Option<Sender<Wanted>>>,
 }
 
@@ -120,16 +120,16 @@ impl ThreadHost for NativeThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         let refused = self.refused()?;
         make((name, body)).map_err(|(error, wanted)| {
-            // Nobody takes it any more where that thread has panicked.
+            // Without a receiver when that thread has panicked.
             let _ = refused.send(wanted);
             error
         })
     }
 }
 
-/// Makes a thread, or gives back what it was to be.
+/// Makes a thread, or gives back its name and body.
 fn make((name, body): Wanted) -> Result<(), (io::Error, Wanted)> {
-    // A thread that cannot be made drops what it was given.
+    // The body is kept here, too: if the thread cannot be made, its closure is dropped.
     let body = Arc::new(Mutex::new(Some(body)));
     let take = |body: &Mutex<Option<ThreadBody>>| body.lock().unwrap_or_else(PoisonError::into_inner).take();
     let own = Arc::clone(&body);

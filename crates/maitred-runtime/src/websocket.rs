@@ -4,8 +4,8 @@
 //! Exchange --accept--> WebSocket --next, send--> close       dropped open: closed with 1011
 //!     `--respond--> an ordinary answer: the WebSocket is refused
 //! ```
-//! Frames, pings and the closing handshake are the server's: it answers them whatever the handler does. Steps can be taken on any
-//! thread. Nothing here waits; who has to wait [observes](WebSocket::observe).
+//! Frames, pings and the closing handshake are the server's: it answers them without the handler. Steps can be taken on
+//! any thread. Nothing here waits; a caller that has to wait [observes](WebSocket::observe).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::content::Last;
 use crate::exchange::{Flow, Observe, Respond, SendError};
 use crate::request::Request;
 
-/// What a message is made of (RFC 6455 §5.6).
+/// The kind of a message (RFC 6455 §5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// Text, which is UTF-8.
@@ -30,7 +30,7 @@ pub struct Closed {
     /// The code of the closing handshake (RFC 6455 §7.4.1): the peer's, or ours where the server has begun it. 1005: the peer gave
     /// none. 1006: there was no handshake.
     pub code: u16,
-    /// What the side that began it said of the reason; empty if nothing.
+    /// The reason that the closing side has given; empty if none.
     pub reason: String,
 }
 
@@ -52,11 +52,11 @@ impl Closed {
 /// Messages that have come, in their order, in one piece of memory.
 #[derive(Default)]
 pub struct Messages {
-    /// Those that are whole, and behind them what has come of the next one.
+    /// The complete messages, and behind them the beginning of the next one.
     bytes: Vec<u8>,
     /// Where each that is whole ends.
     ends: VecDeque<(MessageKind, usize)>,
-    /// What of `bytes` has been handed out.
+    /// How many of `bytes` have been handed out.
     read: usize,
 }
 
@@ -91,17 +91,17 @@ impl Messages {
         self.ends.back().map_or(0, |(_, end)| end - self.read)
     }
 
-    /// For the server: where what comes of a message is appended.
+    /// For the server: returns the buffer to which the parts of a message are appended.
     pub fn incoming(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// For the server: all that was appended since the last message is one.
+    /// For the server: completes a message of all bytes that were appended since the last one.
     pub fn complete(&mut self, kind: MessageKind) {
         self.ends.push_back((kind, self.bytes.len()));
     }
 
-    /// For the server: moves the whole messages to `other`, which is empty. What has come of the next one stays.
+    /// For the server: moves the whole messages to `other`, which is empty. The beginning of the next one stays.
     pub fn move_to(&mut self, other: &mut Self) {
         let whole = self.ends.back().map_or(self.read, |(_, end)| *end);
         let rest = self.bytes.get(whole..).unwrap_or_default();
@@ -148,12 +148,12 @@ pub struct WebSocket {
     closed: Option<Closed>,
 }
 
-/// What has come of the peer.
+/// The next event of the peer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
     Message(MessageKind, &'a [u8]),
-    /// The WebSocket is closed, and every message has been handed out. Said again and again.
+    /// The WebSocket is closed, and every message has been handed out. Returned again and again.
     Closed(&'a Closed),
     /// Nothing yet: an [observer](WebSocket::observe) is told when it may be worth a look.
     Nothing,
@@ -231,7 +231,7 @@ impl WebSocket {
 
 impl Drop for WebSocket {
     fn drop(&mut self) {
-        /// The server has met what keeps it from going on (RFC 6455 §7.4.1).
+        /// The server has met a condition that keeps it from going on (RFC 6455 §7.4.1).
         const INTERNAL_ERROR: u16 = 1011;
         self.end(INTERNAL_ERROR, "");
     }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_out_is_not_held() {
+    fn messages_that_were_handed_out_are_not_held() {
         let mut messages = Messages::default();
         messages.incoming().extend_from_slice(&[7; 100_000]);
         messages.complete(MessageKind::Binary);

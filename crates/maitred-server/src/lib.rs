@@ -28,6 +28,7 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
+mod destination;
 pub mod figures;
 mod group;
 mod hosts;

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 /// Where the bytes of a folder's files are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// On a disk, or somewhere else that is not this machine's memory.
+    /// The folder is on a disk, or elsewhere outside this machine's memory.
     Disk,
-    /// In memory (and perhaps in swap).
+    /// The folder is in memory (and perhaps in swap).
     Memory,
 }
 
@@ -30,7 +30,7 @@ pub fn open(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// The same in two steps.
+/// Opens a file and removes its name, in two steps.
 pub(super) fn open_and_unlink(folder: &Path) -> io::Result<File> {
     /// More than other processes with the same number (of other containers) leave behind when they are killed in between.
     const MAX_TRIES: u32 = 1_000;

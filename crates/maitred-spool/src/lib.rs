@@ -1,4 +1,4 @@
-//! The spool: what of a request body goes beyond memory is written to a file without a name, by a thread of its own.
+//! The spool: the part of a request body beyond memory is written to a file without a name, by a thread of its own.
 //!
 //! ```text
 //!   connection                                     spooler
@@ -8,10 +8,10 @@
 //!      ◄───────────── wake ───────────────────────────┘
 //!   complete, all written: the file is the body
 //! ```
-//! Promises: a thread that polls never opens, writes or closes a file here. A connection has at most one chunk in the queue and
-//! one it gathers, so the memory of an upload does not depend on its size. What ends early leaves nothing behind: a chunk that
-//! has not been written is dropped at once, its file by the spooler. Leaves out: which body goes here (`connection/body.rs` of
-//! maitred-server).
+//! Promises: a thread that polls never opens, writes or closes a file here. A connection has at most one chunk in the
+//! queue and one it gathers, so the memory of an upload does not depend on its size. An upload that ends early leaves
+//! nothing behind: a chunk that has not been written is dropped at once, its file by the spooler. Leaves out: the
+//! choice of bodies (`connection/body.rs` of maitred-server).
 
 mod file;
 mod memory;
@@ -32,10 +32,11 @@ pub use memory::{BodyMemory, BodyMemoryFigures, Kept, Share};
 /// Bytes written at once where memory for more is not to be had. Each upload holds up to two chunks.
 pub const CHUNK: usize = 128 * 1024;
 
-/// The same where the budget of all bodies has room for two: a fourth of the hand-overs.
+/// The size of a chunk where the budget of all bodies has room for two: a fourth of the hand-overs.
 const LARGE_CHUNK: usize = 512 * 1024;
 
-/// The same while memory is short: what an upload gathers counts against the budget of all, and the disk gets it soon.
+/// The size of a chunk while memory is short: gathered bytes of an upload count against the budget of all, and the disk
+/// gets them soon.
 const SMALL_CHUNK: usize = 4 * 1024;
 
 /// Chunks that may wait. Each connection has at most one, so that this is reached only while the disk stands still for
@@ -61,7 +62,7 @@ enum Job {
     Other(Box<dyn FnOnce() + Send>),
 }
 
-/// What a connection and the spooler share of one body.
+/// The state of one body that a connection and the spooler share.
 struct Upload {
     state: Mutex<State>,
     /// Tells the connection that the chunk is written or has failed.
@@ -77,11 +78,11 @@ struct State {
     /// None before the first chunk and while the spooler writes.
     file: Option<File>,
     error: Option<io::Error>,
-    /// What the first chunk holds of the budget of all.
+    /// The first chunk's share of the budget of all.
     share: Option<Share>,
     /// The memory of a written chunk.
     spare: Vec<u8>,
-    /// None is kept.
+    /// No memory of a written chunk is kept.
     frugal: bool,
     abandoned: bool,
 }
@@ -121,12 +122,13 @@ impl Spooler {
         open_with(&self.open)
     }
 
-    /// What waits for the disk or is being written, and what was: who looks twice sees whether it moves.
+    /// The number of items that wait for the disk or are being written, and of those written: two looks show whether
+    /// the queue moves.
     pub fn progress(&self) -> (u64, u64) {
         self.queue.progress()
     }
 
-    /// What closes a file of the folder on the spooler's thread.
+    /// Returns the function that closes a file of the folder on the spooler's thread.
     pub fn closer(&self) -> CloseFile {
         Arc::clone(&self.close)
     }
@@ -163,7 +165,7 @@ impl Spooler {
         }
     }
 
-    /// Ends the thread once it has written what it is writing; what waits is dropped.
+    /// Ends the thread after its present write; waiting items are dropped.
     pub fn end(&self) {
         self.queue.end();
     }
@@ -185,7 +187,7 @@ impl Job {
     }
 }
 
-/// Leaves the processor to threads that serve: who waits for a disk can wait a little longer.
+/// Leaves the processor to threads that serve: a request that waits for a disk can wait a little longer.
 fn be_nice() -> io::Result<()> {
     Ok(rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE)?)
 }
@@ -223,7 +225,7 @@ impl Upload {
             Ok(file) => state.file = Some(file),
             Err(error) => state.error = Some(error),
         }
-        // The first one may be as large as what memory keeps of a body.
+        // The first one may be as large as the part of a body that memory keeps.
         if chunk.capacity() <= 2 * LARGE_CHUNK && !state.frugal {
             chunk.clear();
             state.spare = chunk;
@@ -244,10 +246,10 @@ pub struct Spool {
     close: CloseFile,
     /// Bytes for the next chunk.
     gathered: Vec<u8>,
-    /// So many of them are written, and so many while memory is not short.
+    /// How many gathered bytes are written, and how many while memory is not short.
     enough: usize,
     usual: usize,
-    /// What its chunks hold of the budget of all.
+    /// The share of its chunks in the budget of all.
     _chunks: Option<Share>,
     length: u64,
     complete: bool,
@@ -257,11 +259,11 @@ pub struct Spool {
 pub enum Progress {
     /// More of it can be taken.
     Open,
-    /// Nothing until the spooler wakes the connection.
+    /// The body has to wait until the spooler wakes the connection.
     Waiting,
-    /// It is complete and written.
+    /// The body is complete and written.
     Written,
-    /// It cannot be kept.
+    /// The body cannot be kept.
     Failed(io::Error),
 }
 
@@ -271,7 +273,7 @@ impl Spool {
         self.length
     }
 
-    /// Whether it takes no more bytes before what it has is written.
+    /// Whether it takes no more bytes before the present ones are written.
     pub fn is_full(&self) -> bool {
         self.complete || self.gathered.len() >= self.enough
     }
@@ -295,7 +297,7 @@ impl Spool {
     }
 
     /// Has `receive` put bytes behind those for the next chunk, as many as it may take at most; then call
-    /// [`advance`](Self::advance). None if it takes no more before what it has is written.
+    /// [`advance`](Self::advance). None if it takes no more before the present ones are written.
     pub fn receive<T>(&mut self, receive: impl FnOnce(&mut Vec<u8>, usize) -> T) -> Option<T> {
         let room = self.enough.checked_sub(self.gathered.len()).filter(|room| *room > 0 && !self.complete)?;
         let before = self.gathered.len();
@@ -316,7 +318,7 @@ impl Spool {
         self.complete = true;
     }
 
-    /// Hands on what there is, if the spooler has written what it had, and tells how far the body is.
+    /// Hands on the gathered bytes, if the spooler has written its chunk, and tells how far the body is.
     pub fn advance(&mut self) -> Progress {
         let mut state = self.upload.lock();
         if let Some(error) = state.error.take() {

@@ -1,24 +1,25 @@
-//! Memory for request bodies beyond what each may hold: one budget for all of a server.
+//! Memory for request bodies beyond the allowance of each: one budget for all of a server.
 //!
 //! ```text
 //!   0 ............................... 7/8 .......... budget
-//!   every body grows in memory        the largest that   nothing grows: who wants more
-//!                                     is being received  goes to its file itself
-//!                                     goes to its file
+//!   every body grows in memory        the largest that   nothing grows: a body
+//!                                     is being received  that needs more goes
+//!                                     goes to its file   to its file itself
 //! ```
-//! Promises: the bodies of all requests together hold at most the budget, one of them at most a quarter of it. A body counts from
-//! its begin until nobody can read it any more, or until its bytes are in its file. Leaves out: what a body may hold without
-//! asking (`body-memory`), and files (`lib.rs`). What is [kept](Kept) beside bodies counts too, and may pass the budget.
+//! Promises: the bodies of all requests together hold at most the budget, one of them at most a quarter of it. A body
+//! counts from its begin until its last reader has gone, or until its bytes are in its file. Leaves out: the bytes that
+//! a body may hold without asking (`body-memory`), and files (`lib.rs`). Bytes that are [kept](Kept) beside bodies
+//! count too, and may pass the budget.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The budget, and what is held of it.
+/// The budget, and the bytes held of it.
 #[derive(Default)]
 pub struct BodyMemory {
     most: u64,
     held: AtomicU64,
-    /// Of that, what is on its way to files.
+    /// The part of it that is on its way to files.
     leaving: AtomicU64,
     /// Bodies that are being received.
     growing: Mutex<Vec<Arc<Growing>>>,
@@ -27,13 +28,13 @@ pub struct BodyMemory {
 /// A body that is being received.
 struct Growing {
     held: AtomicU64,
-    /// It goes to its file.
+    /// The body goes to its file.
     leaves: AtomicBool,
     /// Has its connection look.
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What of the budget is held, and how large it is, in bytes.
+/// The bytes that are held of the budget, and its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyMemoryFigures {
     /// Held by bodies now.
@@ -48,7 +49,7 @@ impl BodyMemory {
         Arc::new(Self { most, ..Self::default() })
     }
 
-    /// What is held, and of how much.
+    /// The bytes that are held, and the budget.
     pub fn figures(&self) -> BodyMemoryFigures {
         BodyMemoryFigures { held: self.held.load(Ordering::Relaxed), most: self.most }
     }
@@ -68,7 +69,7 @@ impl BodyMemory {
         Some(Share { memory: Arc::clone(self), growing: Some(growing), held: 0, leaving: 0 })
     }
 
-    /// A share of so many bytes at once that does not grow, if there is room without anybody leaving.
+    /// A share of so many bytes at once that does not grow, if there is room without another body leaving.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Option<Share> {
         if self.held.load(Ordering::Relaxed) + bytes > self.high_mark() {
             return None;
@@ -77,7 +78,7 @@ impl BodyMemory {
         share.grow(bytes).then_some(share)
     }
 
-    /// Begins with nothing what is counted but cannot go to a file.
+    /// An empty account of bytes that count but cannot go to a file.
     pub fn keep(self: &Arc<Self>) -> Kept {
         Kept { memory: Arc::clone(self), held: 0 }
     }
@@ -87,7 +88,7 @@ impl BodyMemory {
         self.held.load(Ordering::Relaxed) > self.high_mark()
     }
 
-    /// Whether so much is held that what cannot go to a file waits: bodies need the rest.
+    /// Whether so much is held that bytes which cannot go to a file have to wait: bodies need the rest.
     pub fn is_half_held(&self) -> bool {
         self.held.load(Ordering::Relaxed) > self.most / 2
     }
@@ -97,7 +98,7 @@ impl BodyMemory {
         self.most / 4
     }
 
-    /// From here on the largest bodies leave.
+    /// The mark from which on the largest bodies leave.
     fn high_mark(&self) -> u64 {
         self.most - self.most / 8
     }
@@ -142,19 +143,19 @@ impl Growing {
     }
 }
 
-/// What one body holds of the budget, until it is dropped.
+/// The share of one body in the budget, until it is dropped.
 pub struct Share {
     memory: Arc<BodyMemory>,
-    /// While it is being received.
+    /// The body, while it is being received.
     growing: Option<Arc<Growing>>,
     held: u64,
-    /// As much as that is on its way to its file.
+    /// Bytes of the share that are on their way to the file.
     leaving: u64,
 }
 
 impl Share {
-    /// Has it hold `bytes` in all. False if there is no room for that: it goes to its file, and holds what it held until that is
-    /// written.
+    /// Has it hold `bytes` in all. False if there is no room for that: the body goes to its file, and its share stays
+    /// until that is written.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.held);
         let memory = &self.memory;
@@ -180,7 +181,8 @@ impl Share {
         self.growing.as_ref().is_some_and(|growing| growing.leaves())
     }
 
-    /// It goes to its file: it does not grow any more, and nobody else has to leave for the room that it gives back soon.
+    /// The body goes to its file: it does not grow any more, and no other body has to leave for the room that it gives
+    /// back soon.
     pub fn leave(&mut self) {
         self.leaving = self.held;
         self.memory.leaving.fetch_add(self.leaving, Ordering::Relaxed);
@@ -206,7 +208,8 @@ impl Drop for Share {
     }
 }
 
-/// What is counted of the budget until it is dropped, and may pass it: its holder looks [whether there is room](BodyMemory::is_low).
+/// Bytes that count against the budget until this is dropped, and may pass it: its holder looks [whether there is
+/// room](BodyMemory::is_low).
 pub struct Kept {
     memory: Arc<BodyMemory>,
     held: u64,
@@ -226,7 +229,7 @@ impl Kept {
         }
     }
 
-    /// What it holds.
+    /// The bytes that it holds.
     pub fn held(&self) -> u64 {
         self.held
     }
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_given_back() {
+    fn held_bytes_are_given_back() {
         let (memory, woken) = (BodyMemory::new(1000), Arc::default());
         let mut one = body(&memory, &woken);
         assert!(one.grow(100) && one.grow(250) && one.grow(200));
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_leave_for_what_cannot() {
+    fn bodies_leave_for_bytes_that_cannot() {
         let (memory, woken) = (BodyMemory::new(1000), Arc::new(AtomicUsize::new(0)));
         let mut body = body(&memory, &woken);
         assert!(body.grow(200));

@@ -117,7 +117,7 @@ fn the_file_of_a_body_that_ends_early_is_closed() {
         }
         drop(spool);
         drop(wait);
-        // Ends when the file is closed; a chunk that nobody took yet is not written any more.
+        // Ends when the file is closed; a chunk that the spooler has not taken yet is not written any more.
         let mut written = Vec::new();
         if chunk_is_written {
             there.read_to_end(&mut written).expect("closed");

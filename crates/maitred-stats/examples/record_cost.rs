@@ -1,4 +1,4 @@
-//! What it costs to count an exchange, and to add to a counter, on a machine with nothing else to do.
+//! The cost of counting an exchange, and of adding to a counter, on a machine with nothing else to do.
 //! Run with `cargo run --release -p maitred-stats --example record_cost`.
 
 use std::hint::black_box;
@@ -37,7 +37,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What one call takes on an average.
+/// The average cost of one call.
 fn nanos(mut call: impl FnMut(u32)) -> f64 {
     let begin = Instant::now();
     (0..COUNT).for_each(&mut call);

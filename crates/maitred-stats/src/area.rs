@@ -1,4 +1,4 @@
-//! Where the figures of exchanges are in their memory: what a recorder writes, and what is read of it, here or in another process.
+//! Layout of the figures of exchanges in memory. A recorder writes them; this process or another one reads them.
 //!
 //! ```text
 //! head      words with a meaning of their own, below
@@ -7,10 +7,11 @@
 //! leaves    from the start: key, requests, bytes, histograms      timings   from the end: key, histogram
 //! chunks    of all histograms
 //! ```
-//! A sample that goes from a ring into leaves is noted before: the count that it adds one to, and what that was. So when a process was killed in
-//! between, its reader knows whether the sample is in: no exchange is counted twice, or not at all.
+//! Before a sample moves from a ring into leaves, the head notes which count it adds one to, and the old value of that
+//! count. If the process is killed in between, a reader can tell whether the sample is counted: no exchange is counted
+//! twice or lost.
 //!
-//! Promises: reading survives any content. Leaves out: who may write (`recorder.rs`, `table.rs`).
+//! Promises: reading survives any content. Leaves out: access for writing (`recorder.rs`, `table.rs`).
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, compiler_fence, fence};
@@ -37,12 +38,12 @@ pub(crate) const TIMINGS: usize = 3;
 pub(crate) const LOST: usize = 4;
 /// Rings that were ever used.
 pub(crate) const RINGS_USED: usize = 5;
-/// The sample that is being counted: the number of the count that it adds one to among all words, what that was, and which
-/// sample it is.
+/// The sample that is being counted: the number of its count among all words, the old value of that count, and the name
+/// of the sample.
 const COUNTED: usize = 6;
 const COUNTED_BEFORE: usize = 7;
 const COUNTED_SAMPLE: usize = 8;
-/// What all of it takes, with what only its process sees.
+/// Bytes that the figures take, including memory that only their own process sees.
 pub(crate) const BYTES: usize = 9;
 
 const NAMES_AT: usize = HEAD;
@@ -59,7 +60,7 @@ const SPANS: usize = 4;
 /// Words of a timing: its key, and its histogram.
 pub(crate) const TIMING: usize = 1 + SPARSE;
 
-/// Bytes of what is before leaves and chunks.
+/// Bytes before leaves and chunks.
 pub(crate) const FIXED_BYTES: usize = LEAVES_AT * size_of::<u64>();
 
 /// Bits of the number of a sample in its ring, in the word that tells which one it is; the ring's number, from 1 on, is above.
@@ -94,7 +95,8 @@ pub(crate) fn names(all: &[AtomicU64]) -> &[AtomicU64] {
 }
 
 impl<'a> Area<'a> {
-    /// With so many bytes for leaves and timings, and the rest for chunks; none when there is too little for that.
+    /// An area with so many bytes for leaves and timings, and the rest for chunks; none when there is too little for
+    /// that.
     pub(crate) fn new(all: &'a [AtomicU64], leaf_bytes: usize) -> Option<Self> {
         let (leaves, chunks) = all.get(LEAVES_AT..)?.split_at_checked(leaf_bytes / size_of::<u64>())?;
         Some(Self { all, head: all.first_chunk()?, leaves, chunks: Chunks::new(chunks)? })
@@ -130,12 +132,12 @@ impl<'a> Area<'a> {
         self.leaves.len().checked_sub(index.checked_add(1)?.checked_mul(TIMING)?)
     }
 
-    /// As [`number_in_leaf`](Self::number_in_leaf).
+    /// The number of a word of a timing among all words.
     pub(crate) fn number_in_timing(&self, index: usize, word: usize) -> usize {
         LEAVES_AT + self.start_of_timing(index).unwrap_or_default() + word
     }
 
-    /// Leaves that there can be at most: more cannot be read, whatever is said.
+    /// The number of leaves or timings, limited to those that fit: a damaged count cannot lead outside the memory.
     fn count(&self, which: usize) -> usize {
         self.head[which].load(Acquire).min(self.leaves.len() as u64) as usize
     }
@@ -157,7 +159,7 @@ impl<'a> Area<'a> {
         (LeafKey::unpack(words[KEY].load(Relaxed)), leaf)
     }
 
-    /// The same of `Server-Timing`.
+    /// Up to `count` entries of `Server-Timing`, from number `first` on; none when there are no more.
     pub(crate) fn read_timings(&self, first: usize, count: usize) -> Vec<(TimingKey, Distribution)> {
         let last = self.count(TIMINGS).min(first.saturating_add(count));
         let timing = |index: usize| {
@@ -173,13 +175,14 @@ impl<'a> Area<'a> {
     pub(crate) fn note(&self, number: usize, before: u64, (ring, sample): (u16, u64)) {
         self.head[COUNTED].store(number as u64, Relaxed);
         self.head[COUNTED_BEFORE].store(before, Relaxed);
-        // A killed process has done what comes before in the program, and nothing behind.
+        // The stores up to here come before the next one in program order, so a killed process has done all of them or
+        // not the next.
         compiler_fence(Release);
         self.head[COUNTED_SAMPLE].store(name_of(ring, sample), Relaxed);
         compiler_fence(Release);
     }
 
-    /// Of a process that has ended: whether the first sample of a ring that was not taken out has been counted.
+    /// Whether the oldest sample in a ring of an ended process has been counted already.
     pub(crate) fn has_counted(&self, ring: u16, sample: u64) -> bool {
         let number = usize::try_from(self.head[COUNTED].load(Relaxed)).unwrap_or(usize::MAX);
         self.head[COUNTED_SAMPLE].load(Relaxed) == name_of(ring, sample)
@@ -196,8 +199,8 @@ impl<'a> Area<'a> {
         sequence.store(begun.wrapping_add(1), Release);
     }
 
-    /// What is read while nothing was changed, after at most so many tries, which are counted down: a process that has been
-    /// stopped in a change is not waited for for ever.
+    /// Returns the result of a `read` during which no change took place. Each try counts `tries` down. When they are
+    /// used up, the last read is returned as it is: a process that was stopped during a change is not waited for.
     pub(crate) fn unchanged<T>(&self, tries: &mut u32, read: impl Fn() -> T) -> T {
         let sequence = &self.head[SEQUENCE];
         while *tries > 0 {
@@ -216,7 +219,7 @@ impl<'a> Area<'a> {
     }
 }
 
-/// Between two tries: a change takes some microseconds, unless its thread has lost its processor.
+/// The pause between two tries: a change takes some microseconds, unless its thread has lost its processor.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A sample of a ring as one word, which is never 0.

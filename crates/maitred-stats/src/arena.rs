@@ -1,7 +1,7 @@
-//! Memory that is given out in runs with names, so that another process finds what is there.
+//! Memory that is given out in runs with names, so that another process finds the content.
 //!
 //! ```text
-//! word 0      what this is, and its version            word 16    the first run; others follow without a gap
+//! word 0      "maitred" and the version                  word 16    the first run; others follow without a gap
 //!
 //! a run       word 0      words in all (32 bits), kind (8), shards (16); 0: no run is there, nor behind it
 //!             word 1..    its name: the number of bytes, and the bytes; of counters all their names, one a line
@@ -11,7 +11,7 @@
 //! ```
 //! All starts are multiples of 16 words (128 bytes). A run is there when its first word is written; it never goes or moves.
 //!
-//! Promises: reading survives any content. Leaves out: what the figures of exchanges look like (`area.rs`, `routes.rs`).
+//! Promises: reading survives any content. Leaves out: the layout of the figures of exchanges (`area.rs`, `routes.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -20,13 +20,13 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::memory::{self, Memory, Run, load, read_text, store, text_words, write_text};
 
-/// "maitred" and the version of all that is said above, and of what the runs have.
+/// "maitred" and the version of the layout above, including the content of the runs.
 const MAGIC: u64 = u64::from_le_bytes(*b"maitred\x01");
 
 /// Words between two places at which something may start: two cache lines.
 pub(crate) const ALIGN: usize = 16;
 
-/// What a run has.
+/// The kind of content of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -36,8 +36,8 @@ pub(crate) enum Kind {
     Routes = 4,
 }
 
-/// Gives out memory for counters, texts and figures. What finds no place there is private to the process: it counts all
-/// the same, but nobody else can read it.
+/// Gives out memory for counters, texts and figures. A counter that finds no room is private to the process: it counts,
+/// but other processes cannot read it.
 ///
 /// ```
 /// use maitred_stats::{Arena, Counter, memory};
@@ -55,7 +55,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// In memory that is zero.
+    /// An arena in memory that is zero.
     #[must_use]
     pub fn new(memory: Memory) -> Self {
         store((*memory).as_ref(), 0, MAGIC);
@@ -94,7 +94,7 @@ impl Arena {
         Run::new(self.memory.clone(), start + head, words)
     }
 
-    /// Of so many words that only this process sees.
+    /// An arena of so many words that only this process sees.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(memory::private(words))
     }
@@ -106,7 +106,7 @@ pub(crate) const fn run_words(name: &str, words: usize) -> usize {
 }
 
 /// A run of another process.
-pub(crate) struct Found<'a> {
+pub(crate) struct ForeignRun<'a> {
     pub(crate) kind: u8,
     pub(crate) shards: usize,
     pub(crate) name: String,
@@ -114,7 +114,7 @@ pub(crate) struct Found<'a> {
 }
 
 /// All runs, in the order in which they were given out; none in memory that is no arena of this version.
-pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = Found<'_>> {
+pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = ForeignRun<'_>> {
     let mut left = if load(words, 0) == MAGIC { words.get(ALIGN..).unwrap_or_default() } else { &[] };
     std::iter::from_fn(move || {
         let first = left.first()?.load(Acquire);
@@ -124,7 +124,7 @@ pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = Found<'_>> {
         let length = usize::try_from(load(own, 1)).unwrap_or(usize::MAX).min(own.len() * 8);
         let head = (1 + text_words(length)).next_multiple_of(ALIGN);
         let name = read_text(own.get(1..head).unwrap_or_default());
-        Some(Found { kind, shards: shards.into(), name, content: own.get(head..).unwrap_or_default() })
+        Some(ForeignRun { kind, shards: shards.into(), name, content: own.get(head..).unwrap_or_default() })
     })
 }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_place_counts_all_the_same() {
+    fn a_counter_without_room_in_the_arena_counts_privately() {
         let memory = memory::private(ALIGN + 32);
         let arena = Arena::new(Memory::clone(&memory));
         let counter = Counter::in_arena(&arena, "x_total");

@@ -7,8 +7,8 @@
 //! nexts     for each chunk 32 bits: the chunk with the higher bits of its counts
 //! chunks    from the start: 8 words each, a cache line      lists    from the end: a chunk for each slot, 32 bits each
 //! ```
-//! Numbers of chunks and lists begin at 1; 0 stands for none. Whatever is written, a process that ends in the midst of it leaves at
-//! most the value it was counting half counted.
+//! Numbers of chunks and lists begin at 1; 0 stands for none. A process that ends during a write leaves at most one
+//! value half counted: the one that it was counting.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, compiler_fence};
 
@@ -24,18 +24,18 @@ const LIST: usize = SLOTS.div_ceil(2);
 const CHUNK_COST: usize = CHUNK * size_of::<u64>() + size_of::<u32>();
 const LIST_COST: usize = LIST * size_of::<u64>();
 
-/// In the place of a chunk or a list: none.
+/// Stands for no chunk or list.
 pub(crate) const NONE: u32 = 0;
 
 /// How often a count can go on in a further chunk: 64 bits are enough.
 const MAX_DEPTH: u32 = u64::BITS / u16::BITS;
 
-/// What is written beside chunks and lists.
+/// Words before the chunks and lists.
 pub(crate) const HEAD: usize = 4;
 /// Chunks and lists that are in use.
 const USED: usize = 0;
 const LISTS: usize = 1;
-/// While a count goes on in a further chunk: its chunk, its step and a bit, and what was in the further one.
+/// During a carry into a further chunk: the chunk, the step and a bit, and the old count in the further chunk.
 const CARRY: usize = 2;
 const CARRY_BEFORE: usize = 3;
 
@@ -48,7 +48,7 @@ pub(crate) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// In this memory; none if there is not even enough for a chunk.
+    /// The chunks in this memory; none if there is not even enough for a chunk.
     pub(crate) fn new(words: &'a [AtomicU64]) -> Option<Self> {
         let (head, words) = words.split_first_chunk()?;
         let most = size_of_val(words) / CHUNK_COST;
@@ -207,7 +207,7 @@ impl<'a> Chunks<'a> {
         half(self.list_of(list), slot)
     }
 
-    /// What is in use.
+    /// Bytes of the chunks and lists in use.
     pub(crate) fn bytes(&self) -> usize {
         let (used, lists) = self.used();
         used.saturating_mul(CHUNK_COST).saturating_add(lists.saturating_mul(LIST_COST))

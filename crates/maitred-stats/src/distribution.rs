@@ -1,4 +1,4 @@
-//! What is known of many values: how many, their mean and deviation, and where they lie.
+//! A distribution of many values: their number, mean, deviation and percentiles.
 
 use crate::scale::{self, STEPS};
 
@@ -15,7 +15,7 @@ pub struct Distribution {
     min: u64,
     max: u64,
     coarse: bool,
-    /// By slot, ascending.
+    /// The chunks by slot, ascending.
     chunks: Vec<(u8, [u64; STEPS])>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Moments {
 }
 
 impl Distribution {
-    /// Without values.
+    /// A distribution without values.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -119,7 +119,7 @@ impl Distribution {
         rest.min =
             if rest.zeros > 0 { 0 } else { first.map_or(0, |(slot, step, _)| scale::bounds(slot, step).0) };
         rest.max = last.map_or(0, |(slot, step, _)| scale::bounds(slot, step).1);
-        // What is largest of all is known exactly.
+        // The extremes over all values are exact, so they limit those of the newer values.
         (rest.min, rest.max) = (rest.min.max(self.min).min(self.max), rest.max.min(self.max));
         rest
     }
@@ -295,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn what_has_come_since_is_as_if_counted_alone(before in values(), after in values(), percent in 0.0..=100.0_f64) {
+        fn values_since_an_earlier_state_are_as_if_counted_alone(before in values(), after in values(), percent in 0.0..=100.0_f64) {
             let earlier = of(&before);
             let mut now = earlier.clone();
             now.merge(&of(&after));
@@ -311,7 +311,7 @@ mod tests {
         }
 
         #[test]
-        fn counts_up_to_a_bound_miss_only_what_is_near_it(values in values(), bound in any::<u64>(), shift in 0..64_u32) {
+        fn counts_up_to_a_bound_miss_only_values_near_it(values in values(), bound in any::<u64>(), shift in 0..64_u32) {
             let bound = bound >> shift;
             let read = of(&values).count_up_to(bound);
             let up_to = |bound: u64| values.iter().filter(|value| **value <= bound).count() as u64;

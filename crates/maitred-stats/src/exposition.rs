@@ -8,18 +8,18 @@ use std::fmt::Write;
 
 use crate::Distribution;
 
-/// One of two texts that say the same.
+/// The formats of the metrics' text, which have the same content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// What every reader understands.
+    /// The Prometheus text format 0.0.4, which every reader understands.
     #[default]
     Prometheus,
-    /// With units, and an end that shows that nothing is missing.
+    /// OpenMetrics 1.0, with units, and an end that shows that nothing is missing.
     OpenMetrics,
 }
 
 impl Format {
-    /// What to send in `Content-Type` with this text.
+    /// The value of `Content-Type` for this text.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ pub struct Metric<'a> {
 /// The value of a [`Metric`], with its kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// Only goes up; its name ends in `_total`.
+    /// A value that only goes up; its name ends in `_total`.
     Counter(u64),
     /// A duration that only goes up, in nanoseconds, shown in seconds; its name ends in `_seconds_total`.
     SecondsTotal(u64),
@@ -83,15 +83,15 @@ pub enum Value<'a> {
     Seconds(u64),
     /// A histogram of nanoseconds, shown in seconds; its name ends in `_seconds`.
     Histogram(&'a Distribution),
-    /// Percentiles, sum and count of nanoseconds, shown in seconds; its name ends in `_seconds`. For what there are many
-    /// of: a histogram has three times as many lines. Summaries cannot be added to each other.
+    /// Percentiles, sum and count of nanoseconds, shown in seconds; its name ends in `_seconds`. Meant for metrics with
+    /// many label values: a histogram has three times as many lines. Summaries cannot be added to each other.
     Summary(&'a Distribution),
-    /// The same of what has no unit, in thousandths, shown as whole numbers: how many there were each time.
+    /// A summary of values without a unit, in thousandths, shown as whole numbers.
     Numbers(&'a Distribution),
 }
 
 impl Value<'_> {
-    /// A gauge of what is never negative.
+    /// A gauge of a value that is never negative.
     #[must_use]
     pub fn gauge(value: u64) -> Self {
         Self::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
@@ -140,14 +140,14 @@ pub fn series(name: &str, labels: &[(&str, &str)]) -> String {
     out
 }
 
-/// Appends what stands at the end of the text: in OpenMetrics a line that shows that nothing is missing.
+/// Appends the end of the text: in OpenMetrics a line that shows that nothing is missing.
 pub fn end(format: Format, out: &mut String) {
     if format == Format::OpenMetrics {
         out.push_str("# EOF\n");
     }
 }
 
-/// What stands before the metrics of one name: OpenMetrics calls counters without `_total` there.
+/// Appends the lines before the metrics of one name. OpenMetrics calls counters without `_total` there.
 fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
     let name = match format {
         Format::Prometheus => metric.name,

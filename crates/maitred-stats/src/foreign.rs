@@ -13,7 +13,7 @@ use crate::arena::{Kind, runs};
 use crate::distribution::Distribution;
 use crate::names::read_names;
 use crate::recorder::{BATCH, LEAVES_BYTES, WORDS};
-use crate::rings::{Noted, noted};
+use crate::rings::{DecodedSample, noted};
 use crate::routes::read_routes;
 use crate::table::{Leaf, LeafKey, TimingKey};
 
@@ -23,9 +23,9 @@ const TRIES: u32 = 5_000;
 /// Whose memory is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// That of a process that has ended: also what its threads had noted and not counted.
+    /// The figures of a process that has ended, including samples that its threads had noted and not counted.
     Ended,
-    /// That of a process that runs: what is counted, which is everything once it has been asked to
+    /// The counted figures of a running process. They are complete once it has been asked to
     /// [`fold_all`](crate::Recorder::fold_all).
     Runs,
 }
@@ -38,7 +38,8 @@ pub struct Foreign<'a> {
 }
 
 impl<'a> Foreign<'a> {
-    /// In the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of this version.
+    /// The figures in the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of
+    /// this version.
     #[must_use]
     pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
         let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
@@ -47,24 +48,24 @@ impl<'a> Foreign<'a> {
         Some(Self { area: Area::new(recorder.content.get(..WORDS)?, LEAVES_BYTES)?, routes, owner })
     }
 
-    /// As [`Recorder::leaves`](crate::Recorder::leaves), but for an order: a key may come twice.
+    /// Visits the leaves as [`Recorder::leaves`](crate::Recorder::leaves) does, but for an order: a key may come twice.
     pub fn leaves(&self, mut visit: impl FnMut(LeafKey, Leaf)) {
         self.read(|area, first| area.read_leaves(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<LeafKey, Leaf>::new();
         self.noted(|sample| {
-            if let Noted::Exchange(key, bytes, spans) = sample {
+            if let DecodedSample::Exchange(key, bytes, spans) = sample {
                 noted.entry(LeafKey::unpack(key)).or_default().record(bytes, spans);
             }
         });
         noted.into_iter().for_each(|(key, leaf)| visit(key, leaf));
     }
 
-    /// As [`Recorder::timings`](crate::Recorder::timings), likewise.
+    /// Visits the timings as [`Recorder::timings`](crate::Recorder::timings) does, likewise.
     pub fn timings(&self, mut visit: impl FnMut(TimingKey, Distribution)) {
         self.read(|area, first| area.read_timings(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<TimingKey, Distribution>::new();
         self.noted(|sample| {
-            if let Noted::Timing(key, nanos) = sample {
+            if let DecodedSample::Timing(key, nanos) = sample {
                 noted.entry(key).or_default().record(nanos);
             }
         });
@@ -86,8 +87,8 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// What threads had noted and not counted when their process ended.
-    fn noted(&self, mut visit: impl FnMut(Noted)) {
+    /// Calls `visit` with the samples that threads had noted and not counted when their process ended.
+    fn noted(&self, mut visit: impl FnMut(DecodedSample)) {
         if self.owner == Owner::Runs {
             return;
         }
@@ -124,7 +125,7 @@ impl<'a> Foreign<'a> {
         self.area.head[ON].load(Relaxed) != 0
     }
 
-    /// What its figures took when its rings were folded last, in bytes, without its [`Routes`](crate::Routes).
+    /// Bytes that the figures took when the rings were folded last, without the [`Routes`](crate::Routes).
     #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 
-/// A process: what it writes, and the memory in which another one reads that.
+/// A process with its recorder, and the memory from which another process reads.
 struct Process {
     memory: Memory,
     recorder: Arc<Recorder>,
@@ -138,7 +138,7 @@ fn a_killed_process_loses_nothing_and_nothing_is_counted_twice() {
     assert!(leaf.spans.iter().all(|span| (span.count(), span.sum(), span.max()) == (305, sum, 300)));
     assert_eq!(leaf.total.sum(), 7 * sum);
     assert_eq!(timings.values().map(Distribution::count).collect::<Vec<_>>(), [2]);
-    // Of one that runs only what is counted: the rings have the rest.
+    // Of a running process only counted samples are read: the rings have the rest.
     assert_eq!(process.read(Owner::Runs).0[&key(1)].requests, (300 / SAMPLES * SAMPLES) as u64);
     keep.wait();
     threads.into_iter().for_each(|thread| thread.join().expect("ended"));
@@ -224,7 +224,7 @@ fn a_sample_that_was_being_counted_is_counted_once() {
 }
 
 #[test]
-fn what_is_read_of_one_that_runs_is_never_half_counted() {
+fn a_running_process_is_never_read_half_counted() {
     let process = Process::new();
     let recorder = Arc::clone(&process.recorder);
     let count = 200_000;
@@ -339,7 +339,7 @@ fn memory_full_of_ones_or_noise_is_survived() {
         for (at, word) in written.iter().enumerate() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let noise = if fill == 0 { state >> (state % 64) } else { fill };
-            // The heads of the runs stay, so that what is in them is read.
+            // The heads of the runs stay intact, so that the reader goes on to their contents.
             word.store(if run.contains(&at) { words[at] } else { noise }, Relaxed);
         }
         assert!(Foreign::find(written, Owner::Ended).is_some());

@@ -1,11 +1,11 @@
 //! Named counters, sharded per thread, with snapshots.
 //!
 //! There is no registry: statistics are plain structs of [`Counter`]s, [`Counters`], [`Gauge`]s, [`Distribution`]s and
-//! [`NamedLock`]s, owned by what they describe. Each has a `snapshot()` or a reading method; who wants to show them
-//! collects [`Metric`]s and calls [`exposition::write`].
+//! [`NamedLock`]s, owned by the objects that they describe. Each has a `snapshot()` or a reading method; a caller that
+//! shows them collects [`Metric`]s and calls [`exposition::write`].
 //!
-//! What another process has to know, also after this one was killed, is in an [`Arena`]: counters by their names, and all figures of
-//! exchanges. It reads them by [`read_counters`], [`read_texts`] and [`Foreign`].
+//! An [`Arena`] shares figures with another process, also after this one was killed: counters by their names, and all
+//! figures of exchanges. The other process reads them by [`read_counters`], [`read_texts`] and [`Foreign`].
 //!
 //! Updates are relaxed: a snapshot taken while others count is no consistent cut across several counters. A count is
 //! never lost and never goes back.

@@ -1,4 +1,4 @@
-//! A mutex with a name that counts who waited for it, and how long.
+//! A mutex with a name that counts how often threads waited for it, and how long.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// A mutex that knows its name, how often it was taken, how often a thread had to wait for it, and for how long.
 ///
-/// An uncontended acquisition reads no clock and adds no atomic read-modify-write: the counts are written by whoever
-/// holds the lock. When a thread panicked while holding it, the next one gets the value as it was left; a value that
-/// can be left half changed needs care of its own.
+/// An uncontended acquisition reads no clock and adds no atomic read-modify-write: the thread that holds the lock
+/// writes the counts. If a thread panics while it holds the lock, the next one gets the value as it was left; a value
+/// that can be left half changed needs care of its own.
 ///
 /// A `Condvar` works with the guard; the time in `wait` and the acquisition at its end are not counted.
 pub struct NamedLock<T> {
@@ -52,7 +52,7 @@ impl<T> NamedLock<T> {
         Self::with_name(Cow::Borrowed(name), value)
     }
 
-    /// The same with a name that is made at run time.
+    /// A lock with a name that is made at run time.
     pub const fn with_name(name: Cow<'static, str>, value: T) -> Self {
         Self {
             name,
@@ -106,7 +106,7 @@ impl<T> NamedLock<T> {
     }
 }
 
-/// Adds without a read-modify-write: the caller holds the lock, so nobody else writes.
+/// Adds without a read-modify-write: the caller holds the lock, so no other thread writes.
 fn add(count: &AtomicU64, amount: u64) {
     count.store(count.load(Relaxed).wrapping_add(amount), Relaxed);
 }
@@ -151,7 +151,7 @@ mod tests {
         })
     }
 
-    /// Nothing tells that the waiter has arrived inside `lock`, so the attempt is repeated until it has.
+    /// The test cannot see when the waiter has arrived inside `lock`, so the attempt is repeated until it has.
     #[test]
     fn a_wait_is_counted_and_measured() {
         for _ in 0..1000 {

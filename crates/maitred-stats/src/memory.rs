@@ -1,7 +1,7 @@
 //! The words of memory that figures live in: those of this process alone, or those that another one can read.
 //!
-//! Promises: no access is outside the memory, whatever is asked for: nothing is there then, and nothing is written. Leaves out: where
-//! the memory comes from.
+//! Promises: no access is outside the memory. A read outside it finds nothing, and a write is dropped. Leaves out:
+//! where the memory comes from.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 /// Words of memory, zero at first. Memory that is shared with other processes is written by one of them only.
 pub type Memory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
-/// So many words that only this process sees. All of them take memory at once; pages that a program maps do so when they
-/// are first written.
+/// Memory of so many words that only this process sees. All of them take memory at once; pages that a program maps do
+/// so when they are first written.
 #[must_use]
 pub fn private(words: usize) -> Memory {
     let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -31,7 +31,7 @@ impl Run {
         Self { memory, start, words }
     }
 
-    /// Of this process alone.
+    /// A run of this process alone.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(private(words), 0, words)
     }
@@ -57,7 +57,7 @@ pub(crate) fn store(words: &[AtomicU64], at: usize, value: u64) {
     }
 }
 
-/// Adds to a word that nobody else writes now.
+/// Adds to a word of which the caller is the only writer.
 #[inline]
 pub(crate) fn add(word: &AtomicU64, amount: u64) {
     word.store(word.load(Relaxed).wrapping_add(amount), Relaxed);
@@ -68,7 +68,7 @@ pub(crate) const fn text_words(bytes: usize) -> usize {
     1 + bytes.div_ceil(8)
 }
 
-/// Writes a text, its length last; what does not fit is left out.
+/// Writes a text, its length last; a text that is too long is cut.
 pub(crate) fn write_text(words: &[AtomicU64], text: &str) {
     let Some((length, body)) = words.split_first() else { return };
     let bytes = text.as_bytes();
@@ -81,7 +81,7 @@ pub(crate) fn write_text(words: &[AtomicU64], text: &str) {
     length.store(bytes.len() as u64, Release);
 }
 
-/// The text that is there; what is no UTF-8 is replaced.
+/// Reads a text; bytes that are no UTF-8 are replaced.
 pub(crate) fn read_text(words: &[AtomicU64]) -> String {
     let Some((length, body)) = words.split_first() else { return String::new() };
     let length = usize::try_from(length.load(Acquire)).unwrap_or(usize::MAX).min(body.len() * 8);

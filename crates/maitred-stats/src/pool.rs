@@ -1,4 +1,4 @@
-//! What a pool of threads counts, its figures in one moment, and what both are called where others read them ([`Arena`]).
+//! Counters of a pool of threads, its figures at one moment, and the names of both for readers of an [`Arena`].
 
 use crate::exposition::series;
 use crate::{Arena, LockedCounters};
@@ -20,7 +20,7 @@ pub const ENDS_TOTAL: &str = "maitred_pool_thread_ends_total";
 /// Requests run by a thread of another poll group.
 pub const MIGRATIONS_TOTAL: &str = "maitred_migrations_total";
 
-/// Of the queue of a pool; written under its lock.
+/// Counters of the queue of a pool; written under its lock.
 pub type QueueCounters = LockedCounters<4>;
 /// [`WAITED_TOTAL`] in [`QueueCounters`].
 pub const WAITED: usize = 0;
@@ -31,7 +31,7 @@ pub const IDLE_REQUESTS: usize = 2;
 /// [`IDLE_SECONDS_TOTAL`] in [`QueueCounters`].
 pub const IDLE_NANOS: usize = 3;
 
-/// Those of the queue of this pool.
+/// The counters of the queue of this pool.
 pub fn queue_counters(arena: &Arena, pool: &str) -> QueueCounters {
     let names = [WAITED_TOTAL, REFUSED_TOTAL, IDLE_REQUESTS_TOTAL, IDLE_SECONDS_TOTAL];
     LockedCounters::in_arena(arena, names.map(|name| series(name, &[("pool", pool)])))
@@ -40,7 +40,7 @@ pub fn queue_counters(arena: &Arena, pool: &str) -> QueueCounters {
 /// Why a thread was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// There were fewer than the least.
+    /// The pool had fewer threads than the least.
     Least,
     /// Requests waited.
     Waiting,
@@ -48,30 +48,30 @@ pub enum Start {
     Reading,
     /// The request of another one has timed out, and that one has not returned.
     Lost,
-    /// Another one has ended after as many requests as it may run.
+    /// Another thread has ended after as many requests as it may run.
     Spent,
 }
 
-/// What each [`Start`] is called.
+/// The name of each [`Start`], in its order.
 pub const START_REASONS: [&str; 5] = ["least", "waiting", "reading", "lost", "spent"];
 
 /// Why a thread has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It had nothing to do for as long as it may.
+    /// The thread had nothing to do for as long as it may.
     Idle,
-    /// There were more than the most, which was lowered, or one that was lost has returned.
+    /// The pool had more threads than the most, which was lowered, or a lost thread has returned.
     Limit,
-    /// It has run as many requests as it may.
+    /// The thread has run as many requests as it may.
     Spent,
     /// The server stops.
     Stop,
 }
 
-/// What each [`End`] is called.
+/// The name of each [`End`], in its order.
 pub const END_REASONS: [&str; 4] = ["idle", "limit", "spent", "stop"];
 
-/// Of the threads of a pool; written under the lock of their counts.
+/// Counters of the threads of a pool; written under the lock of their counts.
 #[derive(Default)]
 pub struct ThreadCounters(LockedCounters<{ 1 + START_REASONS.len() + END_REASONS.len() }>);
 
@@ -80,7 +80,7 @@ impl ThreadCounters {
     const STARTS: usize = 1;
     const ENDS: usize = Self::STARTS + START_REASONS.len();
 
-    /// Those of the threads of this pool.
+    /// The counters of the threads of this pool.
     pub fn in_arena(arena: &Arena, pool: &str) -> Self {
         let names = std::array::from_fn(|which| match which.checked_sub(Self::STARTS) {
             None => series(MADE_TOTAL, &[("pool", pool)]),
@@ -92,7 +92,7 @@ impl ThreadCounters {
         Self(LockedCounters::in_arena(arena, names))
     }
 
-    /// One more is made. How many have been.
+    /// Counts a thread that was made. Returns how many have been.
     pub fn made(&self) -> u64 {
         self.0.add(Self::MADE, 1);
         self.total()
@@ -108,7 +108,7 @@ impl ThreadCounters {
         self.0.add(Self::STARTS + reason as usize, count as u64);
     }
 
-    /// One has ended.
+    /// Counts the end of a thread.
     pub fn ends(&self, reason: End) {
         self.0.add(Self::ENDS + reason as usize, 1);
     }
@@ -134,11 +134,11 @@ pub struct Idleness {
 /// The figures of one pool.
 #[derive(Clone, Debug)]
 pub struct PoolFigures {
-    /// Of the pool.
+    /// The name of the pool.
     pub name: String,
     /// Threads that exist or have been asked for.
     pub threads: usize,
-    /// Those of them that have not begun.
+    /// Threads that have not begun.
     pub starting: usize,
     /// Threads whose request has timed out and that have not returned.
     pub lost: usize,

@@ -1,13 +1,13 @@
-//! Figures from many threads: each notes what it has in a ring of its own, which goes into the table when it is full.
+//! Figures from many threads: each thread notes samples in a ring of its own. A full ring is counted in the table.
 //!
 //! ```text
-//! thread: sample, sample, ... 64  --full, or the thread ends--> table <--whoever reads has all rings emptied first
-//!                                  `--full, table in use--> left behind --the next one that has it--> table
+//! thread: sample, sample, ... 64  --full, or the thread ends--> table <--a reader has all rings emptied first
+//!                                  `--full, table in use--> left behind --the next thread with the table--> table
 //! ```
 //! All of it is in memory that another process can have, too ([`Foreign`](crate::Foreign)), also when this one was killed.
 //!
-//! Promises: 63 times out of 64 no lock on the way of a request, and no wait for one that a thread without a processor
-//! holds; a stated bound of memory. What was counted before a reading began is in it.
+//! Promises: 63 times out of 64 a request takes no lock here; no thread waits for a lock holder that has lost its
+//! processor; a stated bound of memory. A reading has all samples that were noted before it began.
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -27,13 +27,14 @@ use crate::times::Spans;
 
 const _: () = assert!(MAX_NAMES < IS_TIMING as usize);
 
-/// Bytes that the figures of one process may take, so that four fit into 32 MiB: without what a reading makes of them.
+/// Bytes that the figures of one process may take, so that four processes fit into 32 MiB. Copies made by a reader are
+/// not part of it.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Of that, for leaves and histograms: without rings, names and [`Routes`](crate::Routes).
+/// Bytes for leaves and histograms: without rings, names and [`Routes`](crate::Routes).
 const TABLE_BYTES: usize = (MAX_BYTES - ROUTES_BYTES - FIXED_BYTES) / 128 * 128;
 
-/// Of that, what chunks of histograms may take at most. The rest is for leaves.
+/// The share of chunks of histograms in the table's bytes. The rest is for leaves.
 const CHUNKS_BYTES: usize = TABLE_BYTES / 128 * 93;
 pub(crate) const LEAVES_BYTES: usize = TABLE_BYTES - CHUNKS_BYTES;
 
@@ -42,7 +43,7 @@ pub(crate) const WORDS: usize = area_words(LEAVES_BYTES, CHUNKS_BYTES);
 
 const NAME: &str = "exchanges";
 
-/// Bytes of an [`Arena`] that one recorder and its [`Routes`](crate::Routes) take. What they take beside that, to find things in there, is
+/// Bytes of an [`Arena`] that one recorder and its [`Routes`](crate::Routes) take. Their indexes outside the arena are
 /// part of [`MAX_BYTES`], too.
 pub const ARENA_BYTES: usize =
     (crate::arena::ALIGN + run_words(NAME, WORDS) + crate::routes::RUN_WORDS) * size_of::<u64>();
@@ -55,7 +56,7 @@ pub(crate) const BATCH: usize = 16;
 /// The figures of a server. To be shared in an `Arc`: threads refer to it.
 pub struct Recorder {
     on: AtomicBool,
-    /// The memory, of which the table says who writes leaves.
+    /// The memory. The table decides which thread writes leaves.
     run: Run,
     table: NamedLock<Table>,
     /// Locked for some nanoseconds.
@@ -65,7 +66,7 @@ pub struct Recorder {
     process: u32,
 }
 
-/// What a thread has of the recorder it has used last.
+/// A thread's ring in the recorder that it has used last.
 struct Own {
     recorder: Weak<Recorder>,
     /// None where there was no memory for it.
@@ -77,13 +78,13 @@ thread_local! {
 }
 
 impl Recorder {
-    /// Without figures, and on, in memory of its own, all of which it takes at once.
+    /// A recorder without figures, switched on, in memory of its own, all of which it takes at once.
     #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(crate::arena::ALIGN + run_words(NAME, WORDS)))
     }
 
-    /// Without figures, and on, in this memory.
+    /// A recorder without figures, switched on, in this memory.
     #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let recorder = Self {
@@ -146,8 +147,8 @@ impl Recorder {
         }
     }
 
-    /// Has what is in a full ring counted, by this thread or, if another one has the table, by the next one. The ring with which
-    /// the thread goes on.
+    /// Has a full ring counted: by this thread or, if another one has the table, by the next one that takes it. Returns
+    /// the ring with which the thread goes on.
     fn empty(&self, full: u16) -> u16 {
         let free = self.table.try_lock();
         if free.is_none()
@@ -195,7 +196,7 @@ impl Recorder {
         Own { recorder: Arc::downgrade(self), ring }
     }
 
-    /// Whoever reads the memory looks at all rings that were ever used.
+    /// Publishes how many rings have been used, so that a reader of the memory looks at all of them.
     fn note_rings(&self, owners: &Owners) {
         if let Some(area) = self.area() {
             area.head[RINGS_USED].store(owners.used().into(), Release);
@@ -217,7 +218,7 @@ impl Recorder {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has all that threads have noted counted in the leaves, for whoever reads these.
+    /// Counts all noted samples in the leaves. Readers of the leaves call it first.
     pub fn fold_all(&self) {
         let Some(area) = self.area() else { return };
         for (number, ring) in area.rings() {
@@ -239,8 +240,9 @@ impl Recorder {
         self.area().map_or_else(Vec::new, |area| table.requests(&area))
     }
 
-    /// Counts what was counted for routes for others: each pair is a number and the one in its place, which is the first of no pair. The numbers
-    /// can then be given to other routes; an exchange that has one of them already and ends later is counted there.
+    /// Moves counts between routes: each pair is a number and its replacement, which is not the first of another pair.
+    /// The numbers can be given to other routes afterwards; an exchange that has one of them already and ends later is
+    /// counted there.
     pub fn move_routes(&self, moves: &[(u32, u32)]) {
         self.fold_all();
         let moves = moves.iter().copied().collect();
@@ -285,7 +287,7 @@ impl Recorder {
         crate::memory::load(self.run.words(), LOST)
     }
 
-    /// What the figures take now, in bytes: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
+    /// Bytes that the figures take now: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.area().map_or(0, |area| self.bytes_of(&self.table.lock(), &area))
@@ -295,7 +297,7 @@ impl Recorder {
         usize::from(self.owners().used()) * RING_BYTES + self.names.bytes() + table.bytes(area)
     }
 
-    /// Calls `work` while nobody else has the table.
+    /// Calls `work` while the calling thread has the table.
     #[cfg(test)]
     pub(crate) fn with_table<T>(&self, work: impl FnOnce() -> T) -> T {
         let _table = self.table.lock();

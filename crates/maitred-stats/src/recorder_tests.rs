@@ -20,7 +20,7 @@ fn requests(recorder: &Arc<Recorder>) -> BTreeMap<LeafKey, u64> {
 }
 
 #[test]
-fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
+fn samples_are_read_at_once_and_after_their_threads_have_ended() {
     let recorder = Arc::new(Recorder::new());
     let (one, two) = (key(0, 0, 1, 2), key(0, 1, 2, 5));
     let threads = [0, 1, 2, 3].map(|thread| {
@@ -48,7 +48,7 @@ fn what_threads_note_is_read_at_once_and_when_they_have_ended() {
 }
 
 #[test]
-fn what_is_read_while_a_thread_notes_is_counted_once() {
+fn samples_read_while_a_thread_notes_are_counted_once() {
     let recorder = Arc::new(Recorder::new());
     let one = key(0, 0, 1, 2);
     let thread = {
@@ -73,7 +73,7 @@ fn what_is_read_while_a_thread_notes_is_counted_once() {
 }
 
 #[test]
-fn what_nobody_has_timed_is_counted_without_times() {
+fn an_exchange_without_times_is_counted_without_them() {
     let recorder = Arc::new(Recorder::new());
     let one = key(0, 0, 1, 2);
     recorder.record(one, 10, Some(Spans([7; 7])));
@@ -88,7 +88,7 @@ fn what_nobody_has_timed_is_counted_without_times() {
 }
 
 #[test]
-fn nobody_waits_for_a_thread_that_has_the_table_and_nothing_is_lost() {
+fn no_thread_waits_for_the_table_and_no_sample_is_lost() {
     let recorder = Arc::new(Recorder::new());
     let one = key(0, 0, 1, 2);
     let lots = LEFT;

@@ -1,9 +1,10 @@
-//! The rings of threads: where each notes what it has until that is counted.
+//! The rings of threads: each thread notes its samples there until they are counted.
 //!
 //! ```text
 //! a ring    64 samples; how many were ever written; how many of these were counted
 //! ```
-//! Only the thread that has a ring writes samples and the first number; only who holds the table's lock writes the second one.
+//! Only the thread that owns a ring writes samples and the first number. Only the holder of the table's lock writes the
+//! second one.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,7 +29,7 @@ pub(crate) const RING_BYTES: usize = RING * size_of::<u64>();
 /// Threads that have a ring at a time. Further ones count in the table at once.
 pub(crate) const THREADS: usize = 124;
 
-/// Full rings that threads leave behind that find the table in use. Who cannot waits for it.
+/// Full rings that threads leave behind when the table is in use. Without one a thread waits for the table.
 pub(crate) const LEFT: usize = 32;
 
 /// All of them.
@@ -36,7 +37,7 @@ pub(crate) const RINGS: usize = THREADS + LEFT;
 
 const _: () = assert!(SAMPLES.is_power_of_two());
 
-/// One thing to count: a key and what is counted of it.
+/// One sample: a key and its values.
 ///
 /// ```text
 /// of an exchange: packed LeafKey,               body bytes, spans or UNTIMED
@@ -47,7 +48,7 @@ pub(crate) type Sample = [u64; SAMPLE];
 /// Neither a class of status nor the number of a name has this bit.
 pub(crate) const IS_TIMING: u64 = 0x80;
 
-/// In the place of the first span: nobody has looked at the clock. As a span it would be 584 years.
+/// Stands in the place of the first span when no clock was read. As a span it would be 584 years.
 const UNTIMED: u64 = u64::MAX;
 
 pub(crate) fn exchange(key: LeafKey, bytes: u64, spans: Option<Spans>) -> Sample {
@@ -59,20 +60,20 @@ pub(crate) fn timing(key: TimingKey, nanos: u64) -> Sample {
     [key.pack() | IS_TIMING, nanos, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// What a sample says.
+/// A decoded sample.
 #[derive(Clone, Copy)]
-pub(crate) enum Noted {
+pub(crate) enum DecodedSample {
     /// The packed key, body bytes, and the spans if they are known.
     Exchange(u64, u64, Option<Spans>),
     Timing(TimingKey, u64),
 }
 
 #[inline]
-pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> Noted {
+pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> DecodedSample {
     if key & IS_TIMING == 0 {
-        Noted::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f, g])))
+        DecodedSample::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f, g])))
     } else {
-        Noted::Timing(TimingKey::unpack(key & !IS_TIMING), value)
+        DecodedSample::Timing(TimingKey::unpack(key & !IS_TIMING), value)
     }
 }
 
@@ -80,16 +81,16 @@ pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> Noted {
 pub(crate) struct Ring<'a>(pub(crate) &'a [AtomicU64; RING]);
 
 impl<'a> Ring<'a> {
-    /// By its own thread, when it is not full; whether it is now.
+    /// Adds a sample, on the ring's own thread, when it is not full. Returns whether it is full now.
     #[inline]
     pub(crate) fn push(self, sample: Sample) -> bool {
         let written = self.0[WRITTEN].load(Relaxed);
         for (word, value) in self.place(written).iter().zip(sample) {
             word.store(value, Relaxed);
         }
-        // Whoever sees the new number sees the sample.
+        // A thread that sees the new number sees the sample.
         self.0[WRITTEN].store(written.wrapping_add(1), Release);
-        // Whoever counted a sample has read it before its place is written again.
+        // The thread that counted a sample has read it before its place is written again.
         written.wrapping_add(1).wrapping_sub(self.0[TAKEN].load(Acquire)) == SAMPLES as u64
     }
 
@@ -118,13 +119,13 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// Who has which ring.
+/// The owners of the rings.
 #[derive(Default)]
 pub(crate) struct Owners {
     free: Vec<u16>,
-    /// Full ones that nobody has, to be counted by who has the table next.
+    /// Full rings without an owner, for the next thread that has the table.
     left: Vec<u16>,
-    /// Of threads.
+    /// Rings that threads own.
     owned: usize,
     used: u16,
 }
@@ -137,7 +138,7 @@ impl Owners {
         Some(ring)
     }
 
-    /// Another ring in the place of a full one, which is left behind; none when too many are.
+    /// Leaves a full ring behind and returns another one; none when too many were left behind.
     pub(crate) fn leave_behind(&mut self, full: u16) -> Option<u16> {
         let ring = (self.left.len() < LEFT).then(|| self.take())??;
         self.left.push(full);
@@ -150,12 +151,12 @@ impl Owners {
         self.free.push(ring);
     }
 
-    /// Those that were left behind, and stay so until they are [`free`](Self::set_free).
+    /// The rings that were left behind, and stay so until they are [`free`](Self::set_free).
     pub(crate) fn left(&self) -> Vec<u16> {
         self.left.clone()
     }
 
-    /// The first so many that were left behind have been counted.
+    /// Frees the first `count` rings that were left behind: they have been counted.
     pub(crate) fn set_free(&mut self, count: usize) {
         self.free.extend(self.left.drain(..count));
     }

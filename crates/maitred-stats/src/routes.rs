@@ -1,14 +1,14 @@
 //! The routes that exchanges are counted by: a bounded number, each known by a hash.
 //!
-//! A scan asks for thousands of paths once. So the fuller the table is, the more often a path must have come to become a route:
-//! what comes again finds a place for as long as there is one. Where a scan comes again, too, until there is none, the routes that came least
-//! since the last time give up theirs:
+//! A scan asks for thousands of paths once. So the fuller the table is, the more often a path must have come to become
+//! a route: a path that comes again finds a place for as long as there is one. If a scan comes again, too, and the
+//! table is full, the routes with the fewest requests since the last time give up their places:
 //!
 //! ```text
 //! a path without a place came often --is_wanting--> make_room: places --Recorder::move_routes--> figures --set_free--> numbers
 //! ```
-//! In their memory: how many, and each text with the number of its bytes, in 21 words. In the place of that number may stand another
-//! route: the two have turned out to be one. Hashes are only known to this process.
+//! In their memory: how many, and each text with the number of its bytes, in 21 words. In the place of that number may
+//! stand another route, when the two have turned out to be one. The hashes are known to this process only.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
@@ -23,25 +23,26 @@ pub const OTHER: u32 = 0;
 /// Routes beside [`OTHER`]: more than applications have, and their figures fit into the memory of a [`Recorder`](crate::Recorder).
 pub const MAX_ROUTES: usize = 1000;
 
-/// Bytes of a route's text; what is longer is cut.
+/// Bytes of a route's text; a longer one is cut.
 pub const MAX_ROUTE_TEXT: usize = 160;
 
 /// Places, a power of two: at most half of them are taken, so that looking takes a step or two.
 const PLACES: usize = 2048;
 
-/// So many routes have their places at first sight; behind them each [`STEP`] asks for twice as many sights, up to 128 for the last.
+/// The number of routes that have their places at first sight; behind them each [`STEP`] asks for twice as many sights,
+/// up to 128 for the last.
 const AT_SIGHT: usize = 500;
 const STEP: usize = 64;
 
 /// Paths without a place that are remembered, by their hashes.
 const WAITING: usize = 2048;
 
-/// In the word of one of them, below the hash: how often it came.
+/// The bits of a waiting path's word, below the hash, that count how often it came.
 const TIMES: u64 = 0xff;
 
 const _: () = assert!(1_u64 << ((MAX_ROUTES - AT_SIGHT) / STEP) <= TIMES);
 
-/// In a word, below the hash: number of the route, none when 0.
+/// The bits of a word, below the hash, with the number of the route; 0 for none.
 const NUMBER: u64 = 0xffff;
 
 const _: () = assert!(PLACES.is_power_of_two() && MAX_ROUTES <= PLACES / 2 && MAX_ROUTES < NUMBER as usize);
@@ -52,16 +53,16 @@ const TEXT: usize = text_words(MAX_ROUTE_TEXT);
 /// Words of the memory: how many there are, and their texts, [`OTHER`] among them.
 const WORDS: usize = 1 + (MAX_ROUTES + 1) * TEXT;
 
-/// In the place of a text's length: this is the route whose number stands below. Far above any length.
+/// Stands in the place of a text's length: this is the route whose number stands below. Far above any length.
 const IS_ONE_WITH: u64 = 1 << 63;
 
 /// One that is another one may be a third one then, and so on: once for each segment of a path.
 const MAX_STEPS: usize = 32;
 
-/// So many routes give up their places at once.
+/// The number of routes that give up their places at once.
 const ROOM: usize = 64;
 
-/// Of routes that came less often, while a path without a place came twice as often.
+/// Routes that came less often give up their places to paths that came twice as often.
 const FEW: u64 = 64;
 
 const _: () = assert!(FEW * 2 <= TIMES && FEW << 1 == 1 << ((MAX_ROUTES + 1 - AT_SIGHT) / STEP));
@@ -73,7 +74,7 @@ const NAME: &str = "routes";
 
 pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
 
-/// What all of it takes at most.
+/// Bytes that the table takes at most.
 pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>() + MAX_ROUTES + 1;
 
 /// Names and numbers of routes. Looking one up takes no lock. When there are [`MAX_ROUTES`], all others are [`OTHER`] until there is
@@ -101,13 +102,13 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Only [`OTHER`], in memory of its own.
+    /// A table with [`OTHER`] alone, in memory of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(ALIGN + run_words(NAME, WORDS)))
     }
 
-    /// Only [`OTHER`], in this memory.
+    /// A table with [`OTHER`] alone, in this memory.
     #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let routes = Self {
@@ -134,7 +135,8 @@ impl Routes {
             }
             if (word ^ hash) & !NUMBER == 0 {
                 let number = word & NUMBER;
-                // Written for a while only: then the threads share what they read.
+                // Written only until the route counts as frequent: from then on threads share the cache line without
+                // writes.
                 if let Some(found) = self.found.get(number as usize)
                     && found.load(Relaxed) < OFTEN
                 {
@@ -236,7 +238,7 @@ impl Routes {
         self.adding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this one was [merged](Self::merge) into.
+    /// The route that this one was [merged](Self::merge) into.
     fn merged_into(&self, number: u32) -> Option<u32> {
         let mut last = None;
         for _ in 0..MAX_STEPS {
@@ -260,8 +262,9 @@ impl Routes {
         self.found.get(number as usize).is_some_and(|found| found.load(Relaxed) < OFTEN)
     }
 
-    /// Two routes have turned out to be one: what comes by the hash of `number` is `into` from now on, and what was counted for `number` has
-    /// the name of `into`. Neither is [`OTHER`]. `into` itself was not made one with `number`, or what that became.
+    /// Merges two routes that have turned out to be one: requests with the hash of `number` count as `into` from now
+    /// on, and earlier ones of `number` are shown with the name of `into`. Neither is [`OTHER`]. `into` was not merged
+    /// into `number`, or into a route that `number` became.
     pub fn merge(&self, number: u32, into: u32) {
         let _adding = self.lock();
         let count = self.count();
@@ -302,13 +305,13 @@ impl Routes {
         read_routes(self.run.words())
     }
 
-    /// What the table takes now.
+    /// Bytes that the table takes now.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>() + self.found.len()
     }
 
-    /// With [`OTHER`].
+    /// The number of routes, with [`OTHER`].
     fn count(&self) -> usize {
         load(self.run.words(), 0) as usize
     }
@@ -355,7 +358,7 @@ impl Routes {
         times >= wanted
     }
 
-    /// By bits that are in the word, too: so all can be put in anew.
+    /// The places of a hash, by bits that are in the word, too: so all can be put in anew.
     fn places_of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let first = (hash >> NUMBER.count_ones()) as usize;
         (0..PLACES).map(move |step| &self.places[(first + step) % PLACES])
@@ -416,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_a_scan_leave_room_for_what_comes_again() {
+    fn paths_of_a_scan_leave_room_for_repeated_paths() {
         let routes = Routes::new();
         for round in 0..4 {
             for number in 0..100_000 {
@@ -437,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_least_gives_its_place_to_what_comes_again_and_again() {
+    fn the_rarest_routes_give_their_places_to_frequent_paths() {
         const SIGHTS: u64 = 2 * FEW;
         let routes = Routes::new();
         let fixed = routes.add_fixed("/static/*");

@@ -8,8 +8,8 @@
 /// Steps to a slot. A middle is half a step away at most, so 32 keep the error below 2 %.
 pub(crate) const STEPS: usize = 32;
 
-/// Below 2 to this power the steps are as wide as those of the first power above: of nanoseconds, 64, which is what
-/// two looks at the clock cost.
+/// Below 2 to this power the steps are as wide as those of the first power above: 64 ns, which is the cost of two
+/// readings of the clock.
 const LINEAR: u32 = 11;
 
 const LINEAR_WIDTH: u32 = LINEAR - STEPS.ilog2();
@@ -35,7 +35,7 @@ pub(crate) fn bounds(slot: usize, step: usize) -> (u64, u64) {
     (first, first + ((1 << shift) - 1))
 }
 
-/// What a value of a step is read back as.
+/// The value that a step is read back as.
 pub(crate) fn middle(slot: usize, step: usize) -> u64 {
     let (first, last) = bounds(slot, step);
     first + (last - first) / 2

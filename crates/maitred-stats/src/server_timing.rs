@@ -1,10 +1,10 @@
-//! What an application says of its own time: the value of a `Server-Timing` field
+//! The application's account of its own time: the value of a `Server-Timing` field
 //! (<https://www.w3.org/TR/server-timing/#the-server-timing-header-field>).
 //!
 //! ```text
 //! db;dur=28.3;desc="38 statements", cache;desc=hit
 //! ```
-//! Promises: any bytes are read without error, as the specification says; what is no metric is left out.
+//! Promises: any bytes are read without error, as the specification says; text that is no metric is left out.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub fn parse(value: &[u8]) -> impl Iterator<Item = Timing<'_>> {
     })
 }
 
-/// What has not been read.
+/// The bytes not read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         (!name.is_empty()).then_some(Timing { name, nanos, description })
     }
 
-    /// What stands behind an equals sign: a token or a quoted string; empty if there is neither.
+    /// Reads the value behind an equals sign: a token or a quoted string; empty if there is neither.
     fn value(&mut self) -> Cow<'a, [u8]> {
         self.skip_space();
         if !self.take(b'=') {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         self.0 = &self.0[end..];
     }
 
-    /// Skips what does not belong here.
+    /// Skips to the next of these bytes: text in between is no valid entry.
     fn skip_to(&mut self, any: &[u8]) {
         let end = self.0.iter().position(|byte| any.contains(byte)).unwrap_or(self.0.len());
         self.0 = &self.0[end..];
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_or_no_duration_is_left_out() {
+    fn text_without_an_entry_or_a_duration_is_left_out() {
         assert_eq!(read(", ,=3;dur=9,ok;dur=1 junk;dur=2,\"q\""), [entry("ok", 1_000_000, "")]);
         for wrong in ["-1", "nan", "inf", "1e300", "x", "", "\"\""] {
             assert_eq!(read(&format!("a;dur={wrong}")), [entry("a", 0, "")], "{wrong}");
@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(name in "[a-z]{1,9}", millis in 0..1_000_000_000_u64, text in "[ -~]{0,30}") {
+        fn a_written_entry_is_read_back(name in "[a-z]{1,9}", millis in 0..1_000_000_000_u64, text in "[ -~]{0,30}") {
             let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
             let value = format!("x, {name};dur={}.{:03};desc=\"{quoted}\",y", millis / 1000, millis % 1000);
             prop_assert_eq!(

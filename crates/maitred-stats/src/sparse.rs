@@ -18,7 +18,7 @@ const _: () = assert!(NEAR < SLOTS);
 pub(crate) const SPARSE: usize = 12;
 
 pub(crate) const ZEROS: usize = 0;
-/// Of values that are not zero, as the next ones.
+/// The number of values that are not zero, then their sum, squares and extremes.
 pub(crate) const COUNT: usize = 1;
 const SUM: usize = 2;
 const SQUARES: usize = 3;
@@ -34,12 +34,12 @@ const COARSE: u64 = 1 << 40;
 
 const _: () = assert!(ROW + NEAR / 2 == FORM && FORM + 1 == SPARSE);
 
-/// A histogram in its words. Who changes it is alone.
+/// A histogram in its words. It has one writer at a time.
 #[derive(Clone, Copy)]
 pub(crate) struct Sparse<'a>(pub(crate) &'a [AtomicU64; SPARSE]);
 
 impl Sparse<'_> {
-    /// Counts `value`. What a chunk cannot be had for is counted, but not placed.
+    /// Counts `value`. When no chunk is left, the value counts without a place.
     #[inline]
     pub(crate) fn record(self, value: u64, chunks: &Chunks<'_>) {
         if value == 0 {
@@ -128,7 +128,7 @@ impl Sparse<'_> {
         if !self.bring_near(slot) {
             let Some(far) = chunks.take_list() else { return NONE };
             (0..SLOTS).for_each(|slot| chunks.list(far, slot, self.chunk(slot, chunks)));
-            // Afterwards: who ends here has the row.
+            // The form is stored last: a process that ends before it leaves a valid row.
             self.0[FORM].store(self.get(FORM) | u64::from(far), Release);
             return self.open_far(slot, chunks);
         }
@@ -160,7 +160,7 @@ impl Sparse<'_> {
         true
     }
 
-    /// As it is, also if that makes no sense.
+    /// The distribution as it is, also if it makes no sense.
     pub(crate) fn snapshot(self, chunks: &Chunks<'_>) -> Distribution {
         let (zeros, placed) = (self.get(ZEROS), self.get(COUNT));
         let (least, most) = (!self.get(LEAST), self.get(MOST));
@@ -182,7 +182,7 @@ impl Sparse<'_> {
     }
 }
 
-/// Keeps the larger one, in a word that nobody else writes now.
+/// Keeps the larger value, in a word of which the caller is the only writer.
 #[inline]
 fn keep_most(word: &AtomicU64, value: u64) {
     if word.load(Relaxed) < value {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_poured_is_counted_in_the_other_one_and_no_longer_here() {
+    fn poured_values_move_to_the_other_histogram() {
         let memory = [Run::private(8000), Run::private(SPARSE), Run::private(SPARSE)];
         let chunks = Chunks::new(memory[0].words()).unwrap();
         let (one, other) = (histogram(&memory[1]), histogram(&memory[2]));

@@ -1,9 +1,8 @@
 //! The figures of exchanges by listener, pool, route and class of status, in bounded memory.
 //!
-//! Promises: never more than its limit, by its own account, whatever it is given. When the memory is used up, new leaves
-//! are counted with the route "other", and values of known ones are counted but not placed
-//! ([`Distribution::is_coarse`]). Leaves out: where they are and how they are read (`area.rs`), threads and locks (`recorder.rs`), what a
-//! route is called (`routes.rs`).
+//! Promises: never more than its limit, by its own account. When the memory is used up, new leaves are counted with the
+//! route "other", and values of known ones are counted but not placed ([`Distribution::is_coarse`]). Leaves out: the
+//! layout and reading (`area.rs`), threads and locks (`recorder.rs`), names of routes (`routes.rs`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -14,12 +13,12 @@ use std::sync::atomic::compiler_fence;
 use crate::area::{Area, BODY_BYTES, KEY, LEAF, LEAVES, LOST, REQUESTS, TIMING, TIMINGS, histograms};
 use crate::distribution::Distribution;
 use crate::memory::{add, load};
-use crate::rings::{Noted, Sample, noted};
+use crate::rings::{DecodedSample, Sample, noted};
 use crate::routes::OTHER;
 use crate::sparse::{COUNT, SPARSE, Sparse, ZEROS};
 use crate::times::{Span, Spans};
 
-/// Which exchanges are counted together.
+/// The key of exchanges that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeafKey {
     /// The number of the listener.
@@ -33,7 +32,7 @@ pub struct LeafKey {
 }
 
 impl LeafKey {
-    /// As one word: of the route 24 bits, which are more than there are routes.
+    /// The key as one word: of the route 24 bits, which are more than there are routes.
     pub(crate) fn pack(self) -> u64 {
         let Self { listener, pool, route, class } = self;
         u64::from(listener) << 48
@@ -51,7 +50,7 @@ impl LeafKey {
 /// The largest number of a route that fits.
 const MAX_ROUTE: u32 = 0x00ff_ffff;
 
-/// Which entries of applications' `Server-Timing` fields are counted together.
+/// The key of entries of applications' `Server-Timing` fields that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TimingKey {
     /// The number of the pool.
@@ -63,7 +62,7 @@ pub struct TimingKey {
 }
 
 impl TimingKey {
-    /// As one word.
+    /// The key as one word.
     pub(crate) fn pack(self) -> u64 {
         LeafKey { listener: 0, pool: self.pool, route: self.route, class: self.name }.pack()
     }
@@ -119,12 +118,12 @@ const PLACE_COST: usize = (size_of::<(u64, u32)>() + 1) * 16 / 7;
 const LEAF_COST: usize = LEAF * size_of::<u64>() + PLACE_COST;
 const TIMING_COST: usize = TIMING * size_of::<u64>() + PLACE_COST;
 
-/// Who writes leaves and timings, for whoever holds its lock; they are in an [`Area`].
+/// The writer of leaves and timings: the thread that holds its lock. The leaves are in an [`Area`].
 pub(crate) struct Table {
     /// Where they are.
     leaves: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     timings: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    /// Without the chunks.
+    /// Bytes in use, without the chunks.
     used: usize,
     limit: usize,
     /// The leaf of the last exchange: the next one is often its neighbour.
@@ -132,7 +131,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With leaves and timings of at most `limit` bytes.
+    /// A table with leaves and timings of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             leaves: HashMap::default(),
@@ -143,12 +142,12 @@ impl Table {
         }
     }
 
-    /// At first: the leaves of exchanges for which there is no other.
+    /// Makes the leaves of exchanges that find no place for a leaf of their own. Called once, at first.
     pub(crate) fn keep_those_of_several(&mut self, area: &Area<'_>) {
         (0..CLASSES).for_each(|class| _ = self.keep(of_several(class), area));
     }
 
-    /// Takes what is in a ring.
+    /// Counts the samples of a ring.
     pub(crate) fn fold(&mut self, area: &Area<'_>, number: u16) {
         let Some(ring) = area.ring(number) else { return };
         for (sample, values) in ring.samples() {
@@ -157,11 +156,11 @@ impl Table {
         }
     }
 
-    /// Counts a sample, which is that of a ring unless it is that of nobody.
+    /// Counts a sample; `of` is its ring and number, or none without a ring.
     pub(crate) fn count(&mut self, area: &Area<'_>, sample: Sample, of: Option<(u16, u64)>) {
         match noted(sample) {
-            Noted::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
-            Noted::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
+            DecodedSample::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
+            DecodedSample::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
         }
     }
 
@@ -180,7 +179,7 @@ impl Table {
             area.note(Area::number_in_leaf(index, REQUESTS), requests, of);
         }
         leaf[REQUESTS].store(requests.wrapping_add(1), Relaxed);
-        // From here on it is in, whatever is missing of it.
+        // From here on the sample counts as taken, even if the process ends before the rest is stored.
         compiler_fence(Release);
         leaf[BODY_BYTES].store(leaf[BODY_BYTES].load(Relaxed).saturating_add(bytes), Relaxed);
         let Some(spans) = spans else { return };
@@ -254,7 +253,7 @@ impl Table {
         Some(index as u32)
     }
 
-    /// Counts what was counted for routes for others, and for them from zero.
+    /// Adds the counts of routes to their replacements, and sets them to zero.
     pub(crate) fn move_routes(&mut self, area: &Area<'_>, moves: &HashMap<u32, u32>) {
         let of = |key: &u64| moves.get(&LeafKey::unpack(*key).route).copied();
         let leaves: Vec<(u64, u32, u32)> =
@@ -302,7 +301,7 @@ impl Table {
         self.used + bytes <= self.limit
     }
 
-    /// What leaves, timings and chunks take now.
+    /// Bytes that leaves, timings and chunks take now.
     pub(crate) fn bytes(&self, area: &Area<'_>) -> usize {
         self.used + area.chunks.bytes()
     }

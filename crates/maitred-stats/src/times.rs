@@ -1,10 +1,10 @@
 //! When an exchange passed its stations, and the spans between them.
 
-/// Stations of an exchange, in monotonic nanoseconds; 0 where it has not been, or nobody looked.
+/// Stations of an exchange, in monotonic nanoseconds; 0 where it has not been, or no clock was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// The kernel had the request's first byte; where it tells no time of receipt, the server has read it. Of the first request by TLS
-    /// earlier by what its handshake took.
+    /// The kernel had the request's first byte; where the kernel reports no time of receipt, the server has read it.
+    /// For the first request by TLS the duration of the handshake is subtracted.
     pub arrived: u64,
     /// The kernel had its last byte, likewise: of the head, and of the body as far as it is read before the handler runs.
     pub complete: u64,
@@ -18,7 +18,7 @@ pub struct Times {
     pub filtered: u64,
     /// The response was complete.
     pub done: u64,
-    /// The kernel had taken its last byte, or nobody was there to take it.
+    /// The kernel had taken its last byte, or the peer had gone.
     pub written: u64,
     /// How long the TLS handshake took, for the first request behind it, else 0: a duration, which is part of the time from `arrived` to
     /// `complete`.
@@ -34,9 +34,9 @@ pub enum Span {
     Accept,
     /// From there, in the socket's buffer and in a queue, until a thread had it.
     Queue,
-    /// For the interpreter.
+    /// Waiting for the interpreter.
     Gate,
-    /// In filters; what of that was within another span is not counted there.
+    /// In filters, without the time that belongs to another span.
     Filter,
     /// In the handler, until its response was complete, without the next one.
     Run,
@@ -51,7 +51,7 @@ impl Span {
     pub const ALL: [Self; 7] =
         [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Receive, Self::Write];
 
-    /// As in logs, metrics and `Server-Timing`.
+    /// The name in logs, metrics and `Server-Timing`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Spans {
 }
 
 impl Times {
-    /// From the arrival to the last station: the sum of the [`spans`](Self::spans).
+    /// The time from the arrival to the last station: the sum of the [`spans`](Self::spans).
     #[must_use]
     pub fn total(&self) -> u64 {
         let Self { arrived, complete, begun, gated, done, written, .. } = *self;

@@ -1,4 +1,4 @@
-//! The figures of four processes with a thousand routes each: what they take by their own account and really. Alone in
+//! The memory of the figures of four processes with a thousand routes each, by their own account and really. Alone in
 //! its file, so that nothing else takes memory meanwhile.
 
 use std::fs;
@@ -77,7 +77,7 @@ fn a_thousand_routes_of_four_processes_fit_into_32_mib() {
     for (number, (recorder, routes)) in processes.iter().enumerate() {
         let mut chance = Chance(number as u64);
         for route in 0..MAX_ROUTES {
-            // What comes for the first time, in a full table, has to come again.
+            // A path that comes for the first time, in a full table, has to come again.
             while routes.add(hash(route), || format!("GET /api/v1/{route:x}/{}", "part/".repeat(10))) == OTHER
             {
             }
@@ -111,7 +111,7 @@ fn a_thousand_routes_of_four_processes_fit_into_32_mib() {
     assert_eq!(leaves, PROCESSES * MAX_ROUTES * 2);
     assert!(accounted <= PROCESSES * MAX_BYTES && PROCESSES * MAX_BYTES <= 32 * MIB);
     assert!(real <= 32 * MIB, "{real}");
-    // The account is the truth, but for what the threads and the allocator keep beside it.
+    // The account is the truth, but for the memory that threads and the allocator keep beside it.
     assert!(real.abs_diff(accounted) < 2 * MIB, "{real} and {accounted}");
     assert_eq!(coarse, 0, "there is memory for all of them");
 

@@ -8,7 +8,7 @@ const FIRST: Duration = Duration::from_millis(100);
 /// The longest wait: a worker that cannot start costs six attempts a minute.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Who has served so long has no failure behind it.
+/// A worker that has served for so long has no failure behind it.
 pub(crate) const HEALTHY: Duration = Duration::from_secs(60);
 
 /// Failures in a row.
@@ -18,7 +18,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// One more; how long the next attempt waits. `random` spreads the waits of several slots: up to a quarter is taken away.
+    /// Counts a failure; returns how long the next attempt waits. `random` spreads the waits of several slots: up to a
+    /// quarter is taken away.
     pub(crate) fn fail(&mut self, random: u64) -> Duration {
         let wait = match self.failures.checked_sub(1) {
             None => Duration::ZERO,
@@ -29,13 +30,13 @@ impl Backoff {
         wait - Duration::from_nanos(if less == 0 { 0 } else { random % less })
     }
 
-    /// It has served long enough.
+    /// Forgets the failures: the worker has served long enough.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 }
 
-/// Numbers that spread waits and limits; nobody may rely on them.
+/// Numbers that spread waits and limits; no promise is made about them.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

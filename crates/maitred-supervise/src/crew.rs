@@ -9,7 +9,7 @@ use crate::recycle::{Beat, Limits, Reason, Wear};
 use crate::restarts::{Cause, Restarts};
 use crate::slot::{Member, Phase, Slot, WorkerId, WorkerView};
 
-/// What a crew is told.
+/// The settings of a crew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How many workers there are, at least one.
@@ -22,9 +22,10 @@ pub struct Settings {
     pub unavailable_after: Duration,
     /// When workers are replaced.
     pub limits: Limits,
-    /// Any number: waits and limits of several crews differ.
+    /// Any number, so that waits and limits of several crews differ.
     pub seed: u64,
-    /// Somebody works on the application: one that cannot start does not end the crew, since its next version may start.
+    /// A developer works on the application: one that cannot start does not end the crew, since its next version may
+    /// start.
     pub development: bool,
 }
 
@@ -35,31 +36,31 @@ pub enum Level {
     Error,
     /// Something is not as it should be.
     Warning,
-    /// What an operator wants to know.
+    /// Information for the operator.
     Info,
 }
 
-/// What is to be done, in this order.
+/// An action for the caller, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A process is to be started.
     Start {
-        /// Which one.
+        /// The worker.
         worker: WorkerId,
         /// The number of its place, from 1 on.
         number: usize,
     },
-    /// It is to be asked to end: SIGTERM.
+    /// The process is to be asked to end: SIGTERM.
     Stop(WorkerId),
     /// SIGKILL.
     Kill(WorkerId),
-    /// Whether somebody else answers clients that no worker serves.
+    /// Whether the supervisor itself answers clients while no worker serves.
     StandIn(bool),
     /// All workers are ready for the first time.
     Ready,
-    /// For the log.
+    /// An entry for the log.
     Say(Level, String),
-    /// Nothing is left; the exit code.
+    /// No worker is left; the exit code.
     End(u8),
 }
 
@@ -84,9 +85,9 @@ pub struct Crew {
     state: State,
     /// A worker has been ready.
     was_ready: bool,
-    /// [`Action::Ready`] has been said.
+    /// [`Action::Ready`] has been returned.
     announced: bool,
-    /// Since when no worker serves; none while one does.
+    /// The time since which no worker serves; none while one does.
     idle_since: Option<Instant>,
     stands_in: bool,
     restarts: Restarts,
@@ -120,7 +121,7 @@ impl Crew {
         crew
     }
 
-    /// What is to be done next; `None` when there is nothing more for now.
+    /// The next action; `None` when there is no more for now.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -184,7 +185,7 @@ impl Crew {
         self.restarts.all()
     }
 
-    // ---- What happens ----
+    // ---- Events ----
 
     /// The worker serves.
     pub fn handle_ready(&mut self, worker: WorkerId, now: Instant) {
@@ -212,7 +213,7 @@ impl Crew {
         self.look(now);
     }
 
-    /// The process has ended, or could not be started; `cause` is what it has said of that.
+    /// The process has ended, or could not be started; `cause` is its own account of that.
     pub fn handle_exit(&mut self, worker: WorkerId, exit: Exit, cause: Option<&str>, now: Instant) {
         let Some(index) = self.find(worker) else { return };
         let number = index + 1;
@@ -299,7 +300,7 @@ impl Crew {
         self.look(now);
     }
 
-    // ---- What an operator asks ----
+    // ---- Requests of an operator ----
 
     /// Replaces all workers, one after the other: a successor is ready before the worker is asked to end. Successors that were started before and
     /// are not ready are given up.
@@ -307,7 +308,7 @@ impl Crew {
         if self.state != State::Running {
             return;
         }
-        // A successor that is not ready yet has been started with what was there before.
+        // A successor that is not ready yet has been started with the former settings.
         for index in 0..self.slots.len() {
             if let Some(successor) = self.slots[index].successor.take() {
                 let text = format!("the successor of worker {} is given up: a newer one starts", index + 1);
@@ -340,7 +341,7 @@ impl Crew {
         self.look(now);
     }
 
-    /// From now on there are so many, at least one.
+    /// Changes the number of workers, at least one.
     pub fn set_count(&mut self, workers: usize, now: Instant) {
         if self.state != State::Running {
             return;
@@ -370,7 +371,7 @@ impl Crew {
         self.look(now);
     }
 
-    /// Asks all that are left once more, which ends them at once; who does not end is killed after `grace`.
+    /// Asks all that are left once more, which ends them at once; a worker that does not end is killed after `grace`.
     pub fn stop_at_once(&mut self, code: u8, grace: Duration, now: Instant) {
         self.stop(code, now);
         if let State::Ending(present) = &mut self.state {
@@ -485,7 +486,7 @@ impl Crew {
         }
     }
 
-    /// A successor could not start: what there is serves on.
+    /// A successor could not start: the present workers serve on.
     fn refuse(&mut self, index: usize, what: &str, now: Instant) {
         let was_rolling = !std::mem::take(&mut self.rolling).is_empty();
         self.replaces = false;
@@ -497,7 +498,7 @@ impl Crew {
         self.say(Level::Error, format!("{what}{rest}"));
         let random = self.random.next();
         let slot = &mut self.slots[index];
-        // One that has had enough is tried again; what an operator has asked for is not.
+        // A spent worker is replaced later; an operator's request is not repeated.
         let wait = slot.backoff.fail(random).max(Duration::from_secs(1));
         if slot.current.as_ref().is_some_and(|current| current.wear.is_spent()) {
             slot.start_at = Some(now + wait);
@@ -505,7 +506,7 @@ impl Crew {
     }
 
     fn note_left(&mut self, number: usize, left: &Member, exit: Exit) {
-        // SIGTERM ends a process that does not handle it yet, and nobody loses anything by that.
+        // SIGTERM ends a process that does not handle it yet, and no request is lost by that.
         if left.unserved && !left.killed {
             return;
         }
@@ -558,13 +559,13 @@ impl Crew {
     }
 
     fn may_stand_in(&self) -> bool {
-        // Whoever has changed the code waits for it.
+        // The developer who has changed the code waits for it.
         let waits = self.settings.development && self.slots.iter().any(|slot| slot.current.is_some());
         let is_due = self.was_ready || self.settings.development;
         self.state == State::Running && is_due && !waits && !self.stands_in
     }
 
-    /// What follows from how things are now.
+    /// Acts on the present state.
     fn look(&mut self, now: Instant) {
         self.roll(now);
         while self.slots.len() > self.wanted && self.slots.last().is_some_and(Slot::is_empty) {

@@ -18,7 +18,7 @@ fn settings(workers: usize) -> Settings {
     }
 }
 
-/// A crew with its clock and what it has had done.
+/// A crew with its clock and its actions.
 struct Played {
     crew: Crew,
     now: Instant,
@@ -81,7 +81,7 @@ impl Played {
         self.act();
     }
 
-    /// Lets time pass, and does what is due at its time.
+    /// Lets time pass, and does the actions that are due at their time.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(at) = self.crew.poll_timeout().filter(|at| *at <= end) {
@@ -126,7 +126,7 @@ fn a_change_replaces_workers_without_waiting_for_their_end() {
 }
 
 #[test]
-fn somebody_who_develops_mends_what_cannot_start() {
+fn a_developer_mends_an_application_that_cannot_start() {
     let mut played = Played::new(Settings { development: true, ..settings(1) });
     played.exit(1, Exit::Code(2));
     played.pass(2 * SECOND);
@@ -156,7 +156,7 @@ fn all_are_started_and_ready_is_said_once() {
 }
 
 #[test]
-fn what_cannot_start_before_any_was_ready_ends_all_with_its_code() {
+fn a_first_worker_that_cannot_start_ends_all_with_its_code() {
     let mut played = Played::new(settings(2));
     played.exit(1, Exit::Code(2));
     assert_eq!(played.stopped, [WorkerId(2)]);
@@ -259,7 +259,7 @@ fn a_second_replacement_gives_up_a_successor_that_is_not_ready() {
 }
 
 #[test]
-fn who_is_not_ready_in_time_is_killed() {
+fn a_worker_that_is_not_ready_in_time_is_killed() {
     let mut played = served(1);
     played.crew.replace_all(played.now);
     played.act();
@@ -271,7 +271,7 @@ fn who_is_not_ready_in_time_is_killed() {
 }
 
 #[test]
-fn of_all_who_are_not_ready_in_time_the_right_limit_is_said() {
+fn several_workers_that_are_not_ready_in_time_are_reported_with_their_limit() {
     let mut played = Played::new(settings(2));
     played.pass(31 * SECOND);
     assert_eq!(played.killed, [WorkerId(1), WorkerId(2)]);
@@ -284,7 +284,7 @@ fn of_all_who_are_not_ready_in_time_the_right_limit_is_said() {
 }
 
 #[test]
-fn who_does_not_end_in_time_is_killed() {
+fn a_worker_that_does_not_end_in_time_is_killed() {
     let mut played = served(2);
     played.crew.stop(0, played.now);
     played.act();
@@ -327,7 +327,7 @@ fn more_and_fewer() {
 }
 
 #[test]
-fn somebody_stands_in_while_no_worker_serves() {
+fn the_supervisor_stands_in_while_no_worker_serves() {
     let mut played = served(1);
     for worker in 1..=2 {
         played.exit(worker, Exit::Code(1));
@@ -416,7 +416,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: what is wanted comes back, and an end leaves nothing.
+    /// Property for all steps: the wanted workers come back, and an end leaves none.
     #[test]
     fn in_the_end_all_wanted_serve_and_a_stop_leaves_none(
         steps in prop::collection::vec(step(), 0..60),
@@ -471,7 +471,7 @@ proptest! {
 }
 
 #[test]
-fn who_is_asked_to_end_while_it_starts_may_end_in_any_way() {
+fn a_worker_that_is_stopped_while_it_starts_may_end_in_any_way() {
     let mut played = served(2);
     played.crew.replace_all(played.now);
     played.act();

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What the system says of a process that has ended.
+/// The system's status of a process that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// The process has ended by itself, with this code.
     Code(u8),
-    /// By the signal with this number.
+    /// The process was ended by the signal with this number.
     Signal(u8),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Of the signals that end programs (signal(7), Linux).
+/// The names of the signals that end programs (signal(7), Linux).
 fn name(number: u8) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

@@ -1,5 +1,5 @@
-//! Supervision of worker processes: when one is started, stopped and replaced. No process, no clock, no signal: time is an argument, and
-//! what is to be done comes out as [`Action`]s.
+//! Supervision of worker processes: when one is started, stopped and replaced. No process, no clock, no signal: time is
+//! an argument, and the decisions come out as [`Action`]s.
 //!
 //! ```text
 //!            Start                    ready
@@ -8,11 +8,11 @@
 //!     |                 v                                v                  |
 //!     `---- back-off ---+--------------------------------'                  '
 //! ```
-//! Promises: a worker that is replaced serves until its successor is ready, and for ever if that does not become ready. What cannot start
-//! before any worker was ready ends the whole; later it costs one attempt, and the next one waits longer. Nothing is started again at full speed. A whole
-//! that ends leaves no process.
+//! Promises: a worker that is replaced serves until its successor is ready, and for ever if that does not become ready.
+//! A worker that cannot start before any was ready ends the whole crew; later it costs one attempt, and the next one
+//! waits longer. Nothing is started again at full speed. A crew that ends leaves no process.
 //!
-//! Leaves out: processes and signals (maitred-io), what a worker does (maitred-cli).
+//! Leaves out: processes and signals (maitred-io), the work of a worker (maitred-cli).
 
 mod backoff;
 mod crew;

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::backoff::Random;
 
-/// After what a worker is replaced; zero for never.
+/// The limits after which a worker is replaced; zero for never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Requests; each worker has up to a tenth less, so that not all are replaced together.
     pub requests: u64,
-    /// Its age, with the same spread.
+    /// The age of a worker, with the same spread.
     pub lifetime: Duration,
     /// Bytes of memory that are its own, as three beats in a row say it.
     pub memory: u64,
@@ -24,7 +24,7 @@ impl Limits {
     }
 }
 
-/// What a worker says of itself now and then.
+/// A worker's regular report about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
     /// Requests that have ended since its start.
@@ -41,16 +41,16 @@ const MEMORY_BEATS: u32 = 3;
 /// A worker says something each second; one that lacks a processor, or is being traced, later.
 const LEAST_SILENCE: Duration = Duration::from_secs(5);
 
-/// What it has said may wait to be heard: so much longer is it listened to.
+/// A report may be late: so much longer is it waited for.
 const HEARING: Duration = Duration::from_secs(2);
 
-/// What is known of one worker.
+/// The wear of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     limits: Limits,
     began: Instant,
     heavy: u32,
-    /// It has had enough.
+    /// The worker is spent.
     spent: bool,
     /// Requests that had ended when that changed last or nothing waited, and when that was.
     progress: (u64, Instant),
@@ -82,7 +82,7 @@ impl Wear {
         Self { limits, began: now, heavy: 0, spent: false, progress: (0, now), silent }
     }
 
-    /// Whether it has had enough, by what it says.
+    /// Whether the worker is spent, by this report.
     pub(crate) fn beat(&mut self, beat: Beat, now: Instant) -> Option<Reason> {
         let Limits { requests, memory, stuck, .. } = self.limits;
         self.heard(now);
@@ -104,7 +104,7 @@ impl Wear {
         reason
     }
 
-    /// It is there.
+    /// Notes a sign of life.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.silent = (now + self.limits.silence(), false);
     }
@@ -114,7 +114,8 @@ impl Wear {
         (!self.spent && !self.limits.stuck.is_zero()).then_some(self.silent.0)
     }
 
-    /// Whether it has had enough, because it has been silent. What it has said may not have been heard yet, so it is asked twice.
+    /// Whether the worker is spent, because it has been silent. A report may not have been read yet, so the caller asks
+    /// twice.
     pub(crate) fn silence(&mut self, now: Instant) -> Option<Reason> {
         if self.silent_at().is_none_or(|at| at > now) {
             return None;
@@ -127,12 +128,12 @@ impl Wear {
         Some(Reason::Silent(self.limits.silence() + HEARING))
     }
 
-    /// Whether it has had enough, by what it has said.
+    /// Whether the worker is spent, by its reports.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// It has had enough for a reason of its own, such as its age.
+    /// Marks the worker as spent for another reason, such as its age.
     pub(crate) fn spend(&mut self) {
         self.spent = true;
     }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_the_last_word_and_what_was_said_may_be_heard_late() {
+    fn silence_counts_from_the_last_report_and_reports_may_be_late() {
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
         let mut wear = wear(Limits { stuck: Duration::from_secs(1), ..Limits::default() }, now);

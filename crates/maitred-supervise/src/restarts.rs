@@ -7,9 +7,9 @@ use crate::recycle::Reason;
 /// Why a worker was started in the place of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The one before ended without being asked.
+    /// The worker before ended without being asked.
     Exit,
-    /// It could not start.
+    /// The worker could not start.
     Start,
     /// An operator, or a change of the code in development, wanted new ones.
     Reload,

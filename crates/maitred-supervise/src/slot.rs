@@ -10,27 +10,27 @@ use crate::restarts::Cause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub u64);
 
-/// What a worker is doing.
+/// The phase of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It loads the application.
+    /// The worker loads the application.
     Starting,
-    /// It takes connections.
+    /// The worker takes connections.
     Serving,
-    /// It has been asked to end.
+    /// The worker has been asked to end.
     Stopping,
 }
 
 /// A worker as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Its number, from 1 on; a successor has the same.
+    /// The number of the worker, from 1 on; a successor has the same.
     pub number: usize,
     /// The process.
     pub id: WorkerId,
-    /// What it is doing.
+    /// The phase of the worker.
     pub phase: Phase,
-    /// Since when.
+    /// The start of the phase.
     pub since: Instant,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Member {
     pub(crate) wear: Wear,
     /// SIGKILL has been asked for.
     pub(crate) killed: bool,
-    /// That was because it was not ready in time.
+    /// The worker was killed because it was not ready in time.
     pub(crate) late: bool,
-    /// It has been asked to end before it was ready.
+    /// The worker has been asked to end before it was ready.
     pub(crate) unserved: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Member {
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) current: Option<Member>,
-    /// It takes the place of `current` when it is ready.
+    /// The successor takes the place of `current` when it is ready.
     pub(crate) successor: Option<Member>,
     pub(crate) leaving: Vec<Member>,
     pub(crate) backoff: Backoff,
@@ -80,7 +80,7 @@ impl Slot {
         self.current.as_ref().is_some_and(|current| current.phase == Phase::Serving)
     }
 
-    /// It serves, and nobody is to take its place.
+    /// Whether the worker serves, and has no successor.
     pub(crate) fn is_settled(&self) -> bool {
         self.serves() && self.successor.is_none()
     }

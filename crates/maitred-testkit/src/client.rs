@@ -1,4 +1,4 @@
-//! A client of a server under test: over TCP, and with TLS where a test has said that its server speaks it.
+//! A client of a server under test: over TCP, and with TLS where the test's server speaks it.
 //!
 //! ```text
 //! MAITRED_TEST_TLS=1   servers of the tests get the certificate of `certificate()`; `learn` says which ports speak TLS
@@ -17,7 +17,7 @@ use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-/// What is sealed at once.
+/// Bytes that are sealed at once.
 const MOST: usize = 64 * 1024;
 
 /// Whether the servers of the tests shall speak TLS: `MAITRED_TEST_TLS=1`.
@@ -64,7 +64,7 @@ pub fn learn(address: SocketAddr, tls: bool) {
     }
 }
 
-/// A connection to a server. What is not here is [`TcpStream`]'s.
+/// A connection to a server. Other methods are those of [`TcpStream`].
 #[derive(Debug)]
 pub struct Client {
     stream: TcpStream,
@@ -74,13 +74,13 @@ pub struct Client {
 #[derive(Debug)]
 struct Tls {
     session: Mutex<ClientConnection>,
-    /// Held by who receives.
+    /// Held by the receiving thread.
     receiving: Mutex<Opened>,
-    /// Held by who sends; its bytes are sealed, and the socket has not taken them.
+    /// Held by the sending thread; its bytes are sealed, and the socket has not taken them.
     sending: Mutex<Vec<u8>>,
 }
 
-/// What has come and was not read.
+/// Received bytes that were not read.
 #[derive(Debug, Default)]
 struct Opened {
     bytes: VecDeque<u8>,
@@ -118,7 +118,7 @@ impl Client {
         Ok(Self { stream, tls: Some(Arc::new(tls)) })
     }
 
-    /// Another handle to it: one thread may read while another one sends.
+    /// Clones the client: one thread may read while another one sends.
     ///
     /// # Errors
     /// As [`TcpStream::try_clone`].
@@ -126,7 +126,7 @@ impl Client {
         Ok(Self { stream: self.stream.try_clone()?, tls: self.tls.clone() })
     }
 
-    /// As [`TcpStream::peek`]. With TLS only whether there is something counts, and not what.
+    /// Peeks as [`TcpStream::peek`] does. With TLS only whether there are bytes, not their number or content.
     ///
     /// # Errors
     /// As [`TcpStream::peek`].
@@ -140,7 +140,8 @@ impl Client {
         self.stream.peek(buffer)
     }
 
-    /// As [`TcpStream::shutdown`]. With TLS the end of the sending side is said before, by `close_notify`.
+    /// Shuts down as [`TcpStream::shutdown`] does. With TLS the end of the sending side is said before, by
+    /// `close_notify`.
     ///
     /// # Errors
     /// As [`TcpStream::shutdown`].
@@ -178,7 +179,7 @@ impl Read for Client {
     }
 }
 
-/// Opens what was received; nothing is the end of the connection.
+/// Opens received bytes; an empty slice is the end of the connection.
 fn open(session: &mut ClientConnection, mut received: &[u8], opened: &mut Opened) -> io::Result<()> {
     // Without close_notify an end is one, too.
     opened.ended |= received.is_empty();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// What makes files.
+/// Makes a file.
 pub type MakeFile = Box<dyn FnMut() -> io::Result<File> + Send>;
 
 /// A disk that works.
@@ -17,7 +17,7 @@ pub fn full() -> MakeFile {
     Box::new(|| File::options().write(true).open("/dev/full"))
 }
 
-/// A disk that stands still until the sender is dropped; the receiver hears when somebody waits for it.
+/// A disk that stands still until the sender is dropped; the receiver gets a message when a thread waits for it.
 pub fn standing_still() -> (MakeFile, Receiver<()>, Sender<()>) {
     let (tell, told) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();

@@ -1,4 +1,4 @@
-//! A handler that answers from a list and remembers what it was asked.
+//! A handler that answers from a list and remembers its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Wire scripts: what a client sends and what must come back, as text.
+//! Wire scripts: the client's bytes and the expected ones of the server, as text.
 //!
 //! ```text
 //! # a comment
@@ -16,12 +16,12 @@
 
 use std::fmt::Write;
 
-/// What a script talks to: a server without a network.
+/// The other side of a script: a server without a network.
 pub trait Peer {
     /// Takes bytes from the client.
     fn handle_input(&mut self, bytes: &[u8]);
 
-    /// Gives what is to be sent to the client, and forgets it.
+    /// Returns the bytes for the client, and forgets them.
     fn poll_transmit(&mut self) -> Vec<u8>;
 
     /// Whether the connection was closed from this side.
@@ -75,7 +75,7 @@ impl Script {
     /// Plays the script, the client's bytes cut into pieces of at most `piece` bytes.
     ///
     /// # Panics
-    /// When what comes back is not what the script says.
+    /// When the bytes that come back differ from the script.
     pub fn play(&self, peer: &mut dyn Peer, piece: usize) {
         let mut received = Vec::new();
         for (line, step) in &self.steps {
@@ -200,7 +200,7 @@ mod tests {
     ";
 
     #[test]
-    fn a_script_passes_when_the_peer_does_what_it_says() {
+    fn a_script_passes_when_the_peer_follows_it() {
         for piece in [1, 2, 3, 100] {
             Script::parse(SCRIPT).play(&mut Echo::default(), piece);
         }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "received:\n    a\\r\\n")]
-    fn an_answer_nobody_asked_for_fails() {
+    fn an_answer_without_a_request_fails() {
         Script::parse("> a\n").play(&mut Echo::default(), 100);
     }
 

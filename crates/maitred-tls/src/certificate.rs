@@ -1,4 +1,4 @@
-//! What stands in a certificate (RFC 5280), as text and numbers.
+//! The fields of a certificate (RFC 5280), as text and numbers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,22 +11,22 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::distinguished_name;
 
-/// What stands in a certificate.
+/// The fields of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
     /// Names of hosts, in lower case, and addresses, from the subject's alternative names (§4.2.1.6).
     pub names: Vec<String>,
-    /// Whom it is for, by RFC 4514.
+    /// The subject by RFC 4514.
     pub subject: String,
     /// The last common name of the subject, not escaped.
     pub common_name: Option<String>,
-    /// Who has issued it, by RFC 4514.
+    /// The issuer by RFC 4514.
     pub issuer: String,
     /// The serial number in hexadecimal digits, two for each byte, without zeros in front.
     pub serial: String,
-    /// From when on it is valid, in seconds since 1970.
+    /// The start of its validity, in seconds since 1970.
     pub not_before: u64,
-    /// Until when it is valid, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub not_after: u64,
     /// The kind of key, such as `ECDSA P-256` or `RSA 2048`.
     pub key: String,

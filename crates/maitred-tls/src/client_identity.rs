@@ -1,4 +1,4 @@
-//! Who a client is, by its certificate that has been verified.
+//! A client's identity by its certificate, which has been verified.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use x509_parser::prelude::FromDer;
 
 use crate::certificate::{self, CertificateInfo};
 
-/// Who a client is.
+/// A client's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// What stands in its certificate: subject, issuer, serial number, fingerprint, dates.
+    /// The fields of its certificate: subject, issuer, serial number, fingerprint, dates.
     pub certificate: CertificateInfo,
     /// The subject's alternative names.
     pub names: Vec<ClientName>,
@@ -50,7 +50,8 @@ impl fmt::Display for ClientName {
 }
 
 impl ClientIdentity {
-    /// Of the chain in DER, the client's own certificate first. `None`: there is none, or the first one cannot be read.
+    /// The identity by a chain in DER, the client's own certificate first. `None`: there is none, or the first one
+    /// cannot be read.
     pub fn new(chain: Vec<Box<[u8]>>) -> Option<Self> {
         let (_, own) = X509Certificate::from_der(chain.first()?).ok()?;
         let names = certificate::alternative_names(&own).filter_map(|name| match name {

@@ -1,8 +1,9 @@
-//! Certificates of clients: by whose signature they are believed, and which have been revoked.
+//! Certificates of clients: the authorities that they are verified by, and revocation lists.
 //!
-//! The whole chain is looked up in the revocation lists (CRLs, RFC 5280 §5) if there are any: every authority of the chain needs a list, and one whose
-//! next update is past is not believed. All of that is verified in full handshakes only; a resumed session has what the first one has verified.
-//! So tickets are bound to [`Trust`]: another one opens none of them.
+//! The whole chain is looked up in the revocation lists (CRLs, RFC 5280 §5) if there are any: every authority of the
+//! chain needs a list, and one whose next update is past is not accepted. All of that is verified in full handshakes
+//! only; a resumed session has the result of the first one. So tickets are bound to [`Trust`]: another one opens none
+//! of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,17 +29,17 @@ use crate::provider::provider;
 /// Whether clients are asked for a certificate (RFC 8446 §4.3.2).
 #[derive(Clone, Debug, Default)]
 pub enum ClientPolicy {
-    /// They are not asked.
+    /// Clients are not asked for a certificate.
     #[default]
     None,
-    /// They are asked, and may have none. One that has a certificate which cannot be verified is refused.
+    /// Clients are asked, and may have none. A client whose certificate cannot be verified is refused.
     Optional(Trust),
     /// Only clients with a certificate that can be verified are let in.
     Required(Trust),
 }
 
 impl ClientPolicy {
-    /// By whom certificates are believed, if clients are asked for one.
+    /// The authorities and lists, if clients are asked for a certificate.
     pub fn trust(&self) -> Option<&Trust> {
         match self {
             Self::None => None,
@@ -47,7 +48,7 @@ impl ClientPolicy {
     }
 }
 
-/// By which authorities certificates of clients are believed, and which they have revoked.
+/// The authorities by which certificates of clients are verified, and their revocation lists.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     roots: Vec<CertificateDer<'static>>,
@@ -56,20 +57,21 @@ pub struct Trust {
     revocations: Vec<CrlInfo>,
 }
 
-/// What is told of a list of revoked certificates.
+/// Facts about a list of revoked certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrlInfo {
     /// Whose certificates are on it, by RFC 4514.
     pub issuer: String,
     /// When it was made, in seconds since 1970.
     pub this_update: u64,
-    /// Until when it is believed, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub next_update: u64,
     /// How many certificates are on it.
     pub revoked: usize,
 }
 
-/// Why authorities or revocation lists cannot be used. The text has no file name: whoever has read the file puts it in front.
+/// Why authorities or revocation lists cannot be used. The text has no file name: the caller that has read the file
+/// puts it in front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustError {
     /// The file of authorities cannot be read.
@@ -147,11 +149,12 @@ impl Trust {
         &self.roots
     }
 
-    /// Believes the lists of revoked certificates in this file, too: lists in PEM, or one in DER. From the first one on, every authority in the chain of a
-    /// client needs a list.
+    /// Accepts the lists of revoked certificates in this file, too: lists in PEM, or one in DER. From the first one on,
+    /// every authority in the chain of a client needs a list.
     ///
     /// # Errors
-    /// When there is none, or one that cannot be read, or one without a next update, of version 1, with changes only, or by somebody else than the issuer.
+    /// When there is none, or one that cannot be read, or one without a next update, of version 1, with changes only,
+    /// or by another authority than the issuer.
     pub fn add_crls(&mut self, file: &[u8]) -> Result<(), TrustError> {
         let ders: Vec<Vec<u8>> = match Sections::read(file) {
             Ok(sections) => {
@@ -217,7 +220,7 @@ impl Trust {
     }
 }
 
-/// By what clients are verified, as 32 bytes: another policy, authority or list makes other bytes.
+/// The rules by which clients are verified, as 32 bytes: another policy, authority or list makes other bytes.
 pub(crate) fn generation(policy: &ClientPolicy) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     context.update(match policy {
@@ -233,7 +236,7 @@ pub(crate) fn generation(policy: &ClientPolicy) -> [u8; 32] {
     generation
 }
 
-/// What rustls asks about certificates of clients.
+/// The verifier of client certificates for rustls.
 ///
 /// # Errors
 /// When there is no authority.

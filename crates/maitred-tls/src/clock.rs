@@ -1,4 +1,4 @@
-//! What time it is. Nothing else of this crate asks the system for it.
+//! The clock. Nothing else of this crate asks the system for the time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

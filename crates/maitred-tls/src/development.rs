@@ -21,7 +21,7 @@ const DAY: u64 = 24 * 60 * 60;
 pub struct Pem {
     /// The certificate.
     pub certificate: String,
-    /// The key, not encrypted: nobody but the server should be able to read the file.
+    /// The key, not encrypted: only the server should be able to read the file.
     pub key: String,
 }
 
@@ -39,7 +39,7 @@ pub enum DevelopmentError {
     NoName,
     /// A name that cannot stand in a certificate: it has characters other than ASCII.
     Name(String),
-    /// It could not be made.
+    /// The certificate could not be made.
     Making(String),
 }
 

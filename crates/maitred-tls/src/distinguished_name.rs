@@ -49,7 +49,7 @@ fn write_attribute(text: &mut String, kind: &Oid<'_>, any: &Any<'_>) {
     }
 }
 
-/// By RFC 4514 §3, and what OpenSSL calls others (RFC 4519, RFC 2985) when it writes this form.
+/// The short names of RFC 4514 §3, and those of OpenSSL for others (RFC 4519, RFC 2985) in this form.
 fn short_name(kind: &Oid<'_>) -> Option<&'static str> {
     Some(match kind.as_bytes() {
         [0x55, 4, 3] => "CN",

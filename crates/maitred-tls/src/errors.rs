@@ -5,9 +5,9 @@ use std::fmt;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
 use crate::handshake::Version;
-use crate::noted::{Noted, RefusedName};
+use crate::noted::{RefusedName, SessionNotes};
 
-/// Why a session has failed. What the peer is told stands in the alert that is unsent then.
+/// Why a session has failed. The peer gets the alert that is unsent then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionError {
     /// The first bytes are not of TLS; whether they are those of an HTTP request in clear text.
@@ -36,14 +36,14 @@ pub enum SessionError {
     MissingName,
     /// The client's certificate was refused.
     Client {
-        /// What is wrong.
+        /// The fault of the certificate.
         fault: ClientFault,
         /// Whose certificate it is, by RFC 4514, if it can be read.
         subject: Option<Box<str>>,
     },
     /// The peer has ended the session by this alert (RFC 8446 §6).
     Alert {
-        /// Its number.
+        /// The number of the alert.
         number: u8,
         /// The peer sent it before the handshake was complete.
         in_handshake: bool,
@@ -54,34 +54,34 @@ pub enum SessionError {
     BadRecord,
     /// The client is not able to do something that is needed.
     Incompatible(Box<str>),
-    /// Something is wrong on our side.
+    /// The fault is on our side.
     Internal(Box<str>),
 }
 
 /// Why a client's certificate was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientFault {
-    /// It has none, and one is required.
+    /// The client has no certificate, and one is required.
     Absent,
-    /// It has expired, or one of its chain.
+    /// The certificate has expired, or one of its chain.
     Expired,
-    /// It is not valid yet, or one of its chain.
+    /// The certificate is not valid yet, or one of its chain.
     NotYetValid,
-    /// It has been revoked, or one of its chain.
+    /// The certificate has been revoked, or one of its chain.
     Revoked,
     /// No trusted authority has issued it.
     UnknownIssuer,
-    /// There is no list of revoked certificates of an authority in its chain.
+    /// There is no list of revoked certificates of an authority in the chain.
     NoRevocationList,
     /// The list of revoked certificates of an authority in its chain is out of date.
     OldRevocationList,
-    /// It is not for clients (its extended key usage lacks clientAuth).
+    /// The certificate is not for clients (its extended key usage lacks clientAuth).
     Purpose,
     /// A signature in its chain, or that of the handshake, is wrong.
     Signature,
     /// A signature in its chain is of a kind that is not accepted, such as SHA-1.
     Algorithm,
-    /// It is broken, or has something critical that is not known here.
+    /// The certificate is broken, or has something critical that is not known here.
     Form,
 }
 
@@ -106,7 +106,7 @@ pub enum Reason {
     Alert,
     /// The peer broke the rules of TLS.
     Misbehaved,
-    /// Something is wrong on our side.
+    /// The fault is on our side.
     Internal,
 }
 
@@ -125,7 +125,7 @@ impl Reason {
         Self::Internal,
     ];
 
-    /// As it is written in figures.
+    /// The reason as it is written in figures.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotTls => "not-tls",
@@ -161,8 +161,8 @@ impl SessionError {
         }
     }
 
-    /// Of what rustls says, and what else is known.
-    pub(crate) fn new(error: &Error, noted: &Noted, minimum: Version, offered: Option<u16>) -> Self {
+    /// The error behind one of rustls, with the notes of its callbacks.
+    pub(crate) fn new(error: &Error, noted: &SessionNotes, minimum: Version, offered: Option<u16>) -> Self {
         match &noted.refused {
             Some(RefusedName::Unknown(name)) => return Self::UnknownName(name.clone()),
             Some(RefusedName::Missing) => return Self::MissingName,
@@ -175,7 +175,7 @@ impl SessionError {
                 | PeerIncompatible::Tls12NotOfferedOrEnabled
                 | PeerIncompatible::SupportedVersionsExtensionRequired,
             ) => Self::NoCommonVersion { offered, minimum },
-            // What else it lacks has come with TLS 1.2.
+            // Other features that it lacks came with TLS 1.2.
             Error::PeerIncompatible(_) if offered.is_some_and(|version| version < 0x0303) => {
                 Self::NoCommonVersion { offered, minimum }
             }
@@ -197,7 +197,7 @@ impl SessionError {
         }
     }
 
-    /// The same where it is known whether the handshake was complete.
+    /// The error, with whether the handshake was complete.
     pub(crate) fn in_handshake(self, in_handshake: bool) -> Self {
         match self {
             Self::Alert { number, .. } => Self::Alert { number, in_handshake },
@@ -313,7 +313,7 @@ fn version_name(number: u16) -> String {
     }
 }
 
-/// What an alert of a client tells the operator (RFC 8446 §6.2).
+/// The meaning of a client's alert for the operator (RFC 8446 §6.2).
 fn alert(number: u8) -> Option<(&'static str, &'static str)> {
     Some(match number {
         0 => ("close_notify", "it has gone away"),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_who_and_what() {
+    fn errors_name_the_peer_and_the_fault() {
         let text = |error: SessionError| error.to_string();
         let version = |offered| SessionError::NoCommonVersion { offered, minimum: Version::V1_2 };
         assert_eq!(

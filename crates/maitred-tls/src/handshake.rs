@@ -1,4 +1,4 @@
-//! What a handshake has agreed on.
+//! The result of a handshake.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As it is written on the wire: 0x0303 or 0x0304.
+    /// The version as it is written on the wire: 0x0303 or 0x0304.
     pub const fn number(self) -> u16 {
         match self {
             Self::V1_2 => 0x0303,
@@ -26,7 +26,7 @@ impl Version {
         }
     }
 
-    /// As OpenSSL, nginx and Apache write it: `TLSv1.3`.
+    /// The version as OpenSSL, nginx and Apache write it: `TLSv1.3`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1_2 => "TLSv1.2",
@@ -48,9 +48,9 @@ impl fmt::Display for Version {
 /// A cipher suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Suite {
-    /// Its name in IANA's registry, such as `TLS_AES_128_GCM_SHA256`.
+    /// The name of the suite in IANA's registry, such as `TLS_AES_128_GCM_SHA256`.
     pub name: &'static str,
-    /// Its number there.
+    /// The number of the suite in IANA's registry.
     pub number: u16,
 }
 
@@ -67,7 +67,7 @@ impl Suite {
     }
 }
 
-/// What a handshake has agreed on.
+/// The result of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The version.
@@ -84,13 +84,13 @@ pub struct Handshake {
     pub sni: Option<Box<str>>,
     /// The protocol that was agreed on (ALPN).
     pub alpn: Option<Box<[u8]>>,
-    /// Which certificate was chosen: its place in [`Terms::identities`](crate::Terms::identities).
+    /// The chosen certificate: its place in [`Terms::identities`](crate::Terms::identities).
     pub identity: usize,
-    /// That certificate in PEM, without those of authorities.
+    /// The server's certificate in PEM, without those of authorities.
     pub certificate: Arc<str>,
     /// The client's certificates in DER, its own first. Empty: it has given none.
     pub client_chain: Vec<Box<[u8]>>,
-    /// By which rules the client was asked for one, where hosts have different ones.
+    /// The rules by which the client was asked for a certificate, where hosts have different ones.
     pub rules: Option<Rules>,
 }
 

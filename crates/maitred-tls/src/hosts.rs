@@ -1,8 +1,9 @@
-//! What is asked of clients where it differs from host to host: by the name in the ClientHello (SNI), which comes before anything is asked.
+//! Rules for clients that differ from host to host: the name in the ClientHello (SNI) decides, which comes before the
+//! request for a certificate.
 //!
 //! ```text
-//! ClientHello --name--> host --its rules--> what rustls is set up with: verifier and keys of tickets
-//! request ----name----> host --other rules than those of the session--> 421 (RFC 9110 §15.5.20), which maitred-server says
+//! ClientHello --name--> host --its rules--> settings of rustls: verifier and keys of tickets
+//! request ----name----> host --other rules than those of the session--> 421 (RFC 9110 §15.5.20), by maitred-server
 //! ```
 //! rustls takes its settings before it has read anything. So the first bytes are kept until they are a whole ClientHello, and are given to a connection with
 //! the settings of its host then.
@@ -23,10 +24,10 @@ pub type FindHost = Arc<dyn Fn(&str) -> u16 + Send + Sync>;
 pub struct HostClients {
     /// The rules, each once.
     pub policies: Vec<ClientPolicy>,
-    /// By the number of a host: 0 for the rules of [`TermsSettings`](crate::TermsSettings), else the number of its rules in `policies`, from 1 on. Hosts
-    /// behind the end have 0.
+    /// The number of the rules by the number of a host: 0 for the rules of [`TermsSettings`](crate::TermsSettings),
+    /// else the number of its rules in `policies`, from 1 on. Hosts behind the end have 0.
     pub of_hosts: Vec<u16>,
-    /// Which host a name is of. `None`: all are the default host's.
+    /// Finds the host of a name. `None`: all are the default host's.
     pub find: Option<FindHost>,
 }
 
@@ -77,13 +78,13 @@ pub(crate) struct Beginning {
     kept: Vec<u8>,
 }
 
-/// What has become of it.
+/// The state of the ClientHello.
 pub(crate) enum Begun {
     /// More has to come.
     Waits,
-    /// It is whole, and names this server, or none.
+    /// The ClientHello is whole, and names this server, or none.
     Hello(Option<String>),
-    /// It is none. Whoever reads it says what is wrong.
+    /// The bytes are no ClientHello. The session that reads them reports the fault.
     Broken,
 }
 

@@ -1,4 +1,4 @@
-//! A certificate with its key: reading it, checking that both belong together, and what is told of it.
+//! A certificate with its key: reading it, checking that both belong together, and facts about it.
 //!
 //! Leaves out: whether clients trust the certificate. Only they know.
 
@@ -23,17 +23,17 @@ use crate::pem::{self, PemFault, Sections};
 pub struct Identity {
     pub(crate) plain: Arc<CertifiedKey>,
     pub(crate) stapled: Option<Arc<CertifiedKey>>,
-    /// The names that the operator has told.
+    /// The names that the operator has set.
     pub(crate) told: Vec<String>,
     pub(crate) info: IdentityInfo,
 }
 
-/// What is told of a certificate.
+/// Facts about a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityInfo {
-    /// The names for which it is chosen: those that were told, or else those in the certificate. In lower case.
+    /// The names for which it is chosen: those that were set, or else those in the certificate. In lower case.
     pub names: Vec<String>,
-    /// What stands in the certificate.
+    /// The fields of the certificate.
     pub certificate: CertificateInfo,
     /// How many certificates the chain has, this one among them.
     pub chain: usize,
@@ -44,7 +44,8 @@ pub struct IdentityInfo {
 }
 
 impl IdentityInfo {
-    /// What the operator should know, in sentences without a full stop: why browsers refuse the certificate at this time, in seconds since 1970.
+    /// Warnings for the operator, in sentences without a full stop: why browsers refuse the certificate at this time,
+    /// in seconds since 1970.
     pub fn warnings(&self, now: u64) -> Vec<String> {
         let certificate = &self.certificate;
         let mut warnings = Vec::new();
@@ -90,7 +91,8 @@ impl IdentityInfo {
     }
 }
 
-/// Why a certificate and a key cannot be used. The text has no file name: whoever has read the files puts it in front.
+/// Why a certificate and a key cannot be used. The text has no file name: the caller that has read the files puts it in
+/// front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentityError {
     /// The certificate file cannot be read.
@@ -236,7 +238,7 @@ impl Identity {
         Ok(Self { plain, stapled: None, told: Vec::new(), info })
     }
 
-    /// The certificate is for these names, before any other one, whatever stands in it: names and patterns of virtual hosts (`shop.example`,
+    /// Uses the certificate for these names, before any other one: names and patterns of virtual hosts (`shop.example`,
     /// `*.shop.example`). The names in the certificate do not count then.
     #[must_use]
     pub fn for_names<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
@@ -262,7 +264,7 @@ impl Identity {
         Ok(self)
     }
 
-    /// What is told of it.
+    /// Facts about the certificate.
     pub fn info(&self) -> &IdentityInfo {
         &self.info
     }
@@ -277,7 +279,7 @@ impl Identity {
         self.plain.key.algorithm() == SignatureAlgorithm::RSA
     }
 
-    /// What a client gets at this time.
+    /// The certificate for a client at this time.
     pub(crate) fn at(&self, now: u64) -> &Arc<CertifiedKey> {
         match (&self.stapled, self.info.ocsp) {
             (Some(stapled), Some(times)) if times.is_current(now) => stapled,
@@ -286,7 +288,8 @@ impl Identity {
     }
 }
 
-/// For which names a certificate is; the common name counts if there is no other (RFC 9525 forgets it; old certificates have nothing else).
+/// The names that a certificate is for; the common name counts if there is no other (RFC 9525 forgets it; old
+/// certificates have nothing else).
 fn certified_names(certificate: &CertificateInfo) -> Vec<String> {
     let is_host = |name: &&String| {
         name.contains('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-*".contains(&byte))

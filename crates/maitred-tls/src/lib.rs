@@ -1,22 +1,22 @@
 //! TLS for a server: sessions, certificates by name, certificates of clients, tickets (RFC 8446, RFC 5246).
 //!
 //! ```text
-//! terms.rs      what sessions go by: made of settings, never changed     session.rs    one connection: bytes in, bytes out
-//!   identity.rs   a certificate with its key                             handshake.rs  what was agreed on
+//! terms.rs      the rules of sessions: made of settings, never changed     session.rs    one connection: bytes in, bytes out
+//!   identity.rs   a certificate with its key                             handshake.rs  the result of a handshake
 //!   names.rs, resolver.rs   which one a client gets (SNI)                errors.rs     why a session has failed
-//!   ocsp.rs       what is stapled to it                                  client_identity.rs  who a client is
-//!   clients.rs    by whom clients are believed                           plain_http.rs   telling a client without TLS
-//!   hosts.rs      where that differs from host to host
-//!   tickets.rs    by which sessions are resumed
-//! certificate.rs, distinguished_name.rs   what stands in a certificate   pem.rs        files with certificates and keys
+//!   ocsp.rs       the stapled response                                   client_identity.rs  a client's identity
+//!   clients.rs    the authorities for clients                            plain_http.rs   telling a client without TLS
+//!   hosts.rs      rules that differ from host to host
+//!   tickets.rs    tickets that resume sessions
+//! certificate.rs, distinguished_name.rs   fields of a certificate        pem.rs        files with certificates and keys
 //! development.rs  a certificate for development                         provider.rs  suites and groups
 //! local_client.rs  a client, for questions whether a server is ready
 //! ```
-//! Promises: no socket, no file, no thread, and no panic, whatever a peer sends. The clock is handed in. What rustls does not show stays inside: no type of
-//! it is public here.
+//! Promises: no socket, no file, no thread, and no panic, with any bytes of a peer. The clock is handed in. No type of
+//! rustls is public here.
 //!
-//! Leaves out: where files are, when they are read again, how long a handshake may take, and HTTP. There is no early data (0-RTT), which anybody can send
-//! again, no renegotiation, and nothing before TLS 1.2.
+//! Leaves out: where files are, when they are read again, how long a handshake may take, and HTTP. There is no early
+//! data (0-RTT), which an attacker can replay, no renegotiation, and nothing before TLS 1.2.
 
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 

@@ -22,7 +22,7 @@ use crate::provider::provider;
 pub struct LocalClient(Arc<ClientConfig>);
 
 impl LocalClient {
-    /// One that takes any certificate.
+    /// A client that takes any certificate.
     ///
     /// # Errors
     /// Never with the suites of this crate.
@@ -33,7 +33,7 @@ impl LocalClient {
         Ok(Self::new(config.with_no_client_auth()))
     }
 
-    /// One that takes certificates by these authorities.
+    /// A client that takes certificates by these authorities.
     ///
     /// # Errors
     /// One of them cannot be used.
@@ -63,7 +63,7 @@ impl LocalClient {
     }
 }
 
-/// Takes any certificate, but only from who has its key.
+/// Accepts any certificate, but only from a peer that has its key.
 #[derive(Debug)]
 struct AnyCertificate;
 

@@ -1,4 +1,4 @@
-//! Which certificates are for which server name (SNI, RFC 6066 §3).
+//! The choice of certificates by server name (SNI, RFC 6066 §3).
 //!
 //! ```text
 //!   1. a name that was told         shop.example
@@ -6,7 +6,8 @@
 //!   3. a name in a certificate
 //!   4. a pattern in a certificate
 //! ```
-//! The first of these that fits decides. What was told is what the operator has said, so it comes before what certificates say.
+//! The first of these that fits decides. A told name comes from the operator, so it goes before the names in
+//! certificates.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,17 +25,18 @@ type Candidates = Vec<usize>;
 #[derive(Debug, Default)]
 struct Level {
     exact: HashMap<Box<str>, Candidates>,
-    /// By what stands behind `*.`.
+    /// By the part behind `*.`.
     wildcards: HashMap<Box<str>, Candidates>,
 }
 
 impl Names {
-    /// This certificate is for this name, as the operator has told. Candidates for a name stand in the order in which they are added.
+    /// Notes that this certificate is for this name, as the operator has told. Candidates for a name stand in the order
+    /// in which they are added.
     pub(crate) fn tell(&mut self, name: &str, identity: usize) {
         self.told.add(name, identity);
     }
 
-    /// This certificate has this name in it.
+    /// Notes that this certificate has this name in it.
     pub(crate) fn certify(&mut self, name: &str, identity: usize) {
         self.certified.add(name, identity);
     }
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_comes_before_what_certificates_say() {
+    fn told_names_come_before_names_in_certificates() {
         let names = table(&["*.shop.example"], &["a.shop.example"]);
         assert_eq!(names.find("a.shop.example"), Some(&[0][..]));
     }

@@ -1,5 +1,5 @@
-//! What the callbacks of rustls have to say beside their result: which certificate was chosen, why none was, whose certificate was
-//! refused.
+//! Notes of the callbacks of rustls beside their result: the chosen certificate, the reason for none, the subject of a
+//! refused certificate.
 //!
 //! rustls calls the resolver and the verifier within `process_new_packets`, on the same thread, and hands neither of them anything
 //! by which they could tell the session. So the session lays its own notes out for that call, and takes them back behind it.
@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 /// The notes of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct SessionNotes {
     /// The number of the certificate that was chosen.
     pub(crate) identity: Option<usize>,
     /// No certificate was given.
@@ -20,18 +20,18 @@ pub(crate) struct Noted {
 /// Why no certificate was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedName {
-    /// None is for this name.
+    /// No certificate is for this name.
     Unknown(Box<str>),
     /// The client has named no server.
     Missing,
 }
 
 thread_local! {
-    static NOTED: Cell<Noted> = const { Cell::new(Noted { identity: None, refused: None, client: None }) };
+    static NOTED: Cell<SessionNotes> = const { Cell::new(SessionNotes { identity: None, refused: None, client: None }) };
 }
 
 /// Runs `call` with these notes laid out.
-pub(crate) fn during<T>(noted: &mut Noted, call: impl FnOnce() -> T) -> T {
+pub(crate) fn during<T>(noted: &mut SessionNotes, call: impl FnOnce() -> T) -> T {
     NOTED.set(std::mem::take(noted));
     let result = call();
     *noted = NOTED.take();
@@ -39,7 +39,7 @@ pub(crate) fn during<T>(noted: &mut Noted, call: impl FnOnce() -> T) -> T {
 }
 
 /// Changes the notes that are laid out.
-pub(crate) fn note(change: impl FnOnce(&mut Noted)) {
+pub(crate) fn note(change: impl FnOnce(&mut SessionNotes)) {
     let mut noted = NOTED.take();
     change(&mut noted);
     NOTED.set(noted);

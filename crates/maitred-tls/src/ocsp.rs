@@ -1,4 +1,4 @@
-//! What an OCSP response says (RFC 6960 §4.2.1), as far as a server has to know before it staples it (RFC 6066 §8).
+//! The parts of an OCSP response (RFC 6960 §4.2.1) that a server has to check before it staples it (RFC 6066 §8).
 //!
 //! Its signature is not verified: clients do that.
 
@@ -14,13 +14,13 @@ use x509_parser::time::ASN1Time;
 pub enum OcspFault {
     /// No OCSP response in DER.
     Form,
-    /// It is PEM or other text.
+    /// The file is PEM or other text.
     Text,
     /// The responder has refused to answer (RFC 6960 §4.2.1 `responseStatus`).
     Refused(u8),
-    /// It says nothing of this certificate.
+    /// The response is for another certificate.
     OtherCertificate,
-    /// It says that the certificate has been revoked.
+    /// The response says that the certificate has been revoked.
     Revoked,
     /// The responder does not know the certificate.
     Unknown,
@@ -59,7 +59,7 @@ impl fmt::Display for OcspFault {
 
 impl std::error::Error for OcspFault {}
 
-/// Between which points in time a response may be used, in seconds since 1970.
+/// The points in time between which a response may be used, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OcspTimes {
     /// `thisUpdate`.
@@ -75,7 +75,7 @@ impl OcspTimes {
     }
 }
 
-/// What the response says of this certificate, if that is good.
+/// Reads the response for this certificate, if it says that the certificate is good.
 pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result<OcspTimes, OcspFault> {
     for single in singles(response)? {
         let single = single.ok_or(OcspFault::Form)?;

@@ -1,4 +1,5 @@
-//! Text with certificates and keys (PEM, RFC 7468): reading it with errors that say what is there instead, and writing it.
+//! Text with certificates and keys (PEM, RFC 7468): reading it with errors that name the sections found, and writing
+//! it.
 
 use std::fmt;
 
@@ -19,15 +20,15 @@ pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
 pub enum PemFault {
     /// No byte is in it.
     Empty,
-    /// It is binary: DER or PKCS#12.
+    /// The file is binary: DER or PKCS#12.
     Binary,
     /// Text in UTF-16.
     Utf16,
-    /// Nothing begins with `-----BEGIN`.
+    /// No line begins with `-----BEGIN`.
     NoSection,
     /// A section has no end, or another one than its beginning.
     Unfinished(String),
-    /// What stands in a section is not base64.
+    /// The content of a section is not base64.
     NotBase64(String),
     /// More than 4 MiB.
     TooLarge,
@@ -130,7 +131,7 @@ fn is_encrypted(section: &Pem) -> bool {
         || section.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"))
 }
 
-/// The section whose label begins here, and what is behind it.
+/// The section whose label begins here, and the text behind it.
 fn section(text: &str) -> Result<(Pem, &str), PemFault> {
     let label = text.lines().next().unwrap_or_default();
     let label = label.split("-----").next().unwrap_or_default();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_section_is_read_back() {
         let der: Vec<u8> = (0..200).collect();
         let text = encode("CERTIFICATE", &der);
         assert!(text.lines().all(|line| line.len() <= 64) && !text.contains('\r') && text.ends_with('\n'));
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pem_is_told_by_what_it_is() {
+    fn an_error_names_the_kind_of_a_file_that_is_no_pem() {
         assert_eq!(fault(b""), PemFault::Empty);
         assert_eq!(fault(b"hello\n"), PemFault::NoSection);
         assert_eq!(fault(b"\x30\x82\x01\x0a\x02\x01"), PemFault::Binary);

@@ -3,8 +3,9 @@
 /// The longest method that is looked for, in bytes: the longest registered one (`UPDATEREDIRECTREF`) has 17.
 const MAX_METHOD: usize = 20;
 
-/// Whether these first bytes of a connection are those of an HTTP request in clear text, and not of TLS: an upper-case method, a space, and
-/// what a target begins with (RFC 9112 §3). Of fewer bytes, whether they can become that: one letter is enough.
+/// Whether these first bytes of a connection are those of an HTTP request in clear text, and not of TLS: an upper-case
+/// method, a space, and the first byte of a target (RFC 9112 §3). Of fewer bytes, whether they can become that: one
+/// letter is enough.
 pub fn is_plain_http(first: &[u8]) -> bool {
     let is_of_method = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'-';
     let length = first.iter().take(MAX_METHOD + 1).take_while(|byte| is_of_method(byte)).count();

@@ -1,4 +1,4 @@
-//! Which cryptography there is.
+//! The cryptography of all sessions: suites and groups.
 
 use std::sync::{Arc, OnceLock};
 

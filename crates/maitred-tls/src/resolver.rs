@@ -1,4 +1,4 @@
-//! Which certificate a client gets: by the name that it asks for, and by the signatures that it can verify.
+//! The choice of a client's certificate: by the name that it asks for, and by the signatures that it can verify.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::names::Names;
 use crate::noted::{RefusedName, note};
 
-/// What a client gets that asks for a name for which there is no certificate.
+/// The answer to a client that asks for a name without a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownName {
     /// The first certificate.
@@ -50,7 +50,7 @@ impl Resolver {
                 }
             }
         }
-        // The first, and what has the same names and another kind of key.
+        // The first, and the certificates for the same names with another kind of key.
         let like = |number: usize| -> Vec<usize> {
             let named = |number: usize| identities.get(number).map(|identity| &identity.info.names);
             order.iter().copied().filter(|&other| other == number || named(other) == named(number)).collect()

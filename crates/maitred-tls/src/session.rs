@@ -10,7 +10,7 @@
 //!        │                │
 //!        └──▶ failed ◀────┘          the alert is unsent; nothing else happens any more
 //! ```
-//! Leaves out: time. Whoever has the socket limits how long a handshake may take.
+//! Leaves out: time. The caller with the socket limits how long a handshake may take.
 
 use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
@@ -24,12 +24,13 @@ use crate::distinguished_name;
 use crate::errors::{ClientFault, SessionError};
 use crate::handshake::Handshake;
 use crate::hosts::{Beginning, Begun, Rules};
-use crate::noted::{self, Noted};
+use crate::noted::{self, SessionNotes};
 use crate::plain_http::is_plain_http;
 use crate::terms::Terms;
 
-/// Most bytes of a small record on the wire: with the heads of IPv6, TCP and its options it fits into one packet, so the peer can decrypt it as soon as
-/// that packet is there. For what is sent first, while the window of TCP is small.
+/// Most bytes of a small record on the wire: with the heads of IPv6, TCP and its options it fits into one packet, so
+/// the peer can decrypt it as soon as that packet is there. For the first bytes of a response, while the window of TCP
+/// is small.
 pub const SMALL_RECORD: usize = 1_400;
 
 /// Most bytes of a record on the wire (RFC 8446 §5.2).
@@ -38,7 +39,7 @@ pub const FULL_RECORD: usize = MAX_PLAIN + 256;
 /// Most bytes of plaintext in a record (RFC 8446 §5.1).
 const MAX_PLAIN: usize = 1 << 14;
 
-/// What a record has beside its plaintext: head, nonce and tag of TLS 1.2 with AES-GCM; TLS 1.3 has 22.
+/// Bytes of a record beside its plaintext: head, nonce and tag of TLS 1.2 with AES-GCM; TLS 1.3 has 22.
 const OVERHEAD: usize = 29;
 
 /// Buffers in one small record; more end it early.
@@ -48,13 +49,13 @@ const _: () = assert!(SMALL_RECORD > OVERHEAD && SMALL_RECORD < FULL_RECORD);
 
 /// The server's end of one TLS connection.
 pub struct Session {
-    /// Until the host is known, where rules for clients differ: one that nothing has been fed to.
+    /// The connection. Until the host is known, where rules for clients differ, nothing is fed to it.
     connection: ServerConnection,
     beginning: Option<Box<Beginning>>,
     /// The number of the rules for clients.
     rules: u16,
     terms: Arc<Terms>,
-    noted: Noted,
+    noted: SessionNotes,
     first: First,
     /// Bytes of plaintext that wait to be read.
     waiting: usize,
@@ -62,20 +63,20 @@ pub struct Session {
     has_ended: bool,
     is_closed: bool,
     failed: Option<Box<SessionError>>,
-    /// What is sent in the place of what rustls has.
+    /// The alert that is sent in the place of that of rustls.
     own_alert: Option<&'static [u8]>,
 }
 
-/// What came out of a read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
     /// So many bytes, at least one.
     Bytes(usize),
     /// Nothing is there; more has to be fed.
     Nothing,
-    /// The peer has said that it sends no more (close_notify, RFC 8446 §6.1).
+    /// The peer sends no more (close_notify, RFC 8446 §6.1).
     End,
-    /// The peer has closed its socket and has not said that before: somebody else may have cut off the end.
+    /// The peer has closed its socket without close_notify before: an attacker may have cut off the end.
     Truncated,
 }
 
@@ -91,7 +92,7 @@ impl Session {
             beginning: terms.differ().then(|| Box::new(Beginning::new())),
             rules,
             terms: Arc::clone(terms),
-            noted: Noted::default(),
+            noted: SessionNotes::default(),
             first: First::default(),
             waiting: 0,
             has_ended: false,
@@ -101,8 +102,8 @@ impl Session {
         })
     }
 
-    /// Takes bytes that were received, and says how many. All of them, or fewer while more than 16 KiB of plaintext wait: call [`read`](Self::read) then.
-    /// What comes behind the peer's close_notify is dropped (RFC 8446 §6.1).
+    /// Takes received bytes, and returns how many. All of them, or fewer while more than 16 KiB of plaintext wait: call
+    /// [`read`](Self::read) then. Bytes behind the peer's close_notify are dropped (RFC 8446 §6.1).
     ///
     /// # Errors
     /// When the session has failed, now or earlier. An alert may be [unsent](Self::send_unsent) then; nothing can be read or written any more.
@@ -158,7 +159,7 @@ impl Session {
         self.outcome(read)
     }
 
-    /// Reads up to `most` bytes of plaintext behind what `buffer` has. `most` is not 0.
+    /// Reads up to `most` bytes of plaintext behind the content of `buffer`. `most` is not 0.
     pub fn read_more(&mut self, buffer: &mut Vec<u8>, most: usize) -> Read {
         if self.failed.is_some() {
             return Read::Nothing;
@@ -221,7 +222,7 @@ impl Session {
         }
     }
 
-    /// Whether something is to be sent: of the handshake, an alert, or what was written.
+    /// Whether bytes are to be sent: of the handshake, an alert, or sealed ones.
     pub fn has_unsent(&self) -> bool {
         match self.own_alert {
             Some(rest) => !rest.is_empty(),
@@ -235,8 +236,8 @@ impl Session {
         self.connection.process_new_packets().map_or(0, |state| state.tls_bytes_to_write())
     }
 
-    /// Has `out` send what is unsent, until nothing is left, or `out` takes nothing or fails, and says how many bytes were taken. `out` gets at most 64 buffers a
-    /// call, and says how many of their bytes it has taken.
+    /// Has `out` send the unsent bytes, until nothing is left, or `out` takes nothing or fails. Returns how many bytes
+    /// were taken. `out` gets at most 64 buffers a call, and returns how many of their bytes it has taken.
     ///
     /// # Errors
     /// That of `out`, where it has taken nothing in this call.
@@ -262,7 +263,8 @@ impl Session {
         Ok(sent)
     }
 
-    /// Says that we send no more (close_notify): [unsent](Self::send_unsent) behind all that was written. What the peer sends can still be read.
+    /// Queues close_notify, so that we send no more: [unsent](Self::send_unsent) behind all written bytes. Bytes of the
+    /// peer can still be read.
     pub fn close(&mut self) {
         if !self.is_closed && self.failed.is_none() {
             self.is_closed = true;
@@ -275,19 +277,19 @@ impl Session {
         self.connection.is_handshaking()
     }
 
-    /// What the handshake has agreed on, when it is complete. Made anew by each call.
+    /// The result of the handshake, when it is complete. Made anew by each call.
     pub fn handshake(&self) -> Option<Handshake> {
         let identity = self.noted.identity.unwrap_or(0);
         let rules = self.terms.differ().then(|| Rules::new(&self.terms, self.rules));
         Handshake::new(&self.connection, (identity, self.terms.certificate(identity)), rules)
     }
 
-    /// What this session goes by.
+    /// The rules of this session.
     pub fn terms(&self) -> &Arc<Terms> {
         &self.terms
     }
 
-    /// Processes what was taken in. Callbacks make notes during the handshake only.
+    /// Processes the bytes that were taken in. Callbacks make notes during the handshake only.
     fn process(&mut self) -> Result<(), SessionError> {
         let connection = &mut self.connection;
         let was_handshaking = connection.is_handshaking();
@@ -311,7 +313,7 @@ impl Session {
                 }
             }
             Err(error) if self.first.is_not_tls() => {
-                // Its complaint about the first record would tell nobody anything.
+                // Its error about the first record would not help.
                 let _ = error;
                 SessionError::NotTls { is_http: is_plain_http(self.first.bytes()) }
             }
@@ -321,7 +323,7 @@ impl Session {
         Err(self.fail(error))
     }
 
-    /// This is the end of the session.
+    /// Ends the session with this error.
     fn fail(&mut self, error: SessionError) -> SessionError {
         self.own_alert = match &error {
             SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),
@@ -335,12 +337,13 @@ impl Session {
         error
     }
 
-    /// There is no ClientHello yet, and nothing to be said.
+    /// Whether there is no ClientHello yet, so that no alert can be sent.
     fn is_silent(&self) -> bool {
         self.connection.negotiated_cipher_suite().is_none() && !self.connection.wants_write()
     }
 
-    /// A client that was verified by the rules of one host is let in to no other one, whatever was read of the ClientHello before.
+    /// A client that was verified by the rules of one host is let in to no other one, whatever name the ClientHello had
+    /// before.
     fn same_rules(&self) -> Result<(), SessionError> {
         if self.terms.rules_for(self.connection.server_name()) == self.rules {
             return Ok(());
@@ -348,7 +351,8 @@ impl Session {
         Err(SessionError::Internal("the name of the server is another one than at first".into()))
     }
 
-    /// The certificate of a client stands in its ticket, and nobody has looked at its dates since (RFC 8446 §4.6.1 leaves that to us).
+    /// The certificate of a client stands in its ticket, and its dates have not been checked since (RFC 8446 §4.6.1
+    /// leaves that to us).
     fn resumed_client(&self) -> Result<(), SessionError> {
         if self.connection.handshake_kind() != Some(rustls::HandshakeKind::Resumed) {
             return Ok(());
@@ -366,15 +370,16 @@ impl Session {
     }
 }
 
-/// The server's end, with what is asked of clients by these rules.
+/// The server's end, with these rules for clients.
 fn connection(terms: &Terms, rules: u16) -> Result<ServerConnection, SessionError> {
     let internal = |text: &str| SessionError::Internal(text.into());
     let config = terms.config(rules).ok_or_else(|| internal("there are no rules for clients"))?;
     ServerConnection::new(Arc::clone(config)).map_err(|error| internal(&error.to_string()))
 }
 
-/// Fatal alerts in a record of their own, not encrypted as nothing is at the ClientHello (RFC 8446 §5.1, §6). rustls says `access_denied` in the place of the first
-/// two, tells old clients what extension they lack, not that they are old, and says nothing to a ClientHello that is longer than 64 KiB.
+/// Fatal alerts in a record of their own, not encrypted as nothing is at the ClientHello (RFC 8446 §5.1, §6). rustls
+/// sends `access_denied` in the place of the first two, tells old clients which extension they lack, not that they are
+/// old, and sends nothing for a ClientHello that is longer than 64 KiB.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 const MISSING_EXTENSION: [u8; 7] = [21, 3, 3, 0, 2, 2, 109];
 const PROTOCOL_VERSION: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
@@ -402,7 +407,7 @@ impl First {
         self.bytes.get(..usize::from(self.count)).unwrap_or_default()
     }
 
-    /// Not a record of a handshake or an alert (RFC 8446 §5.1).
+    /// Whether the bytes are no record of a handshake or an alert (RFC 8446 §5.1).
     fn is_not_tls(&self) -> bool {
         !matches!(self.bytes(), [] | [0x15 | 0x16] | [0x15 | 0x16, 3, ..])
     }

@@ -1,4 +1,4 @@
-//! What the sessions of a server go by: certificates, versions, clients, tickets.
+//! The rules of a server's sessions: certificates, versions, clients, tickets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use crate::tickets::{Ticketer, Tickets};
 /// How many tickets a client gets with a full handshake in TLS 1.3: browsers open two connections (RFC 8446 §C.4: a ticket is used once).
 const TICKETS: usize = 2;
 
-/// What sessions go by. It is never changed: a reload puts another one in its place, and sessions that are open go on.
+/// The rules of sessions. They are never changed: a reload puts others in their place, and sessions that are open go
+/// on.
 pub struct Terms {
-    /// Those of the default host first; never empty.
+    /// The rules for clients, those of the default host first; never empty.
     rules: Vec<ForClients>,
-    /// By the number of a host: where its rules stand. Hosts behind the end have the first ones.
+    /// The place of its rules by the number of a host. Hosts behind the end have the first ones.
     of_hosts: Vec<u16>,
     find: Option<FindHost>,
     pub(crate) clock: Clock,
@@ -33,7 +34,7 @@ pub struct Terms {
     minimum: Version,
 }
 
-/// What depends on what is asked of clients.
+/// The parts that depend on the rules for clients.
 struct ForClients {
     config: Arc<ServerConfig>,
     ticketer: Option<Arc<Ticketer>>,
@@ -41,7 +42,7 @@ struct ForClients {
     generation: [u8; 32],
 }
 
-/// What is asked of clients.
+/// The certificate that clients are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
     /// No certificate.
@@ -53,7 +54,7 @@ pub enum Clients {
 }
 
 impl Clients {
-    /// By these rules.
+    /// The request for certificates by these rules.
     pub const fn of(policy: &ClientPolicy) -> Self {
         match policy {
             ClientPolicy::None => Self::NotAsked,
@@ -63,12 +64,13 @@ impl Clients {
     }
 }
 
-/// Of what [`Terms`] are made.
+/// The settings of [`Terms`].
 #[derive(Debug)]
 pub struct TermsSettings {
-    /// At least one. The first is the default; where two are for the same name, the one that comes first counts, ECDSA before RSA.
+    /// The certificates, at least one. The first is the default; where two are for the same name, the one that comes
+    /// first counts, ECDSA before RSA.
     pub identities: Vec<Identity>,
-    /// What a client gets that asks for an unknown name.
+    /// The answer to a client that asks for an unknown name.
     pub unknown_name: UnknownName,
     /// Whether clients are asked for certificates.
     pub clients: ClientPolicy,
@@ -78,10 +80,10 @@ pub struct TermsSettings {
     pub tickets: Option<Tickets>,
     /// The oldest version that is allowed.
     pub minimum: Version,
-    /// The protocols of this server, the one that is liked most first, such as `http/1.1`. A client that offers some and none of these is refused (RFC
-    /// 7301 §3.2). Empty: none is agreed on, whatever a client offers.
+    /// The protocols of this server, the preferred one first, such as `http/1.1`. A client that offers some and none of
+    /// these is refused (RFC 7301 §3.2). Empty: none is agreed on with any client.
     pub alpn: Vec<Vec<u8>>,
-    /// By which dates are compared.
+    /// The clock for the dates of certificates and tickets.
     pub clock: Clock,
 }
 
@@ -112,10 +114,10 @@ impl fmt::Display for TermsError {
 impl std::error::Error for TermsError {}
 
 impl Terms {
-    /// Checks the settings and makes of them what sessions need.
+    /// Checks the settings and makes the rules of them.
     ///
     /// # Errors
-    /// When there is no certificate, or clients are asked for certificates that nobody can verify.
+    /// When there is no certificate, or clients are asked for certificates that no authority can verify.
     pub fn new(settings: TermsSettings) -> Result<Arc<Self>, TermsError> {
         let TermsSettings { identities, unknown_name, clients, hosts, tickets, minimum, alpn, clock } =
             settings;
@@ -155,12 +157,12 @@ impl Terms {
         }))
     }
 
-    /// What is asked of clients, each once, by number: those of the default host first.
+    /// The rules for clients, each once, by number: those of the default host first.
     pub fn rules(&self) -> impl Iterator<Item = &ClientPolicy> {
         self.rules.iter().map(|rules| &rules.policy)
     }
 
-    /// Whether hosts differ in what they ask of clients.
+    /// Whether hosts differ in their rules for clients.
     pub(crate) fn differ(&self) -> bool {
         self.rules.len() > 1
     }
@@ -176,7 +178,7 @@ impl Terms {
         self.of_hosts.get(usize::from(host)).copied().unwrap_or_default()
     }
 
-    /// What a connection is made with. There are always rules with number 0.
+    /// The settings of rustls for a connection. There are always rules with number 0.
     pub(crate) fn config(&self, rules: u16) -> Option<&Arc<ServerConfig>> {
         self.rules.get(usize::from(rules)).or(self.rules.first()).map(|rules| &rules.config)
     }
@@ -191,12 +193,12 @@ impl Terms {
         self.certificates.get(identity).cloned().unwrap_or_default()
     }
 
-    /// What is asked of clients of the default host.
+    /// The certificate that clients of the default host are asked for.
     pub fn clients(&self) -> Clients {
         self.clients_of(0)
     }
 
-    /// What is asked of clients of the host with this number.
+    /// The certificate that clients of the host with this number are asked for.
     pub fn clients_of(&self, host: u16) -> Clients {
         let rules = self.rules.get(usize::from(self.rules_of(host)));
         rules.map_or(Clients::NotAsked, |rules| Clients::of(&rules.policy))
@@ -212,7 +214,8 @@ impl Terms {
         self.ticketers().next().is_some()
     }
 
-    /// Forgets ticket keys that are over. The next handshake does the same; whoever calls this now and then forgets them also while there is none.
+    /// Forgets ticket keys that are over. The next handshake does the same; calling this now and then forgets them also
+    /// while there is none.
     pub fn forget_old_keys(&self) {
         self.ticketers().for_each(|ticketer| ticketer.forget_old_keys());
     }
@@ -242,7 +245,7 @@ impl ForClients {
         config.alpn_protocols = alpn;
         // No memory of sessions: tickets only, so every worker can resume.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        // Early data can be sent again by anybody (RFC 8446 §8).
+        // An attacker can replay early data (RFC 8446 §8).
         config.max_early_data_size = 0;
         config.send_tls13_tickets = 0;
         let until = policy.trust().and_then(clients::Trust::until);
@@ -255,7 +258,7 @@ impl ForClients {
     }
 }
 
-/// What sessions do by themselves, for tests from outside.
+/// The steps of sessions, for tests from outside.
 #[doc(hidden)]
 impl Terms {
     /// The ticket of a session with this state.

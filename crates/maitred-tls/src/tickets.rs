@@ -7,12 +7,12 @@
 //!   opened       yes           yes           yes
 //!   sealed                     with s(n)
 //! ```
-//! Whoever has the same secret has the same keys at the same time, without asking anybody: workers of one supervisor, servers with
-//! the same key file. The next period's tickets are opened, too, as the clocks of two servers differ. A ticket is opened for at least eight hours and at most
-//! sixteen, and then nothing in memory can open it.
+//! Processes with the same secret have the same keys at the same time, without asking each other: workers of one
+//! supervisor, servers with the same key file. The next period's tickets are opened, too, as the clocks of two servers
+//! differ. A ticket is opened for at least eight hours and at most sixteen, and then nothing in memory can open it.
 //!
-//! With a key file each period's secret is made of the file, so whoever gets the file can open the tickets of all times. TLS 1.3 makes a new key
-//! exchange with each resumption, so traffic stays closed; TLS 1.2 does not.
+//! With a key file each period's secret is made of the file, so an attacker who gets the file can open the tickets of
+//! all times. TLS 1.3 makes a new key exchange with each resumption, so traffic stays closed; TLS 1.2 does not.
 //!
 //! A ticket: 16 bytes name of its key, 32 random bytes, the sealed state, 16 bytes tag. Each ticket is sealed by AES-256-GCM with a key and a nonce of
 //! its own, made of the period's key and the random bytes, so that there is no number of tickets that would be too many for one key.
@@ -29,7 +29,8 @@ use zeroize::Zeroizing;
 
 use crate::clock::Clock;
 
-/// How long a key seals, in seconds. Also what clients are told to be a ticket's lifetime (at most seven days, RFC 8446 §4.6.1).
+/// How long a key seals, in seconds. Also the lifetime of a ticket that clients are told (at most seven days, RFC 8446
+/// §4.6.1).
 const PERIOD: u64 = 8 * 60 * 60;
 
 /// The most periods that a secret is carried on at once: 100 years.
@@ -65,7 +66,7 @@ struct Held {
     secret: Zeroizing<[u8; 32]>,
 }
 
-/// What a process gives another one so that both have the same ticket keys.
+/// The secret that a process gives another one so that both have the same ticket keys.
 #[derive(Clone)]
 pub struct TicketSecret {
     /// [`OF_A_FILE`](Self::OF_A_FILE): not of a period.
@@ -88,7 +89,7 @@ impl TicketSecret {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) has made.
+    /// Reads the output of [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8; Self::LENGTH]) -> Self {
         let (mut period, mut secret) = ([0; 8], Zeroizing::new([0; 32]));
         let (first, rest) = bytes.split_at(8);
@@ -109,7 +110,7 @@ impl fmt::Debug for TicketSecret {
 pub enum TicketKeyError {
     /// So many bytes, fewer than 32.
     Short(usize),
-    /// Few different bytes: nobody has drawn them at random.
+    /// Few different bytes: they were not drawn at random.
     NotRandom,
     /// There are no random numbers.
     NoRandomness,
@@ -133,7 +134,7 @@ impl fmt::Display for TicketKeyError {
 impl std::error::Error for TicketKeyError {}
 
 impl Tickets {
-    /// Keys that nobody else has.
+    /// New keys, which no other process has.
     ///
     /// # Errors
     /// When the system gives no random numbers.
@@ -144,7 +145,7 @@ impl Tickets {
         Ok(Self::from_secret(&TicketSecret { period, secret }, clock))
     }
 
-    /// The keys of whoever has given this secret away.
+    /// The keys of the process that this secret comes from.
     pub fn from_secret(secret: &TicketSecret, clock: Clock) -> Self {
         let TicketSecret { period, secret } = secret.clone();
         let source = if period == TicketSecret::OF_A_FILE {
@@ -155,8 +156,8 @@ impl Tickets {
         Self { source, clock }
     }
 
-    /// The keys of all who have the same key file. This is its content: 32 random bytes or more in any form. Where it is text, white space at
-    /// its ends does not count.
+    /// The keys of all servers with the same key file. This is its content: 32 random bytes or more in any form. Where
+    /// it is text, white space at its ends does not count.
     ///
     /// # Errors
     /// When it is too short, or is not random at first sight.
@@ -179,7 +180,8 @@ impl Tickets {
         Ok(Self::from_secret(&TicketSecret { period: TicketSecret::OF_A_FILE, secret }, clock))
     }
 
-    /// What another process needs to have the same keys from now on. It opens no tickets of periods before the last one.
+    /// The secret with which another process has the same keys from now on. It opens no tickets of periods before the
+    /// last one.
     pub fn secret(&self) -> TicketSecret {
         match &self.source {
             Source::File(root) => {
@@ -222,7 +224,7 @@ impl fmt::Debug for Tickets {
     }
 }
 
-/// Forgets what is older than the period before `now`, and says what is held then.
+/// Forgets secrets that are older than the period before `now`, and returns the one that is held then.
 fn carried_on(held: &Mutex<Held>, now: u64) -> Held {
     let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
     let oldest = now.saturating_sub(1);
@@ -269,7 +271,7 @@ pub(crate) struct Ticketer {
 
 struct Keys {
     period: u64,
-    /// Of the last, this and the next period.
+    /// The keys of the last, this and the next period.
     keys: [Option<Key>; 3],
 }
 
@@ -279,7 +281,8 @@ struct Key {
 }
 
 impl Ticketer {
-    /// `generation` says by what clients were verified: a ticket is opened only by a ticketer with the same one.
+    /// `generation` names the rules by which clients were verified: a ticket is opened only by a ticketer with the same
+    /// ones.
     pub(crate) fn new(tickets: Tickets, generation: [u8; 32], until: Option<u64>) -> Self {
         let keys = ArcSwap::from_pointee(Keys::new(&tickets, &generation));
         Self { tickets, generation, until, keys }
@@ -292,7 +295,7 @@ impl Ticketer {
 
     fn keys(&self) -> Arc<Keys> {
         let keys = self.keys.load_full();
-        // The one with a clock that has been put back keeps what it has until that time comes again.
+        // When the clock was put back, the keys stay until their time comes again.
         if keys.period >= (self.tickets.clock)() / PERIOD {
             return keys;
         }
@@ -354,7 +357,7 @@ impl ProducesTickets for Ticketer {
         true
     }
 
-    /// In seconds.
+    /// The lifetime of a ticket in seconds.
     fn lifetime(&self) -> u32 {
         const { PERIOD as u32 }
     }

@@ -1,4 +1,4 @@
-//! Who may serve a connection, or whatever has a slot, and what has happened to it meanwhile.
+//! The right to serve a connection or another object with a slot, and the signals that have come meanwhile.
 //!
 //! ```text
 //!            signal(bits)                        take()
@@ -33,12 +33,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Which connection in this slot is the present one.
+    /// The number of the present connection in this slot.
     pub fn generation(&self) -> u32 {
         (self.word.load(Ordering::Acquire) >> 32) as u32
     }
 
-    /// The present connection is gone: what is on its way to it is refused from now on.
+    /// Ends the present connection: signals that are on their way to it are refused from now on.
     pub fn retire(&self) {
         self.word.fetch_add(ONE_GENERATION, Ordering::AcqRel);
     }
@@ -50,14 +50,14 @@ impl Claim {
         let left = |word: u64| {
             (word >> 32 == u64::from(generation)).then_some(word | u64::from(signals.bits()) | CLAIMED)
         };
-        // AcqRel: the new owner sees what the last one wrote; the owner that takes the bits sees
-        // what this thread wrote before.
+        // AcqRel: the new owner sees the stores of the last one; the owner that takes the bits sees the stores of this
+        // thread before.
         self.word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, left)
             .is_ok_and(|before| before & CLAIMED == 0)
     }
 
-    /// The owner takes what has been left.
+    /// Takes the bits that other threads have left; called by the owner.
     pub fn take(&self) -> Signals {
         let before = self.word.fetch_and(!STATE | CLAIMED, Ordering::AcqRel);
         Signals::from_bits((before & STATE & !CLAIMED) as u32)
@@ -80,7 +80,7 @@ mod shuttle_tests {
 
     const BITS: [Signals; 3] = [Signals::READ, Signals::WRITE, Signals::TIMER];
 
-    /// Three threads leave a signal each; whoever owns the slot takes turns until it can release it.
+    /// Three threads leave a signal each; the owner of the slot takes turns until it can release it.
     fn scenario(release: fn(&Claim) -> bool) {
         let claim = Arc::new(Claim::default());
         let owners = Arc::new(AtomicU32::new(0));
@@ -160,7 +160,7 @@ mod shuttle_tests {
         shuttle::check_random(move || reuse(early), 20_000);
     }
 
-    /// What the turns of a connection see of its two exchanges.
+    /// The ends of two exchanges, as the turns of their connection see them.
     #[derive(Default)]
     struct Ends {
         over: [bool; 2],

@@ -13,7 +13,7 @@ impl<J> Jobs<J> {
         Self { first: None, more: Vec::new() }
     }
 
-    /// One more.
+    /// Adds a job.
     pub fn push(&mut self, job: J) {
         match &self.first {
             None => self.first = Some(job),
@@ -31,7 +31,7 @@ impl<J> Jobs<J> {
         self.more.is_empty()
     }
 
-    /// Those of another turn behind these.
+    /// Appends the jobs of another turn.
     pub fn append(&mut self, other: Self) {
         if self.first.is_none() {
             *self = other;
@@ -45,7 +45,7 @@ impl<J> IntoIterator for Jobs<J> {
     type Item = J;
     type IntoIter = std::iter::Chain<std::option::IntoIter<J>, std::vec::IntoIter<J>>;
 
-    /// In the order in which they came.
+    /// The jobs in the order in which they came.
     fn into_iter(self) -> Self::IntoIter {
         self.first.into_iter().chain(self.more)
     }

@@ -1,13 +1,14 @@
-//! A turn of a connection, or of whatever else has a slot: what its thread and its scheduler say to each other.
+//! A turn of a connection, or of another object with a slot: the interface between its thread and its scheduler.
 //!
 //! | type | |
 //! |---|---|
-//! | [`Signals`] | what has happened |
-//! | [`Claim`] | which thread has the turn; signals that come meanwhile are left for it |
-//! | [`TurnClock`] | when the turn has begun: a turn behind another one does not ask the clock again |
+//! | [`Signals`] | events of a connection |
+//! | [`Claim`] | the thread that has the turn; signals that come meanwhile are left for it |
+//! | [`TurnClock`] | the start of the turn: a turn behind another one does not ask the clock again |
 //! | [`Jobs`] | the requests that the turn brings |
 //!
-//! Leaves out: which thread takes a turn and runs the requests (maitred-dispatch), and what the turn does (maitred-server).
+//! Leaves out: the choice of the thread for turns and requests (maitred-dispatch), and the work of a turn
+//! (maitred-server).
 
 mod claim;
 mod jobs;

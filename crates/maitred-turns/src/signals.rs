@@ -1,13 +1,13 @@
-//! What happened to what a token stands for.
+//! Signals: bits for the events of a connection or another object with a token.
 
 use maitred_io::poller::Readiness;
 
-/// Something that happened to a connection; bits are combined.
+/// Events of a connection; bits are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Signals(u32);
 
 impl Signals {
-    /// Nothing.
+    /// No event.
     pub const NONE: Self = Self(0);
     /// There may be bytes to read.
     pub const READ: Self = Self(1 << 1);
@@ -26,7 +26,7 @@ impl Signals {
 
     const ALL: u32 = 0xfe;
 
-    /// What an event of a connection stands for.
+    /// The signals of an event of a connection.
     #[must_use]
     pub fn of(readiness: Readiness) -> Self {
         let mut signals = Self::NONE;

@@ -2,12 +2,12 @@
 
 use maitred_io::clock;
 
-/// What a thread that serves keeps from turn to turn.
+/// The state of a serving thread between its turns.
 pub trait TurnContext: Default + Send {
-    /// Its clock.
+    /// The clock of the thread.
     fn clock(&self) -> &TurnClock;
 
-    /// Its clock, to be set.
+    /// The clock of the thread, to be set.
     fn clock_mut(&mut self) -> &mut TurnClock;
 }
 

@@ -22,7 +22,7 @@ impl Control {
         self.bytes.get_mut(..usize::from(self.length)).unwrap_or_default()
     }
 
-    /// Appends what there is room for.
+    /// Appends bytes up to the end of the room; the rest is dropped.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         let room = self.bytes.iter_mut().skip(usize::from(self.length));
         for (place, byte) in room.zip(bytes) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_what_there_is_room_for() {
+    fn bytes_beyond_the_room_are_dropped() {
         let mut control = Control::EMPTY;
         control.append(b"Hel");
         control.append(b"lo");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_equal_by_what_is_in_them() {
+    fn payloads_are_equal_by_their_content() {
         let (mut one, mut other) = (Control::EMPTY, Control::EMPTY);
         one.append(b"a");
         assert_ne!(one, other);

@@ -1,4 +1,4 @@
-//! What the peer did wrong.
+//! Errors of the peer.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use std::fmt;
 pub struct Failure {
     /// The code to close with (RFC 6455 §7.4.1): [`PROTOCOL`](Self::PROTOCOL), [`DATA`](Self::DATA) or [`TOO_BIG`](Self::TOO_BIG).
     pub code: u16,
-    /// What is wrong, for the error log and the peer; shorter than 124 bytes, and contains nothing the peer sent.
+    /// The reason, for the error log and the peer; shorter than 124 bytes, and contains nothing the peer sent.
     pub reason: &'static str,
 }
 
 impl Failure {
     /// A frame that the protocol does not allow.
     pub const PROTOCOL: u16 = 1002;
-    /// Data that is not what its type says: text that is not UTF-8, or compressed data that cannot be inflated.
+    /// Data that does not fit its type: text that is not UTF-8, or compressed data that cannot be inflated.
     pub const DATA: u16 = 1007;
     /// A message beyond one of the [`Limits`](crate::Limits).
     pub const TOO_BIG: u16 = 1009;

@@ -11,7 +11,7 @@ use crate::mask::Mask;
 /// The most bytes in the head of a client's frame: 2, a length of 8, a mask of 4.
 pub(crate) const MAX_HEAD: usize = 14;
 
-/// What a frame is (RFC 6455 §11.8).
+/// The type of a frame (RFC 6455 §11.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Opcode {
@@ -48,7 +48,7 @@ impl Opcode {
     }
 }
 
-/// What has been agreed on and has come before.
+/// The state of the connection that decides which frames are valid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
     /// Messages may be compressed.
@@ -110,7 +110,7 @@ pub(crate) fn head(bytes: &[u8], context: Context) -> Result<Option<(Head, usize
     Ok(Some((head, bytes.len() - payload.len())))
 }
 
-/// The length of the payload, with what stands behind it. It has to be in the shortest form.
+/// The length of the payload, and the bytes behind it. It has to be in the shortest form.
 fn length(short: u8, rest: &[u8]) -> Result<Option<(u64, &[u8])>, Failure> {
     const LONGER: Failure = Failure::protocol("the length of a frame is not in its shortest form");
     match short {

@@ -7,7 +7,7 @@ use sha1::{Digest, Sha1};
 
 use crate::token::{token, trimmed};
 
-/// What is hashed behind the key (RFC 6455 §1.3).
+/// The text that is hashed behind the key (RFC 6455 §1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The value of `Sec-WebSocket-Accept` for the value of `Sec-WebSocket-Key` (RFC 6455 §4.2.2). `None` if that is not the base64 of 16
@@ -29,7 +29,7 @@ pub fn accept_key(key: &[u8]) -> Option<[u8; 28]> {
 /// A field that does not have the form that its definition asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// What is wrong, for the error log and the peer; contains nothing the peer sent.
+    /// The reason, for the error log and the peer; contains nothing the peer sent.
     pub reason: &'static str,
 }
 
@@ -44,8 +44,9 @@ impl std::error::Error for Malformed {}
 /// The most subprotocols that a client may offer. Each is compared with all before it.
 const MAX_SUBPROTOCOLS: usize = 64;
 
-/// The subprotocols that the values of `Sec-WebSocket-Protocol` name (RFC 6455 §4.1, §11.3.4), in the order the client prefers them.
-/// Several fields are one list; empty elements are left out (RFC 9110 §5.6.1.2), and so is what was named before.
+/// The subprotocols that the values of `Sec-WebSocket-Protocol` name (RFC 6455 §4.1, §11.3.4), in the order the client
+/// prefers them. Several fields are one list; empty elements are left out (RFC 9110 §5.6.1.2), and so are repeated
+/// names.
 ///
 /// # Errors
 /// When an element is not a token, or there are more than 64 different ones.

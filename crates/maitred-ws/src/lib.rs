@@ -1,9 +1,9 @@
 //! WebSocket for a server: bytes in, messages out; messages in, frames out.
 //!
-//! Promises: server side of RFC 6455 with permessage-deflate (RFC 7692), without I/O, without a clock and without a panic. A
-//! [`Receiver`] turns bytes into messages and control frames, the same ones however the bytes are cut, and keeps none of a
-//! message: the payload goes to the caller's buffer, unmasked and inflated. What breaks a rule or passes one of the [`Limits`] is a
-//! [`Failure`] with the code to close with. The functions `put_*` write frames.
+//! Promises: server side of RFC 6455 with permessage-deflate (RFC 7692), without I/O, without a clock and without a
+//! panic. A [`Receiver`] turns bytes into messages and control frames, the same ones however the bytes are cut, and
+//! keeps none of a message: the payload goes to the caller's buffer, unmasked and inflated. Input that breaks a rule or
+//! passes one of the [`Limits`] is a [`Failure`] with the code to close with. The functions `put_*` write frames.
 //!
 //! Leaves out: the request and response of the handshake, when to ping and how long to wait, the close handshake's order,
 //! queues: the server has them.

@@ -1,5 +1,5 @@
-//! Masking (RFC 6455 §5.3): what a client sends is combined with four bytes by exclusive or, so that it cannot choose what a
-//! proxy in between sees.
+//! Masking (RFC 6455 §5.3): the bytes of a client are combined with four bytes by exclusive or, so that the client
+//! cannot choose the bytes that a proxy in between sees.
 
 /// The mask of a frame, turned so that its first byte is that of the next byte of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

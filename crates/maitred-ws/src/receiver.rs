@@ -22,22 +22,22 @@ use crate::sender::is_close_code;
 use crate::utf8::Utf8;
 use inflating::Inflating;
 
-/// How much a client may send in one message. What passes a limit is a [`Failure`] with the code 1009.
+/// Limits for one message of a client. A message that passes one is a [`Failure`] with the code 1009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes in a message, inflated. A frame that would pass it is refused before its payload has come.
     pub message: u64,
     /// The most frames that a message may be cut into, at least 1; empty ones count.
     pub fragments: u32,
-    /// A compressed message may be at most so many times as long, inflated, as what has come of it, so that a little data does not
-    /// become much work. It is looked at for each 64 KiB. Deflate gets to about 1030 with a message of one byte repeated; text is
-    /// seldom above 20.
+    /// How many times longer an inflated message may be than its compressed bytes so far, so that a little data does
+    /// not become much work. It is checked for each 64 KiB. Deflate gets to about 1030 with a message of one byte
+    /// repeated; text is seldom above 20.
     pub ratio: u32,
     /// Bytes that a message may have with any ratio, at least 64 KiB.
     pub ratio_from: u64,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text: the bytes are UTF-8.
@@ -46,23 +46,24 @@ pub enum Kind {
     Binary,
 }
 
-/// What has come.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// All bytes are used up, and nothing is complete.
     NeedMore,
     /// A message is complete.
     Message {
-        /// What it is.
+        /// The kind of the message.
         kind: Kind,
-        /// Its length in bytes: all that was appended since the last message.
+        /// The length in bytes: all bytes that were appended since the last message.
         length: u64,
     },
     /// The peer wants a pong with this payload (RFC 6455 §5.5.2).
     Ping(Control),
     /// An answer to a ping, or to nothing (RFC 6455 §5.5.3).
     Pong(Control),
-    /// The peer sends nothing more (RFC 6455 §5.5.1): its code and reason, if it gives them. What comes behind is not looked at.
+    /// The peer sends nothing more (RFC 6455 §5.5.1): its code and reason, if it gives them. Bytes behind it are
+    /// ignored.
     Close(Option<(u16, Reason)>),
 }
 
@@ -70,10 +71,10 @@ pub enum Event {
 pub struct Receiver {
     limits: Limits,
     state: State,
-    /// What has come of a head.
+    /// The bytes of a head that is not complete.
     begun: [u8; MAX_HEAD],
     begun_length: usize,
-    /// What has come of the payload of a control frame.
+    /// The payload of a control frame so far.
     control: Control,
     /// A message that is not complete, while no data frame is read.
     open: Option<Open>,
@@ -85,7 +86,7 @@ pub struct Receiver {
 #[derive(Clone, Copy)]
 enum State {
     Head,
-    /// In the payload of a frame of a message; the length in the head is what has not come yet.
+    /// In the payload of a frame of a message; the length in the head counts the bytes that have not come yet.
     Data(Head, Open),
     Control(Head),
     Closed,
@@ -105,7 +106,7 @@ struct Open {
 }
 
 impl Receiver {
-    /// A receiver for what comes behind the handshake. `deflate`: what was agreed on, if messages may be compressed.
+    /// A receiver for the bytes behind the handshake. `deflate`: the agreed parameters, if messages may be compressed.
     pub fn new(limits: Limits, deflate: Option<&Deflate>) -> Self {
         Self {
             limits,
@@ -122,12 +123,12 @@ impl Receiver {
     /// Reads `data` up to the end of a message or control frame, and returns how many bytes are used up: all of them with
     /// [`Event::NeedMore`]. Call it again with the rest after any other event, if there is one.
     ///
-    /// The payload of data frames is appended to `message`, unmasked and inflated, as it comes. What stands there before is not looked
-    /// at and stays.
+    /// The payload of data frames is appended to `message`, unmasked and inflated, as it comes. Earlier content of
+    /// `message` stays and is not read.
     ///
     /// # Errors
-    /// When the peer breaks a rule or passes a limit; every call after that returns the same. What of the message was appended
-    /// then means nothing.
+    /// When the peer breaks a rule or passes a limit; every call after that returns the same. The part of the message
+    /// that was appended then means nothing.
     pub fn poll(&mut self, data: &[u8], message: &mut Vec<u8>) -> Result<(usize, Event), Failure> {
         let mut rest = data;
         match self.next(&mut rest, message) {
@@ -159,7 +160,7 @@ impl Receiver {
         self.leave();
     }
 
-    /// Nothing more is received.
+    /// Ends receiving.
     fn leave(&mut self) {
         self.open = None;
         self.inflating = None;
@@ -197,7 +198,7 @@ impl Receiver {
         }
     }
 
-    /// The next head. `None` if it is not complete: what there is of it is kept.
+    /// The next head. `None` if it is not complete: its bytes so far are kept.
     fn head(&mut self, rest: &mut &[u8]) -> Result<Option<Head>, Failure> {
         let context = Context { deflate: self.inflating.is_some(), in_message: self.open.is_some() };
         if self.begun_length == 0
@@ -253,7 +254,7 @@ impl Receiver {
         Ok(None)
     }
 
-    /// Takes what there is of the payload of a data frame.
+    /// Takes the bytes of a data frame's payload that are there.
     fn data(
         &mut self,
         mut head: Head,
@@ -302,7 +303,7 @@ impl Receiver {
         Ok(Event::Message { kind: open.kind, length: open.length })
     }
 
-    /// Takes what there is of the payload of a control frame.
+    /// Takes the bytes of a control frame's payload that are there.
     fn control(&mut self, mut head: Head, rest: &mut &[u8]) -> Result<Option<Event>, Failure> {
         let payload = take(&mut head.length, rest);
         self.control.append(payload);
@@ -329,13 +330,14 @@ impl Receiver {
 const NOT_UTF8: Failure = Failure::data("a text message is not UTF-8");
 const TOO_LONG: Failure = Failure::too_big("a message is longer than is allowed");
 
-/// The most bytes that a message of `most` bytes has when it is compressed: deflate makes data without a pattern longer, in the worst
-/// case (blocks with fixed codes) by an eighth. What is announced to be longer is refused.
+/// The most bytes that a message of `most` bytes has when it is compressed: deflate makes data without a pattern
+/// longer, in the worst case (blocks with fixed codes) by an eighth. A message that is announced to be longer is
+/// refused.
 fn most_compressed(most: u64) -> u64 {
     most.saturating_add(most / 4).saturating_add(64)
 }
 
-/// What there is of a payload of which `length` bytes have not come.
+/// Takes the available part of a payload of which `length` bytes have not come.
 fn take<'a>(length: &mut u64, rest: &mut &'a [u8]) -> &'a [u8] {
     let here = usize::try_from(*length).unwrap_or(usize::MAX).min(rest.len());
     let (payload, behind) = rest.split_at_checked(here).unwrap_or_default();

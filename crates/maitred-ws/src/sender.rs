@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_nobody_sends_leave_no_payload() {
+    fn reserved_codes_leave_no_payload() {
         for code in
             [None, Some(0), Some(999), Some(1004), Some(1005), Some(1006), Some(1015), Some(2999), Some(5000)]
         {

@@ -17,7 +17,7 @@ impl Utf8 {
     /// Checks the next piece.
     ///
     /// # Errors
-    /// When all pieces so far cannot be the beginning of UTF-8. What the checker says of further pieces then means nothing.
+    /// When all pieces so far cannot be the beginning of UTF-8. Results for further pieces then mean nothing.
     pub fn check(&mut self, mut piece: &[u8]) -> Result<(), NotUtf8> {
         while self.length > 0 {
             let [byte, rest @ ..] = piece else { return Ok(()) };
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// At which byte the text is refused when it comes byte by byte.
+    /// The byte at which the text is refused when it comes byte by byte.
     fn refused_at(text: &[u8]) -> Option<usize> {
         let mut utf8 = Utf8::default();
         text.iter().position(|byte| utf8.check(&[*byte]).is_err())
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_any_pieces_it_says_what_the_standard_library_says(text in nearly_text(), cuts in proptest::collection::vec(0usize..40, 0..5)) {
+        fn in_any_pieces_the_result_is_that_of_the_standard_library(text in nearly_text(), cuts in proptest::collection::vec(0usize..40, 0..5)) {
             let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
             ends.extend([0, text.len()]);
             ends.sort_unstable();

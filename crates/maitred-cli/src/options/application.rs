@@ -30,9 +30,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_QUEUE, |config| &mut config.loop_requests),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "The most requests that the event loop of ASGI applications runs at the same time, as max-threads is \
-                  for WSGI. Further ones wait in the queue (queue, overflow, request-timeout). Each counts until its \
-                  response has ended; WebSockets do not count. 0: any number.",
+        summary: "The most requests that the event loop of ASGI applications runs at the same time. Further ones wait in \
+                  the queue (queue, overflow, request-timeout). Each counts until its response has ended; WebSockets do \
+                  not count. 0: any number.",
         cost: "none",
         worst: "low: requests that wait for others, such as long polls and event streams, keep all places. 0: a burst \
                 begins more than its database connections and memory suffice for",
@@ -55,9 +55,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Switch(|config| &mut config.pathsend),
         default: &["false"],
         reach: Reach::Everywhere,
-        summary: "Offer `http.response.pathsend` to ASGI applications: the engine sends a file whose path the \
-                  application names, such as each FileResponse and StaticFiles of Starlette. Off unless asked for, since the \
-                  server cannot see which middleware stands between; if one drops the message, the error log names this option.",
+        summary: "Offer `http.response.pathsend` to ASGI applications: the engine sends a file by its path, such as each \
+                  FileResponse and StaticFiles of Starlette. Off by default, since a middleware in between may drop the \
+                  message; then the error log names this option.",
         cost: "none; without it such files pass through the event loop, in parts",
         worst: "a middleware that does not know this message drops it, and the response is 500; brotli-asgi and \
                 Gradio are such",
@@ -125,9 +125,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPath(|config| &mut config.site.root_path),
         default: &["/"],
         reach: Reach::Everywhere,
-        summary: "The URL below which the application stands. WSGI gets it as SCRIPT_NAME, and PATH_INFO without it; \
-                  ASGI gets it as root_path, and the whole path. A path that is not below it comes from a proxy that \
-                  has taken it off: it is put back. Static folders keep their full URL.",
+        summary: "The URL below which the application stands. WSGI gets it as SCRIPT_NAME, and PATH_INFO without it; ASGI \
+                  gets it as root_path, and the whole path. Where a proxy has taken it off a path, it is put back. Static \
+                  folders keep their full URL.",
         cost: "a fraction of a microsecond for each request",
         worst: "behind a proxy that takes it off, a page of the application whose own path begins with it again is \
                 not found: let the proxy leave it",
@@ -138,9 +138,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::UrlPathOrNone(|config| &mut config.health_path),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "The engine answers GET and HEAD of this path with 200 and `ok`; after SIGTERM with 503 and \
-                  `stopping` (drain-delay) or `draining`. No application thread is needed: the answer says that the \
-                  process serves, and nothing about the application.",
+        summary: "The engine answers GET and HEAD of this path with 200 and `ok`; after SIGTERM with 503 and `stopping` \
+                  (drain-delay) or `draining`. No application thread is needed: the answer says nothing about the \
+                  application.",
         cost: "a comparison for each request",
         worst: "it hides a page of the application with that path, and everybody may ask",
     },
@@ -163,9 +163,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.stuck_after),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "A request that stays in a WSGI application this long gets one entry in the error log, with its \
-                  thread, age and Python stack. It goes on. An ASGI event loop that stands still while something \
-                  waits is logged after a tenth of a second, whatever the value. 0 switches both off.",
+        summary: "A request that stays in a WSGI application this long gets one entry in the error log, with thread, age \
+                  and Python stack; it goes on. An ASGI event loop that stands still while something waits is logged \
+                  after 0.1 s, whatever the value. 0 switches both off.",
         cost: "some nanoseconds for each request and a thread that sleeps",
         worst: "short: the log fills; long streamed responses are logged once, too",
     },

@@ -9,9 +9,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Spans(|config| &mut config.spans),
         default: &["kernel"],
         reach: Reach::Everywhere,
-        summary: "How the parts of a request's time are measured. kernel: from the moment in which the kernel \
-                  received it, so that waiting in a socket's buffer counts. read: from the moment in which the \
-                  server read it. off: not at all.",
+        summary: "How the parts of a request's time are measured. kernel: from its receipt by the kernel, so that waiting \
+                  in a socket's buffer counts. read: from the moment in which the server read it. off: not at all.",
         cost: "a few looks at the clock for each request; kernel: one for each packet the machine receives as well, and a \
                tenth of a microsecond for each receipt that comes 0.4 ms after the one before or later",
         worst: "off: nobody knows why a request was slow",

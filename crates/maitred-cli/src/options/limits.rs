@@ -12,10 +12,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.min_rate_in),
         default: &["240"],
         reach: Reach::Everywhere,
-        summary: "Bytes a second that a peer must send of a request body while the server waits for it, on an \
-                  average over min-rate-grace; then 408 and close. Of a body that the application reads as it comes \
-                  the time counts in which it waits for more, until its response begins. 0: any rate within \
-                  body-timeout. The default is that of Kestrel.",
+        summary: "Bytes a second that a peer must send of a request body while the server waits for it, on an average \
+                  over min-rate-grace; then 408 and close. For a body that the application reads as it comes, the time \
+                  counts in which it waits for more before its response begins. 0: any rate within body-timeout. The \
+                  default is Kestrel's.",
         cost: "a look at each body that takes longer than min-rate-grace",
         worst: "high: peers on bad networks are cut off, and those that send a body as things happen",
     },
@@ -25,10 +25,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.min_rate_out),
         default: &["240"],
         reach: Reach::Everywhere,
-        summary: "Bytes a second that a peer must take of a response while some of it waits for the peer, on an \
-                  average over min-rate-grace; then close. What its system has acknowledged counts. Time in which \
-                  nothing waits does not count: a stream of events may be as slow as its events. 0: any rate within \
-                  body-timeout.",
+        summary: "Bytes a second that a peer must take of a response while some of it waits, on an average over \
+                  min-rate-grace; then close. Bytes count when the peer's system has acknowledged them. Time in which \
+                  nothing waits does not count, so a stream of events may be slow. 0: any rate within body-timeout.",
         cost: "a look at each response that waits for its reader longer than min-rate-grace",
         worst: "high: peers on bad networks are cut off, and players that pause",
     },
@@ -49,9 +48,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_CLIENT_CONNECTIONS, |config| &mut config.limits.client_connections),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Connections of one client address at the same time, in all workers together; one more is closed without an \
-                  answer. 0: no limit. Behind an untrusted proxy all connections are the proxy's: leave it off there, or name the \
-                  proxy in client-exempt.",
+        summary: "Connections of one client address at the same time, in all workers together; one more is closed without \
+                  an answer. 0: no limit. Behind an untrusted proxy leave it off, or name the proxy in client-exempt.",
         cost: "2 MiB of memory for all workers, 0.5 MiB in each, and a look into a table for each connection",
         worst: "low: browsers (6 to 8 connections) and offices behind one address lose connections",
     },
@@ -61,8 +59,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Rate(|config| &mut config.limits.client_rate),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Requests a second of one client address, on an average, in all workers together; one more gets 429 with \
-                  Retry-After. 0: no limit. Files count. Behind an untrusted proxy all requests are the proxy's: leave it off there.",
+        summary: "Requests a second of one client address, on an average, files included, in all workers together; one \
+                  more gets 429 with Retry-After. 0: no limit. Leave it off behind an untrusted proxy.",
         cost: "2 MiB of memory for all workers, 0.5 MiB in each, and a look into a table for each request",
         worst: "low: pages with many files are refused, and offices behind one address",
     },
@@ -137,10 +135,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::BytesOrAuto(|config| &mut config.limits.buffer_budget),
         default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "Memory that all connections together may hold: requests and bodies on their way and in the \
-                  application, and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go \
-                  to files, and idle connections close after a second, until an eighth is free. auto: a quarter of \
-                  the memory that the process may use. 0: no limit.",
+        summary: "Memory that all connections together may hold: requests and bodies on their way and in the application, \
+                  and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go to files, and \
+                  idle connections close after a second, until an eighth is free. auto: a quarter of the memory that the \
+                  process may use. 0: no limit.",
         cost: "an addition for each request that has a body or whose response waits",
         worst: "low: requests are refused that could have been served. High: the system ends the process when its \
                 memory is used up",
@@ -151,11 +149,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.limits.head_budget),
         default: &["24m"],
         reach: Reach::Everywhere,
-        summary: "Memory for the heads of all requests that are not complete, and as much for those that run or wait to \
-                  run; 2 KiB of each connection do not count. When seven eighths of the first are taken, the connections \
-                  that hold most have their requests refused, until three quarters are: 503 and close, with HTTP/2 \
-                  REFUSED_STREAM. When the second is used up, further requests are refused so on connections that hold \
-                  more than 16 KiB; when twice as much is held, on all that hold more than 2 KiB. 0: no limit.",
+        summary: "Memory for the heads of all incomplete requests, and as much for those that run or wait to run; 2 KiB \
+                  of each connection do not count. With seven eighths of the first taken, requests on the connections \
+                  that hold most are refused until three quarters are: 503 and close, with HTTP/2 REFUSED_STREAM. With \
+                  the second used up, further requests are refused on connections that hold more than 16 KiB; with twice \
+                  as much held, on all above 2 KiB. 0: no limit.",
         cost: "up to three times this much memory during an attack",
         worst: "low: requests with large cookies are refused while many are under way. High: a peer fills the memory with \
                 requests that it never completes",

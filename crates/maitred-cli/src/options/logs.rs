@@ -12,9 +12,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::AccessLog(|config| &mut config.site.access_log),
         default: &["auto"],
         reach: Reach::Everywhere,
-        summary: "A line for each request: nowhere (off), to standard output if that is a terminal (auto), to standard output (-), to standard error (stderr), to the local syslog (syslog) or \
-                  syslog:HOST:PORT over UDP, to Python's logger maitred.access (logging), or appended to a file, whose name may have the date in it \
-                  (access-%Y%m%d.log).",
+        summary: "A line for each request: nowhere (off), to standard output (-), there if it is a terminal (auto), to \
+                  standard error (stderr), to the local syslog (syslog) or syslog:HOST:PORT over UDP, to Python's logger \
+                  maitred.access (logging), or appended to a file, whose name may have a date (access-%Y%m%d.log).",
         cost: "some CPU for each request, and a write every 5 ms",
         worst: "a reader that does not keep up loses lines, never requests",
     },

@@ -44,9 +44,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.drain_delay),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "After SIGTERM, serve everything as before for this long, while health-path answers 503: a load \
-                  balancer needs the time to notice. Then the drain begins; another signal begins it at once. SIGINT \
-                  does not wait.",
+        summary: "After SIGTERM, serve everything as before for this long, while health-path answers 503, so that a load \
+                  balancer notices. Then the drain begins; another signal begins it at once. SIGINT does not wait.",
         cost: "the process stays this much longer, drain-timeout not included",
         worst: "shorter than the balancer needs: connections are refused. Longer than the service manager allows: \
                 it kills the process (Kubernetes: 30 s for this and drain-timeout, unless set). systemd with \
@@ -72,11 +71,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["2"],
         reach: Reach::Everywhere,
         summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, or in a worker that is \
-                  replaced, at most drain-timeout. Their applications are told at once (ASGI: http.disconnect). Then the \
+                  replaced, at most drain-timeout. Their applications are told at once (ASGI: http.disconnect), then the \
                   server ends them; clients connect again by themselves. 0 ends them at once. Applications of other \
-                  streams of records (NDJSON, multipart/x-mixed-replace) and long polls, whose own task waits in \
-                  receive() before it has answered, are told as well, and not ended. Django and Quart listen beside every \
-                  request and cancel its view when told, whatever it is doing: there only streams of these types are told.",
+                  record streams (NDJSON, multipart/x-mixed-replace) and long polls whose own task waits in receive() \
+                  before it has answered are told, and not ended. Django and Quart cancel a view when told, so there only \
+                  streams of these types are.",
         cost: "the process stays this much longer while such a stream is open",
         worst: "short: an application cannot say goodbye to its clients",
     },

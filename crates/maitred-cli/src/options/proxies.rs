@@ -9,11 +9,11 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Proxies(|config| &mut config.trusted_proxies),
         default: &["none"],
         reach: Reach::Everywhere,
-        summary: "The proxies in front of the server: addresses and networks, and unix for those on a Unix socket. \
-                  What they say of their clients counts for applications, logs, limits, filters and pools. The \
-                  client is the right-most address in X-Forwarded-For that is no trusted proxy. Of everybody else \
-                  the fields Forwarded, X-Forwarded-*, X-Real-IP, X-Request-Start and Proxy are removed. \
-                  client-connections does not count trusted proxies.",
+        summary: "The proxies in front of the server: addresses and networks, and unix for those on a Unix socket. Their \
+                  fields about clients count for applications, logs, limits, filters and pools. The client is the \
+                  right-most address in X-Forwarded-For that is no trusted proxy. From all others the fields Forwarded, \
+                  X-Forwarded-*, X-Real-IP, X-Request-Start and Proxy are removed. client-connections does not count \
+                  trusted proxies.",
         cost: "a look at the fields of each request",
         worst: "a client with a trusted address can claim to be anybody: never trust networks of clients",
     },

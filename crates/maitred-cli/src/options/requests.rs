@@ -52,9 +52,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.max_field),
         default: &["16k"],
         reach: Reach::Everywhere,
-        summary: "The largest field of a request's head, its name included, such as Cookie or Authorization; a larger one \
-                  gets 431. 1k to max-head. nginx, Apache and gunicorn take 8 KiB unless set, Node.js and IIS 16, uvicorn and \
-                  granian as much as a whole head.",
+        summary: "The largest field of a request's head, its name included, such as Cookie; a larger one gets 431. 1k to \
+                  max-head. nginx, Apache and gunicorn take 8 KiB by default, Node.js and IIS 16, uvicorn and granian a \
+                  whole head.",
         cost: "none beyond that of max-head, as a head is kept as a whole",
         worst: "little: users with many cookies or a long ticket are refused",
     },
@@ -87,9 +87,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.body_budget),
         default: &["64m"],
         reach: Reach::Everywhere,
-        summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. \
-                  When seven eighths are taken, the largest unfinished one goes to a file in the spool folder. 0: \
-                  all of them do. What WebSockets have received beyond 64k each counts too, and may take as much again.",
+        summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. When \
+                  seven eighths are taken, the largest unfinished one goes to a file in the spool folder. 0: all of them \
+                  do. What WebSockets have received beyond 64k each counts too, and may take as much again.",
         cost: "up to this much memory while such bodies are received and answered, 16m of it some seconds longer for \
                the next ones, and as much again in an application that reads one in one piece",
         worst: "little: large uploads are written to a file and read again, which about doubles their time",

@@ -9,9 +9,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Bytes(|config| &mut config.response_memory),
         default: &["256k"],
         reach: Reach::Everywhere,
-        summary: "So much of a response that is made block by block waits in memory for its reader. The rest goes to \
-                  a file in the spool folder, and the application's thread goes on; an ASGI application awaits the \
-                  reader. A block leaves at once if the reader takes it.",
+        summary: "So much of a response that is made block by block waits in memory for its reader. The rest goes to a \
+                  file in the spool folder, and the application's thread goes on; an ASGI application awaits the reader.",
         cost: "this much memory for every response whose reader is slower than the application",
         worst: "much: slow readers fill the memory. 0: every block that is not taken at once goes to the disk",
     },

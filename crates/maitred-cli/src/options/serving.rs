@@ -20,20 +20,19 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Addresses(|config| &mut config.listen),
         default: &["127.0.0.1:8000"],
         reach: Reach::Everywhere,
-        summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces) or [ipv6]:port. \
-                  [::]:port is all interfaces of both families, unless an IPv4 address has that port too. Port 0 \
-                  takes a free one, of one family. A name stands for its first IPv4 address, else its first IPv6 address. \
-                  unix:/PATH or unix:@NAME is a Unix socket; systemd and systemd:NAME take sockets of a service \
-                  manager, which are also taken if this option is not set (deploy.md). https:// in front speaks TLS, \
-                  http:// does not; without either an address speaks TLS if there is a certificate, a Unix socket \
-                  does not. Parameters follow behind commas. `redirect=https` or `redirect=https:8443`: answer every \
-                  request with 308 to https. `read-ahead=off`: run the application after the head of a request; it \
-                  reads the body as it comes. `read-ahead=on`: run it when the body is complete. Without either, \
-                  ASGI requests run before that whose body is longer than body-memory, of unknown length, or announced \
-                  with Expect: 100-continue. `writer=off`: \
-                  application threads wait for slow readers, for comparison. `proxy-protocol=on`; `mode=660`, \
-                  `owner=UID` and `group=GID` of a Unix socket; `backlog=N`, `defer-accept=SECONDS`, `fast-open=N`, \
-                  `no-delay=off`, `cork=off` and `keep-alive=IDLE:INTERVAL:COUNT`: see proxies.md.",
+        summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces), [ipv6]:port ([::]: all \
+                  interfaces of both families, unless an IPv4 address has that port too), port 0 for a free one; a name \
+                  stands for its first IPv4 address, else its first IPv6 address. unix:/PATH or unix:@NAME is a Unix \
+                  socket. systemd and systemd:NAME take sockets of a service manager, which are also taken if this option \
+                  is not set (deploy.md). https:// speaks TLS, http:// does not; without either an address speaks TLS if \
+                  there is a certificate, a Unix socket does not. Parameters: `redirect=https` or `redirect=https:8443` \
+                  answers every request with 308 to https. `read-ahead=off` runs the application after the head of a \
+                  request, and it reads the body as it comes; `on` runs it when the body is complete; without either, \
+                  ASGI requests whose body is longer than body-memory, of unknown length, or announced with Expect: \
+                  100-continue run as with off, others as with on. `writer=off` has application threads wait for slow \
+                  readers, for comparison. `proxy-protocol=on`, `backlog=N`, `defer-accept=SECONDS`, `fast-open=N`, \
+                  `no-delay=off`, `cork=off`, `keep-alive=IDLE:INTERVAL:COUNT`, and `mode=660`, `owner=UID`, `group=GID` \
+                  of a Unix socket: proxies.md.",
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everybody who can reach the machine. read-ahead=off: each slow upload \
                 keeps a WSGI thread. writer=off: each slow reader does",
@@ -44,10 +43,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Mounts(|config| &mut config.site.mounts),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Serve the files of FOLDER below /URL, without the application. The longest matching \
-                  URL wins. With `,fallback=index.html` a path without a file gets this one and 200: for a program in the \
-                  browser that has paths of its own. A path with a dot in its last part, such as /app.js, gets it only \
-                  where a page is asked for (Accept: text/html).",
+        summary: "Serve the files of FOLDER below /URL, without the application. The longest matching URL wins. With \
+                  `,fallback=index.html` a path without a file gets this one and 200, for programs that have paths of \
+                  their own in the browser; a path with a dot in its last part, such as /app.js, only if a page is asked \
+                  for (Accept: text/html).",
         cost: "none for requests elsewhere",
         worst: "everything in the folder that is not a dot-file is public",
     },
@@ -57,10 +56,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Mounted(|config| &mut config.site.mounted),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Another application for everything below /URL, which it gets as SCRIPT_NAME (WSGI) or root_path \
-                  (ASGI). The longest URL wins, among static folders too. WSGI and ASGI may stand side by side: ASGI \
-                  applications share one event loop, WSGI applications have the threads of the pool `threads`. \
-                  Behind it may stand `,interface=wsgi|asgi`, `,factory=on`, `,app-dir=DIR` and `,pool=NAME`.",
+        summary: "Another application below /URL, which it gets as SCRIPT_NAME (WSGI) or root_path (ASGI). The longest \
+                  URL wins, among static folders too. WSGI may stand beside ASGI: ASGI applications share one event loop, \
+                  WSGI applications the threads of the pool `threads`. Parameters: `,interface=wsgi|asgi`, `,factory=on`, \
+                  `,app-dir=DIR`, `,pool=NAME`.",
         cost: "the memory of the application",
         worst: "all applications share one process: one that crashes it or keeps the interpreter stops the others",
     },
@@ -81,9 +80,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Mounts(|config| &mut config.sendfile),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "Let the application name a file of FOLDER as the body of its response: X-Sendfile has the path of \
-                  a file, X-Accel-Redirect a path below /URL. Clients do not see these fields; ranges and conditions \
-                  work. Without this option the fields are passed on, for a proxy.",
+        summary: "Let the application name a file of FOLDER as the body of its response: X-Sendfile has its path, \
+                  X-Accel-Redirect its path below /URL. Clients do not see these fields; ranges and conditions work. \
+                  Without this option the fields are passed on, for a proxy.",
         cost: "the open files of a static folder",
         worst: "an application that lets clients choose the value gives away every file of the folder but dot-files",
     },

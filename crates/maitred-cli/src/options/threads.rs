@@ -123,11 +123,11 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Overflow(|config| &mut config.pool.overflow),
         default: &["wait"],
         reach: Reach::Everywhere,
-        summary: "What happens to a request that finds a full queue. wait: it waits too, so that the queue grows up \
-                  to one request for each connection, over HTTP/2 http2-streams; max-connections and buffer-budget bound \
-                  that. It has been read, since only its path says whether files, the engine or another pool answers it, \
-                  and so that request-timeout holds for it. refuse: it gets 503 with Retry-After. A queue of an event loop counts as full when as many run as \
-                  may (loop-requests), or when the first has waited for 0.1 s.",
+        summary: "What happens to a request that finds a full queue. wait: it waits too; it has been read, since its path \
+                  says whether an application answers it, and so that request-timeout holds for it. The queue then grows \
+                  up to one request for each connection (HTTP/2: http2-streams); max-connections and buffer-budget bound \
+                  that. refuse: it gets 503 with Retry-After. The queue of an event loop is also full when loop-requests \
+                  run, or when its first request has waited for 0.1 s.",
         cost: "wait: for each request what queue says",
         worst: "wait: a client cannot tell a full queue from a slow answer. refuse: requests are lost that could \
                 have been served a moment later",
@@ -149,11 +149,10 @@ pub(super) const POOL: &[Definition] = &[
         kind: Kind::Strategy(|config| &mut config.pool.strategy),
         default: &["adaptive"],
         reach: Reach::Everywhere,
-        summary: "Who runs a request. adaptive: the thread that has read it; another one polls meanwhile, or is \
-                  called when all stand still. Only adaptive learns slow routes. pec: a thread of the engine reads, \
-                  another thread runs. epc: the thread that has read it, after it has called another one to poll. \
-                  pc: one thread reads and runs. A named pool takes adaptive or pec, which are the same there. See \
-                  threads.md.",
+        summary: "Which thread runs a request. adaptive: the one that has read it, while another one polls or is called \
+                  when all stand still. pec: a thread of the engine reads, another one runs. epc: the one that has read \
+                  it, after it has called another one to poll. pc: one thread reads and runs. Only adaptive learns what \
+                  routes do. A named pool takes adaptive or pec, which are the same there. See threads.md.",
         cost: "pec and epc: a wake-up of another thread for requests that need none",
         worst: "pc: a slow request holds up all others. pec and epc: Python threads take the interpreter from one \
                 another",
@@ -166,11 +165,11 @@ pub(super) const NAMED: &[Definition] = &[Definition {
     kind: Kind::Pools,
     default: &[],
     reach: Reach::Everywhere,
-    summary: "A pool of threads for some of the requests, so that others never wait behind them. KEY is an option \
-              from min-threads to strategy, or one of path, method, header and client: together these are the rule \
-              that leads requests here. The same NAME again adds a rule. A missing key has the documented default, \
-              not the value of the default pool; min-threads is 0. In maitred.toml it is a table [pool.NAME] with a \
-              list `match`: see threads.md.",
+    summary: "A pool of threads for some of the requests, so that others never wait behind them. KEY is an option from \
+              min-threads to strategy, or path, method, header or client: together these are the rule that leads requests \
+              here. The same NAME again adds a rule. A missing key has the documented default, not the value of the \
+              default pool; min-threads is 0. In maitred.toml it is a table [pool.NAME] with a list `match`: see \
+              threads.md.",
     cost: "its threads, also when those of other pools are idle",
     worst: "too small for its requests: they wait while other threads are idle",
 }];
@@ -181,10 +180,10 @@ pub(super) const GROUPS: &[Definition] = &[Definition {
     kind: Kind::CountOrNone(1, MAX_POLL_GROUPS, |config| &mut config.poll_groups),
     default: &[],
     reach: Reach::Everywhere,
-    summary: "Groups of polling threads, each with its own connections: one for each 8 processors unless set, never \
-              more than max-threads. They share the default pool's min-threads, max-threads, queue and \
-              max-lost-threads. A request leaves its group only if all threads there are busy. An application with \
-              an interpreter lock or an event loop always has one group; so has a strategy other than adaptive.",
+    summary: "Groups of polling threads, each with its own connections: one for each 8 processors unless set, never more \
+              than max-threads. They share the default pool's threads and queue. A request leaves its group only if all \
+              threads there are busy. With an interpreter lock, an event loop, or a strategy other than adaptive there is \
+              one.",
     cost: "an epoll descriptor and a thread of the engine each",
     worst: "too few: processors get into one another's way. Too many: each group has few threads, and requests wait \
             a moment before other groups help",

@@ -19,8 +19,8 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["false"],
         reach: Reach::Everywhere,
         summary: "Serve https with a self-signed certificate for development: for localhost, 127.0.0.1, ::1 and the \
-                  machine's name, valid for 90 days. It is kept in the user's cache folder, so that a browser asks \
-                  once whether to trust it. The start-up lines name the file and the fingerprint.",
+                  machine's name, for 90 days. It is kept in the user's cache folder, so a browser asks once. The \
+                  start-up lines name file and fingerprint.",
         cost: "as tls-cert",
         worst: "no client can tell this server from another one: not for the public",
     },
@@ -30,10 +30,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Files(|config| &mut config.site.certificates),
         default: &[],
         reach: Reach::Everywhere,
-        summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen without http:// \
-                  or https:// then speak TLS, but not Unix sockets. Clients see the certificate with the name that \
-                  they ask for; the first one is for all others (tls-unknown-name). In the table of a host it is for \
-                  that host's names. One with ECDSA and one with RSA may have the same names.",
+        summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen without http:// or \
+                  https:// then speak TLS, but not Unix sockets. Clients get the certificate with the name that they ask \
+                  for, all others the first one (tls-unknown-name). In the table of a host it is for that host's names. \
+                  An ECDSA and an RSA certificate may have the same names.",
         cost: "a handshake: 0.2 ms of processor time with ECDSA P-256, 0.6 ms with RSA 2048; each record is encrypted",
         worst: "an incomplete chain: browsers that know the rest accept it, other clients do not",
     },
@@ -100,10 +100,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::ClientAuth(|config| &mut config.site.client_auth),
         default: &["none"],
         reach: Reach::Everywhere,
-        summary: "Whether clients must have a certificate that one of tls-client-ca has signed. optional lets in \
-                  those without one; an invalid one always ends the handshake. In the table of a host it is for that \
-                  host's names, by what the client asks for in the handshake (SNI): a request on a connection that was \
-                  made by other rules gets 421.",
+        summary: "Whether clients must have a certificate that one of tls-client-ca has signed. optional also lets in \
+                  clients without one; an invalid one always ends the handshake. In the table of a host it is for that \
+                  host's names, by the name in the handshake (SNI): a request on a connection of other rules gets 421.",
         cost: "the verification of the client's chain in each full handshake, 0.1 to 0.5 ms",
         worst: "optional: the application has to check whether there is one",
     },
@@ -181,10 +180,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.tls.watch),
         default: &["10"],
         reach: Reach::Everywhere,
-        summary: "How often the server looks at the files of certificates, keys, OCSP responses, CAs, CRLs and the \
-                  ticket key. Changed files are loaded at once: new handshakes use them, connections go on. An \
-                  invalid file changes nothing, and the error log says why. 0 (off): only SIGHUP and 'maitred ctl \
-                  tls reload' load them.",
+        summary: "How often the server looks at the files of certificates, keys, OCSP responses, CAs, CRLs and the ticket \
+                  key. Changed files are loaded at once: new handshakes use them, connections go on. An invalid file \
+                  changes nothing, and the error log says why. 0: only SIGHUP and 'maitred ctl tls reload' load them.",
         cost: "a stat(2) of each file",
         worst: "off: a renewed certificate is not used, and the old one expires",
     },

@@ -12,10 +12,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::CountOrAuto(1, MAX_WORKERS, |config| &mut config.workers.count),
         default: &["1"],
         reach: Reach::Everywhere,
-        summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of the \
-                  control group). With more than one, a supervisor starts them, restarts those that end, and replaces all \
-                  at SIGHUP. One process has no supervisor, also where auto finds one processor: SIGHUP loads no new code, and \
-                  the server answers SIGUSR2, SIGTTIN and SIGTTOU with a warning. Set 2 to deploy by signals.",
+        summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of \
+                  the control group). With more than one, a supervisor starts them, restarts those that end, and replaces \
+                  all at SIGHUP. One process, also if auto finds one processor, has no supervisor: SIGHUP loads no new \
+                  code, SIGUSR2, SIGTTIN and SIGTTOU give a warning. Set 2 to deploy by signals.",
         cost: "each has an interpreter, an application and its connections to databases; the supervisor has some 20 MiB of its own",
         worst: "what an application keeps in memory, each worker has for itself. More workers than processors take \
                 time from each other",
@@ -61,9 +61,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::Count(0, MAX_REQUESTS, |config| &mut config.workers.requests),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second, \
-                  and goes on until then. 0 for never. Its successor is ready first; requests that still run then \
-                  have drain-timeout. No effect with one process.",
+        summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second. 0 for \
+                  never. Its successor is ready first; requests that still run then have drain-timeout. No effect with \
+                  one process.",
         cost: "a start of the application each time",
         worst: "few: workers do nothing but start",
     },
@@ -95,10 +95,10 @@ pub(super) const OPTIONS: &[Definition] = &[
         kind: Kind::SecondsOrOff(|config| &mut config.workers.stuck),
         default: &["0"],
         reach: Reach::Everywhere,
-        summary: "Replace a worker in which requests wait and none has ended for this time, or of which nothing has \
-                  been heard for 2 s longer (7 s at least), such as one that is frozen as a whole. It is killed \
-                  if it has not ended 6 s after drain-timeout. 0 for never. No effect with one process. The \
-                  watchdog of systemd watches the supervisor alone, and this option its workers.",
+        summary: "Replace a worker in which requests wait and none has ended for this time, or that has been silent for 2 \
+                  s longer (7 s at least), such as a frozen one. It is killed if it has not ended 6 s after \
+                  drain-timeout. 0 for never. No effect with one process. The watchdog of systemd watches the supervisor \
+                  alone.",
         cost: "nothing",
         worst: "shorter than the slowest requests: a burst of them replaces workers that are well",
     },
@@ -109,8 +109,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["2"],
         reach: Reach::Everywhere,
         summary: "If no worker is ready for this time, the supervisor answers everything with 503 and Retry-After, \
-                  health-path too. Until then clients wait, and so they do at the start, before the first worker \
-                  has been ready.",
+                  health-path too. Until then clients wait, as they do at the start before the first worker is ready.",
         cost: "clients learn this much later that nothing is there",
         worst: "long: clients and balancers wait for a server that does not come",
     },

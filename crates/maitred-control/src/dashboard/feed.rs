@@ -69,7 +69,7 @@ struct Guest {
     items: Vec<Item>,
     csrf: String,
     caller: Caller,
-    /// What it has not taken yet.
+    /// Bytes that the socket has not taken yet.
     waiting: Vec<u8>,
     /// When it took something last.
     took: Instant,
@@ -164,7 +164,7 @@ impl Feed {
     }
 }
 
-/// Sends everybody what is new to them.
+/// Sends each client the events that are new to it.
 fn serve(inner: &Inner, guests: &mut Vec<Guest>, is_due: bool) {
     let now = Instant::now();
     guests.retain(|guest| inner.sessions.as_ref().is_some_and(|sessions| sessions.lasts(&guest.csrf, now)));
@@ -194,7 +194,7 @@ fn serve(inner: &Inner, guests: &mut Vec<Guest>, is_due: bool) {
     guests.retain_mut(|guest| guest.send(now));
 }
 
-/// The answer to a query as an event, and whether there is nobody who answers any more.
+/// Returns the answer to a query as an event, and whether the control has ended.
 fn event(inner: &Inner, item: &Item, caller: &Caller) -> (String, bool) {
     let question = Question {
         method: "GET".to_owned(),
@@ -209,7 +209,7 @@ fn event(inner: &Inner, item: &Item, caller: &Caller) -> (String, bool) {
 }
 
 impl Guest {
-    /// Sends what waits; whether it stays.
+    /// Sends the waiting bytes. Returns whether the client stays connected.
     fn send(&mut self, now: Instant) -> bool {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {

@@ -1,7 +1,7 @@
-//! What a browser gets at the listener for HTTP beside the control's questions: the page, a session, and answers as they change.
+//! The browser's part of the listener for HTTP: the page, a session, and answers as they change.
 //!
 //! ```text
-//! GET  /dashboard/            the page and its files; they hold no data, and are for everybody who may knock
+//! GET  /dashboard/            the page and its files; they hold no data, and need no token
 //! GET  /dashboard/session     whether the browser is signed in, and the value of X-CSRF-Token that changes have to carry (`csrf`)
 //! POST /dashboard/session     the token, for a cookie
 //! POST /dashboard/leave       ends the session
@@ -23,7 +23,7 @@ pub(super) use sessions::{CSRF, Sessions};
 
 const HERE: &str = "/dashboard";
 
-/// What is asked for below `/dashboard`.
+/// A request below `/dashboard`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The page, for an address without its last slash, and for the listener's own.
@@ -38,7 +38,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// None where the control is asked.
+    /// The wanted part of the dashboard; none for a question to the control.
     pub(super) fn of(head: &RequestHead) -> Option<Self> {
         let path = String::from_utf8_lossy(head.path());
         let is_post = head.method == Method::Post;
@@ -109,7 +109,7 @@ pub(super) fn snapshot(taken: &Value) -> Answer {
         .with("Content-Disposition", &format!("attachment; filename=\"{name}\""))
 }
 
-/// The token that somebody shows who wants a session.
+/// The token in a request for a session.
 pub(super) fn shown_token(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return None };
     fields.get("token")?.as_str().map(str::to_owned)

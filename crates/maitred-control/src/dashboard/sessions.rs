@@ -1,4 +1,5 @@
-//! Who has shown the token in a browser: a cookie, and for changes something that a page of another site cannot show.
+//! Sessions of browsers that have shown the token: a cookie, and for changes a value that a page of another site cannot
+//! know.
 //!
 //! A browser sends a cookie with every request, also with those that another page makes. So a change has to show [`CSRF`], whose value only a
 //! page of the same origin can read.
@@ -11,7 +12,7 @@ use super::super::access::is_same;
 /// The field that a change from a browser has to show.
 pub(in super::super) const CSRF: &str = "x-csrf-token";
 
-/// How long a session lasts that nobody ends.
+/// The life of a session that is not ended before.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 
 /// Sessions at a time: for a further one the oldest ends.
@@ -25,7 +26,7 @@ struct Session {
 
 /// See the module text.
 pub(in super::super) struct Sessions {
-    /// What changes from a browser show where no token is needed.
+    /// The CSRF value for changes from a browser when no token is needed.
     open: String,
     /// Cookies do not tell ports apart.
     cookie: String,
@@ -45,7 +46,7 @@ impl Sessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What changes from a browser show where no token is needed.
+    /// The CSRF value for changes from a browser when no token is needed.
     pub(in super::super) fn open_csrf(&self) -> &str {
         &self.open
     }
@@ -67,7 +68,7 @@ impl Sessions {
         Ok(cookie)
     }
 
-    /// What changes of the session have to show that these cookies name; none if it is none of ours.
+    /// The CSRF value of the session that these cookies name; none if it is none of ours.
     pub(in super::super) fn csrf<'a>(
         &self,
         cookies: impl Iterator<Item = &'a [u8]>,

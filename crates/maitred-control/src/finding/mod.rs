@@ -1,11 +1,12 @@
-//! `finding`: what stands in the way of the server now. Two pictures of it are compared, as maitred-finding says.
+//! `finding`: the present bottleneck of the server. Two pictures of the server are compared, as maitred-finding says.
 //!
 //! ```text
-//! mod.rs       pictures that are kept while somebody asks, and the answer
+//! mod.rs       the kept pictures, and the answer
 //! picture.rs   a picture of this process    wire.rs   a picture on its way to the supervisor
 //! place.rs     where most busy threads stand
 //! ```
-//! Nothing is done while nobody asks. The first who asks waits for a second; who asks again and again, as the dashboard does, is answered at once.
+//! Without questions nothing is done. The first question waits for a second picture; further ones, such as those of the
+//! dashboard, are answered at once.
 
 mod picture;
 mod place;
@@ -37,7 +38,7 @@ const MAX_AGE: u64 = 5_000_000_000;
 /// Pictures are at least so far apart.
 const APART: u64 = MIN_INTERVAL / 2;
 
-/// How long the first who asks waits.
+/// How long the first question waits.
 const FIRST: Duration = Duration::from_nanos(MIN_INTERVAL + MIN_INTERVAL / 8);
 
 /// How long it is not asked again where threads stand: each question takes the interpreter.
@@ -52,7 +53,7 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// Without pictures.
+    /// A finder without pictures.
     pub fn new() -> Self {
         Self::default()
     }
@@ -61,14 +62,14 @@ impl Finder {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody has asked for a while, so that there is nothing to compare with. Then a picture is to be [kept](Self::keep), and
-    /// [awaited](Self::wait) what becomes of it.
+    /// Whether there is no picture to compare with, because the last question is too long ago. The caller then
+    /// [keeps](Self::keep) one and [waits](Self::wait) for the next.
     pub fn is_first(&self) -> bool {
         let now = clock::monotonic();
         !self.kept().iter().any(|picture| is_right(picture, now))
     }
 
-    /// Where most threads stand: what was found some seconds ago, or what `ask` finds.
+    /// Where most threads stand: the place that was found some seconds ago, or the result of `ask`.
     fn place(&self, ask: impl FnOnce() -> Option<Common>) -> Option<Common> {
         let last = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, place)) = &*last()
@@ -97,13 +98,13 @@ impl Finder {
         }
     }
 
-    /// What `finding` answers when the server looks like this, which is kept.
+    /// The answer of `finding` for this picture, which is kept.
     pub fn answer(&self, now: Picture) -> Value {
         let answer = {
             let kept = self.kept();
             let mut right = kept.iter().filter(|picture| is_right(picture, now.at));
             let (oldest, newest) = (right.next(), right.next_back());
-            // What has begun just now is a cause for a part of the whole time only.
+            // A cause that has begun just now shows only in the newer interval.
             let found = [oldest, newest].into_iter().flatten();
             let found = found.map(|before| (before, maitred_finding::find(before, &now)));
             let found = found.reduce(|one, other| if one.1.is_some() { one } else { other });
@@ -142,7 +143,7 @@ fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     })
 }
 
-/// What there is to say while nothing is wrong.
+/// The sentence for a server without a bottleneck.
 fn at_rest(interval: &Interval) -> String {
     let Interval { requests, seconds, waiting, computing, parallel, .. } = interval;
     let ended = match requests {
@@ -165,7 +166,8 @@ fn at_rest(interval: &Interval) -> String {
     )
 }
 
-/// The answer of this process. Who asks first is made to wait before (`Inner::answer`), without what this holds.
+/// The answer of this process. The first question has waited before (`Inner::answer`), without the objects that this
+/// one holds.
 pub(super) fn finding(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let mut answer = asking.finder.answer(picture_of(asking.server));
     add_place(&mut answer, asking.finder, || threads::stacks(asking, &Given::default()).ok()?.value);
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_some_seconds_ago_is_compared_and_then_forgotten() {
+    fn pictures_of_the_last_seconds_are_compared_and_then_forgotten() {
         let finder = Finder::new();
         assert_eq!(finder.answer(at(10, 0))["cause"], "none", "nothing to compare with");
         let found = finder.answer(at(11, 3));

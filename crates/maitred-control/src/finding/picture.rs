@@ -15,13 +15,13 @@ use super::super::pool::ENGINE;
 /// Requests that wait are looked at, of each pool, and deliveries that are kept: those that wait for longest.
 const MOST: usize = 1000;
 
-/// What applications call the time of their databases (`Server-Timing`).
+/// The name of database time in `Server-Timing`.
 const DATABASE: &str = "db";
 
 /// A request that is longer on a thread is stuck.
 const STUCK: u64 = 30_000_000_000;
 
-/// What this process looks like now. Takes some milliseconds with many routes or connections.
+/// Takes a picture of this process now. Takes some milliseconds with many routes or connections.
 pub fn of(server: &Server) -> Picture {
     let mut picture = Picture { at: clock::monotonic(), ..Picture::default() };
     add_pools(server, &mut picture);
@@ -79,7 +79,7 @@ fn add_pools(server: &Server, picture: &mut Picture) {
     }
 }
 
-/// What has ended of each route that the application has answered.
+/// Adds the ended requests of each route that the application has answered.
 fn add_routes(server: &Server, picture: &mut Picture) {
     let statistics = server.statistics();
     let mut most = HashMap::<&str, u64>::new();
@@ -172,7 +172,7 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
     picture.deliveries = deliveries.into_iter().take(MOST).map(|(_, id, one)| (id, one)).collect();
 }
 
-/// As the statistics call it.
+/// The name of the route in the statistics.
 fn route_of(server: &Server, asked: &RequestSummary) -> String {
     server.route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
 }

@@ -1,4 +1,4 @@
-//! Where most busy threads stand: the line of the application that they are in, from their stacks, and what they wait for there.
+//! Where most busy threads stand: the line of the application in their stacks, and the reason for their waits there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,43 +10,44 @@ use serde_json::Value;
 use super::super::threads::IDLE;
 use super::Finder;
 
-/// Causes for which it matters what threads do.
+/// Causes that the place of the threads helps to explain.
 const OF_THREADS: [&str; 4] = ["interpreter", "database", "slow-route", "threads"];
 
 /// Parts of paths that are not the application's.
 const OF_OTHERS: [&str; 5] =
     ["/site-packages/", "/dist-packages/", "/lib/python", "/python/maitred/", "<frozen "];
 
-/// What the thread of an event loop is called.
+/// The name of the thread of an event loop.
 const LOOP: &str = "maitred-loop";
 
-/// What `stacks` says of a thread from which others do not get the interpreter.
+/// The words in `stacks` for a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
 /// Threads are looked at until two looks agree, at most so often: in one moment any of them may be where it hardly ever is.
 const LOOKS: usize = 8;
 
-/// One of so many threads sleeps, or nothing is said of it.
+/// A common wait is shown only if at least one of so many of the threads has it.
 const SLEEPING: usize = 4;
 
 /// Looks are so far apart.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// What most busy threads have in common.
+/// The place and the wait that most busy threads share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Common {
-    /// In words: who they are, and the line.
+    /// In words: which threads, and the line.
     place: String,
     /// The line alone.
     line: (String, u32),
-    /// Of more than half of those that sleep.
+    /// The reason for the waits of more than half of the sleeping threads.
     waits_for: Option<String>,
-    /// It is one thread, in C code that keeps the interpreter.
+    /// There is one thread, in C code that keeps the interpreter.
     keeps: bool,
 }
 
-/// Adds to what `finding` answers where most threads are, if it is about threads, and what they wait for: that is the cause of a slow
-/// route, or of threads that are taken. `ask` gives what `stacks` answers; it is asked now and then.
+/// Adds to the answer of `finding` the place of most threads, and the cause of their waits, if the answer is about
+/// threads: the wait is the cause behind a slow route, or behind threads that are taken. `ask` returns the answer of
+/// `stacks`; it is called now and then.
 pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> Option<Value>) {
     let Some(found) = answer["cause"].as_str().filter(|cause| OF_THREADS.contains(cause)) else { return };
     let (is_interpreter, is_open) = (found == Cause::Interpreter.name(), OF_WAITING.contains(&found));
@@ -102,10 +103,10 @@ fn agreed(
     seen.pop()
 }
 
-/// Causes that do not say what the threads wait for.
+/// Causes that do not say why the threads wait.
 const OF_WAITING: [&str; 2] = [Cause::SlowRoute.name(), Cause::Threads.name()];
 
-/// What these are then, and what to do.
+/// The more precise causes by the kind of wait, each with its advice.
 const TURNS_OUT: [(Waiting, Cause, &str); 4] = [
     (
         Waiting::Lock,
@@ -163,7 +164,7 @@ fn most(stacks: &[Value], route: Option<&str>) -> Option<Common> {
     let waits = waits.filter_map(|(stack, _)| stack["waits_for"].as_str());
     let mut kinds = BTreeMap::<&str, usize>::new();
     waits.for_each(|what| *kinds.entry(what).or_default() += 1);
-    // Those that run at this moment tell nothing of what the others wait for.
+    // Threads that run at this moment say nothing about the waits of the others.
     let asleep: usize = kinds.values().sum();
     let most = kinds.into_iter().find(|(_, those)| those * 2 > asleep && those * SLEEPING >= near);
     let waits_for = most.map(|(what, _)| what.to_owned());
@@ -201,7 +202,7 @@ fn place_of(stack: &Value) -> Option<Place<'_>> {
     Some(Place { file, line, function, inner })
 }
 
-/// Of `  File "/srv/shop.py", line 19, in stock` and what follows.
+/// Parses `  File "/srv/shop.py", line 19, in stock` and the text behind it.
 fn frame_of(text: &str) -> Option<(&str, u32, &str)> {
     let (file, rest) = text.split_once("File \"")?.1.split_once('"')?;
     let (line, rest) = rest.split_once("line ")?.1.split_once(|c: char| !c.is_ascii_digit())?;
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_application_is_named_and_what_it_calls() {
+    fn the_line_of_the_application_and_its_callee_are_named() {
         let app = "  File \"/srv/shop/app.py\", line 7, in app\n    return stock()";
         let stock = "  File \"/srv/shop/shop.py\", line 19, in stock\n    urlopen(URL)";
         let urlopen = "  File \"/usr/lib/python3.11/urllib/request.py\", line 216, in urlopen";
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_about_threads_has_a_place_and_stacks_are_asked_for_now_and_then() {
+    fn only_causes_about_threads_have_a_place_and_stacks_are_asked_for_now_and_then() {
         let frames = ["File \"/srv/a.py\", line 1, in f"];
         let mut sleeps = stack("GET /", &frames);
         sleeps["waits_for"] = "time".into();
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_most_of_them_wait_for_is_the_cause_of_a_slow_route() {
+    fn the_wait_of_most_threads_is_the_cause_of_a_slow_route() {
         let waiting = |what: Option<&str>| {
             let mut one = stack("GET /", &["File \"/srv/a.py\", line 1, in f"]);
             one["waits_for"] = what.into();

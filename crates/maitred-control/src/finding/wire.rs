@@ -3,7 +3,7 @@
 use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue, Route};
 use serde_json::{Map, Value, json};
 
-/// For the supervisor.
+/// The picture as JSON for the supervisor.
 pub fn to_json(picture: &Picture) -> Value {
     let routes = picture.routes.iter().map(|(name, route)| {
         let Route {
@@ -58,7 +58,7 @@ pub fn to_json(picture: &Picture) -> Value {
     })
 }
 
-/// What [`to_json`] has made. What is missing is zero.
+/// Reads the output of [`to_json`]. Missing numbers are zero.
 pub fn from_json(value: &Value) -> Picture {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What is answered of the history.
+//! The answer of `history`.
 //!
 //! ```text
 //! {"on": true, "resolution_seconds": 10, "start": 1764061200, "intervals": 3, "max_bytes": 6914880,
@@ -6,9 +6,9 @@
 //!  "figures": {"requests": [7, 0, null], "p99_seconds": [0.031, null, null]},
 //!  "latency": {"bounds_seconds": [0.0, 0.000016384, ...], "counts": [[[12, 6], [13, 1]], [], null]}}
 //! ```
-//! One array for each figure, with one value for each interval: the first begins `start` seconds after 1970, the others follow without a gap. `null`
-//! is what nobody has looked at, or what nothing is known of. `latency` is there if it is asked for: pairs of a bucket and how many requests are in
-//! it. The names stay; others may come.
+//! One array for each figure, with one value for each interval: the first begins `start` seconds after 1970, the others
+//! follow without a gap. `null` stands for an interval without a look, or an unknown value. `latency` is there if it is
+//! asked for: pairs of a bucket and the number of requests in it. The names stay; others may come.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ use crate::table::{Argument, Given, option};
 /// The name of the command.
 pub(crate) const NAME: &str = "history";
 
-/// What it takes, beside a pool.
+/// The arguments of `history`, beside a pool.
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
     option(
@@ -46,7 +46,7 @@ const SHOWN: u64 = 300;
 /// No figure: the times of requests by bucket.
 const LATENCY: &str = "latency";
 
-/// As a command of the table.
+/// The command in the table.
 pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let kept = asking.history.ok_or_else(|| {
         Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_question_is_answered_with_what_would_be_right() {
+    fn a_wrong_question_is_answered_with_the_valid_form() {
         let refused = |pairs: &[(&str, &str)]| kept().answer(&given(pairs)).expect_err("refused").text;
         assert_eq!(
             refused(&[("figure", "request")]),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_compared_with_what_they_took_earlier() {
+    fn routes_are_compared_with_their_earlier_times() {
         let keeper = kept();
         let begin = keeper.state().history.newest().expect("a row") / 60 * 60;
         let mut times = maitred_stats::Distribution::default();

@@ -1,8 +1,8 @@
 //! The file that keeps the history over a restart.
 //!
-//! Promises: the file is complete at any moment: a new one is written beside it and moved there. A file that is damaged, or of another
-//! version, is told and begun anew; what is no history at all is not overwritten. Leaves out: what the bytes mean, which
-//! maitred-history knows.
+//! Promises: the file is complete at any moment: a new one is written beside it and moved there. A file that is
+//! damaged, or of another version, is reported and begun anew; a file that is no history is not overwritten. Leaves
+//! out: the format, which maitred-history defines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -15,20 +15,20 @@ use maitred_history::{Damage, History};
 use maitred_server::Log;
 
 /// Where the history is kept.
-pub(super) struct Place {
+pub(super) struct HistoryFile {
     path: PathBuf,
     log: Arc<Log>,
     /// Held while it is written.
     writing: Mutex<()>,
-    /// The last time it could not be: told once.
+    /// The last write has failed; that is logged once.
     has_failed: AtomicBool,
 }
 
-/// What the file has; none of one that is to be begun.
+/// Opens the file and reads its history; none for a file that is to be begun.
 ///
 /// # Errors
-/// The file is something else, or cannot be: why.
-pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History>), String> {
+/// The reason: the file is something else, or cannot be read or written.
+pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(HistoryFile, Option<History>), String> {
     let shown = path.display();
     let history = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -48,7 +48,7 @@ pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History
     if !folder.is_dir() {
         return Err(format!("there is no folder '{}'", folder.display()));
     }
-    let place = Place {
+    let place = HistoryFile {
         path: path.to_owned(),
         log: Arc::clone(log),
         writing: Mutex::default(),
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History
     Ok((place, history))
 }
 
-impl Place {
+impl HistoryFile {
     pub(super) fn write(&self, bytes: &[u8]) {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.try_write(bytes) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_history_is_not_overwritten_and_a_damaged_one_is_begun_anew() {
+    fn a_foreign_file_is_not_overwritten_and_a_damaged_one_is_begun_anew() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, kept) = (folder.path().join("kept"), folder.path().join("log"));
         let log = Log::open(Level::Warn, LogTarget::Path(kept.clone()), None).expect("a log");

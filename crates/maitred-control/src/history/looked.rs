@@ -1,4 +1,4 @@
-//! What is looked at for the history: of a server of this process, or what a worker says of its own.
+//! The figures that the history reads in one look: of a server of this process, or reported by a worker.
 
 use maitred_history::{COUNTERS, Counts, Gauges};
 use maitred_io::process;
@@ -21,10 +21,10 @@ const OF_COUNTERS: [&str; COUNTERS.len() - 1] = [
     "maitred_tls_handshakes_total",
 ];
 
-/// What a process says of itself beside what it counts in memory that others read.
+/// The figures that a process reports itself, beside the counters in shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looked {
-    /// What is there now.
+pub struct ProcessFigures {
+    /// The gauges at this moment.
     pub gauges: Gauges,
     /// Processor time so far, in the program and in the kernel, in nanoseconds.
     pub cpu_ns: [u64; 2],
@@ -32,8 +32,8 @@ pub struct Looked {
     pub log_dropped: u64,
 }
 
-impl Looked {
-    /// At this process.
+impl ProcessFigures {
+    /// Looks at this process.
     pub fn at(server: &Server) -> Self {
         let pools = server.pool_figures();
         let sum = |of: fn(&PoolFigures) -> usize| pools.iter().map(of).sum::<usize>() as u64;
@@ -59,7 +59,7 @@ impl Looked {
         }
     }
 
-    /// Adds what another process has now.
+    /// Adds the gauges of another process.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.gauges.0.iter_mut().zip(other.gauges.0) {
             if let Some(theirs) = theirs {
@@ -69,7 +69,7 @@ impl Looked {
         self.add_counts(other, &Self::default());
     }
 
-    /// Adds what this process has counted since it was `earlier`.
+    /// Adds the counts of this process since the state `earlier`.
     pub fn add_counts(&mut self, now: &Self, earlier: &Self) {
         for (sum, (now, earlier)) in self.cpu_ns.iter_mut().zip(now.cpu_ns.iter().zip(earlier.cpu_ns)) {
             *sum += now.saturating_sub(earlier);
@@ -77,12 +77,12 @@ impl Looked {
         self.log_dropped += now.log_dropped.saturating_sub(earlier.log_dropped);
     }
 
-    /// For another process, which reads it by [`from_json`](Self::from_json).
+    /// The figures as JSON for another process, which reads them by [`from_json`](Self::from_json).
     pub fn to_json(&self) -> Value {
         json!({ "gauges": self.gauges.0, "cpu_ns": self.cpu_ns, "log_dropped": self.log_dropped })
     }
 
-    /// What [`to_json`](Self::to_json) has made. What is missing is not known, or 0.
+    /// Reads the output of [`to_json`](Self::to_json). Missing gauges are unknown, missing counts are 0.
     pub fn from_json(value: &Value) -> Self {
         Self {
             gauges: Gauges(std::array::from_fn(|at| value["gauges"][at].as_u64())),
@@ -92,7 +92,7 @@ impl Looked {
     }
 }
 
-/// What is counted in memory that others read, beside exchanges.
+/// Sums of the counters in shared memory, beside exchanges.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CounterSums([u64; OF_COUNTERS.len()]);
 
@@ -106,8 +106,8 @@ impl CounterSums {
     }
 }
 
-/// Everything that is counted, for a sample.
-pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &Looked) -> Counts {
+/// All counts of a sample.
+pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &ProcessFigures) -> Counts {
     let mut counts = Counts {
         requests: totals.classes,
         bytes_out: totals.all.bytes,
@@ -128,16 +128,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_says_is_the_same_on_the_other_side() {
+    fn figures_survive_the_way_to_the_supervisor() {
         let mut gauges = Gauges::default();
         gauges.0[2] = Some(5);
-        let looked = Looked { gauges, cpu_ns: [7, 1], log_dropped: 9 };
+        let looked = ProcessFigures { gauges, cpu_ns: [7, 1], log_dropped: 9 };
         let text = looked.to_json().to_string();
-        assert_eq!(Looked::from_json(&serde_json::from_str(&text).expect("json")), looked);
+        assert_eq!(ProcessFigures::from_json(&serde_json::from_str(&text).expect("json")), looked);
         let mut sum = looked.clone();
         sum.merge(&looked);
         assert_eq!((sum.gauges.0[2], sum.gauges.0[0], sum.cpu_ns), (Some(10), None, [14, 2]));
-        sum.add_counts(&looked, &Looked { cpu_ns: [4, 9], ..Looked::default() });
+        sum.add_counts(&looked, &ProcessFigures { cpu_ns: [4, 9], ..ProcessFigures::default() });
         assert_eq!((sum.cpu_ns, sum.log_dropped), ([17, 2], 27));
         assert_eq!(GAUGES[2], "websockets_open");
     }
@@ -153,7 +153,11 @@ mod tests {
         ] {
             counters.add(series, count);
         }
-        let counts = counts_of(Totals::default(), &counters, &Looked { log_dropped: 1, ..Looked::default() });
+        let counts = counts_of(
+            Totals::default(),
+            &counters,
+            &ProcessFigures { log_dropped: 1, ..ProcessFigures::default() },
+        );
         assert_eq!(counts.counters, [2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1]);
     }
 }

@@ -1,12 +1,13 @@
 //! The history of the figures: a look at them once a second, and the answers to `history`.
 //!
 //! ```text
-//! mod.rs   when there is a look    looked.rs   what is looked at    answer.rs   questions    file.rs   over a restart
+//! mod.rs   when there is a look    looked.rs   the figures of a look    answer.rs   questions    file.rs   over a restart
 //! routes.rs   questions about routes
 //! ```
-//! Promises: looks take at most a hundredth of a processor, however many routes there are: then they are done less often, and the seconds
-//! between have no row, at most [`LONGEST_PAUSE`]. A machine without a free processor makes no look rarer: then it is wanted most. While
-//! statistics are off nothing is kept. Leaves out: rows and steps, which maitred-history knows.
+//! Promises: looks take at most a hundredth of a processor, however many routes there are: with many they are done less
+//! often, and the seconds between have no row, at most [`LONGEST_PAUSE`]. A machine without a free processor makes
+//! looks no rarer: then they are wanted most. While statistics are off nothing is kept. Leaves out: rows and steps,
+//! which maitred-history defines.
 
 mod answer;
 mod file;
@@ -22,13 +23,13 @@ use maitred_io::process;
 use maitred_server::{Log, Server, Statistics};
 
 pub(super) use answer::{ARGUMENTS, NAME, history};
-use file::Place;
-pub use looked::{CounterSums, Looked, counts_of};
+use file::HistoryFile;
+pub use looked::{CounterSums, ProcessFigures, counts_of};
 
 /// The part of a processor that looks may take.
 const SHARE: u32 = 100;
 
-/// There is a look after this time, whatever the last one took.
+/// The longest time between two looks, however long the last one took.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Looks come a little after a second has ended, so that each is of one second.
@@ -41,7 +42,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     at: Instant,
-    /// Of the thread, in nanoseconds.
+    /// Processor time of the thread, in nanoseconds.
     processor_ns: u64,
 }
 
@@ -64,7 +65,7 @@ fn pause_after(processor_ns: u64) -> Duration {
 /// Keeps the history of a server.
 pub struct Keeper {
     state: Mutex<State>,
-    file: Option<Arc<Place>>,
+    file: Option<Arc<HistoryFile>>,
 }
 
 struct State {
@@ -77,7 +78,7 @@ struct State {
     is_on: bool,
     /// The minute since 1970 of the last look.
     minute: u64,
-    /// When the file was written, or the start; none when it is somebody else's.
+    /// When the file was written, or the start; none when another process writes it.
     written: Option<Instant>,
 }
 
@@ -88,7 +89,7 @@ impl Default for Keeper {
 }
 
 impl Keeper {
-    fn new(mut history: History, file: Option<Arc<Place>>) -> Self {
+    fn new(mut history: History, file: Option<Arc<HistoryFile>>) -> Self {
         let now = Instant::now();
         let (due, written) = (now + until_next(), Some(now));
         history.routes.mark(seconds(), "start");
@@ -96,7 +97,7 @@ impl Keeper {
         Self { state: Mutex::new(state), file }
     }
 
-    /// Notes what has happened to the server just now: figures before and after are those of other code.
+    /// Notes a change of the server, such as a reload: figures before and after it are those of different code.
     pub fn mark(&self, what: &str) {
         self.state().history.routes.mark(seconds(), what);
     }
@@ -107,7 +108,7 @@ impl Keeper {
         state.is_on && state.minute != seconds() / 60
     }
 
-    /// Notes what the routes have done in the minute that has ended, or, for the file, so far.
+    /// Notes the times of the routes in the minute that has ended, or, for the file, so far.
     pub fn note_routes(&self, statistics: &Statistics) {
         let times: Vec<_> =
             statistics.routes.iter().map(|(name, leaf)| (name.clone(), leaf.total.clone())).collect();
@@ -117,10 +118,10 @@ impl Keeper {
         state.minute = seconds() / 60;
     }
 
-    /// Goes on with what this file has, and writes it now and then.
+    /// Continues the history of this file, and writes the file now and then.
     ///
     /// # Errors
-    /// The file is something else, or cannot be read: why.
+    /// The reason: the file is something else, or cannot be read or written.
     pub fn of_file(path: &Path, log: &Arc<Log>) -> Result<Self, String> {
         let (place, history) = file::open(path, log)?;
         Ok(Self::new(history.unwrap_or_default(), Some(Arc::new(place))))
@@ -135,7 +136,7 @@ impl Keeper {
         self.state().due.saturating_duration_since(Instant::now())
     }
 
-    /// Notes what was seen in a look; `is_on` if the figures are counted.
+    /// Notes the figures of a look; `is_on` says whether figures are counted.
     pub fn note(&self, counts: &Counts, gauges: &Gauges, is_on: bool, look: Look) {
         let state = &mut *self.state();
         let began = look.at;
@@ -176,7 +177,7 @@ impl Keeper {
     }
 
     pub(super) fn look_now(&self, server: &Server) {
-        let (look, totals, looked) = (Look::begin(), server.totals(), Looked::at(server));
+        let (look, totals, looked) = (Look::begin(), server.totals(), ProcessFigures::at(server));
         let mut counters = CounterSums::default();
         server.each_counter(|series, count| counters.add(series, count));
         let is_on = totals.on;
@@ -196,13 +197,13 @@ impl Keeper {
         }
     }
 
-    /// The file is somebody else's from now on.
+    /// Stops writing the file: another process writes it from now on.
     pub fn leave_file(&self) {
         self.state().written = None;
     }
 }
 
-/// Since 1970.
+/// Seconds since 1970.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -1,4 +1,4 @@
-//! What is answered of routes over time: which took how long, and how long earlier; one of them by minutes; what happened to the server.
+//! The answer about routes over time: the times of all, now and earlier; the minutes of one; events of the server.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) fn answer(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Re
     }
 }
 
-/// What has happened in these seconds.
+/// The events of the server in these seconds.
 pub(super) fn marks(routes: &ByRoute, seconds: Range<u64>) -> Vec<Value> {
     routes.marks(seconds).map(|mark| json!({ "time": mark.at, "what": mark.what })).collect()
 }
@@ -42,7 +42,7 @@ fn by_minutes(routes: &ByRoute, route: &str, seconds: Range<u64>) -> Value {
     })
 }
 
-/// Those first whose requests cost most more than earlier, then those that took most time.
+/// Compares the routes: first those whose requests cost most more than earlier, then those that took most time.
 fn compared(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Result<Value, Refusal> {
     let ago = match given.value("routes") {
         Some("before") | None => seconds.end.saturating_sub(seconds.start),

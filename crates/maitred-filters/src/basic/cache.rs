@@ -1,7 +1,7 @@
-//! Credentials that have been checked, for a while: the tag of each with what came of it.
+//! Credentials that have been checked, for a while: the tag of each with the result.
 //!
-//! Promises: bounded in entries and time; wrong ones never push right ones out. No password is in it, and a tag is of no use to
-//! who does not know the key.
+//! Promises: bounded in entries and time; wrong ones never push right ones out. No password is in it, and a tag is of
+//! no use without the key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 /// How long a right password is not checked again, in nanoseconds. A change of the file ends it before.
 const RIGHT: u64 = 300 * SECOND;
 
-/// The same of a wrong one: long enough that a client that repeats itself costs nothing.
+/// How long a wrong result is known: long enough that a client that repeats itself costs nothing.
 const WRONG: u64 = 10 * SECOND;
 
 /// Entries of each kind; one takes about 100 bytes.
@@ -27,7 +27,7 @@ const MAX_WRONG: usize = 1024;
 #[derive(Clone, Copy)]
 pub(super) struct Tag([u8; 32]);
 
-/// What makes tags: 256 bits that nobody else knows.
+/// The key of tags: 256 bits that only this process has.
 pub(super) struct Key([[u8; 16]; 2]);
 
 impl Key {
@@ -57,15 +57,15 @@ impl Tag {
         u32::from_le_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 
-    /// In the same time wherever they differ.
+    /// Compares in the same time wherever the tags differ.
     pub(super) fn is(&self, other: &Self) -> bool {
         let differing = self.0.iter().zip(&other.0).fold(0, |all, (one, other)| all | (one ^ other));
         std::hint::black_box(differing) == 0
     }
 }
 
-/// What came of a check: the name of the user, or that it was wrong.
-pub(crate) type Found = Option<Arc<str>>;
+/// The result of a check: the name of the user, or that it was wrong.
+pub(crate) type CheckedUser = Option<Arc<str>>;
 
 #[derive(Default)]
 pub(super) struct Cache {
@@ -78,17 +78,17 @@ struct Kind(HashMap<u32, Entry>);
 
 struct Entry {
     tag: Tag,
-    found: Found,
-    /// In monotonic nanoseconds.
+    found: CheckedUser,
+    /// The end of the entry, in monotonic nanoseconds.
     until: u64,
 }
 
 impl Cache {
-    pub(super) fn find(&self, tag: &Tag, now: u64) -> Option<Found> {
+    pub(super) fn find(&self, tag: &Tag, now: u64) -> Option<CheckedUser> {
         self.right.find(tag, now).or_else(|| self.wrong.find(tag, now))
     }
 
-    pub(super) fn add(&mut self, tag: Tag, found: Found, now: u64) {
+    pub(super) fn add(&mut self, tag: Tag, found: CheckedUser, now: u64) {
         let (kind, time, most) = match found {
             Some(_) => (&mut self.right, RIGHT, MAX_RIGHT),
             None => (&mut self.wrong, WRONG, MAX_WRONG),
@@ -102,7 +102,7 @@ impl Cache {
 }
 
 impl Kind {
-    fn find(&self, tag: &Tag, now: u64) -> Option<Found> {
+    fn find(&self, tag: &Tag, now: u64) -> Option<CheckedUser> {
         let entry = self.0.get(&tag.place()).filter(|entry| entry.tag.is(tag) && now < entry.until)?;
         Some(entry.found.clone())
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_checked_is_known_for_its_time() {
+    fn a_checked_result_is_known_for_its_time() {
         let (key, mut cache) = (Key::new().expect("random"), Cache::default());
         let [right, wrong] = ["a", "b"].map(|password| key.tag(&credentials("u", password)));
         assert!(cache.find(&right, 0).is_none());

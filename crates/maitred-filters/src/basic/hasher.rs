@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   connection                                   hasher
-//!   head: credentials ──── check, queue ───────► look at the file if nobody has for two seconds
-//!      │ nothing is read                           hash, unless somebody has waited for the same
+//!   head: credentials ──── check, queue ───────► read the file again if the last look is two seconds old
+//!      │ nothing is read                           hash, unless the same check has been made
 //!      ◄─────────────────── wake ──────────────────┘
 //!   401, or the request goes on
 //! ```
-//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, no client has more than a share of it, here and
-//! in all processes of the server together, and clients take turns: who sends wrong passwords keeps nobody else out. Requests of one client with the same credentials wait for one
-//! check. A check that nobody waits for any more is not made.
+//! Promises: a hash is made by no thread that polls or runs requests. The queue is bounded, no client has more than a
+//! share of it, here and in all processes of the server together, and clients take turns: a client that sends wrong
+//! passwords keeps no other one out. Requests of one client with the same credentials wait for one check. A check
+//! without a waiting request is not made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use maitred_io::machine;
 
 use super::Credentials;
-use super::cache::{Found, Tag};
+use super::cache::{CheckedUser, Tag};
 use super::users::Users;
 use maitred_io::work_queue::WorkQueue;
 use maitred_log::Log;
@@ -46,11 +47,11 @@ struct Own {
     refused: AtomicU64,
 }
 
-/// What a thread takes.
+/// The next work of a thread.
 enum Turn {
-    /// A check that is in nobody's share.
+    /// A check that belongs to no client's share.
     Check(Arc<Check>),
-    /// The first check that waits of this client, who has one turn at a time.
+    /// The first waiting check of this client, which has one turn at a time.
     Client(u128),
 }
 
@@ -63,7 +64,7 @@ struct Shares {
 
 #[derive(Default)]
 struct Share {
-    /// Those that wait, and those that are being made.
+    /// Checks that wait, and those that are being made.
     all: Vec<Arc<Check>>,
     waiting: VecDeque<Arc<Check>>,
 }
@@ -72,14 +73,14 @@ struct Check {
     users: Arc<Users>,
     credentials: Credentials,
     tag: Tag,
-    /// In whose share it is.
+    /// The client whose share the check is in.
     client: Option<u128>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    result: Option<Found>,
+    result: Option<CheckedUser>,
     /// Requests that wait for it.
     waiting: usize,
     counted: Option<Counted>,
@@ -102,7 +103,7 @@ pub(crate) enum Full {
     Share,
 }
 
-/// What the threads have done.
+/// The counters of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     pub threads: usize,
@@ -161,7 +162,7 @@ impl Hasher {
         Figures { threads: *threads, waiting: self.0.shares().waiting, made, refused }
     }
 
-    /// Ends the threads once they have made the hash they are making; what waits is dropped.
+    /// Ends the threads after their present hash; waiting checks are dropped.
     pub fn end(&self) {
         self.0.turns.end();
         let waiting = std::mem::take(&mut *self.0.shares());
@@ -176,7 +177,8 @@ impl Drop for Hasher {
 }
 
 impl Own {
-    /// What a request waits for: this check, or the same one that waits already.
+    /// Joins this check to the queue, or to the same one that waits already; returns the check that the request waits
+    /// for.
     fn begin(
         &self,
         check: Check,
@@ -237,7 +239,7 @@ impl Own {
             }
         };
         shares.waiting = shares.waiting.saturating_sub(1);
-        // Under the lock: nobody joins a check that is not going to be made.
+        // Under the lock: no request joins a check that is not going to be made.
         let is_wanted = check.lock().waiting > 0;
         if !is_wanted {
             shares.release(&check);
@@ -276,7 +278,7 @@ impl Own {
     }
 }
 
-/// Says in the log what a look at the file has brought.
+/// Logs the result of a look at the file.
 pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers>, log: &Log) {
     let path = users.path().display();
     match looked {
@@ -287,7 +289,7 @@ pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers
 }
 
 impl Shares {
-    /// The same check of the same client.
+    /// The check of the same client with the same credentials.
     fn same(&self, check: &Check) -> Option<Arc<Check>> {
         let share = self.clients.get(&check.client?)?;
         share.all.iter().find(|other| other.is_same(check)).cloned()
@@ -324,8 +326,8 @@ impl Check {
 pub(crate) struct Ticket(Arc<Check>);
 
 impl Ticket {
-    /// What came of it.
-    pub(crate) fn result(&self) -> Option<Found> {
+    /// The result of the check.
+    pub(crate) fn result(&self) -> Option<CheckedUser> {
         self.0.lock().result.clone()
     }
 
@@ -339,7 +341,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.waiting = state.waiting.saturating_sub(1);
-        // What wakes holds on to its connection's group.
+        // The callbacks hold on to the group of their connection.
         let wakes = if state.waiting == 0 { std::mem::take(&mut state.wakes) } else { Vec::new() };
         drop(state);
         drop(wakes);

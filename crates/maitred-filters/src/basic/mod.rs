@@ -1,7 +1,7 @@
 //! Basic authentication (RFC 7617) against a file of users with the Argon2 hashes of their passwords.
 //!
 //! ```text
-//! users.rs    the file             cache.rs   what has been checked, for a while
+//! users.rs    the file             cache.rs      results of checks, for a while
 //! hasher.rs   the threads          password.rs   the hash
 //! ```
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use base64ct::{Base64, Encoding};
 use maitred_http::{RequestHead, ResponseHead, Status};
 
-use cache::Found;
+use cache::CheckedUser;
 use hasher::{Counted, Full, Hasher, Ticket, Wake};
 use maitred_match::BadPattern;
 
@@ -25,22 +25,22 @@ pub use users::{BadUsers, MAX_NAME, Users, check_name};
 /// A line of a file of users, without its end.
 ///
 /// # Errors
-/// Nobody may be called so, or the system has no random bytes or no memory for the hash.
+/// The name is not allowed, or the system has no random bytes or no memory for the hash.
 pub fn user_line(name: &str, password: &[u8]) -> Result<String, String> {
     check_name(name)?;
     Ok(format!("{name}:{}", password::hash(password)?))
 }
 
-/// Whether somebody is asked who they are.
+/// Whether clients are asked for a name and a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Authentication {
-    /// Nobody is, whatever a less specific filter says.
+    /// Clients are not asked, against any less specific filter.
     Off,
-    /// Everybody is.
+    /// Clients are asked.
     Basic(BasicAuth),
 }
 
-/// Users, and what the place is called that they are asked for.
+/// The users, and the name of the realm that clients see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicAuth {
     users: Arc<Users>,
@@ -48,7 +48,7 @@ pub struct BasicAuth {
 }
 
 impl BasicAuth {
-    /// For these users.
+    /// Authentication of these users.
     ///
     /// # Errors
     /// The realm has other characters than those of printable ASCII.
@@ -60,12 +60,12 @@ impl BasicAuth {
         Ok(Self { users, realm: realm.into() })
     }
 
-    /// Who is let in.
+    /// The users that are let in.
     pub fn users(&self) -> &Arc<Users> {
         &self.users
     }
 
-    /// What clients show when they ask for a password.
+    /// The realm, which clients show when they ask for a password.
     pub fn realm(&self) -> &str {
         &self.realm
     }
@@ -100,20 +100,20 @@ impl BasicAuth {
         });
         match (begun, known.found) {
             (Ok(ticket), _) => Asked::Checking(ticket),
-            // Better what was right a moment ago than nothing.
+            // A result that was right a moment ago is better than nothing.
             (Err(_), Some(found)) => Asked::Known(found),
             (Err(full), None) => Asked::Busy(full),
         }
     }
 }
 
-/// What is known of who asks.
+/// The state of a request's authentication.
 pub(super) enum Asked {
-    /// Who it is; none where name or password are wrong.
-    Known(Found),
+    /// The user; none where name or password are wrong.
+    Known(CheckedUser),
     /// No name and password came.
     Nothing,
-    /// That will be known later.
+    /// The result will be known later.
     Checking(Ticket),
     /// Too many are being checked.
     Busy(Full),
@@ -125,11 +125,11 @@ pub(super) struct Credentials {
     password: Box<[u8]>,
 }
 
-/// Longer ones are those of nobody: a password has no use for more.
+/// Longer credentials count as wrong: a password has no use for more.
 const MAX_CREDENTIALS: usize = 1024;
 
 impl Credentials {
-    /// None without a field of this kind, or with two.
+    /// The credentials of a request; none without a field of this kind, or with two.
     fn of(head: &RequestHead) -> Option<Self> {
         let mut fields = head.fields.all("authorization");
         let (field, more) = (fields.next()?, fields.next());
@@ -219,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_encoded_is_found(user in "[^:\\p{Cc}]{0,20}", password in "[^\\p{Cc}]{0,20}") {
+        fn encoded_credentials_are_found(user in "[^:\\p{Cc}]{0,20}", password in "[^\\p{Cc}]{0,20}") {
             let field = format!("Basic {}", Base64::encode_string(format!("{user}:{password}").as_bytes()));
             prop_assert_eq!(parsed(&field), Some((user, password)));
         }

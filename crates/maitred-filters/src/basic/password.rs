@@ -14,10 +14,10 @@ pub(super) const MAX_WORK: u64 = 4 * 256 * 1024;
 /// Lanes, which are computed one after the other here.
 pub(super) const MAX_LANES: u32 = 16;
 
-/// Version 1.3, which is what RFC 9106 has.
+/// Version 1.3, that of RFC 9106.
 const VERSION: u32 = 0x13;
 
-/// For a name that nobody has where there is nobody: as costly as what [`hash`] makes.
+/// The hash that is checked for an unknown name when there are no users: as costly as the result of [`hash`].
 pub(super) const NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -38,7 +38,7 @@ pub(super) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
 /// Reads a PHC string that can be checked.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the string.
 pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
     let hash = PasswordHash::new(text).map_err(|_| "the hash is no PHC string".to_owned())?;
     if hash.algorithm.as_str() != "argon2id" || hash.version.is_some_and(|version| version != VERSION) {
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
     Ok(hash)
 }
 
-/// What a check costs, to be compared with others.
+/// The cost of a check, to be compared with others.
 pub(super) fn cost_of(hash: &PasswordHash) -> u64 {
     Params::try_from(hash).map_or(0, |params| cost(&params))
 }
@@ -92,7 +92,7 @@ mod tests {
         "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
     #[test]
-    fn what_cannot_be_checked_or_costs_too_much_is_told() {
+    fn hashes_that_cannot_be_checked_or_cost_too_much_are_errors() {
         for (text, part) in [
             ("", "no PHC string"),
             ("secret", "no PHC string"),

@@ -12,10 +12,10 @@ use argon2::password_hash::phc::PasswordHash;
 use maitred_io::clock;
 
 use super::Credentials;
-use super::cache::{Cache, Found, Key, Tag};
+use super::cache::{Cache, CheckedUser, Key, Tag};
 use super::password;
 
-/// A change of the file is seen after this time at most, in nanoseconds, if somebody asks.
+/// A change of the file is seen after this time at most, in nanoseconds, if requests come.
 const LOOK: u64 = 2_000_000_000;
 
 /// The longest file: about 80,000 users.
@@ -27,7 +27,7 @@ pub const MAX_NAME: usize = 64;
 /// Whether a password is that of a hash; another one in tests.
 pub(crate) type Verify = Box<dyn Fn(&PasswordHash, &[u8]) -> bool + Send + Sync>;
 
-/// Who has which password, as a file says. Read again when the file has changed; what is not valid then changes nothing.
+/// The users and their passwords in a file. It is read again when it has changed; an invalid file then changes nothing.
 pub struct Users {
     path: PathBuf,
     key: Key,
@@ -45,7 +45,7 @@ struct State {
     cache: Cache,
 }
 
-/// What tells two contents of a file apart.
+/// The attributes that tell two contents of a file apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -57,16 +57,16 @@ struct Stamp {
 /// The users of one content of the file.
 pub(super) struct Table {
     users: HashMap<Box<[u8]>, (Arc<str>, PasswordHash)>,
-    /// What is checked for a name that nobody has: as costly as the costliest one, so that its absence takes as long.
+    /// The hash that is checked for an unknown name: as costly as the costliest one, so that its absence takes as long.
     decoy: PasswordHash,
 }
 
-/// What is wrong with a file of users.
+/// The fault of a file of users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadUsers {
-    /// From 1 on; none for the file as a whole.
+    /// The line, from 1 on; none for the file as a whole.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
 }
 
@@ -123,12 +123,12 @@ pub fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// What is known of credentials without a hash.
+/// The known facts about credentials, without a hash.
 pub(super) struct Known {
     pub(super) tag: Tag,
-    /// What came of them before, if that is not too long ago.
-    pub(super) found: Option<Found>,
-    /// Nobody has looked at the file for a while.
+    /// The result of an earlier check, if that is not too long ago.
+    pub(super) found: Option<CheckedUser>,
+    /// The last look at the file is too long ago.
     pub(super) stale: bool,
 }
 
@@ -141,7 +141,7 @@ impl Users {
         Self::open_with(path, Box::new(password::verify))
     }
 
-    /// The same, and a password is right if `is_right` says so, whatever the file says: for tests.
+    /// The same, but `is_right` decides whether a password is right: for tests.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -153,7 +153,7 @@ impl Users {
         Self::open_with(path, Box::new(move |_, password| is_right(password)))
     }
 
-    /// The same with another way to check.
+    /// Opens a file with another way to check passwords.
     pub fn open_with(path: &Path, verify: Verify) -> Result<Arc<Self>, BadUsers> {
         let whole = |what: String| BadUsers { line: None, what };
         // The current folder may be another one when it is read again.
@@ -188,17 +188,17 @@ impl Users {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known without a hash and without the disk.
+    /// The known facts, without a hash and without the disk.
     pub(super) fn know(&self, credentials: &Credentials, now: u64) -> Known {
         let tag = self.key.tag(credentials);
         let state = self.lock();
         Known { tag, found: state.cache.find(&tag, now), stale: now.saturating_sub(state.looked) >= LOOK }
     }
 
-    /// Checks credentials; takes as long as a hash does, whoever they name. To be called where nobody waits for the thread.
-    pub(super) fn check(&self, credentials: &Credentials, tag: Tag) -> Found {
+    /// Checks credentials; takes as long as a hash for all names. To be called on a thread that no request waits on.
+    pub(super) fn check(&self, credentials: &Credentials, tag: Tag) -> CheckedUser {
         let state = self.lock();
-        // Somebody may have waited for the same.
+        // Another thread may have made the same check meanwhile.
         if let Some(found) = state.cache.find(&tag, clock::monotonic()) {
             return found;
         }
@@ -220,10 +220,10 @@ impl Users {
         clock::monotonic().saturating_sub(self.lock().looked) >= LOOK
     }
 
-    /// Reads the file again if it has changed; the number of users then. What has been checked is forgotten.
+    /// Reads the file again if it has changed; the number of users then. Results of checks are forgotten.
     ///
     /// # Errors
-    /// It cannot be read, or a line is wrong: what there was stays. Said once for each state of the file.
+    /// It cannot be read, or a line is wrong: the present users stay. Reported once for each state of the file.
     pub fn look(&self) -> Result<Option<usize>, BadUsers> {
         let mut state = self.lock();
         state.looked = clock::monotonic();
@@ -285,7 +285,7 @@ impl Stamp {
     }
 }
 
-/// The stamp is of before the reading: what is written meanwhile is seen by the next look.
+/// The stamp is of before the reading: the next look sees a change that is made meanwhile.
 fn read(path: &Path) -> Result<(Table, Stamp), BadUsers> {
     let failed = |error: io::Error| BadUsers { line: None, what: error.to_string() };
     let file = fs::File::open(path).map_err(failed)?;
@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the password `password`, as cheap as can be.
+    /// The hash of the password `password`, as cheap as can be.
     const HASH: &str = "$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
     fn credentials(user: &str, password: &str) -> Credentials {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_users_and_what_is_wrong_is_told_with_its_line() {
+    fn lines_are_users_and_errors_name_their_line() {
         let table =
             Table::parse(format!("# people\r\n\n ann:{HASH}\r\nb.o-b@x:{HASH}").as_bytes()).expect("valid");
         let mut names: Vec<_> = table.users.values().map(|(name, _)| name.to_string()).collect();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_costs_a_hash_too() {
+    fn an_unknown_name_costs_a_hash_too() {
         let (_folder, users, hashed) = users(&format!("ann:{HASH}\n"));
         let hashed = || hashed.load(Ordering::Relaxed);
         assert_eq!(check(&users, "ann", "right").as_deref(), Some("ann"));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     proptest! {
-        /// No file is a reason to panic, and what is read has only names that may be.
+        /// No file is a reason to panic, and the users that are read have only valid names.
         #[test]
         fn any_text_is_users_or_an_error(text in "([a-z#: ]{0,4}(:\\$argon2id\\$v=19\\$m=[0-9]{1,6},t=[0-9]{1,3},p=[0-9]\\$[A-Za-z0-9]{0,12}\\$[A-Za-z0-9]{0,43})?\r?\n){0,4}") {
             if let Ok(table) = Table::parse(text.as_bytes()) {

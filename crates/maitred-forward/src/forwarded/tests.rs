@@ -23,7 +23,7 @@ fn fields(lines: &str) -> FieldSet {
     fields
 }
 
-/// Such as `192.0.2.1 80 https host=a:80 port=81`; what is not said is left out.
+/// Such as `192.0.2.1 80 https host=a:80 port=81`; missing values are left out.
 fn shown(said: &Said) -> String {
     let mut text = String::new();
     if let Some((address, port)) = said.client {
@@ -69,7 +69,7 @@ fn the_client_is_the_first_from_the_right_that_is_not_trusted() {
             // All are trusted: the left-most.
             ("X-Forwarded-For: 10.0.0.3, 10.0.0.2, 10.0.0.1", "10.0.0.3"),
             ("X-Forwarded-For: 10.0.0.1", "10.0.0.1"),
-            // What is no address ends the walk.
+            // An entry that is no address ends the walk.
             ("X-Forwarded-For: unknown", ""),
             ("X-Forwarded-For: 198.51.100.1, unknown", ""),
             ("X-Forwarded-For: 198.51.100.1, unknown, 10.0.0.1", "10.0.0.1"),
@@ -217,7 +217,7 @@ fn the_standard_field_is_walked_in_the_same_way() {
                 "Forwarded: for=x;for=y, a\"b\", for=198.51.100.1;host=\"[::1]:80\"",
                 "198.51.100.1 host=[::1]:80",
             ),
-            // What is no scheme and no host is not said.
+            // An invalid scheme and an invalid host are left out.
             ("Forwarded: for=198.51.100.1;proto=ftp;host=\"user@a\"", "198.51.100.1"),
             ("Forwarded: for=198.51.100.1;host=\"\"", "198.51.100.1"),
         ],
@@ -225,7 +225,7 @@ fn the_standard_field_is_walked_in_the_same_way() {
 }
 
 #[test]
-fn only_what_is_believed_is_read() {
+fn only_believed_fields_are_read() {
     let lines = "X-Forwarded-For: 198.51.100.1\nX-Forwarded-Proto: https\nX-Forwarded-Host: a\nX-Forwarded-Port: 2\n\
                  Forwarded: for=203.0.113.9;proto=http;host=b";
     let none = Believed { client: false, scheme: false, host: false, port: false, standard: false };
@@ -272,7 +272,7 @@ fn the_walk_ends_after_64_hops() {
 }
 
 #[test]
-fn who_is_trusted() {
+fn trusted_networks_and_unix_sockets() {
     let address = |text: &str| text.parse::<IpAddr>().expect("an address");
     for (text, expected) in [
         ("10.1.2.3", true),
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn no_value_makes_it_panic_and_what_is_said_is_well_formed(
+    fn no_value_makes_it_panic_and_results_are_well_formed(
         values in prop::collection::vec((0..5_usize, prop::collection::vec(any::<u8>(), 0..60)), 0..6),
         text in "(for|FOR|proto|host|x|[=;,\" \\\\]|192\\.0\\.2\\.7|198\\.51\\.100\\.1|\\[fd00::1\\]|https|a:80){0,40}",
     ) {
@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_client_writes_changes_nothing_of_what_its_proxy_says(
+    fn entries_of_a_client_do_not_change_those_of_its_proxy(
         made_up in "(for=|[=;,\" \\\\]|192\\.0\\.2\\.7|x|10\\.0\\.0\\.9|_h){0,40}",
         own in any::<bool>(),
     ) {
@@ -422,7 +422,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_malformed_is_named() {
+fn malformed_fields_are_named() {
     let named = |standard, lines: &str| read(&fields(lines), &trusted(), all_of(standard)).malformed;
     for bad in [
         "for=192.0.2.1:80",

@@ -17,7 +17,7 @@ fn header(data: &[u8]) -> Header<'_> {
     }
 }
 
-/// However a header is cut: more is asked for, never beyond its end, and what comes behind it changes nothing.
+/// All cuts of a header: more is asked for, never beyond its end, and the bytes behind it change nothing.
 fn check_every_cut(data: &[u8], limit: usize) {
     let whole = parse(data, limit);
     assert!(matches!(whole, Ok(Step::Header(found)) if found.length == data.len()), "{whole:?}");
@@ -34,7 +34,7 @@ fn check_every_cut(data: &[u8], limit: usize) {
     }
 }
 
-/// Whatever is wrong stays wrong, and nothing before it is a header.
+/// An error stays one with all further bytes, and no beginning of it is a header.
 fn check_refused(data: &[u8], limit: usize, expected: ProxyError) {
     assert_eq!(parse(data, limit), Err(expected), "{}", data.escape_ascii());
     let mut refused = None;
@@ -82,7 +82,7 @@ fn lines_of_version_1() {
 }
 
 #[test]
-fn what_is_no_line_of_version_1() {
+fn invalid_lines_of_version_1() {
     let long = format!("UNKNOWN {}\r\n", "x".repeat(MAX_V1 - 15));
     for (line, expected) in [
         ("TCP4 192.168.0.1 192.168.0.11 56324 443\n", ProxyError::LineEnd),
@@ -211,7 +211,7 @@ fn headers_of_version_2() {
 }
 
 #[test]
-fn what_is_no_header_of_version_2() {
+fn invalid_headers_of_version_2() {
     let unix = [0; 216];
     for (data, expected) in [
         (binary(0x11, 0x11, FOUR), ProxyError::Version),
@@ -277,7 +277,7 @@ fn values_behind_the_addresses() {
     assert_eq!(tls.tlvs().map(|tlv| tlv.kind).collect::<Vec<_>>(), [0x21, 0x22]);
     check_every_cut(&data, USUAL_LIMIT);
 
-    // Flags and result, by themselves. Verified is only what was given.
+    // Flags and result, by themselves. Only a given certificate is verified.
     for (client, verify, expected) in [
         (0, 0, (false, false, false)),
         (1, 0, (true, false, false)),
@@ -297,7 +297,7 @@ fn values_behind_the_addresses() {
     assert_eq!(self::header(&unix).authority(), Some(&b"a"[..]));
 }
 
-/// What a load balancer of AWS sends: a checksum, a value of its own, padding.
+/// A header of a load balancer of AWS: a checksum, a value of its own, padding.
 #[test]
 fn the_checksum_of_a_real_header() {
     let mut data =
@@ -311,7 +311,7 @@ fn the_checksum_of_a_real_header() {
     for bit in 0..8 * data.len() {
         let mut other = data.clone();
         other[bit / 8] ^= 1 << (bit % 8);
-        // Without `PROXY`, or without the type of the checksum, nobody checks it.
+        // Without `PROXY`, or without the type of the checksum, the checksum is not checked.
         let unchecked = matches!(bit / 8, 12 | 13 | 28);
         let found = parse(&other, USUAL_LIMIT);
         assert!(unchecked || !matches!(found, Ok(Step::Header(_))), "{bit}: {found:?}");
@@ -319,7 +319,7 @@ fn the_checksum_of_a_real_header() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_name_the_fault() {
     assert_eq!(ProxyError::Signature.to_string(), "no PROXY header: the first bytes are of neither version");
     assert_eq!(ProxyError::LineTooLong.to_string(), format!("the PROXY line is longer than {MAX_V1} bytes"));
 }

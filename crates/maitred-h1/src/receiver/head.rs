@@ -13,7 +13,7 @@ use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 use crate::error::RequestError;
 use crate::limits::{FIELD_SLOTS, Limits};
 
-/// What a head says that only HTTP/1 knows.
+/// Facts of a head that exist only in HTTP/1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
     /// No body follows, the request is complete. There is no [`End`](crate::Event::End) then.
@@ -36,8 +36,7 @@ const TOO_LARGE: Status = Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
 /// when it is not complete. The memory of `head` is used again: one copy takes all the bytes.
 ///
 /// # Errors
-/// As documented at [`Receiver::poll_event`](crate::Receiver::poll_event). What stands in `head`
-/// then is unspecified.
+/// As documented at [`Receiver::poll_event`](crate::Receiver::poll_event). The content of `head` is unspecified then.
 pub(super) fn read(
     window: &[u8],
     head: &mut RequestHead,
@@ -63,8 +62,8 @@ pub(super) fn read(
 /// The longest part of a request line that is kept of a request that is refused.
 const MAX_NOTED: usize = 1024;
 
-/// Puts into `head`, which has no target, what can be read of the request line in `input`, so that logs can say what was refused; a
-/// dash for what cannot. Nothing of it has been checked.
+/// Puts the readable part of the request line in `input` into `head`, which has no target, so that logs can show the
+/// refused request; a dash for an unreadable part. Nothing of it has been checked.
 pub fn note_request_line(input: &[u8], head: &mut RequestHead) {
     if !head.target().is_empty() {
         return;
@@ -333,9 +332,9 @@ impl<'a> Known<'a> {
 
 // ---- Framing ----
 //
-// How long the request's body is (RFC 9112 §6), refusing what could be read in two ways.
+// The length of the request's body (RFC 9112 §6). Framing that could be read in two ways is refused.
 
-/// What the framing fields of a head say, gathered while its fields are walked.
+/// The framing fields of a head, gathered while its fields are walked.
 #[derive(Default)]
 struct Framing<'a> {
     content_length: Option<&'a [u8]>,

@@ -1,12 +1,12 @@
-//! Whatever an application declares and does, a client that reads our bytes stays in step: each
-//! response is read back with httparse and framed as RFC 9112 §6.3 tells a client to.
+//! For any declaration and behaviour of an application, a client that reads our bytes stays in step: each response is
+//! read back with httparse and framed as RFC 9112 §6.3 tells a client to.
 
-use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, error_response};
+use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// What the sender made of one response.
+/// The sender's result for one response.
 struct Sent {
     bytes: Vec<u8>,
     report: HeadReport,
@@ -420,13 +420,4 @@ fn close_after_is_told_to_the_peer() {
     assert!(report.is_ok_and(|report| report.close));
     assert!(read(&out, false, Version::Http11).closes);
     assert!(!sender.finish(None, &mut out).reusable);
-}
-
-#[test]
-fn an_error_response_is_whole_and_closes() {
-    let mut out = Vec::new();
-    error_response(Status::REQUEST_TIMEOUT, "too slow\n", DATE, &mut out);
-    let read = read(&out, false, Version::Http11);
-    assert_eq!((read.status, read.body.as_slice(), read.closes), (408, &b"too slow\n"[..], true));
-    assert_eq!(read.rest, b"");
 }

@@ -1,5 +1,5 @@
-//! Every rule about what a head may be: each request as one string, with what becomes of it. Each is
-//! received in one piece and byte by byte, with the same outcome.
+//! Every rule about heads: each request as one string, with its result. Each is received in one piece and byte by byte,
+//! with the same outcome.
 
 use maitred_h1::{Event, HeadFacts, Limits, Receiver, RequestError, TargetForm};
 use maitred_http::{BodyLength, RequestHead, Version};

@@ -107,7 +107,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_length_nobody_knows_is_chunked_in_11_and_ends_with_the_connection_in_10() {
+fn an_unknown_length_is_chunked_in_11_and_ends_with_the_connection_in_10() {
     play(
         "> GET /stream HTTP/1.1
          > Host: a
@@ -239,7 +239,7 @@ fn empty_lines_before_a_request_are_skipped() {
 }
 
 #[test]
-fn what_stands_behind_a_refused_request_is_never_looked_at() {
+fn bytes_behind_a_refused_request_are_never_looked_at() {
     play(
         "> POST /echo HTTP/1.1
          > Host: a
@@ -254,7 +254,6 @@ fn what_stands_behind_a_refused_request_is_never_looked_at() {
          < HTTP/1.1 400 Bad Request
          < Date: Sun, 06 Nov 1994 08:49:37 GMT
          < Server: maitred
-         < Content-Type: text/plain; charset=utf-8
          < Content-Length: 64
          < Connection: close
          <
@@ -273,7 +272,6 @@ fn the_preface_of_http_2_is_another_version() {
          < HTTP/1.1 505 HTTP Version Not Supported
          < Date: Sun, 06 Nov 1994 08:49:37 GMT
          < Server: maitred
-         < Content-Type: text/plain; charset=utf-8
          < Content-Length: 30
          < Connection: close
          <

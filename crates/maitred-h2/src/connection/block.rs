@@ -1,4 +1,5 @@
-//! Header blocks: gathered from HEADERS and CONTINUATION, decoded in the order of their arrival whatever comes of them (RFC 9113 §4.3).
+//! Header blocks: gathered from HEADERS and CONTINUATION, decoded in the order of their arrival, also those of streams
+//! that are refused (RFC 9113 §4.3).
 
 use maitred_http::RequestHead;
 
@@ -23,11 +24,11 @@ const MOST_LISTS: usize = 4;
 /// Reason: each connection keeps it, also an idle one.
 const KEPT: usize = 1024;
 
-/// What a block is for.
+/// The stream of the header block that is being gathered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gathering {
     pub(super) stream: u32,
-    /// It opens the stream.
+    /// The block opens the stream.
     is_new: bool,
     ends: bool,
     /// The stream depends on itself (RFC 7540 §5.3.1).
@@ -199,7 +200,7 @@ impl Connection {
         Ok(!trailers.are_malformed())
     }
 
-    /// Looks at what was decoded: a list of `size`, with `plain` bytes of names and values.
+    /// Checks a decoded list of `size`, with `plain` bytes of names and values.
     fn decoded(
         &mut self,
         decoded: Result<(), HpackError>,

@@ -1,4 +1,4 @@
-//! What comes: frame by frame, and data as it comes.
+//! Receiving: frame by frame, and data as it comes.
 
 use maitred_http::RequestHead;
 
@@ -10,7 +10,7 @@ use crate::frame::{self, Data, Header};
 use crate::priority::Priority;
 use crate::streams::{Known, Over};
 
-/// What a frame of data costs beside its content and its padding, for the budget: the work it makes in bytes.
+/// The cost of a frame of data beside its content and its padding, for the budget: its work in bytes.
 const FRAME_COST: u32 = 32;
 
 /// A frame of data whose bytes are to come.
@@ -67,7 +67,7 @@ impl Connection {
         Ok(event.map_or(Step::Used(used), |event| Step::Event(used, event)))
     }
 
-    /// What holds for all frames.
+    /// Checks the rules that hold for all frames.
     fn check_header(&mut self, header: Header) -> Result<(), ConnectionError> {
         if header.length > self.settings.max_frame {
             return Err(ConnectionError::size("a frame above SETTINGS_MAX_FRAME_SIZE"));
@@ -171,7 +171,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Nobody gets what this frame carries.
+    /// Drops the content of this frame, and gives its bytes back.
     fn drop_data(&mut self, length: u32, data: Data, control: &mut Vec<u8>) {
         self.give_back(length, control);
         self.next = Next::Skip(data.content + data.padding);
@@ -191,7 +191,7 @@ impl Connection {
             else {
                 return Step::More;
             };
-            // At most what was left.
+            // At most the bytes that are left.
             self.next = Next::Data(Incoming { left: left - bytes.len() as u32, ..incoming });
             return Step::Event(bytes.len(), Event::Data { stream, bytes });
         }
@@ -372,7 +372,7 @@ impl Connection {
     }
 }
 
-/// Whether a type of frames is one that is looked at.
+/// Whether frames of this type are read; others are ignored.
 fn is_known(kind: u8) -> bool {
     kind <= frame::CONTINUATION || kind == frame::PRIORITY_UPDATE
 }

@@ -1,4 +1,4 @@
-//! What is sent.
+//! Sending: heads, headers of data frames, resets, credit and the end.
 
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead};
@@ -24,11 +24,12 @@ const PROBE_EVERY: u64 = 50_000_000;
 /// Bytes of a body that have to be taken before: half of the window that a stream has at first.
 const PROBED_FROM: u64 = 128 * 1024;
 
-/// The most bytes of a frame, whatever the peer takes: it has to wait for all of one before a more urgent stream has its turn.
+/// The most bytes of a frame, also where the peer takes longer ones: a more urgent stream has to wait for the end of a
+/// frame.
 const MAX_SENT: u32 = 16_384;
 
 impl Connection {
-    /// Appends what this side sends first: SETTINGS, and the connection's window.
+    /// Appends the first frames of this side: SETTINGS, and the connection's window.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         self.settings.put(out);
         self.counted.note_sent(frame::SETTINGS);
@@ -89,7 +90,8 @@ impl Connection {
         }
     }
 
-    /// Appends what stands before `length` bytes of a body; at most [`max_data`](Self::max_data), and within the windows.
+    /// Appends the frame header before `length` bytes of a body; at most [`max_data`](Self::max_data), and within the
+    /// windows.
     pub fn put_data(&mut self, stream: u32, length: usize, ends: bool, out: &mut Vec<u8>) {
         Data::put(stream, length as u32, ends, out);
         self.counted.note_sent(frame::DATA);
@@ -99,8 +101,8 @@ impl Connection {
         }
     }
 
-    /// Appends that nothing more of this stream is sent or wanted. Nothing is appended for one that is over. What the peer has caused
-    /// by it counts in the budgets: a refused stream, and any error.
+    /// Appends a reset of this stream: nothing more of it is sent or wanted. Nothing is appended for a closed stream. A
+    /// reset that the peer has caused counts in the budgets: a refused stream, and any error.
     pub fn put_reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
         if self.streams.open(stream).is_none() {
             return;
@@ -242,7 +244,7 @@ impl Connection {
         kept + priorities + self.streams.memory() + self.decoder.memory() + self.encoder.memory()
     }
 
-    /// What was counted since the last call.
+    /// Returns the counters since the last call.
     pub fn counted(&mut self) -> Counted {
         std::mem::take(&mut self.counted)
     }

@@ -3,7 +3,7 @@
 use super::{DATA, END_STREAM, Header, PADDED};
 use crate::error::ConnectionError;
 
-/// What a DATA frame is made of.
+/// The parts of a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     /// Bytes before the content: the length of the padding, where there is one.
@@ -37,7 +37,7 @@ impl Data {
         }
     }
 
-    /// What stands before `length` bytes of a body.
+    /// Appends the frame header before `length` bytes of a body.
     pub(crate) fn put(stream: u32, length: u32, ends: bool, out: &mut Vec<u8>) {
         Header { length, kind: DATA, flags: if ends { END_STREAM } else { 0 }, stream }.put(out);
     }

@@ -3,7 +3,7 @@
 use super::{Dependency, END_HEADERS, END_STREAM, HAS_PRIORITY, HEADERS, Header, PADDED, put_split};
 use crate::error::ConnectionError;
 
-/// What a HEADERS frame says.
+/// The content of a HEADERS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers<'a> {
     pub(crate) ends: bool,
@@ -17,7 +17,7 @@ impl<'a> Headers<'a> {
     /// Reads a complete payload.
     ///
     /// # Errors
-    /// It is on no stream, or what is around the fragment does not fit.
+    /// It is on no stream, or the parts around the fragment are longer than the frame.
     pub(crate) fn read(header: Header, payload: &'a [u8]) -> Result<Self, ConnectionError> {
         header.on_stream("HEADERS on stream 0")?;
         let mut rest = payload;
@@ -46,8 +46,8 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Appends what `write` makes of a block as HEADERS, and as CONTINUATIONs behind `max` bytes. Returns the block's length and how many
-/// CONTINUATIONs there are.
+/// Appends the block that `write` makes as HEADERS, and as CONTINUATIONs behind `max` bytes. Returns the block's length
+/// and the number of CONTINUATIONs.
 pub(crate) fn put_headers(
     stream: u32,
     ends: bool,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_the_fragment_is_taken_off() {
+    fn padding_and_priority_around_the_fragment_are_taken_off() {
         let plain = read(END_STREAM | END_HEADERS, b"block").expect("a frame");
         assert_eq!(
             (plain.ends, plain.whole, plain.dependency, plain.fragment),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn padding_and_priority_that_do_not_fit_are_refused() {
         use crate::error::ErrorCode::{FrameSizeError, ProtocolError};
         for (flags, payload, code) in [
             (PADDED, &b""[..], FrameSizeError),

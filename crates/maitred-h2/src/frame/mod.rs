@@ -1,4 +1,5 @@
-//! Frames (RFC 9113 §4.1, §6; RFC 9218 §7.1): one file for each type. Each reads what a client may send and writes what a server may.
+//! Frames (RFC 9113 §4.1, §6; RFC 9218 §7.1): one file for each type. Each reads the frames of a client and writes
+//! those of a server.
 
 mod continuation;
 mod data;
@@ -47,7 +48,7 @@ pub(crate) const HAS_PRIORITY: u8 = 0x20;
 /// The largest number of a stream, and the largest window.
 pub(crate) const MAX_31: u32 = (1 << 31) - 1;
 
-/// What every frame begins with.
+/// The frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Bytes of the payload, below 2^24.
@@ -58,7 +59,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Its bytes.
+    /// Bytes of a frame header.
     pub(crate) const LENGTH: usize = 9;
 
     /// The header at the start of `data`, if it is complete. The reserved bit is ignored.

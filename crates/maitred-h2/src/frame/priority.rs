@@ -3,7 +3,7 @@
 use super::{Header, number};
 use crate::error::ConnectionError;
 
-/// On which stream another one depends.
+/// The stream that another one depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) stream: u32,

@@ -3,7 +3,7 @@
 use super::{Header, RST_STREAM};
 use crate::error::{ConnectionError, ErrorCode};
 
-/// Checks a complete payload. The code is of no use: whatever it is, nobody waits for the response.
+/// Checks a complete payload. The code is not read: with any code the response is not wanted any more.
 ///
 /// # Errors
 /// It is on no stream, or has not the length of one.

@@ -1,4 +1,4 @@
-//! SETTINGS (RFC 9113 §6.5): what a peer takes.
+//! SETTINGS (RFC 9113 §6.5): the limits of a peer.
 
 use super::{ACK, Header, SETTINGS};
 use crate::error::ConnectionError;

@@ -1,4 +1,4 @@
-//! What a field may look like (RFC 9113 §8.2), in a head and in trailers.
+//! The syntax of fields (RFC 9113 §8.2), in a head and in trailers.
 
 use maitred_http::fields::{is_token, is_value};
 
@@ -69,7 +69,7 @@ impl Trailers {
         }
     }
 
-    /// Whether they are malformed; a pseudo-field is among what makes them so, as its name is no token.
+    /// Whether they are malformed. That includes pseudo-fields, whose names are no tokens.
     pub(crate) fn are_malformed(&self) -> bool {
         self.malformed.is_some()
     }

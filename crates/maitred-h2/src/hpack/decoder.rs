@@ -1,4 +1,4 @@
-//! From field blocks to fields (RFC 7541 §3, §6).
+//! The way from field blocks to fields (RFC 7541 §3, §6).
 
 use super::dynamic_table::DynamicTable;
 use super::{DEFAULT_TABLE, HpackError, huffman, integer, static_table};
@@ -19,7 +19,7 @@ const MOST_TABLES: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Decoder {
     table: DynamicTable,
-    /// What we announce in SETTINGS_HEADER_TABLE_SIZE.
+    /// The size that we announce in SETTINGS_HEADER_TABLE_SIZE.
     max_table: usize,
     /// Name and value of the present field, where they stand neither in the block nor in a table.
     scratch: Vec<u8>,
@@ -46,9 +46,9 @@ impl Decoder {
         }
     }
 
-    /// Decodes one whole block. `sink` gets every field in its order: the name, the value, and whether no one may ever put
-    /// it into a table (RFC 7541 §6.2.3). The names are as the peer wrote them. One byte of a block can be a field as large as
-    /// the table: who gathers them has to count.
+    /// Decodes one whole block. `sink` gets every field in its order: the name, the value, and whether no hop may ever
+    /// put it into a table (RFC 7541 §6.2.3). The names are as the peer wrote them. One byte of a block can be a field
+    /// as large as the table, so a caller that gathers fields has to count their bytes.
     ///
     /// # Errors
     /// The block cannot be read; fields before the fault have been reported. The connection has to end.
@@ -84,7 +84,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The bytes of the table's entries, 32 more for each (RFC 7541 §4.1); at most what was announced.
+    /// The bytes of the table's entries, 32 more for each (RFC 7541 §4.1); at most the announced size.
     pub fn table_size(&self) -> usize {
         self.table.size()
     }

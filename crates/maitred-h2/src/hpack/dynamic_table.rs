@@ -1,12 +1,13 @@
-//! The dynamic table of one direction (RFC 7541 §2.3.2, §4): what was inserted last comes first.
+//! The dynamic table of one direction (RFC 7541 §2.3.2, §4): the newest entry comes first.
 //!
 //! ```text
 //! bytes:    [ evicted | name value | name value | name value ]  <- insertions
 //! entries:              oldest                    newest
 //! ```
 //!
-//! The bytes of evicted entries stay in front until the room is needed. They are removed only when they are at least half of
-//! all, so that a byte is moved once on average. The memory grows with what is inserted, to twice the table's size at most.
+//! The bytes of evicted entries stay in front until the room is needed. They are removed only when they are at least
+//! half of all, so that a byte is moved once on average. The memory grows with the insertions, to twice the table's
+//! size at most.
 
 use std::collections::VecDeque;
 
@@ -54,7 +55,7 @@ impl DynamicTable {
         self.size
     }
 
-    /// What the size may be.
+    /// The limit of the size.
     pub(super) fn max(&self) -> usize {
         self.max
     }
@@ -79,7 +80,7 @@ impl DynamicTable {
         entry.start.wrapping_sub(self.removed) as usize
     }
 
-    /// Makes `max` the limit and evicts what is above it (RFC 7541 §4.3).
+    /// Makes `max` the limit and evicts entries above it (RFC 7541 §4.3).
     pub(super) fn set_max(&mut self, max: usize) {
         self.max = max;
         self.evict_to(max);

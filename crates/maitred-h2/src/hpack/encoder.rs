@@ -1,9 +1,9 @@
-//! From fields to field blocks (RFC 7541 §6), as a server sends them.
+//! The way from fields to field blocks (RFC 7541 §6), as a server sends them.
 //!
-//! A field that is in the table costs two hashes, one comparison and one byte. What goes into the table: fields whose name it
-//! does not have yet; values of a name whose last entry was referred to; and a value that comes twice in a row. So a name
-//! whose value is another one each time (an identifier of the request, say) has one entry and does not push others out.
-//! Names that are known for that, and for secrets, are in [`known_names`].
+//! A field that is in the table costs two hashes, one comparison and one byte. These fields go into the table: those
+//! whose name it does not have yet; values of a name whose last entry was referred to; and a value that comes twice in
+//! a row. So a name whose value is another one each time (an identifier of the request, say) has one entry and does not
+//! push others out. Names that are known for that, and for secrets, are in [`known_names`].
 
 use super::dynamic_table::DynamicTable;
 use super::known_names::{self, Indexing};
@@ -17,8 +17,8 @@ const NAME_SLOTS: usize = 64;
 /// Shorter strings have a length of one byte, 126 at most.
 const MAX_TRIED: usize = 127;
 
-/// The writing end of one direction of a connection. Its table has 4096 bytes at most, whatever the peer offers: fields of
-/// responses fit, and each connection costs that memory.
+/// The writing end of one direction of a connection. Its table has 4096 bytes at most, also for a peer that offers
+/// more: fields of responses fit, and each connection costs that memory.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     table: DynamicTable,
@@ -32,25 +32,25 @@ pub struct Encoder {
     name: Vec<u8>,
 }
 
-/// What is remembered for a hash of a name.
+/// The record of a name's hash.
 #[derive(Clone, Copy, Debug, Default)]
 struct NameSlot {
     /// The number of the newest entry. It may be evicted or another name's.
     newest: u16,
-    /// From the hash of the last value that was not in the table.
+    /// Bits of the hash of the last value that was not in the table.
     last: u16,
     /// Whether an entry was referred to since the newest one was inserted.
     used: bool,
 }
 
-/// What the next block has to say of the table's size (RFC 7541 §4.2).
+/// The change of the table's size that the next block has to announce (RFC 7541 §4.2).
 #[derive(Clone, Copy, Debug)]
 struct SizeUpdate {
     smallest: usize,
     last: usize,
 }
 
-/// What a field hashes to.
+/// The hashes of a field.
 #[derive(Clone, Copy)]
 struct Hashes {
     name: u64,
@@ -64,7 +64,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder with an empty table of 4096 bytes, which is what every peer starts with.
+    /// An encoder with an empty table of 4096 bytes, the initial size of every peer.
     pub fn new() -> Self {
         Self {
             table: DynamicTable::new(DEFAULT_TABLE),

@@ -23,7 +23,7 @@ pub enum HpackError {
 }
 
 impl HpackError {
-    /// What is wrong, for the error log; contains nothing the peer sent.
+    /// The reason, for the error log; contains nothing the peer sent.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Truncated => "a field block ends within a field",

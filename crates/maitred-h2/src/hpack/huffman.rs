@@ -1,7 +1,7 @@
 //! The Huffman code of strings (RFC 7541 §5.2).
 //!
-//! Decoding looks twelve bits up at a time, which are two bytes of what fields usually contain. Codes of more than eight bits
-//! are found by comparing 32 bits with the first code of each length.
+//! Decoding looks twelve bits up at a time, which are two bytes of usual fields. Codes of more than eight bits are
+//! found by comparing 32 bits with the first code of each length.
 
 mod table;
 
@@ -37,7 +37,7 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `code` stands for, at most 8/5 of its length. Behind a fault the end of `out` says nothing.
+/// Appends the decoded text of `code`, at most 8/5 of its length. Behind a fault the end of `out` is unspecified.
 ///
 /// # Errors
 /// `Huffman`: more than 7 bits of padding, padding of other bits than ones, or EOS.
@@ -88,7 +88,7 @@ fn decode_into(code: &[u8], room: &mut [u8]) -> Result<usize, HpackError> {
         window = (window << length) | ((1 << length) - 1);
         bits -= length;
     }
-    // What is left has to be the start of EOS.
+    // The rest has to be the start of EOS.
     if bits < 8 && window == u64::MAX { Ok(at) } else { Err(HpackError::Huffman) }
 }
 

@@ -1,20 +1,20 @@
-//! What the encoder knows about names: their place in the static table, and whether their values are worth an entry.
+//! The encoder's list of names: their place in the static table, and whether their values are worth an entry.
 
 use Indexing::{Never, Usual, Without};
 
-/// What becomes of the fields of a name.
+/// The treatment of the fields of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Indexing {
-    /// They go into the table where their values come again.
+    /// The fields go into the table where their values come again.
     Usual,
     /// Their values differ from response to response: an entry would only push others out.
     Without,
-    /// Their values are secrets, which could be guessed by the length of what is compressed with them, also behind other
-    /// hops (RFC 7541 §7.1.3).
+    /// Their values are secrets, which could be guessed by the length of text that is compressed with them, also behind
+    /// other hops (RFC 7541 §7.1.3).
     Never,
 }
 
-/// The first index of a lower-case name in the static table, 0 for none, and what becomes of its fields.
+/// The first index of a lower-case name in the static table, 0 for none, and the treatment of its fields.
 type Known = (&'static str, u8, Indexing);
 
 /// Every name of the static table, and further names of secrets.
@@ -97,7 +97,7 @@ pub(super) const fn hash(name: &[u8]) -> u64 {
     folded.wrapping_add(name.len() as u64).wrapping_mul(MULTIPLIER)
 }
 
-/// The name's index in the static table, 0 for none, and what becomes of its fields. `hash` is that of `name`.
+/// The name's index in the static table, 0 for none, and the treatment of its fields. `hash` is that of `name`.
 #[inline]
 pub(super) fn find(hash: u64, name: &[u8]) -> (usize, Indexing) {
     let known = SLOTS.get(slot(hash)).and_then(|place| KNOWN.get(usize::from(*place)));

@@ -4,8 +4,8 @@
 //! connection. Every block has to pass through them, in the order of the wire, or the tables of the two peers differ.
 //! Once warm, neither allocates.
 //!
-//! Leaves out: what a field may contain, the order of pseudo-fields and limits of lists: the caller sees every field. What
-//! comes from CONTINUATION frames is gathered by the caller.
+//! Leaves out: the valid content of a field, the order of pseudo-fields and limits of lists: the caller sees every
+//! field. The caller gathers the fragments of CONTINUATION frames.
 
 mod decoder;
 mod dynamic_table;
@@ -26,5 +26,5 @@ pub use error::HpackError;
 /// The size of a table until a SETTINGS frame says otherwise, in bytes (RFC 9113 §6.5.2), and the most that our encoder uses.
 pub const DEFAULT_TABLE: usize = 4096;
 
-/// What an entry of a table costs beside its bytes (RFC 7541 §4.1).
+/// The cost of an entry of a table beside its bytes (RFC 7541 §4.1).
 pub const ENTRY_OVERHEAD: usize = 32;

@@ -15,14 +15,14 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// What the encoder of this name wrote.
+    /// The story that the encoder of this name wrote.
     #[allow(dead_code, reason = "only one of the two programs reads it")]
     pub(crate) fn by(&self, encoder: &str) -> &[u8] {
         let written = self.written.iter().find(|(name, _)| name == encoder);
         &written.expect("the encoder's block").1
     }
 
-    /// What ours writes.
+    /// The story that our encoder writes.
     pub(crate) fn encoded(&self, encoder: &mut Encoder) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(size) = self.size {

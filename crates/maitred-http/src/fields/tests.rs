@@ -73,7 +73,7 @@ fn spaces_around_a_value_are_no_part_of_it() {
 }
 
 #[test]
-fn push_missing_appends_only_what_is_not_there() {
+fn push_missing_appends_only_missing_fields() {
     let mut fields = sample();
     assert!(!fields.push_missing("HOST", "b"));
     assert!(fields.push_missing("Date", "now"));

@@ -67,7 +67,7 @@ fn an_order_of_ones_own_decides_on_ties_only() {
 }
 
 #[test]
-fn what_is_accepted_is_told_in_the_order_of_the_peer() {
+fn accepted_codings_come_in_the_order_of_the_peer() {
     for (value, expected) in [
         ("", "identity"),
         ("gzip, deflate, br, zstd", "br zstd gzip identity"),
@@ -99,7 +99,7 @@ fn names_are_compared_without_case() {
     }
 }
 
-/// A list as RFC 9110 §12.5.3 writes it, and what it says of each coding: `None` where it does not name it.
+/// A list as RFC 9110 §12.5.3 writes it, and the weight of each coding in it: `None` where it does not name it.
 fn lists() -> impl Strategy<Value = (String, [Option<u16>; 4], Option<u16>)> {
     let weight = prop_oneof![Just(None), (0_u16..=1000).prop_map(Some)];
     let names = ["identity", "gzip", "zstd", "br", "*", "deflate"];
@@ -127,9 +127,10 @@ proptest! {
         prop_assert!(accepted.in_order().len() <= 4);
     }
 
-    /// RFC 9110 §12.5.3: `*` stands for what is not named; a weight of 0 is "not acceptable"; the highest weight is preferred.
+    /// RFC 9110 §12.5.3: `*` stands for all codings that are not named; a weight of 0 is "not acceptable"; the highest
+    /// weight is preferred.
     #[test]
-    fn what_is_refused_is_never_chosen((value, named, others) in lists()) {
+    fn refused_codings_are_never_chosen((value, named, others) in lists()) {
         let accepted = Accepted::of([value.as_bytes()].into_iter());
         let weight = |coding: Coding| named[coding as usize].or(others).unwrap_or(0);
         let chosen = accepted.choose(Coding::COMPRESSED, |_| true);

@@ -200,7 +200,7 @@ fn methods_without_a_representation_have_no_conditions() {
     }
 }
 
-/// What each condition comes to, decided by how the request was made and not by reading it.
+/// The result of each condition, decided by how the request was made and not by reading it.
 fn model(
     read: bool,
     m: Option<bool>,

@@ -37,7 +37,7 @@ fn all_three_forms_are_read() {
 }
 
 #[test]
-fn what_is_not_a_date_is_not_read() {
+fn text_that_is_not_a_date_is_not_read() {
     for date in [
         "",
         "0",

@@ -36,7 +36,7 @@ fn several_ranges_stay_in_the_order_of_the_request() {
 }
 
 #[test]
-fn what_overlaps_or_touches_becomes_one() {
+fn ranges_that_overlap_or_touch_become_one() {
     for (field, expected) in [
         ("bytes=0-10,5-20", &[(0, 20)][..]),
         ("bytes=0-10,11-20", &[(0, 20)]),
@@ -79,7 +79,7 @@ fn an_empty_representation_has_no_range() {
 }
 
 #[test]
-fn what_is_not_a_byte_range_set_is_ignored() {
+fn text_that_is_not_a_byte_range_set_is_ignored() {
     for field in [
         "",
         "bytes",
@@ -201,7 +201,7 @@ proptest! {
                 let mut sorted = ranges.clone();
                 sorted.sort_by_key(|range| range.first);
                 prop_assert!(sorted.windows(2).all(|pair| pair[0].last + 1 < pair[1].first));
-                // The first member that names a byte decides what comes first.
+                // The first member that names a byte decides the order.
                 let leader = members.iter().find(|m| (0..total).any(|at| m.selects(at, total)));
                 prop_assert!(leader.is_some_and(|m| (ranges[0].first..=ranges[0].last).any(|at| m.selects(at, total))));
             }
@@ -210,7 +210,7 @@ proptest! {
         }
     }
 
-    /// Whatever is sent, ranges are inside, apart and few, and the multipart length is what it adds up to.
+    /// For all requests, ranges are inside, apart and few, and the multipart length is the sum of its parts.
     #[test]
     fn any_field_gives_ranges_inside(field in "(bytes=)?[-0-9, \ta]{0,60}", total: u64, boundary: u128) {
         if let Ranges::Satisfiable(ranges) = parse(field.as_bytes(), total) {

@@ -1,4 +1,4 @@
-//! Paths: what normalisation resolves and refuses, and that no path leaves its root.
+//! Paths: the results and refusals of normalisation, and that no path leaves its root.
 
 use std::path::{Component, Path};
 
@@ -141,7 +141,7 @@ fn a_path_that_passes_for_normal_is_its_own_normal_form() {
 }
 
 #[test]
-fn what_an_application_means_is_decoded_and_then_resolved() {
+fn the_meaning_for_an_application_is_decoded_and_then_resolved() {
     for (raw, expected) in [
         ("/a/x/..%2fb", "/a/b"),
         ("/a%2F..%2fb/", "/b/"),
@@ -162,7 +162,7 @@ fn what_an_application_means_is_decoded_and_then_resolved() {
     }
 }
 
-/// Text made of what matters to paths.
+/// Text made of characters that matter to paths.
 fn path_like() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "/", "/", "/", ".", "..", "/../", "/..", "../", "%2e", "%2E%2e", "%2f", "%5c", "\\", "%00", "%",
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn normalisation_does_what_a_stack_of_segments_does(raw in path_like()) {
+    fn normalisation_equals_a_stack_of_segments(raw in path_like()) {
         match normal(&raw) {
             Ok(path) => prop_assert_eq!(Some(path), model(&raw)),
             Err(PathError::BadEscape) => {}
@@ -228,7 +228,8 @@ proptest! {
         }
     }
 
-    /// Decoded and then normalised is what the standard library reads, and what the strict reading is where there is one.
+    /// Decoded and then normalised equals the reading of the standard library, and the strict reading where there is
+    /// one.
     #[test]
     fn the_reading_of_applications_leaves_out_nothing(raw in path_like()) {
         let (mut path, mut clean) = (Vec::new(), Vec::new());

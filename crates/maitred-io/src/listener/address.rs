@@ -1,4 +1,4 @@
-//! Where a listener listens, who comes, and why it does not listen.
+//! The address of a listener, the peers of its connections, and the error when it cannot listen.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -16,12 +16,13 @@ pub enum Address {
     Unix(UnixAddress),
 }
 
-/// A Unix socket, and whom its file lets in.
+/// A Unix socket, and the permissions of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixAddress {
-    /// What clients connect to.
+    /// The path or name that clients connect to.
     pub name: UnixName,
-    /// Permissions of the file, up to 0o777; none: [`MODE`]. Who may write to the file may connect. The umask does not count.
+    /// Permissions of the file, up to 0o777; none: [`MODE`]. Users that may write to the file may connect. The umask
+    /// does not count.
     pub mode: Option<u32>,
     /// The user that the file belongs to; none: the one that this process acts as.
     pub owner: Option<u32>,
@@ -38,8 +39,8 @@ pub const MODE: u32 = 0o660;
 pub enum UnixName {
     /// A file, of at most 107 bytes.
     Path(PathBuf),
-    /// A name in the kernel, without the zero byte that begins it, of at most 107 bytes. Whoever shares the network namespace
-    /// may connect.
+    /// A name in the kernel, without the zero byte that begins it, of at most 107 bytes. All processes in the network
+    /// namespace may connect.
     Abstract(Vec<u8>),
 }
 
@@ -87,7 +88,7 @@ impl fmt::Display for Address {
 }
 
 impl fmt::Display for UnixAddress {
-    /// Without permissions and owner.
+    /// The name, without permissions and owner.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             UnixName::Path(path) => write!(f, "unix:{}", path.display()),
@@ -96,7 +97,7 @@ impl fmt::Display for UnixAddress {
     }
 }
 
-/// Who is at the other end of an accepted connection.
+/// The other end of an accepted connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote {
     /// An address and a port.
@@ -105,7 +106,7 @@ pub enum Remote {
     Unix(Option<Credentials>),
 }
 
-/// Why nothing listens: what is wrong, and what to do.
+/// Why nothing listens: the fault, and its remedy.
 #[derive(Clone, Debug)]
 pub struct BindError {
     kind: ErrorKind,
@@ -114,12 +115,12 @@ pub struct BindError {
 }
 
 impl BindError {
-    /// What is wrong, and what to do.
+    /// An error with its fault and its remedy.
     pub fn new(kind: ErrorKind, what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { kind, what: what.into(), remedy: remedy.into() }
     }
 
-    /// What is asked for cannot be had anywhere.
+    /// The request cannot be met on any system.
     pub(super) fn invalid(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput, what, remedy)
     }
@@ -129,12 +130,12 @@ impl BindError {
         self.kind
     }
 
-    /// What is wrong; it names the address or the option.
+    /// The fault; it names the address or the option.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// What to do.
+    /// The remedy.
     pub fn remedy(&self) -> &str {
         &self.remedy
     }

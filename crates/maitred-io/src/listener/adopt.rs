@@ -1,7 +1,7 @@
 //! Listening sockets that another process has made and handed over.
 //!
-//! Promises: a descriptor that is no listening stream socket of the wanted address is refused, with what it is. The file of a Unix
-//! socket stays that of the process that bound it.
+//! Promises: a descriptor that is no listening stream socket of the wanted address is refused, and the error says what
+//! it is. The file of a Unix socket stays that of the process that bound it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -58,8 +58,8 @@ impl Listener {
         Ok(Self::new(socket, own, None, (queue, corks)))
     }
 
-    /// The file of a Unix socket is this listener's from now on, as if it had bound it: whoever did so ends without it. Nothing
-    /// changes for other sockets.
+    /// Takes over the file of a Unix socket, as if this listener had bound it: the process that did so ends without it.
+    /// Nothing changes for other sockets.
     pub fn own_file(&mut self) {
         if let Address::Unix(UnixAddress { name: UnixName::Path(path), .. }) = &self.address {
             self.file = unix::OwnFile::at(path);

@@ -1,4 +1,4 @@
-//! What waits to be accepted (TCP_INFO, tcp(7)). rustix has no such option.
+//! Connections that wait to be accepted (TCP_INFO, tcp(7)). rustix has no such option.
 
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, AsRawFd};
 pub struct Backlog {
     /// Connections that wait to be accepted.
     pub waiting: u32,
-    /// The most that may wait; the kernel drops what comes above.
+    /// The most that may wait; the kernel drops further ones.
     pub max: u32,
 }
 
-/// Of a listening socket; none where the kernel does not tell.
+/// The backlog of a listening socket; none where the kernel does not tell.
 pub(super) fn of(socket: impl AsFd) -> Option<Backlog> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -32,6 +32,6 @@ pub(super) fn of(socket: impl AsFd) -> Option<Backlog> {
     }
     // SAFETY: a value of integers only, which was zeroed.
     let info = unsafe { info.assume_init() };
-    // The kernel tells both in the place of what a listening socket does not have.
+    // The kernel reports both in fields that a listening socket does not use otherwise.
     Some(Backlog { waiting: info.tcpi_unacked, max: info.tcpi_sacked })
 }

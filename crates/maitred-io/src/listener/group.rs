@@ -1,10 +1,11 @@
-//! Several sockets at one address, each with a queue of its own (SO_REUSEPORT, socket(7)), and which of them new connections go to.
+//! Several sockets at one address, each with a queue of its own (SO_REUSEPORT, socket(7)), and the choice among them
+//! for new connections.
 //!
-//! Promises: while there is a program at the group ([`steer`](ReusePortGroup::steer)), a connection goes only to sockets that it names,
-//! whatever others there are. Nobody else has the address when the group is made.
+//! Promises: while there is a program at the group ([`steer`](ReusePortGroup::steer)), a connection goes only to
+//! sockets that it names, whatever others there are. No other process has the address when the group is made.
 //!
-//! Leaves out: what a socket holds when nobody is there for it any more: it is accepted by whoever has the socket. Unix sockets
-//! have no such groups.
+//! Leaves out: connections of a socket whose process has gone: another process that has the socket accepts them. Unix
+//! sockets have no such groups.
 
 use std::io::{self, ErrorKind};
 use std::mem::size_of;
@@ -55,8 +56,8 @@ impl ReusePortGroup {
         &self.sockets
     }
 
-    /// Leads connections that begin from now on to the sockets with these numbers only, each by chance. Others keep what has
-    /// begun: it is to be accepted by somebody.
+    /// Leads connections that begin from now on to the sockets with these numbers only, each by chance. Others keep the
+    /// connections that have begun: the caller has to see that they are accepted.
     ///
     /// # Errors
     /// There is no such socket, or none is named; nothing has changed. The system refuses.
@@ -106,7 +107,8 @@ impl Listener {
                 format!("take a number from 1 to {MAX_GROUP}"),
             ));
         }
-        // Of a socket that does not say so nobody else can have the address. With the option, who has it could.
+        // If the address is bound without the option, no other socket has it. With the option, another socket of the
+        // same user could have it.
         drop(bind_tcp(asked, options, false)?);
         let mut sockets: Vec<Self> = Vec::with_capacity(count);
         for _ in 0..count {

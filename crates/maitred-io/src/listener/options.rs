@@ -1,8 +1,8 @@
 //! Options of a listening socket and of the connections it accepts.
 //!
-//! Promises: what is asked for is set before the socket listens, or nothing listens; what the kernel made of it can be read.
-//! Accepted sockets have TCP_NODELAY, TCP_NOTSENT_LOWAT and keep-alive from their listener on Linux, which saves system calls
-//! for each connection.
+//! Promises: configured options are set before the socket listens, or nothing listens; the kernel's values of them can
+//! be read. Accepted sockets have TCP_NODELAY, TCP_NOTSENT_LOWAT and keep-alive from their listener on Linux, which
+//! saves system calls for each connection.
 //!
 //! Leaves out: buffer sizes, and options that change while it listens.
 
@@ -29,8 +29,8 @@ pub const BACKLOG: u32 = 4096;
 pub struct SocketOptions {
     /// Connections that may wait to be accepted (listen(2)); none: [`BACKLOG`].
     pub backlog: Option<u32>,
-    /// Seconds that a connection without bytes is held back, so that nobody is woken for it (TCP_DEFER_ACCEPT, tcp(7)). The
-    /// kernel rounds up to what its repeated answers take: 1, 3, 7, 15 and so on. 0 is off, as none.
+    /// Seconds that a connection without bytes is held back, so that no thread is woken for it (TCP_DEFER_ACCEPT,
+    /// tcp(7)). The kernel rounds up to the times of its repeated answers: 1, 3, 7, 15 and so on. 0 is off, as none.
     pub defer_accept: Option<u32>,
     /// Connections whose first packet brings bytes and that are not complete yet: how many there may be (TCP_FASTOPEN, tcp(7)).
     /// 0 is off, as none. net.ipv4.tcp_fastopen has to let servers do it.
@@ -55,7 +55,7 @@ pub struct KeepAlive {
     pub count: u32,
 }
 
-/// What a listening socket has, as the kernel says it. None: off, or nothing that this socket has.
+/// The options of a listening socket, as the kernel reports them. None: off, or not an option of this socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActiveOptions {
     /// Connections that may wait to be accepted.
@@ -72,7 +72,7 @@ pub struct ActiveOptions {
     pub keep_alive: Option<KeepAlive>,
 }
 
-/// What there is of TCP_FASTOPEN.
+/// The state of TCP_FASTOPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastOpen {
     /// Connections that are not complete yet.
@@ -83,7 +83,7 @@ pub struct FastOpen {
 }
 
 impl FastOpen {
-    /// Why it has no effect, and what to do; none if it has one, as far as is known.
+    /// Why it has no effect, and the remedy; none if it has one, as far as is known.
     pub fn trouble(&self) -> Option<&'static str> {
         (self.enabled == Some(false))
             .then_some("net.ipv4.tcp_fastopen lets no server do it: sysctl -w net.ipv4.tcp_fastopen=3")
@@ -91,7 +91,7 @@ impl FastOpen {
 }
 
 impl SocketOptions {
-    /// For listen(2).
+    /// The length of the queue for listen(2).
     pub(super) fn queue(&self) -> i32 {
         i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX)
     }
@@ -109,7 +109,7 @@ impl SocketOptions {
         .find_map(|(asked, name)| asked.then_some(name))
     }
 
-    /// Sets what a TCP socket has before it listens.
+    /// Sets the options that a TCP socket needs before it listens.
     pub(super) fn set(&self, socket: impl AsFd) -> Result<(), BindError> {
         let socket = socket.as_fd();
         let no_delay = self.no_delay.unwrap_or(true);
@@ -157,7 +157,8 @@ fn refused(name: &str, value: impl std::fmt::Display, error: impl Into<io::Error
     )
 }
 
-/// What the kernel says of a TCP socket that listens; apart from its queue, and from what is said with each call.
+/// The options of a TCP socket that listens, as the kernel reports them, without its queue and options that are given
+/// with each call.
 pub(super) fn active(socket: impl AsFd) -> ActiveOptions {
     let socket = socket.as_fd();
     let number = |option| get_number(socket, option).filter(|value| *value > 0);

@@ -1,8 +1,9 @@
 //! Unix stream sockets that listen: a file with the wanted permissions, or a name in the kernel.
 //!
-//! Promises: the file appears at its path when the socket listens and has its permissions and its owner, not before; what a
-//! dead server left there is replaced in the same step, so that of several servers which begin at once one gets the path; the
-//! file of a live server, and one that is no socket, are never touched. It waits for nobody longer than a second.
+//! Promises: the file appears at its path when the socket listens and has its permissions and its owner, not before;
+//! the file of a dead server is replaced in the same step, so that of several servers which begin at once one gets the
+//! path; the file of a live server, and one that is no socket, are never touched. It waits for another server at most a
+//! second.
 //!
 //! How: the socket is bound to another name in the same folder, dressed there, and moved (rename(2)). So that is the name which
 //! lists of sockets have (ss(8)), and a peer that asks: the path, a dot and the process.
@@ -49,7 +50,7 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// The one that is at `path` now.
+    /// The file that is at `path` now.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self { id: id_at(&path)?, path })
@@ -101,14 +102,14 @@ pub(super) fn check_options(address: &UnixAddress, options: &SocketOptions) -> R
     }
 }
 
-/// What is at a path and may be replaced.
+/// The object at a path, if it may be replaced.
 enum Found {
     Nothing,
     /// The socket of a dead server.
     Left,
 }
 
-/// What is wanted, for the texts of errors.
+/// The wanted address, for the texts of errors.
 struct Place<'a> {
     address: &'a UnixAddress,
 }
@@ -145,10 +146,10 @@ impl Place<'_> {
         };
         let wanted = SocketAddrUnix::new(path)
             .map_err(|error| self.system("listen on", error, "take a path without zero bytes"))?;
-        // Somebody may change the working directory before the end.
+        // The working directory may change before the end.
         let path = std::path::absolute(path)
             .map_err(|error| self.system("listen on", error, "take a path that begins with /"))?;
-        // Most of what is wrong is told before anything is made.
+        // Most errors are reported before anything is made.
         self.look(&path, &wanted)?;
         let socket = local::stream().map_err(|error| self.no_socket(error))?;
         let mode = Mode::from_raw_mode(self.address.mode.unwrap_or(MODE));
@@ -162,7 +163,7 @@ impl Place<'_> {
         Ok((socket, OwnFile { path, id }))
     }
 
-    /// Binds to a name that nobody has, in the folder of `path`.
+    /// Binds to an unused name, in the folder of `path`.
     fn bind_beside(&self, socket: &OwnedFd, path: &Path, name: &OsStr) -> Result<Temporary, BindError> {
         let folder_path = path.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -194,17 +195,17 @@ impl Place<'_> {
         ))
     }
 
-    /// Gives the file at `path` its permissions and its owner. Nobody can connect yet: it does not listen.
+    /// Gives the file at `path` its permissions and its owner. No client can connect yet: it does not listen.
     fn dress(&self, path: &Path, mode: Mode) -> Result<FileId, BindError> {
         let UnixAddress { owner, group, .. } = *self.address;
-        // Who else may write to the folder could put a link there, so it is held.
+        // Other users that may write to the folder could put a link there, so it is held.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let trouble = |error: Errno| {
             self.system("set the permissions of", error, "see that nobody else changes its folder")
         };
         let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(trouble)?;
         let found = rustix::fs::fstat(&file).map_err(trouble)?;
-        // One with two names is that of somebody else.
+        // A socket with two names belongs to another user.
         if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_socket() || found.st_nlink != 1 {
             return Err(trouble(Errno::NOTSOCK));
         }
@@ -236,7 +237,7 @@ impl Place<'_> {
         rustix::net::listen(socket, options.queue()).map_err(|error| self.no_socket(error))
     }
 
-    /// Moves the file to its path, in the place of what a dead server left there.
+    /// Moves the file to its path, and replaces the file of a dead server.
     fn place(&self, temporary: &Path, path: &Path, wanted: &SocketAddrUnix) -> Result<(), BindError> {
         let folder = path.parent().unwrap_or(path);
         // Between the look and the move no other server of ours takes the path.
@@ -260,7 +261,7 @@ impl Place<'_> {
         Err(self.system("listen on", Errno::BUSY, "see who else makes and removes that file"))
     }
 
-    /// What is at the path, if it may be replaced.
+    /// Looks at the path: whether there is nothing, or a file that may be replaced.
     fn look(&self, path: &Path, wanted: &SocketAddrUnix) -> Result<Found, BindError> {
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
@@ -297,7 +298,7 @@ impl Place<'_> {
 
     // ---- Texts ----
 
-    /// `connected` leads to the one who listens there.
+    /// `connected` leads to the process that listens there.
     fn in_use(&self, connected: Option<OwnedFd>, name: &str) -> BindError {
         let holder = connected.and_then(|socket| local::credentials(socket).ok());
         let holder = holder_text(holder.map_or(0, |found| found.pid));
@@ -371,7 +372,7 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Whoever has the name from now on, it is another one.
+    /// The file has its final name: a new file with the old name is not ours.
     fn moved(mut self) {
         self.path.clear();
     }
@@ -380,14 +381,14 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            // What stays is an empty socket, and the next server takes another name.
+            // A remaining file is an empty socket, and the next server takes another name.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Holds a folder against other servers that begin to listen (flock(2)), until it is dropped. None where that cannot be had in
-/// time: anybody who may read the folder can hold it, and must not keep us from listening.
+/// Holds a folder against other servers that begin to listen (flock(2)), until it is dropped. None where that cannot be
+/// had in time: any user that may read the folder can hold it, and must not keep us from listening.
 fn lock(folder: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::openat(CWD, folder, flags, Mode::empty()).ok()?;

@@ -1,7 +1,8 @@
-//! How much processor time a control group gives this process (cgroups(7)): cpu.max of version 2, cpu.cfs_quota_us of version 1.
+//! The processor time that a control group gives this process (cgroups(7)): cpu.max of version 2, cpu.cfs_quota_us of
+//! version 1.
 //!
-//! A container often sees its own group as the root, and a path in /proc that is not there: so every group above is looked at, and what
-//! is missing limits nothing.
+//! A container often sees its own group as the root, and a path in /proc that is not there: so every group above is
+//! looked at, and a missing file limits nothing.
 
 use std::path::Path;
 
@@ -84,7 +85,7 @@ mod tests {
     fn a_container_has_its_own_group_at_the_root() {
         let own = ("/sys/fs/cgroup/cpu.max", "250000 100000\n");
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/\n"), own]), Some(2.5));
-        // It is told a path that it cannot see.
+        // The kernel names a path that the process cannot see.
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/docker/0123\n"), own]), Some(2.5));
         assert_eq!(quota(&[("/proc/self/cgroup", "0::/../other\n"), own]), Some(2.5));
     }

@@ -26,7 +26,7 @@ impl Events {
         Self { list: Vec::with_capacity(most) }
     }
 
-    /// The events of the last wait: the token given at registration, and what happened.
+    /// The events of the last wait: the token given at registration, and the readiness.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Readiness)> + Clone + '_ {
         self.list.iter().map(|event| (event.data.u64(), Readiness { flags: event.flags }))
     }
@@ -54,7 +54,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, source, EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Changes what `source` is watched for. What is ready at this moment is reported as an edge.
+    /// Changes the interest in `source`. Present readiness is reported as an edge.
     ///
     /// # Errors
     /// The kernel's.
@@ -155,7 +155,7 @@ impl Waker {
 }
 
 impl From<OwnedFd> for Waker {
-    /// That of another process, whose descriptor this is.
+    /// The waker of another process, whose descriptor this is.
     fn from(event: OwnedFd) -> Self {
         Self { event }
     }
@@ -194,7 +194,7 @@ impl Alarm {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec);
     }
 
-    /// Waits until it rings, or a signal comes. Whoever sets it meanwhile puts the end of the wait off.
+    /// Waits until it rings, or a signal comes. A thread that sets it meanwhile puts the end of the wait off.
     pub fn wait(&self) {
         // Fails only when it is interrupted, or for lack of memory: then it is a wait that was too short.
         let _ = rustix::event::poll(&mut [PollFd::new(&self.timer, PollFlags::IN)], None);

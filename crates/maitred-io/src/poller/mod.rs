@@ -1,8 +1,8 @@
 //! The seam to the kernel's readiness queue: one edge-triggered queue shared by many threads.
 //!
-//! Promises: a thread that waits gets events nobody else gets; an edge is reported once. Another
-//! platform's queue is another file with the same functions: `epoll` is Linux's and what has been
-//! run; `simulated` stands in for it under `--cfg shuttle`, where a test schedules the threads.
+//! Promises: each event goes to one waiting thread only; an edge is reported once. Another platform's queue is another
+//! file with the same functions: `epoll` is Linux's and the one that has been run; `simulated` stands in for it under
+//! `--cfg shuttle`, where a test schedules the threads.
 
 #[cfg(not(shuttle))]
 mod epoll;
@@ -16,7 +16,7 @@ pub use simulated::{Alarm, Events, Poller, Waker};
 
 use rustix::event::epoll::EventFlags;
 
-/// What one event says.
+/// The readiness of a descriptor in one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Readiness {
     flags: EventFlags,
@@ -47,7 +47,7 @@ impl Readiness {
     }
 }
 
-/// What a descriptor is watched for.
+/// The events that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Bytes to read, room to write and the peer's end; edges.

@@ -254,7 +254,7 @@ impl AsFd for Alarm {
     }
 }
 
-/// Nothing of a simulation has a descriptor; what is passed is never used.
+/// Nothing of a simulation has a descriptor; this one is never used.
 fn no_descriptor() -> std::os::fd::BorrowedFd<'static> {
     static STANDARD: std::sync::OnceLock<std::io::Stdin> = std::sync::OnceLock::new();
     STANDARD.get_or_init(std::io::stdin).as_fd()

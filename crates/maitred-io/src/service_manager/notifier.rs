@@ -13,18 +13,18 @@ use crate::clock;
 /// How long one datagram may wait for a service manager that does not read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the service manager is told. Its address is looked at anew for each datagram, so that a service manager which has begun again
-/// is reached. Nothing waits for an answer.
+/// The way to the service manager. Its address is looked at anew for each datagram, so that a service manager which has
+/// begun again is reached. Nothing waits for an answer.
 pub struct Notifier {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// As it was given.
+    /// The address as it was given.
     given: OsString,
     /// How often it wants to hear that the process is alive.
     watchdog: Option<Duration>,
 }
 
-/// Half of what the variables give, if they mean this process (sd_watchdog_enabled(3)).
+/// Half of the period in the variables, if they mean this process (sd_watchdog_enabled(3)).
 pub(super) fn watchdog(text: &dyn Fn(&str) -> Option<String>, process: u32) -> Option<Duration> {
     let period = text("WATCHDOG_USEC")?.parse().ok().filter(|period| *period > 1)?;
     let is_ours = text("WATCHDOG_PID").is_none_or(|text| text.parse() == Ok(process));
@@ -50,8 +50,8 @@ impl Notifier {
         self.watchdog
     }
 
-    /// What a successor of this process needs in its environment to tell the same service manager. Not the process that the watchdog is
-    /// for: that is the successor then.
+    /// The environment that a successor of this process needs to report to the same service manager. Not the process
+    /// that the watchdog is for: that is the successor then.
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = vec![("NOTIFY_SOCKET", self.given.clone())];
         let period = self.watchdog.map(|beat| beat.saturating_mul(2).as_micros().to_string().into());
@@ -59,7 +59,7 @@ impl Notifier {
         variables
     }
 
-    /// It serves, and this is the process of the service.
+    /// Reports that the service is ready, and that this is its process.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -68,8 +68,8 @@ impl Notifier {
         self.send(format_args!("READY=1\nMAINPID={process}\nSTATUS={}", Line(status)))
     }
 
-    /// Another process is the one of the service from now on: a successor that is [`ready`](Self::ready). The service manager believes this
-    /// only of the process that is so far.
+    /// Reports that another process is the one of the service from now on: a successor that is [`ready`](Self::ready).
+    /// The service manager believes this only of the process that is so far.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -77,7 +77,7 @@ impl Notifier {
         self.send(format_args!("MAINPID={process}"))
     }
 
-    /// It reads its configuration again, until it is [`ready`](Self::ready).
+    /// Reports that the service reads its configuration again, until it is [`ready`](Self::ready).
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -86,7 +86,7 @@ impl Notifier {
         self.send(format_args!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reading the configuration"))
     }
 
-    /// It ends, and will not come back.
+    /// Reports that the service ends, and will not come back.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -94,7 +94,7 @@ impl Notifier {
         self.send(format_args!("STOPPING=1\nSTATUS={}", Line(status)))
     }
 
-    /// What it does is told in these words.
+    /// Reports the present work in these words.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -102,7 +102,7 @@ impl Notifier {
         self.send(format_args!("STATUS={}", Line(status)))
     }
 
-    /// What it does now, its start or its end, will take longer: so long at most until this is said again.
+    /// Asks for more time for the start or the end: so long at most until this is sent again.
     ///
     /// # Errors
     /// As of [`alive`](Self::alive).
@@ -110,10 +110,10 @@ impl Notifier {
         self.send(format_args!("EXTEND_TIMEOUT_USEC={}", time.as_micros()))
     }
 
-    /// The process is alive.
+    /// Reports that the process is alive.
     ///
     /// # Errors
-    /// Nobody is there, may be told or reads within a second.
+    /// The manager has gone, refuses, or does not read within a second.
     pub fn alive(&self) -> io::Result<()> {
         self.send(format_args!("WATCHDOG=1"))
     }

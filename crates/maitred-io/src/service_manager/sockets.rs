@@ -11,7 +11,7 @@ use rustix::net::{SocketAddrUnix, SocketType, sockopt};
 
 use crate::listener::{Address, UnixAddress};
 
-/// The first one.
+/// The first passed descriptor.
 const FIRST: RawFd = 3;
 
 /// The most: a service manager has some few. A larger number is a mistake.
@@ -19,7 +19,7 @@ const MOST: RawFd = 4096;
 
 const NEITHER: &str = "neither a TCP nor a Unix stream socket";
 
-/// What has been passed.
+/// The sockets in the environment.
 #[derive(Debug, Default)]
 pub enum Passing {
     /// No socket.
@@ -42,7 +42,7 @@ pub struct PassedSocket {
     pub socket: OwnedFd,
 }
 
-/// Takes what the variables name.
+/// Takes the sockets that the variables name.
 pub(super) fn take(
     text: &dyn Fn(&str) -> Option<String>,
     process: u32,
@@ -83,10 +83,10 @@ fn own(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 impl PassedSocket {
-    /// Where connections can be accepted from it.
+    /// The address from which connections can be accepted.
     ///
     /// # Errors
-    /// None can: what it is instead, in words that follow "it is".
+    /// It is no such socket: what it is instead, in words that follow "it is".
     pub fn address(&self) -> Result<Address, &'static str> {
         let socket = &self.socket;
         match sockopt::socket_type(socket) {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_closed_in_other_programs() {
+    fn taken_sockets_are_closed_in_other_programs() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let given = rustix::io::fcntl_dupfd_cloexec(&listener, 500).unwrap();
         rustix::io::fcntl_setfd(&given, FdFlags::empty()).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_listens_for_streams_is_taken() {
+    fn only_listening_stream_sockets_are_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let own = listener.local_addr().unwrap();
         let connected = TcpStream::connect(own).unwrap();

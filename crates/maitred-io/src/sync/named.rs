@@ -1,4 +1,4 @@
-//! What stands for a named lock under shuttle: it has no counts, and its interleavings are explored.
+//! The named lock under shuttle: it has no counts, and its interleavings are explored.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use maitred_stats::LockSnapshot;
 
 use super::{Mutex, MutexGuard};
 
-/// A mutex with a name nobody asks for.
+/// A mutex whose name is not used.
 pub struct NamedLock<T>(Mutex<T>);
 
 impl<T> NamedLock<T> {
@@ -22,7 +22,7 @@ impl<T> NamedLock<T> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Nothing is counted.
+    /// A snapshot of zeros: nothing is counted.
     pub fn snapshot(&self) -> LockSnapshot {
         let none = Duration::ZERO;
         LockSnapshot {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! socket --received into the thread's buffer--> session --opened--> caller
-//! caller --sealed--> session --what the socket takes--> socket
+//! caller --sealed--> session --as far as it takes them--> socket
 //! ```
-//! Promises: what is said to have moved is with the kernel: bytes that are sealed and have not left count as not sent, so a caller keeps them, and
-//! offers them again. It offers the same bytes in the same order; how they are cut may change. Leaves out: the handshake's time limit, and what its outcome
-//! means (maitred-server).
+//! Promises: bytes that are reported as moved are with the kernel: sealed bytes that have not left count as not sent,
+//! so a caller keeps them, and offers them again. It offers the same bytes in the same order; their cuts may change.
+//! Leaves out: the handshake's time limit, and the consequences of its outcome (maitred-server).
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,17 +21,17 @@ use crate::clock;
 /// Bytes received or read from a file by one call: some records.
 const BYTES: usize = 64 * 1024;
 
-/// What a record adds at most: TLS 1.2 with AES-GCM 29 bytes, TLS 1.3 22 (RFC 5288 §3, RFC 8446 §5.2).
+/// Bytes that a record adds at most: TLS 1.2 with AES-GCM 29, TLS 1.3 22 (RFC 5288 §3, RFC 8446 §5.2).
 const OVERHEAD: usize = 29;
 
-/// What the session may send of its own between records: an answer to a key update.
+/// Bytes that the session may send of its own between records: an answer to a key update.
 const OWN: usize = 64;
 
-/// So much is sent in records of one segment each, of which the peer can open the first before the others have come; after that a lost
-/// segment costs less than the records.
+/// Bytes that are sent in records of one segment each, of which the peer can open the first before the others have
+/// come; after that a lost segment costs less than the records.
 const FIRST: usize = 64 * 1024;
 
-/// After a pause of so many nanoseconds it begins with such records again, as the kernel does with its window.
+/// The pause in nanoseconds after which it begins with such records again, as the kernel does with its window.
 const PAUSE: u64 = 1_000_000_000;
 
 thread_local! {
@@ -45,10 +45,10 @@ pub struct Tls {
     open: Option<Box<Open>>,
 }
 
-/// The session, and what is between it and the socket.
+/// The session, and the state between it and the socket.
 struct Open {
     session: Session,
-    /// Received, and to be opened when what has been opened is read.
+    /// Received bytes, to be opened when all opened ones are read.
     left: Vec<u8>,
     /// Bytes that are sealed and, as the caller has been told, not sent.
     owed: usize,
@@ -66,18 +66,18 @@ struct Open {
     first: usize,
     /// When something was sealed last, in monotonic nanoseconds.
     sealed: u64,
-    /// Nothing more is said.
+    /// No more bytes or alerts are sent.
     silent: bool,
 }
 
-/// What a handshake has come to.
+/// The result of a step of the handshake.
 #[derive(Debug)]
 pub enum Shaken {
     /// The peer is to send something, or to take it: an edge will tell.
     Waits,
-    /// Application data can be exchanged; this is what was agreed.
+    /// Application data can be exchanged; these are the agreed parameters.
     Done(Box<Handshake>),
-    /// It failed; the peer has been told as far as possible.
+    /// The handshake failed; the peer has been told as far as possible.
     Failed(SessionError),
     /// The peer has left.
     Left,
@@ -179,7 +179,7 @@ impl Tls {
         }
     }
 
-    /// Nothing more is said: a reset is to follow.
+    /// Stops sending: a reset is to follow.
     pub(super) fn reset_when_closed(&mut self) {
         if let Some(open) = &mut self.open {
             open.silent = true;
@@ -271,13 +271,14 @@ impl Open {
         mut read: impl FnMut(&mut Session) -> Read,
     ) -> (Moved, Option<u64>) {
         let mut stamp = None;
-        // Of what was opened before nobody knows whether more has come since: its edge may be over.
+        // Bytes that were opened before say nothing about the socket: more may have come since, and its edge may be
+        // over.
         self.emptied = false;
         loop {
             match read(&mut self.session) {
                 Read::Bytes(count) => return (Moved::Bytes(count), stamp),
-                // Without the peer's word (Truncated) nobody knows whether more was to come (RFC 8446 §6.1); a request says itself
-                // where it ends.
+                // Without close_notify (Truncated) the end may have been cut off (RFC 8446 §6.1); a request shows its
+                // end itself.
                 Read::End | Read::Truncated => return (Moved::End, stamp),
                 Read::Nothing if self.ended || self.failed => return (Moved::End, stamp),
                 Read::Nothing => {}
@@ -327,7 +328,7 @@ impl Open {
         }
     }
 
-    /// Sends what was sealed earlier; none if there is nothing of it any more.
+    /// Sends the bytes that were sealed earlier; none if all of them have left.
     fn send_earlier(&mut self, socket: &Socket, most: usize) -> Option<Moved> {
         if self.owed > 0 {
             return Some(self.send_owed(socket, most));
@@ -353,7 +354,7 @@ impl Open {
         (self.beside, self.left_sealed) = (self.owed.div_ceil(plain) * OVERHEAD + OWN, 0);
     }
 
-    /// Sends what is sealed. How many of the caller's next `most` bytes have certainly left by that.
+    /// Sends sealed bytes. Returns how many of the caller's next `most` bytes have certainly left by that.
     fn send_owed(&mut self, socket: &Socket, most: usize) -> Moved {
         if let Moved::Failed(error) = self.send_sealed(socket) {
             return Moved::Failed(error);
@@ -401,7 +402,7 @@ impl Open {
     }
 }
 
-/// The thread's buffer for what is sealed, or to be.
+/// The thread's buffer for sealed bytes, or those to be sealed.
 fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.is_empty() {

@@ -1,4 +1,4 @@
-//! What the peer has not taken of what was sent (SIOCOUTQ, tcp(7) and unix(7)). rustix has no such request.
+//! Sent bytes that the peer has not acknowledged (SIOCOUTQ, tcp(7) and unix(7)). rustix has no such request.
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,4 +1,4 @@
-//! What a listener says of the connections that wait for it.
+//! A listener's count of the connections that wait for it.
 
 use std::net::TcpStream;
 

@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn reports_exactly_what_a_naive_model_reports(
+    fn reports_exactly_as_a_naive_model(
         start in duration(),
         steps in proptest::collection::vec(step(), 1..120),
     ) {

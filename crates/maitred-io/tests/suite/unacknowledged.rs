@@ -1,4 +1,4 @@
-//! What a peer has not taken is known, and can be dropped.
+//! Bytes that a peer has not taken are known, and can be dropped.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -41,7 +41,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_a_peer_takes_is_acknowledged_also_while_the_socket_takes_no_more() {
+fn taken_bytes_are_acknowledged_also_while_the_socket_takes_no_more() {
     let (socket, mut client) = connected();
     assert_eq!(socket.unacknowledged(), 0);
     let sent = fill(&socket);

@@ -1,8 +1,9 @@
-//! What the `*` of a path's pattern stand for in a path.
+//! The parts of a path that match the `*` of its pattern.
 
 use super::{Case, Form, PathPattern};
 
-/// What a `*` stands for. None for that of `/report/*` in `/report`: there is nothing behind the slash, and no slash.
+/// The part that a `*` matches. None for that of `/report/*` in `/report`: there is nothing behind the slash, and no
+/// slash.
 type Capture<'a> = Option<&'a [u8]>;
 
 impl PathPattern {
@@ -11,8 +12,8 @@ impl PathPattern {
         self.text.matches('*').count()
     }
 
-    /// What the `*` stand for in this path, in their order; none if the pattern does not [match](Self::matches) it. The
-    /// path is decoded. A `*` stands for as little as it can, the last one for the rest.
+    /// The parts of this path that match the `*`, in their order; none if the pattern does not [match](Self::matches)
+    /// it. The path is decoded. A `*` matches as little as it can, the last one the rest.
     pub fn captures<'a>(&self, path: &'a [u8]) -> Option<Vec<Capture<'a>>> {
         let text = self.text.as_bytes();
         match self.form {
@@ -42,7 +43,7 @@ fn of_segments<'a>(pattern: &[u8], path: &'a [u8], case: Case) -> Option<Vec<Cap
         let segment = &left[..end.unwrap_or(left.len())];
         of_text(pattern, segment, case, &mut found)?;
         if is_last && is_open {
-            // The last one stands for whatever follows, too.
+            // The last one matches all further segments, too.
             let start = segment.len() - found.pop()??.len();
             found.push(Some(&left[start..]));
             return Some(found);
@@ -52,7 +53,7 @@ fn of_segments<'a>(pattern: &[u8], path: &'a [u8], case: Case) -> Option<Vec<Cap
     rest.is_none().then_some(found)
 }
 
-/// As `matches_text`, with what is between the parts.
+/// Matches as `matches_text` does, and collects the parts between the fixed ones.
 fn of_text<'a>(pattern: &[u8], text: &'a [u8], case: Case, found: &mut Vec<Capture<'a>>) -> Option<()> {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let mut rest = case.strip_prefix(text, parts.next()?)?;
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_what_is_in_their_place() {
+    fn captures_are_the_parts_in_the_place_of_the_stars() {
         for (pattern, path, expected) in [
             ("/a", "/a", Some(&[][..])),
             ("/a", "/b", None),
@@ -103,7 +104,7 @@ mod tests {
     }
 
     proptest! {
-        /// Put in the place of the stars, what they stand for is the path again; and what matches has captures.
+        /// Captures put in the place of the stars give the path again; and a path that matches has captures.
         #[test]
         fn captures_put_in_their_place_are_the_path(
             pattern in "(/[ab*]{1,3}){1,3}|\\*[ab.*/]{0,4}",

@@ -8,7 +8,7 @@ fn pattern(text: &str) -> PathPattern {
     text.parse().expect(text)
 }
 
-/// Which of these patterns match, if that is clear.
+/// The patterns that match, if that is clear.
 fn found(patterns: &[&str], raw: &str) -> Result<Vec<usize>, Ambiguity> {
     let patterns: Vec<PathPattern> = patterns.iter().map(|text| pattern(text)).collect();
     decide(raw.as_bytes(), &mut Vec::new(), |path| {
@@ -61,7 +61,7 @@ fn a_path_decides_only_if_all_of_its_readings_agree() {
 }
 
 #[test]
-fn what_decided_is_left_in_its_normal_form() {
+fn the_deciding_path_is_left_in_its_normal_form() {
     for (raw, expected) in
         [("/a/b", "/a/b"), ("/a%20b", "/a b"), ("/a//b%2f/c%2F", "/a/b/c/"), ("*", "*"), ("//", "/")]
     {
@@ -104,7 +104,8 @@ fn meant(raw: &[u8]) -> Vec<Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is sent: what some application takes for a protected path is protected, and what is let in everyone takes for that.
+    /// Property for all requests: a path that some application takes for a protected one is protected, and a path that
+    /// is let in is unprotected for all.
     #[test]
     fn no_spelling_leads_past_a_pattern(
         segments in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What all requests of the event loop share, what those of one application do, and the beginning of each.
+//! State shared by all requests of the event loop, state of one application, and the beginning of each request.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,8 +32,8 @@ create_exception!(
 /// How far the causes of an exception are followed.
 const MAX_CAUSES: usize = 100;
 
-/// What all requests share. As a Python object it holds no other that could lead back to it, except through
-/// its loop, which ends with the process.
+/// State shared by all requests. As a Python object it holds no other that could lead back to it, except through its
+/// loop, which ends with the process.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct Adapter {
     pub(super) log: ErrorSink,
@@ -46,7 +46,7 @@ pub(crate) struct Adapter {
     tasks: OnceLock<Tasks>,
 }
 
-/// An application of the loop, and what its scopes have in common.
+/// An application of the loop, and the common part of its scopes.
 pub(super) struct Served {
     pub(super) application: Py<PyAny>,
     scope: ScopeBuilder,
@@ -87,7 +87,7 @@ struct Tasks {
     eager: Py<PyDict>,
     create_future: Py<PyAny>,
     event_loop: Py<PyAny>,
-    /// Of a loop that can have a task factory.
+    /// The getter of the task factory, of a loop that can have one.
     factory: Option<Py<PyAny>>,
 }
 
@@ -154,12 +154,13 @@ impl Adapter {
         }
     }
 
-    /// What `send` raises when nobody reads any more (ASGI HTTP specification 2.4).
+    /// The exception that `send` raises when the peer has gone (ASGI HTTP specification 2.4).
     pub(super) fn disconnected(&self, py: Python<'_>) -> PyErr {
         PyErr::from_type(self.disconnected.bind(py).clone(), "the client closed the connection")
     }
 
-    /// Whether `error` is only that, passed through by the application: itself, or what it made of it.
+    /// Whether `error` is only that exception, passed through by the application: itself, or as the cause of another
+    /// one.
     pub(super) fn is_disconnect(&self, py: Python<'_>, error: &PyErr) -> bool {
         let mut wanted = vec![error.value(py).clone().into_any()];
         for _ in 0..MAX_CAUSES {
@@ -219,7 +220,8 @@ impl Adapter {
 }
 
 impl Tasks {
-    /// What the application has set with `loop.set_task_factory()`; it says what a Task is, and when it begins.
+    /// The factory that the application has set with `loop.set_task_factory()`; it decides the type of a Task, and when
+    /// it begins.
     fn own_factory(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let Some(get) = &self.factory else { return Ok(None) };
         let factory = get.call0(py)?;

@@ -1,6 +1,5 @@
-//! What the application of one request talks to: an HTTP exchange or a WebSocket ("channel" in ASGI's words).
-//!
-//! Coroutines and what is awaited go through it, whichever it is.
+//! The application's side of one request: an HTTP exchange or a WebSocket ("channel" in ASGI's words). Coroutines and
+//! awaitables use it for both.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ pub(super) struct Title {
 }
 
 impl Title {
-    /// In one piece.
+    /// The title in one piece.
     pub(super) fn text(&self, py: Python<'_>) -> String {
         format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
     }
@@ -107,7 +106,7 @@ impl Channel {
         }
     }
 
-    /// Where futures are told of changes. What happened before the first call is not told.
+    /// Where futures are told of changes. Changes before the first call are not told.
     pub(super) fn watch(&self) -> Arc<Watch> {
         match self {
             Self::Http(http) => http.watch(),

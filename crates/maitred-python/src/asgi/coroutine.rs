@@ -1,10 +1,10 @@
-//! The coroutine of one request: what the Task of a request runs.
+//! The coroutine that the Task of a request runs.
 //!
 //! ```text
 //! Fresh --first step: app(scope, receive, send)--> Suspended --steps--> Over: the exchange has its end
 //! ```
-//! What the application's coroutine yields passes through, and so does what it is sent or thrown. Its
-//! return or exception is the only end of the exchange.
+//! Values that the application's coroutine yields pass through, and so do values and exceptions that are sent to it.
+//! Its return or exception is the only end of the exchange.
 //!
 //! A Task that is suspended is held by its own coroutine until that is over: asyncio itself keeps weak
 //! references only.
@@ -95,7 +95,7 @@ impl Coroutine {
         }
     }
 
-    /// Calls the application and takes what it returns as a coroutine.
+    /// Calls the application, and uses its result as a coroutine.
     fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
         let application = self.served.application.as_ptr();
         let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.channel.as_ptr()];
@@ -109,7 +109,7 @@ impl Coroutine {
         awaited(result).map(Held::from)
     }
 
-    /// What the application's coroutine did.
+    /// Handles the result of a step of the application's coroutine.
     fn after(&self, py: Python<'_>, inner: Option<Held<PyAny>>, stepped: PyResult<Step>) -> PyResult<Step> {
         if child::is_child() {
             end_child(py, &stepped);
@@ -133,7 +133,7 @@ impl Coroutine {
         }
     }
 
-    /// Ends the exchange. Only what asyncio has to know of goes on.
+    /// Ends the exchange. Only errors that asyncio has to know of go on.
     fn end(&self, py: Python<'_>, finish: Finish) -> PyResult<Step> {
         let (life, task) = {
             let mut state = self.state();
@@ -189,8 +189,8 @@ impl Coroutine {
         }
     }
 
-    /// Whether people hear of this end otherwise: that the peer has left, or that the server has ended and cancelled what
-    /// was still running.
+    /// Whether the log has this end already: the peer has left, or the server has ended and cancelled the requests that
+    /// were still running.
     fn is_told(&self, py: Python<'_>, error: &PyErr, ended: Ended) -> bool {
         let adapter = self.channel.adapter();
         if error.is_instance_of::<CancelledError>(py) {
@@ -199,7 +199,7 @@ impl Coroutine {
         ended == Ended::PeerGone && adapter.is_disconnect(py, error)
     }
 
-    /// What a response may be missing for.
+    /// A likely reason for a missing response.
     fn dropped(&self) -> &'static str {
         if self.served.pathsend {
             "--pathsend offers http.response.pathsend: a middleware that does not know this message drops it; then leave \
@@ -240,7 +240,7 @@ fn end_child(py: Python<'_>, stepped: &PyResult<Step>) {
     child::end_if_child(py, error);
 }
 
-/// What `await` would step through.
+/// The iterator through which `await` would step.
 fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = object.py();
     // SAFETY: both read the type of a valid object. The slot has the signature its place says; its result
@@ -367,7 +367,7 @@ impl Native for Coroutine {
             get: Some(get),
             ..Default::default()
         };
-        // What debuggers, asyncio's own texts and Task.get_stack() ask a coroutine for.
+        // The attributes of coroutines that debuggers, asyncio's own texts and Task.get_stack() read.
         let properties = vec![
             property(c"__qualname__", name),
             property(c"__name__", name),

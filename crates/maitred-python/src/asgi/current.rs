@@ -1,8 +1,7 @@
-//! Which request the loop's thread is running, for whoever finds the loop standing still.
+//! The request that the loop's thread is running, for the report of a loop that stands still.
 //!
-//! A pointer that the thread sets before a step of a request and takes back after it. It is read by that
-//! thread itself: within a signal handler, when a C extension keeps the interpreter. No other thread may read it, for
-//! which the request can end at any time, nor set it.
+//! A pointer that the thread sets before a step of a request and takes back after it. Only that thread reads it: within
+//! a signal handler, when a C extension keeps the interpreter. For any other thread the request can end at any time.
 
 use std::marker::PhantomData;
 use std::ptr;

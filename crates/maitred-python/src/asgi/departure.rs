@@ -1,37 +1,39 @@
-//! Who hears first that the peer has left: a `receive()`, or the next `send`.
+//! The order in which parts of an application learn that the peer has left: a `receive()` first, or the next `send`.
 //!
-//! Frameworks have one task that waits in `receive()`, and cancels the one that sends: the end that they can clean up after. An exception
-//! out of `send` before that would take its place. So where somebody listens, `send` returns a turn of the loop later, so many times that
-//! the cancellation has come by then. Then it raises, and so does the first one where nobody listens (ASGI HTTP specification 2.4).
+//! Frameworks have one task that waits in `receive()`, and cancels the one that sends: they can clean up after that
+//! end. An exception out of `send` before that would take its place. So while a `receive()` waits, `send` returns a
+//! turn of the loop later, so many times that the cancellation has come by then. Then it raises. Without a waiting
+//! `receive()` the first `send` raises (ASGI HTTP specification 2.4).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use maitred_runtime::Flow;
 
-/// From the end of `receive()` to the cancellation of what sends Django needs four turns, and each middleware between them three to five more.
+/// How many calls of `send` return late. From the end of `receive()` to the cancellation of the sending task Django
+/// needs four turns, and each middleware between them three to five more.
 const SPARED: u32 = 32;
 
-/// Of one channel.
+/// The state of one channel.
 #[derive(Default)]
 pub(super) struct Departure {
-    /// So many `receive()` wait.
+    /// The number of calls of `receive()` that wait.
     listening: AtomicU32,
-    /// One has said that the peer has left.
+    /// A `receive()` has said that the peer has left.
     told: AtomicBool,
-    /// The request's own coroutine has heard it, and not a task beside.
+    /// The `receive()` that has said so was called by the request's own coroutine, not by another task.
     told_itself: AtomicBool,
-    /// So many `send` have found out.
+    /// The number of calls of `send` that have found the peer gone.
     found: AtomicU32,
 }
 
-/// How `send` goes on.
+/// The continuation of `send`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
-    /// At once.
+    /// `send` goes on at once.
     Ready,
     /// When there is room.
     Full,
-    /// The peer has left: whoever listens has a turn first.
+    /// The peer has left, and a waiting `receive()` has a turn first.
     Left,
 }
 

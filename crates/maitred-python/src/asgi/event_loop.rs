@@ -1,10 +1,10 @@
-//! The loop's side of the server: descriptors it watches, and what it calls when they can be read.
+//! The loop's side of the server: the descriptors it watches, and the callbacks for them.
 //!
 //! ```text
 //! loop's thread: select --> Callback(Turn) --> turns.turn() --> handle() for each request --> its Task
 //!                   ^          |  More: call_soon(Turn)      Ended: remove_reader
-//!                   |          `- what changed within the turn: futures done
-//!                   |--> Callback(Inbox): what changed elsewhere: futures done
+//!                   |          `- changes within the turn: futures done
+//!                   |--> Callback(Inbox): changes from elsewhere: futures done
 //!                   `--> Callback(Flush): answers that were completed outside of a turn
 //! ```
 
@@ -31,7 +31,7 @@ thread_local! {
 /// Where the current thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Here {
-    /// It is not the loop's.
+    /// The thread is not the loop's.
     Elsewhere,
     /// The loop's, in a task or in between.
     Loop,
@@ -95,7 +95,7 @@ impl Polling {
         self.handles.get().map(|handles| handles.event_loop.clone_ref(py))
     }
 
-    /// Has the answers sent that wait for it, once, after what else is ready in the loop.
+    /// Has waiting answers sent, once, after the other callbacks that are ready in the loop.
     pub(super) fn flush_soon(&self, py: Python<'_>) -> PyResult<()> {
         let Some(handles) = self.handles.get() else { return Ok(()) };
         if self.flush_is_due.swap(true, Ordering::AcqRel) {
@@ -121,7 +121,7 @@ impl Polling {
             handles.event_loop.call_method1(py, "add_reader", (descriptor, callback))?;
             lock(&self.watched).push(descriptor);
         }
-        // What came before the loop watched is there to be read: nothing was missed.
+        // Events from before the loop watched are still readable: none was missed.
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl Polling {
     }
 
     fn flush(&self) {
-        // Before the flush: what is completed from now on is for the next one.
+        // Before the flush: answers completed from now on belong to the next one.
         self.flush_is_due.store(false, Ordering::Release);
         if let Some(mut turns) = self.take() {
             turns.flush();
@@ -232,7 +232,7 @@ fn end_children(py: Python<'_>, handles: &Handles) -> PyResult<()> {
     py.import("os")?.call_method("register_at_fork", (), Some(&end)).map(drop)
 }
 
-/// What Python calls in a child process, before the code that forks goes on.
+/// The callback that Python runs in a child process, before the code that forks goes on.
 #[pyclass(frozen, module = "maitred._engine")]
 struct Forked {
     call_soon: Py<PyAny>,
@@ -266,7 +266,7 @@ impl Drop for InTurn {
     }
 }
 
-/// What the loop calls.
+/// A callback of the loop.
 #[pyclass(frozen, module = "maitred._engine")]
 struct Callback {
     adapter: Py<Adapter>,

@@ -84,7 +84,7 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
     }
 }
 
-/// Any iterable of pairs; lists of tuples or lists are what nearly everybody sends.
+/// Takes any iterable of pairs; nearly all applications send lists of tuples or of lists.
 pub(super) fn push_all(
     headers: &Bound<'_, PyAny>,
     mut append: impl FnMut(&[u8], &[u8]) -> PyResult<()>,

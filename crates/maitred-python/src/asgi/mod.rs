@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! runner.rs     the loop's thread, from startup to the end (with maitred/_asgi.py)
-//! event_loop.rs what the loop calls: turns of the server      watch.rs  changes of exchanges → futures
-//! adapter.rs    what all requests share; the beginning of each      waiting.rs  how many have begun and wait
+//! event_loop.rs callbacks of the loop: turns of the server       watch.rs  changes of exchanges → futures
+//! adapter.rs    state of all requests; the beginning of each      waiting.rs  how many have begun and wait
 //! scope.rs      request → dictionary      names.rs  its fields      tls.rs  its TLS
-//! coroutine.rs  what the Task of a request runs      current.rs  which one is running
-//! channel.rs    what an application talks to: one of the next two
-//! http.rs       the state of one exchange      websocket.rs  the state of one WebSocket, websocket_send.rs its callable
-//! send.rs       the callable      message.rs, head.rs, path_send.rs  what is passed to it
-//! receive.rs    the callable      pending.rs  what both return
-//! departure.rs  who hears first that the peer has left
-//! steps.rs      what can be awaited
+//! coroutine.rs  the coroutine that the Task of a request runs      current.rs  which one is running
+//! channel.rs    the application's side of a request: one of the next two
+//! http.rs       the state of one exchange: response.rs sends parts of its body, reading.rs receives those of the request
+//! websocket.rs  the state of one WebSocket, websocket_send.rs its callable
+//! send.rs       the callable      message.rs, head.rs, path_send.rs  its arguments
+//! receive.rs    the callable      pending.rs  the awaitables of both
+//! departure.rs  which part learns first that the peer has left
+//! steps.rs      the awaitable protocol
 //! still.rs      a loop that stands still
 //! ```
 
@@ -27,7 +28,9 @@ mod message;
 mod names;
 mod path_send;
 mod pending;
+mod reading;
 mod receive;
+mod response;
 mod runner;
 mod scope;
 mod send;
@@ -57,7 +60,7 @@ pub(crate) use adapter::ClientDisconnected;
 pub(crate) use runner::LoopThread;
 pub(crate) use still::StillThread;
 
-/// What an application is served with.
+/// The settings of an application.
 pub(crate) struct AsgiSettings<'a> {
     pub(crate) application: Py<PyAny>,
     /// `/`, or the URL path of the application.
@@ -67,9 +70,9 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) lifespan: Lifespan,
     /// Whether the server offers to send files by their paths.
     pub(crate) pathsend: bool,
-    /// Whether a loop that stands still is told of.
+    /// Whether a loop that stands still is logged.
     pub(crate) watch: bool,
-    /// For applications that do not run on the loop.
+    /// Threads for applications that do not run on the loop.
     pub(crate) threads: NamedThreads,
     pub(crate) log: LeveledSink,
     /// The loop's thread, if the application was imported there.
@@ -82,7 +85,7 @@ pub(crate) struct AsgiSettings<'a> {
 pub(crate) struct AsgiApplication {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) running: RunningLoop,
-    /// To be stopped before the interpreter ends.
+    /// The thread that watches the loop, to be stopped before the interpreter ends.
     pub(crate) still: Option<StillThread>,
 }
 
@@ -90,7 +93,7 @@ pub(crate) struct AsgiApplication {
 pub(crate) struct RunningLoop {
     adapter: Py<Adapter>,
     pub(crate) threads: Arc<dyn ThreadHost>,
-    /// What it is, for people.
+    /// The kind of loop in words.
     pub(crate) kind: String,
 }
 

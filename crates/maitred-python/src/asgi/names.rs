@@ -1,13 +1,13 @@
 //! Request fields as ASGI has them: `(name, value)`, the name in lower case.
 //!
-//! The name's bytes object is made once for each spelling. The pair that a name came with last is kept,
-//! too: most fields of most requests say what they said the last time, and a pair never changes. Names
-//! that find no place (a peer can send any) cost what they would without a table.
+//! The name's bytes object is made once for each spelling. The pair with the last value is kept, too: most fields of
+//! most requests have the value that they had the last time, and a pair never changes. Names that find no place (a peer
+//! can send any) cost the same as without a table.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-/// Places of the table: four times what a site with many kinds of clients sees, so that probes stay
+/// Places of the table: four times as many as the names on a site with many kinds of clients, so that probes stay
 /// short.
 const PLACES: usize = 512;
 const _: () = assert!(PLACES.is_power_of_two());
@@ -21,7 +21,7 @@ const MAX_KEPT_NAME: usize = 48;
 /// Longer values are not kept. The usual `user-agent` has 120 bytes, the usual `accept` of a browser 140.
 const MAX_KEPT_VALUE: usize = 256;
 
-/// What the maker of a scope has to know of a field.
+/// The meaning of a field for the maker of a scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     Plain,

@@ -1,8 +1,8 @@
-//! What `receive` returns, and `send` where there is no room: goes to the exchange when it is awaited, and
-//! waits in the loop only if it has to.
+//! The awaitable of `receive`, and of `send` where there is no room: goes to the exchange when it is awaited, and waits
+//! in the loop only if it has to.
 //!
-//! The future is made at the step that has to wait, and taken out again whatever ends the wait, so that a
-//! `receive` that is given up a thousand times leaves nothing behind.
+//! The future is made at the step that has to wait, and taken out again at the end of the wait, so that a `receive`
+//! that is given up a thousand times leaves nothing behind.
 
 use std::ffi::CStr;
 use std::mem;
@@ -18,21 +18,21 @@ use super::steps::{self, Step, Steps, thrown};
 use crate::held::Held;
 use crate::native::Native;
 
-/// Something of an exchange that is awaited.
+/// An awaitable of an exchange.
 pub(super) struct Pending {
     channel: Channel,
     what: What,
     life: Mutex<Life>,
 }
 
-/// What is awaited.
+/// The awaited event.
 #[derive(Clone, Copy)]
 pub(super) enum What {
     /// The next message.
     Message,
-    /// That there is room for more of the response.
+    /// Room for more of the response.
     Room,
-    /// Nothing: others come first.
+    /// One turn of the loop for other tasks.
     Turn,
 }
 
@@ -49,8 +49,8 @@ impl Pending {
         Self { channel, what, life: Mutex::new(Life::Fresh) }
     }
 
-    /// Whether others come first: parts of a file are always there, those of a fast peer's body nearly so, and who
-    /// reads a large one shall not keep the loop until its end.
+    /// Whether other tasks run first: parts of a file are always there, those of a fast peer's body nearly so, and a
+    /// task that reads a large one shall not keep the loop until its end.
     fn is_to_pause(&self) -> bool {
         match self.what {
             What::Message => self.channel.lets_others_first(),
@@ -59,7 +59,7 @@ impl Pending {
         }
     }
 
-    /// What it is awaited for, if that is there.
+    /// The result, if it is there.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.what {
             What::Message => Ok(self.channel.next_message(py)?.map(Py::into_any)),
@@ -70,7 +70,7 @@ impl Pending {
 
     fn wait(&self, py: Python<'_>) -> PyResult<Step> {
         let future = self.channel.adapter().future(py)?;
-        // Before the second look: what happens from now on wakes the future.
+        // Before the second look: changes from now on wake the future.
         self.channel.watch().add(Held::new(future.clone_ref(py)));
         let before = mem::replace(&mut *self.life(), Life::Waiting(Held::new(future.clone_ref(py))));
         drop(before);
@@ -81,12 +81,12 @@ impl Pending {
             self.leave();
             return Ok(Step::Return(value));
         }
-        // The protocol between a Task and what it waits for (asyncio's Future.__await__).
+        // The protocol between a Task and its awaited future (asyncio's Future.__await__).
         future.setattr(py, intern!(py, "_asyncio_future_blocking"), true)?;
         Ok(Step::Yield(future))
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the wait.
     fn leave(&self) {
         let before = mem::replace(&mut *self.life(), Life::Over);
         if let Life::Waiting(future) = before {
@@ -156,7 +156,7 @@ impl Native for Pending {
     }
 }
 
-/// What `send` returns where nothing is to be waited for: one object for all.
+/// The awaitable of a `send` without a wait: one object for all.
 pub(super) struct Done;
 
 impl Steps for Done {

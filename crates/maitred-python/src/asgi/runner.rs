@@ -27,7 +27,7 @@ pub(super) const THREAD: &str = "maitred-loop";
 /// How often a startup that takes its time looks for signals.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(100);
 
-/// What a loop that does not serve may take to end.
+/// How long a loop that does not serve may take to end.
 const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// The running loop, as the main thread has it.
@@ -36,9 +36,9 @@ pub(crate) struct LoopThread {
     thread: Py<PyAny>,
 }
 
-/// What the main thread waits for.
+/// The loop's message to the main thread after its start.
 enum Started {
-    /// On this kind of loop.
+    /// The application is ready, on this kind of loop.
     Ready(String, Whereabouts),
     Failed {
         error: LoadError,
@@ -46,7 +46,7 @@ enum Started {
     },
 }
 
-/// Which thread is the loop's.
+/// The identity of the loop's thread.
 #[derive(Clone, Copy)]
 pub(super) struct Whereabouts {
     /// Python's number (`threading.get_ident()`).
@@ -67,8 +67,8 @@ impl From<PyErr> for NotStarted {
     }
 }
 
-/// Starts the thread and waits until the application is ready; the kind of its loop, and its thread. The
-/// thread is in `keep` whatever comes of it: nobody may end the process around it.
+/// Starts the thread and waits until the application is ready; the kind of its loop, and its thread. The thread is in
+/// `keep` also after an error, so that the process does not end around it.
 pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
@@ -155,7 +155,7 @@ fn write_text(py: Python<'_>, adapter: &Py<Adapter>, text: &str) {
 }
 
 fn wait_started(py: Python<'_>, wait: Receiver<Started>) -> PyResult<Started> {
-    // The interpreter may be released around what is shared between threads only.
+    // The interpreter may be released only around objects that threads can share.
     let wait = Mutex::new(wait);
     loop {
         let next =
@@ -177,7 +177,7 @@ fn wait_started(py: Python<'_>, wait: Receiver<Started>) -> PyResult<Started> {
 impl LoopThread {
     /// Has everything ended within `limit`. Returns at once.
     pub(crate) fn finish(&self, py: Python<'_>, limit: Duration) {
-        // Whatever goes wrong, the thread will be found not to have ended.
+        // After any error here, the thread is found not to have ended.
         let _ = self.runner.call_method1(py, "finish", (limit.as_secs_f64(),));
     }
 
@@ -204,7 +204,7 @@ impl LoopTarget {
     }
 }
 
-/// What `maitred._asgi` calls. Its methods are described there.
+/// The object that `maitred._asgi` calls. Its methods are described there.
 #[pyclass(frozen, module = "maitred._engine")]
 struct Engine {
     adapter: Py<Adapter>,
@@ -214,7 +214,7 @@ struct Engine {
 }
 
 impl Engine {
-    /// One, and where it tells what has become of the startup.
+    /// `started` receives the result of the startup.
     fn new(
         py: Python<'_>,
         adapter: &Py<Adapter>,
@@ -227,7 +227,7 @@ impl Engine {
     }
 
     fn tell(&self, started: Started) {
-        // Only the first answer counts, and perhaps nobody waits for it any more.
+        // Only the first answer counts, and the receiver may be gone.
         let sender = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             let _ = sender.send(started);

@@ -1,7 +1,7 @@
 //! The scope of a request (ASGI HTTP specification, "HTTP Connection Scope").
 //!
-//! What does not change stands in a dictionary that is copied, one for each address the server is
-//! reached at; keys are interned.
+//! The constant entries stand in a dictionary that is copied, one for each address the server is reached at; keys are
+//! interned.
 //!
 //! Header fields are passed on as they came, in their order, with three exceptions. `Transfer-Encoding` is
 //! left out and `content-length` added: the coding has been removed from the body, whose length is known
@@ -27,7 +27,7 @@ const ORIGINS: usize = 8;
 /// The server sends a file by its path (ASGI extensions, "Path Send").
 pub(super) const PATHSEND: &str = "http.response.pathsend";
 
-/// The application says what the page will need (ASGI extensions, "Early Hints").
+/// The application names the resources that the page will need (ASGI extensions, "Early Hints").
 pub(super) const EARLY_HINT: &str = "http.response.early_hint";
 
 /// The application sends fields behind the body (ASGI extensions, "HTTP Trailers").
@@ -36,7 +36,7 @@ pub(super) const TRAILERS: &str = "http.response.trailers";
 /// The application answers a request for a WebSocket otherwise (ASGI extensions, "WebSocket Denial Response").
 const DENIAL: &str = "websocket.http.response";
 
-/// Ours: the application says what it calls a response, for whoever looks at deliveries.
+/// Ours: the application's label of a response, for the list of deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
 /// Makes scopes.
@@ -50,7 +50,7 @@ pub(super) struct ScopeBuilder {
     /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.
     names: Mutex<Option<Names>>,
     origins: [OnceLock<Origin>; ORIGINS],
-    /// What the application put into the state of its lifespan.
+    /// The state that the application filled in its lifespan.
     state: OnceLock<Py<PyDict>>,
 }
 
@@ -61,7 +61,7 @@ struct Origin {
     scope: Py<PyDict>,
 }
 
-/// A scope, with what else has to be known of the request.
+/// A scope, and the other facts that are needed of the request.
 pub(super) struct Scope<'py> {
     pub(super) dict: Bound<'py, PyDict>,
     pub(super) method: Bound<'py, PyString>,
@@ -180,7 +180,7 @@ impl ScopeBuilder {
         !plain.strip_prefix(self.root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// A dictionary with what is the same for all requests of this origin.
+    /// A dictionary with the entries that are the same for all requests of this origin.
     fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {
@@ -245,7 +245,7 @@ fn headers<'py>(py: Python<'py>, request: &Request, names: &mut Names) -> PyResu
     Ok(list.finish())
 }
 
-/// Whom the engine has asked for a password.
+/// The user that the engine has authenticated.
 fn set_user(extensions: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
     if head.user().is_empty() {
         return Ok(());
@@ -257,7 +257,7 @@ fn set_user(extensions: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> 
     extensions.set_item(intern!(py, "maitred.user"), user)
 }
 
-/// What differs in the scope of a WebSocket (ASGI WebSocket specification, "WebSocket Connection Scope").
+/// The entries in which the scope of a WebSocket differs (ASGI WebSocket specification, "WebSocket Connection Scope").
 fn set_websocket(scope: &Bound<'_, PyDict>, request: &Request) -> PyResult<()> {
     let py = scope.py();
     scope.set_item(intern!(py, "type"), intern!(py, "websocket"))?;
@@ -282,10 +282,10 @@ struct Pairs<'py> {
 }
 
 impl<'py> Pairs<'py> {
-    /// For at most `room` pairs.
+    /// An empty list for at most `room` pairs.
     fn new(py: Python<'py>, room: usize) -> PyResult<Self> {
-        // SAFETY: a new list whose places are empty, or null with an exception set. Nobody else sees it
-        // before `finish`, except for the garbage collector, which knows empty places.
+        // SAFETY: a new list whose places are empty, or null with an exception set. No other code sees it before
+        // `finish`, except for the garbage collector, which knows empty places.
         let list = unsafe {
             Bound::from_owned_ptr_or_err(py, ffi::PyList_New(room as ffi::Py_ssize_t))?.cast_into_unchecked()
         };
@@ -307,7 +307,7 @@ impl<'py> Pairs<'py> {
     }
 }
 
-/// Our own address and not what the peer wrote into Host, so that it can be trusted.
+/// Our own address and not the peer's Host, so that it can be trusted.
 fn set_origin(scope: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     let py = scope.py();
     let scheme = if end.secure { intern!(py, "https") } else { intern!(py, "http") };
@@ -337,7 +337,7 @@ fn method<'py>(py: Python<'py>, method: &Method) -> Bound<'py, PyString> {
         Method::Delete => intern!(py, "DELETE").clone(),
         Method::Options => intern!(py, "OPTIONS").clone(),
         Method::Patch => intern!(py, "PATCH").clone(),
-        // The specification wants it in upper case, whatever was sent.
+        // The specification wants it in upper case.
         other => PyString::new(py, &other.as_str().to_ascii_uppercase()),
     }
 }
@@ -351,7 +351,7 @@ fn http_version<'py>(py: Python<'py>, version: Version) -> Bound<'py, PyString> 
     }
 }
 
-/// The path without percent-encoding, as UTF-8; what is no UTF-8 becomes U+FFFD.
+/// The path without percent-encoding, as UTF-8; other bytes become U+FFFD.
 fn decoded<'py>(py: Python<'py>, path: &[u8]) -> PyResult<Bound<'py, PyString>> {
     if path.contains(&b'%') {
         let mut plain = Vec::with_capacity(path.len());

@@ -1,5 +1,4 @@
-//! `send`: what an application passes to it goes to the exchange at once. What is awaited afterwards is
-//! only that there is room for more.
+//! `send`: a message goes to the exchange at once. The awaitable that it returns only waits for room for more.
 
 use std::ffi::CStr;
 
@@ -66,7 +65,7 @@ pub(super) unsafe fn argument<'py>(
     }
 }
 
-/// What is to be awaited.
+/// Passes the message to the exchange, and returns the awaitable.
 fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
     let adapter = http.adapter();
@@ -151,7 +150,7 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
     }
 }
 
-/// What is like bytes, as it is now.
+/// Copies a bytes-like object.
 pub(super) fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
     if let Ok(bytes) = body.cast::<PyByteArray>() {
         return Ok(Content::Bytes(bytes.to_vec()));

@@ -1,4 +1,4 @@
-//! What can be awaited: `send`, `throw`, `close` and the slots behind `await`, for native objects.
+//! The awaitable protocol of native objects: `send`, `throw`, `close` and the slots behind `await`.
 //!
 //! `asyncio` drives a Task's coroutine by `am_send`; `await` in Python code calls `tp_iternext` where there
 //! is nothing to send. With the three methods such an object is a `collections.abc.Coroutine`, so that
@@ -14,17 +14,17 @@ use pyo3::types::{PyTuple, PyType};
 
 use crate::native::{Native, answer, slot, value_of};
 
-/// What a step ended with.
+/// The result of a step.
 pub(super) enum Step {
-    /// It waits for this.
+    /// The step waits for this object.
     Yield(Py<PyAny>),
-    /// It has come to its end.
+    /// The coroutine has ended with this value.
     Return(Py<PyAny>),
 }
 
 /// A value that goes on step by step.
 pub(super) trait Steps: Native {
-    /// Goes on; `value` is what the awaited one gave.
+    /// Goes on; `value` is the result of the awaited object.
     fn step(&self, value: &Bound<'_, PyAny>) -> PyResult<Step>;
 
     /// Goes on with an exception; the arguments are those of `throw()`.
@@ -125,7 +125,7 @@ unsafe extern "C" fn iternext<T: Steps>(object: *mut ffi::PyObject) -> *mut ffi:
     })
 }
 
-/// As a method: the end is always an exception.
+/// The result of a step in a method: its end is always an exception.
 fn called(py: Python<'_>, step: Step) -> PyResult<*mut ffi::PyObject> {
     match step {
         Step::Yield(value) => Ok(value.into_ptr()),

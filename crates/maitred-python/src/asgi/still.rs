@@ -1,4 +1,4 @@
-//! A loop that stands still: found by the server's backup poller, told here, with the Python stack of the loop's
+//! A loop that stands still: found by the server's backup poller, logged here, with the Python stack of the loop's
 //! thread and the request it is in.
 //!
 //! The backup poller says when the loop has not come back although something waits, and when it is back. A thread
@@ -19,7 +19,7 @@ use super::runner::{THREAD, Whereabouts};
 use crate::report::LeveledSink;
 use crate::stuck::{Dumper, Interpreter, PATIENCE, Stack, stacks_of};
 
-/// From here on a loop that stands still is told of. The backup poller notices it after a tenth of that.
+/// From this time on a loop that stands still is reported. The backup poller notices it after a tenth of that.
 const TOLD_AFTER: Duration = Duration::from_millis(100);
 
 /// One stack in this time at most: a handler that always blocks would fill the log.
@@ -27,24 +27,24 @@ const BETWEEN_STACKS: Duration = Duration::from_secs(10);
 
 /// Where the backup poller tells it.
 pub(super) struct StillWatch {
-    tell: Option<Sender<Told>>,
+    tell: Option<Sender<StillEvent>>,
 }
 
 /// The thread that tells people.
 pub(crate) struct StillThread {
     thread: JoinHandle<()>,
-    tell: Sender<Told>,
+    tell: Sender<StillEvent>,
 }
 
-enum Told {
+enum StillEvent {
     Still(Instant),
     Back(Instant),
-    /// Nothing more is to be told.
+    /// The end of the thread.
     End,
 }
 
 impl StillWatch {
-    /// Tells nobody.
+    /// A watch that reports nothing.
     pub(super) fn off() -> Self {
         Self { tell: None }
     }
@@ -74,17 +74,17 @@ impl StillWatch {
         if let Some(tell) = &self.tell {
             let now = Instant::now();
             // The thread has ended if it panicked, which was reported, or if everything ends.
-            let _ = tell.send(if still { Told::Still(now) } else { Told::Back(now) });
+            let _ = tell.send(if still { StillEvent::Still(now) } else { StillEvent::Back(now) });
         }
     }
 }
 
 impl StillThread {
-    /// Ends the thread. Called before the interpreter ends: it, or who asks for a stack, may be using it.
+    /// Ends the thread. Called before the interpreter ends: this thread, or one that asks for a stack, may be using it.
     pub(crate) fn stop(self, py: Python<'_>) {
         py.detach(|| {
             // It has ended if it panicked, which was reported by the panic hook.
-            let _ = self.tell.send(Told::End);
+            let _ = self.tell.send(StillEvent::End);
             let _ = self.thread.join();
         });
     }
@@ -103,22 +103,22 @@ struct Teller {
 }
 
 impl Teller {
-    fn run(mut self, changes: &Receiver<Told>) {
+    fn run(mut self, changes: &Receiver<StillEvent>) {
         loop {
             match changes.recv() {
-                Ok(Told::Still(since)) if !self.watch(changes, since) => break,
-                Ok(Told::Still(_) | Told::Back(_)) => {}
-                Ok(Told::End) | Err(_) => break,
+                Ok(StillEvent::Still(since)) if !self.watch(changes, since) => break,
+                Ok(StillEvent::Still(_) | StillEvent::Back(_)) => {}
+                Ok(StillEvent::End) | Err(_) => break,
             }
         }
         self.interpreter.finish();
     }
 
-    /// Until the loop is back; false if nobody says so any more.
-    fn watch(&mut self, changes: &Receiver<Told>, since: Instant) -> bool {
+    /// Waits until the loop is back; false if the loop has ended.
+    fn watch(&mut self, changes: &Receiver<StillEvent>, since: Instant) -> bool {
         let left = TOLD_AFTER.saturating_sub(since.elapsed());
         match changes.recv_timeout(left) {
-            Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(StillEvent::End) | Err(RecvTimeoutError::Disconnected) => return false,
             Ok(_back) => return true,
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -132,8 +132,8 @@ impl Teller {
         }
         loop {
             match changes.recv() {
-                Ok(Told::Still(_)) => {}
-                Ok(Told::Back(at)) => {
+                Ok(StillEvent::Still(_)) => {}
+                Ok(StillEvent::Back(at)) => {
                     if told {
                         let stood = at.duration_since(since).as_secs_f64();
                         let text = format!("the event loop is back after {stood:.2} s");
@@ -141,7 +141,7 @@ impl Teller {
                     }
                     return true;
                 }
-                Ok(Told::End) | Err(_) => return false,
+                Ok(StillEvent::End) | Err(_) => return false,
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What an application is told of the TLS session of its request (ASGI TLS extension 0.2).
+//! The TLS session of a request, for the application (ASGI TLS extension 0.2).
 
 use maitred_http::TlsSession;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// Its name among the extensions.
+/// The name of the extension.
 pub(super) const TLS: &str = "tls";
 
 /// The extension for a request that has come by TLS.
@@ -16,7 +16,7 @@ pub(super) fn extension<'py>(py: Python<'py>, session: &TlsSession) -> PyResult<
     tls.set_item(intern!(py, "server_cert"), session.server_certificate.as_deref())?;
     tls.set_item(intern!(py, "client_cert_chain"), PyList::new(py, chain.iter().map(|pem| &**pem))?)?;
     tls.set_item(intern!(py, "client_cert_name"), client.map(|client| &*client.subject))?;
-    // Who has a certificate that is not valid gets no session.
+    // A client with an invalid certificate gets no session.
     tls.set_item(intern!(py, "client_cert_error"), py.None())?;
     tls.set_item(intern!(py, "tls_version"), session.version_number)?;
     tls.set_item(intern!(py, "cipher_suite"), session.suite_number)?;

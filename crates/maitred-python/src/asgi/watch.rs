@@ -1,10 +1,10 @@
-//! From a change of an exchange, told on any thread, to the futures that wait for it in the loop.
+//! The way of a change of an exchange, told on any thread, to the futures that wait for it in the loop.
 //!
 //! ```text
 //! server: Observe::changed --> inbox, bell (eventfd) --> loop: drain --> set_result of each future
 //! ```
-//! Who tells holds a lock of the server and has no interpreter: it puts a handle into the inbox and rings.
-//! Within a turn nobody rings: the inbox is looked at when the turn ends.
+//! The thread that tells of a change holds a lock of the server and has no interpreter: it puts a handle into the inbox
+//! and rings. Within a turn the bell is not needed: the inbox is looked at when the turn ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use super::event_loop::{Here, here};
 use crate::held::Held;
 
-/// Who was told of a change and has not been looked at by the loop.
+/// The exchanges with a change that the loop has not looked at yet.
 pub(super) struct Inbox {
     changed: Mutex<Vec<Arc<Watch>>>,
     bell: File,
@@ -28,7 +28,7 @@ pub(super) struct Inbox {
 /// The futures that wait for changes of one exchange.
 pub(super) struct Watch {
     futures: Mutex<Vec<Held<PyAny>>>,
-    /// It is in the inbox.
+    /// The watch is in the inbox.
     queued: AtomicBool,
     inbox: Arc<Inbox>,
     this: Weak<Watch>,
@@ -62,17 +62,17 @@ impl Inbox {
         }
     }
 
-    /// Takes back what the bell was rung for. Before `drain`, so that nothing is missed.
+    /// Empties the bell. Before `drain`, so that nothing is missed.
     pub(super) fn quiet(&self) {
         // Nothing to read: another callback was here before.
         let _ = (&self.bell).read(&mut [0; 8]);
     }
 
-    /// Wakes whoever waits for what has changed.
+    /// Wakes the futures that wait for the changes.
     pub(super) fn drain(&self, py: Python<'_>) {
         let changed = std::mem::take(&mut *lock(&self.changed));
         for watch in changed {
-            // Before the futures are woken: what changes from now on is another change.
+            // Before the futures are woken: a change from now on is another one.
             watch.queued.store(false, Ordering::Release);
             watch.wake(py);
         }
@@ -94,7 +94,7 @@ impl Watch {
         lock(&self.futures).push(future);
     }
 
-    /// Nobody waits for `future` any more.
+    /// Removes `future`, which is not awaited any more.
     pub(super) fn remove(&self, future: &Py<PyAny>) {
         let mut futures = lock(&self.futures);
         let place = futures.iter().position(|other| other.is(future));
@@ -104,14 +104,14 @@ impl Watch {
         drop(removed);
     }
 
-    /// Completes all futures. Whoever waits then looks for itself.
+    /// Completes all futures. Their awaitables then look at the exchange themselves.
     pub(super) fn wake(&self, py: Python<'_>) {
         let futures = std::mem::take(&mut *lock(&self.futures));
         for future in futures {
             let future = future.bind(py);
             let done = future.call_method0(intern!(py, "done")).and_then(|done| done.is_truthy());
             if !done.unwrap_or(true) {
-                // Of a loop that is closed already: nobody waits then.
+                // The future of a loop that is closed already is not awaited.
                 let _ = future.call_method1(intern!(py, "set_result"), (py.None(),));
             }
         }
@@ -119,7 +119,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    /// The last one who has it may be the server, under its locks.
+    /// The last owner may be the server, under its locks.
     fn drop(&mut self) {
         let futures = self.futures.get_mut().unwrap_or_else(PoisonError::into_inner);
         futures.drain(..).for_each(Held::later);

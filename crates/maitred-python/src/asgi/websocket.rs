@@ -5,8 +5,8 @@
 //!   |--websocket.close: 403------------------------------------^
 //!   `--websocket.http.response.start--> Denied --body, more--> Denying --body--^
 //! ```
-//! `Busy` stands in for what one thread has taken out for a call of the engine, as in `http.rs`; while the state is locked no Python
-//! code runs.
+//! `Busy` stands in for the part that one thread has taken out for a call of the engine, as in `http.rs`; while the
+//! state is locked no Python code runs.
 
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +62,7 @@ struct State {
     /// `send` has said that the peer is gone, or has closed it.
     lost: bool,
     watch: Option<Arc<Watch>>,
-    /// Somebody has asked while it was busy, and waits.
+    /// A thread waits for the WebSocket, which is busy.
     asked: bool,
     /// The application has ended while it was busy, and whether it has failed.
     left: Option<bool>,
@@ -81,7 +81,7 @@ enum Phase {
     },
 }
 
-/// Who has ended it.
+/// The side that has ended it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Application,
@@ -132,7 +132,7 @@ impl WebSocket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts back what was taken out, as it is now.
+    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -155,7 +155,7 @@ impl WebSocket {
         }
     }
 
-    /// It is over: whoever waits hears of it.
+    /// Wakes the waiting futures at the end.
     fn settle(&self, py: Python<'_>) {
         self.scope.forget();
         let watch = self.state().watch.take();
@@ -327,7 +327,7 @@ impl WebSocket {
         }
     }
 
-    /// What `send` comes to with a message that cannot come now.
+    /// The result of a `send` with a message that is not allowed now.
     fn unexpected(&self, py: Python<'_>, phase: &Phase, kind: &str) -> PyResult<Onward> {
         let why = match phase {
             Phase::Over { by: By::Peer, .. } => return self.left(py),
@@ -374,7 +374,7 @@ impl WebSocket {
                 }
             }
         };
-        // What is made here is no container: no collection, and so no code of the application, runs.
+        // The objects made here are no containers: no collection, and so no code of the application, runs.
         let received = match socket.next_message() {
             Incoming::Nothing => None,
             Incoming::Message(MessageKind::Text, text) => {
@@ -469,7 +469,7 @@ impl WebSocket {
         }
     }
 
-    /// The application has ended, as `failed` says: what is missing becomes a 500 or a close.
+    /// The application has ended, as `failed` says: a missing answer becomes a 500, a missing close a close.
     pub(super) fn end(&self, py: Python<'_>, failed: bool) -> Ended {
         let (before, lost) = {
             let mut state = self.state();
@@ -542,7 +542,7 @@ fn event<'py>(py: Python<'py>, kind: &'static str) -> PyResult<Bound<'py, PyDict
     Ok(event)
 }
 
-/// The same object each time.
+/// The name of an event, as the same object each time.
 fn kind_of<'py>(py: Python<'py>, kind: &'static str) -> Bound<'py, PyString> {
     match kind {
         "websocket.receive" => intern!(py, "websocket.receive").clone(),

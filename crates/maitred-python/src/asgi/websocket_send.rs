@@ -1,4 +1,4 @@
-//! `send` of a WebSocket: what an application passes to it goes to the engine at once.
+//! `send` of a WebSocket: a message goes to the engine at once.
 
 use std::ffi::CStr;
 
@@ -46,7 +46,7 @@ unsafe extern "C" fn vectorcall(
     })
 }
 
-/// What is to be awaited.
+/// Passes the message to the WebSocket, and returns the awaitable.
 fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
     let onward = match kind(&message)? {
@@ -74,7 +74,7 @@ fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) 
             };
             let reason = match present(&message, intern!(py, "reason"))? {
                 None => String::new(),
-                // Frameworks pass what they have, such as FastAPI a list of what is wrong with a request.
+                // Frameworks pass other objects, too, such as FastAPI its list of errors in a request.
                 Some(reason) => reason.str()?.to_string_lossy().into_owned(),
             };
             socket.close(py, code, &reason)?;

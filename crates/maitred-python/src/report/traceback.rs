@@ -1,7 +1,7 @@
 //! An exception as Python itself would print it, in bounded time and length.
 //!
-//! Formatting costs some 10 µs a frame and keeps the interpreter from all other requests. Where the application was a hundred
-//! thousand calls deep, or has an exception of ten thousand behind it, only the two ends are of use to anybody.
+//! Formatting costs some 10 µs a frame and keeps the interpreter from all other requests. Where the application was a
+//! hundred thousand calls deep, or has an exception of ten thousand behind it, only the two ends are useful.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,14 @@ use pyo3::types::{PyDict, PyTraceback};
 
 use super::type_name;
 
-/// Of a longer traceback, so many frames of each end are shown.
+/// The number of frames that are shown of each end of a longer traceback.
 const ENDS: usize = 50;
 
-/// Of a longer chain of causes and contexts, so many exceptions are shown, the last ones.
+/// The number of exceptions that are shown of a longer chain of causes and contexts, the last ones.
 const MOST_EXCEPTIONS: usize = 8;
 
-/// Of a longer text, so many bytes are shown, half of them of each end: a line of the log has to fit into its buffer.
+/// The number of bytes that are shown of a longer text, half of them of each end: a line of the log has to fit into its
+/// buffer.
 const MOST_BYTES: usize = 128 * 1024;
 
 /// The exception with its traceback, causes and contexts.
@@ -54,14 +55,14 @@ fn formatted(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     Ok(text)
 }
 
-/// As Python has them.
+/// The texts of Python.
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
 
 /// An exception and those behind it, the last one first.
 struct Chain<'py> {
     links: Vec<Link<'py>>,
-    /// There are more.
+    /// The chain has more exceptions.
     goes_on: bool,
 }
 
@@ -69,7 +70,7 @@ struct Link<'py> {
     value: Bound<'py, PyAny>,
     traceback: Option<Bound<'py, PyAny>>,
     frames: usize,
-    /// It is the cause of the one before, and not only its context.
+    /// The exception is the cause of the one before, and not only its context.
     is_cause: bool,
 }
 
@@ -155,7 +156,7 @@ fn count(traceback: &Bound<'_, PyAny>) -> PyResult<usize> {
     Ok(frames)
 }
 
-/// What is left of a traceback after so many frames.
+/// The rest of a traceback after so many frames.
 fn after<'py>(traceback: &Bound<'py, PyAny>, frames: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut rest = Some(traceback.clone());
     for _ in 0..frames {

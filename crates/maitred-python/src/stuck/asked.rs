@@ -1,4 +1,4 @@
-//! Stacks for whoever asks a running server: of all threads that run Python code, or of one.
+//! Stacks of a running server on request: of all threads that run Python code, or of one.
 //!
 //! The interpreter is asked first; if it cannot be had, a C call keeps it, and the threads in question write their own. So does one that has
 //! kept it for a while meanwhile.
@@ -12,26 +12,26 @@ use super::interpreter::current_frames;
 use super::kept::Kept;
 use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
 
-/// What is said of a thread that keeps the interpreter from others.
+/// The note about a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
-static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
+static ASKED: Mutex<Option<StackAccess>> = Mutex::new(None);
 
-struct Asked {
+struct StackAccess {
     /// None before it is needed, and where no signal was free.
     dumper: Option<&'static Dumper>,
     interpreter: Interpreter,
 }
 
-/// From now on stacks can be asked for. `prepared`: also if a C call keeps the interpreter when that is done first, for
-/// which a signal is taken now; else it is with the first question.
+/// Prepares the stacks. With `prepared` the signal for threads that keep the interpreter is taken now, so that stacks can
+/// be had also if a C call keeps the interpreter at the first question. Else it is taken with the first question.
 ///
 /// # Errors
 /// Python's own modules cannot be imported.
 pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
     py.import("threading")?;
     let dumper = if prepared { Dumper::install(py).ok() } else { None };
-    let asked = Asked { dumper, interpreter: Interpreter::new(py)? };
+    let asked = StackAccess { dumper, interpreter: Interpreter::new(py)? };
     py.detach(|| *lock() = Some(asked));
     Ok(())
 }
@@ -54,7 +54,7 @@ pub(crate) fn stacks(
     serving: &[i32],
 ) -> Option<Vec<ThreadStack>> {
     let mut place = lock();
-    let Asked { dumper, interpreter } = place.as_mut()?;
+    let StackAccess { dumper, interpreter } = place.as_mut()?;
     // A fault in the question itself is no reason to disturb the threads.
     let question = move |py: Python<'_>| (Dumper::install(py).ok(), all(py, only).unwrap_or_default());
     let (mut kept, mut keeper, present) = (Kept::by(gil, serving), None, dumper.or_else(Dumper::installed));
@@ -87,7 +87,7 @@ pub(crate) fn stacks(
     Some(wanted.iter().map(|tid| written(*dumper, *tid, has)).collect())
 }
 
-/// Of one thread, by itself; `has` is said of it if it has the interpreter.
+/// The stack of one thread, written by itself; `has` is the note if it has the interpreter.
 fn written(dumper: Option<&Dumper>, tid: i32, has: &str) -> ThreadStack {
     match dumper.and_then(|dumper| dumper.dump(tid, PATIENCE)) {
         Some(dump) => {
@@ -109,7 +109,7 @@ fn stack(tid: i32, state: &str, frames: Vec<String>) -> ThreadStack {
     ThreadStack { tid, name: String::new(), state: state.to_owned(), frames }
 }
 
-/// Of the threads that Python knows and that run code of it.
+/// The stacks of the threads that Python knows and that run its code.
 fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
     let frames = current_frames(py)?;
     let format = py.import("traceback")?.getattr("format_stack")?;
@@ -133,6 +133,6 @@ fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
     Ok(stacks)
 }
 
-fn lock() -> MutexGuard<'static, Option<Asked>> {
+fn lock() -> MutexGuard<'static, Option<StackAccess>> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }

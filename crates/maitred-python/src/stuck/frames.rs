@@ -1,11 +1,12 @@
 //! The frames of the calling thread, read without the interpreter: in a signal handler, at any moment.
 //!
-//! The thread may be in the middle of a call, with a frame that is not quite there; a reader that trusts it (`faulthandler`) ends
-//! the process. So nothing is dereferenced: the kernel copies [memory](crate::own_memory), an object must be of the type that its
-//! place asks for, and everything is bounded. What cannot be understood is left out.
+//! The thread may be in the middle of a call, with a frame that is not quite there; a reader that trusts it
+//! (`faulthandler`) ends the process. So nothing is dereferenced: the kernel copies [memory](crate::own_memory), an
+//! object must be of the type that its place asks for, and everything is bounded. Frames that cannot be understood are
+//! left out.
 //!
-//! Promises: no fault, no allocation, no lock. Python has no interface that says where things are: [`Layout`] has them by
-//! version, and [`prepare`] reads a stack that is known. If that comes out otherwise, frames are never read.
+//! Promises: no fault, no allocation, no lock. Python has no interface for the layout: [`Layout`] has it by version,
+//! and [`prepare`] reads a stack that is known. If that comes out otherwise, frames are never read.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -16,13 +17,13 @@ use pyo3::types::{PyCFunction, PyModule};
 
 use crate::own_memory::{Bytes, copy, int, word};
 
-/// As many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
+/// The most frames, as many of the innermost as `faulthandler` writes. A stack that is deeper recurses.
 const MAX_FRAMES: usize = 100;
 
-/// So many of the last bytes of a name are written.
+/// The number of the last bytes of a name that are written.
 const MAX_FILE: usize = 400;
 const MAX_FUNCTION: usize = 120;
-/// With `File`, `line`, `in`.
+/// Bytes of an entry, with `File`, `line`, `in`.
 const MAX_ENTRY: usize = MAX_FILE + MAX_FUNCTION + 64;
 // An empty pipe takes all of them.
 const _: () = assert!(MAX_FRAMES * MAX_ENTRY < 64 * 1024);
@@ -30,16 +31,16 @@ const _: () = assert!(MAX_FRAMES * MAX_ENTRY < 64 * 1024);
 /// The longest table of lines that is looked at: that of a function with some 100,000 calls.
 const MAX_TABLE: usize = 1024 * 1024;
 
-/// What a name is shown as that is not ASCII or cannot be read.
+/// Stands for a name that is not ASCII or cannot be read.
 const UNREADABLE: &[u8] = b"?";
 
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
-/// Where things are, in bytes from the beginning of what they are in (CPython's Include/: `cpython/pystate.h`, `cpython/code.h`,
+/// Offsets in bytes from the beginning of their objects (CPython's Include/: `cpython/pystate.h`, `cpython/code.h`,
 /// `internal/pycore_frame.h`).
 #[derive(Clone, Copy)]
 struct Layout {
-    /// In the state of a thread: its innermost frame, or what has it at `through`.
+    /// In the state of a thread: its innermost frame, or the object that has it at `through`.
     state_frame: usize,
     through: Option<usize>,
     frame_code: usize,
@@ -58,16 +59,16 @@ struct Layout {
 enum Instruction {
     /// The number of it, before Python 3.11.
     Number(usize),
-    /// Its address. Instructions begin at `start` of the code.
+    /// The address of the instruction. Instructions begin at `start` of the code.
     Address { place: usize, start: usize },
 }
 
 /// Bytes of an instruction.
 const UNIT: usize = 2;
 
-/// In every object.
+/// The offset of the type in every object.
 const TYPE: usize = 8;
-/// In every object that has one.
+/// The offset of the length in every object that has one.
 const LENGTH: usize = 16;
 const BYTES: usize = 32;
 
@@ -80,7 +81,7 @@ impl Layout {
         let empty_string: usize = py.import("sys")?.call_method1("getsizeof", ("",))?.extract()?;
         // All that an empty one has, but for the zero at its end.
         let string_bytes = empty_string.saturating_sub(1);
-        // Instructions are what is of variable length.
+        // Instructions are the part of variable length.
         let start = py.import("types")?.getattr("CodeType")?.getattr("__basicsize__")?.extract()?;
         let base = Self {
             state_frame: 72,
@@ -137,7 +138,7 @@ def inner(words, read):
 ";
 const KNOWN_AS: &str = "  File \"<known>\", line 11, in inner\n  File \"<known>\", line 5, in outer\n";
 
-/// From now on the frames can be written, if this Python is one whose structures are known.
+/// Finds out whether the structures of this Python are known, so that frames can be written.
 pub(super) fn prepare(py: Python<'_>) -> PyResult<()> {
     if LAYOUT.get().is_some() || cfg!(not(target_pointer_width = "64")) {
         return Ok(());
@@ -184,7 +185,7 @@ impl Layout {
     }
 
     fn entry(&self, frame: usize) -> Option<Entry> {
-        // From 3.14 on the lowest bits say who counts the reference.
+        // From 3.14 on the lowest bits mark how the reference is counted.
         let code = word(frame.wrapping_add(self.frame_code))? & !3;
         if !is_of(code, &raw const ffi::PyCode_Type) {
             return None;
@@ -211,7 +212,8 @@ impl Layout {
             let shown = length.min(limit);
             let start = string.wrapping_add(self.string_bytes).wrapping_add(length - shown);
             copy(start, copied.get_mut(..=shown)?)?;
-            // What is not ASCII is elsewhere: here are other fields of the object then, with zeros.
+            // The text of a string that is not ASCII is elsewhere: here are other fields of the object then, with
+            // zeros.
             let (end, text) = copied[..=shown].split_last()?;
             (*end == 0 && text.iter().all(|byte| matches!(byte, b' '..=b'~'))).then_some(shown)
         };
@@ -259,7 +261,7 @@ fn line_of_pairs(mut table: Bytes, mut line: i64, offset: usize) -> Option<i64> 
     }
 }
 
-/// The same from Python 3.11 on (CPython's Objects/locations.md).
+/// The line in a table of Python 3.11 or later (CPython's Objects/locations.md).
 fn line_of_locations(mut table: Bytes, mut line: i64, offset: usize) -> Option<i64> {
     /// The form of code that has no line.
     const NONE: u8 = 15;

@@ -32,15 +32,15 @@ struct Asking {
 }
 
 impl Interpreter {
-    /// Imports what will be needed: later the interpreter may be short of descriptors.
+    /// Imports the needed modules now: later the interpreter may be short of descriptors.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         py.import("traceback")?;
         Ok(Self { late: None })
     }
 
-    /// Has `question` answered by a thread that waits for the interpreter. `None` if it cannot be had within
-    /// `limit`, or if there is no thread to be had. Soon while a question waits that has waited for `limit`: nobody gets the
-    /// interpreter then.
+    /// Has `question` answered by a thread that waits for the interpreter. `None` if it cannot be had within `limit`,
+    /// or if there is no thread to be had. Returns soon while an earlier question has waited for `limit`: the
+    /// interpreter cannot be had then.
     pub(crate) fn ask<T: Send + 'static>(
         &mut self,
         limit: Duration,
@@ -78,7 +78,7 @@ impl Interpreter {
         let (end, ended) = mpsc::channel();
         let ask = move || {
             let _end: Sender<Infallible> = end;
-            // Nobody listens any more when it took too long.
+            // A caller that has given up receives nothing any more.
             let _ = sender.send(Python::attach(question));
         };
         let thread = thread::Builder::new().name("maitred-stacks".to_owned()).spawn(ask).ok()?;
@@ -107,7 +107,7 @@ impl Interpreter {
         self.ask(limit, move |py| stacks_of(py, &threads))
     }
 
-    /// Waits for a question that is still open: nobody may be waiting for an interpreter that ends.
+    /// Waits for a question that is still open: no thread may be waiting for an interpreter that ends.
     pub(crate) fn finish(&mut self) {
         if let Some(late) = self.late.take() {
             late.join();

@@ -1,11 +1,11 @@
-//! Which thread keeps the interpreter from one that asks for it.
+//! The thread that keeps the interpreter from one that asks for it.
 //!
-//! Python code gives it up one switch interval (5 ms) after another thread has asked for it, so a thread that computes on with it for many
-//! times as long is in C code that does not. What counts is its processor time: on a busy machine it holds the interpreter for longer while
-//! it waits for a processor.
+//! Python code gives it up one switch interval (5 ms) after another thread has asked for it. A thread that computes on
+//! with it for many times as long is in C code that does not. Its processor time counts: on a busy machine it holds the
+//! interpreter for longer while it waits for a processor.
 //!
-//! Leaves out: threads that are not the server's, and C code that sleeps with the interpreter, which is found when nobody has got it for
-//! [`PATIENCE`](super::PATIENCE).
+//! Leaves out: threads that are not the server's, and C code that sleeps with the interpreter, which is found when the
+//! interpreter could not be had for [`PATIENCE`](super::PATIENCE).
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ pub(super) struct Kept<'a> {
     serving: &'a [i32],
     /// The thread that has it, by its key, and the processor time of each thread when that was first seen.
     since: (u64, Vec<Duration>),
-    /// It has changed hands.
+    /// The interpreter has changed hands.
     pub(super) changed: bool,
 }
 
 impl<'a> Kept<'a> {
-    /// By one of these threads of the server.
+    /// A watch over these threads of the server.
     pub(super) fn by(gil: Option<&'a dyn InterpreterLock>, serving: &'a [i32]) -> Self {
         Self { gil, serving, since: (0, Vec::new()), changed: false }
     }

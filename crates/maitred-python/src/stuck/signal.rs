@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 use super::frames;
 use crate::held::is_attached;
 
-/// The thread that is to write its stack; 0 when nobody is, so that a signal that comes too late does nothing.
+/// The thread that is to write its stack; 0 without one, so that a signal that comes too late does nothing.
 static WANTED: AtomicI32 = AtomicI32::new(0);
 /// Where the handler writes.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
@@ -43,10 +43,10 @@ pub(crate) fn name_requests_by(name: NameRequest) {
     let _ = NAMED_BY.set(name);
 }
 
-/// What a line begins with that names the request.
+/// The first character of a line that names the request.
 const REQUEST: char = '\x01';
 
-/// What a thread wrote.
+/// The stack that a thread wrote.
 pub struct Dump {
     /// Whether it has the interpreter; otherwise it waits for it or does without.
     pub holds: bool,
@@ -68,13 +68,13 @@ pub struct Dumper {
 static INSTALLED: OnceLock<Dumper> = OnceLock::new();
 
 impl Dumper {
-    /// The one there is.
+    /// The dumper that is installed.
     pub(super) fn installed() -> Option<&'static Self> {
         INSTALLED.get()
     }
 
-    /// Takes the highest real-time signal that nobody uses. After the application was imported, so that
-    /// it has taken those it wants.
+    /// Takes the highest real-time signal that is unused. After the application was imported, so that it has taken
+    /// those it wants.
     ///
     /// # Errors
     /// The process has no descriptor left, or another program's handlers took all signals.
@@ -83,7 +83,7 @@ impl Dumper {
             return Ok(installed);
         }
         let (reader, writer) = io::pipe()?;
-        // A thread that writes must not wait, whatever becomes of us; what does not fit is lost.
+        // A thread that writes must not wait for a reader; text that does not fit is lost.
         set_nonblocking(writer.as_raw_fd())?;
         set_nonblocking(reader.as_raw_fd())?;
         frames::prepare(py)?;
@@ -122,7 +122,8 @@ impl Dumper {
     }
 }
 
-/// Where the text of this thread ends, and what its end mark says. The text of another, which answered too late, is removed.
+/// The end of this thread's text, and the content of its end mark. The text of another thread, which answered too late,
+/// is removed.
 fn mark_of(tid: i32, written: &mut Vec<u8>) -> Option<(usize, [u8; 2])> {
     loop {
         let end = written.iter().position(|byte| *byte == 0)?;
@@ -214,6 +215,6 @@ fn wait(reader: &File, deadline: Instant) -> bool {
 
 /// Reads until the pipe is empty.
 fn read_available(reader: &mut File, into: &mut Vec<u8>) {
-    // The end is the error "would block": there is always a writer. What came before it is kept.
+    // The end is the error "would block": there is always a writer. The bytes before it are kept.
     let _ = reader.read_to_end(into);
 }

@@ -1,29 +1,24 @@
 //! The environ dictionary (PEP 3333, "environ Variables"; RFC 3875 for the CGI names).
 //!
-//! What does not change stands in a dictionary that is copied, one for each address the server is
-//! reached at; keys are interned. Nothing of the process's environment is in it.
-//!
-//! Sections below: its keys; wsgi.input.
+//! The constant entries stand in a dictionary that is copied, one for each address the server is reached at; keys are
+//! interned. Nothing of the process's environment is in it.
 
 use std::cell::RefCell;
-use std::io::BufRead;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use maitred_http::{BodyLength, Method, Peer, RequestHead, Version, target};
 use maitred_runtime::{Body, Endpoint, Local, Request};
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyString};
 use pyo3::{ffi, intern};
 
 use super::errors::ErrorStream;
+use super::field_names::{FieldNames, Key, LastValues, Meaning};
 use super::file::FileWrapper;
+use super::input::Input;
 use super::tls::set_session;
-use crate::child::refuse_in_child;
-use crate::values::{from_latin1, latin1_of};
+use crate::values::from_latin1;
 use crate::{codings, values};
 
 /// Addresses of the server with a dictionary of their own; a server rarely has more than one. Further
@@ -123,7 +118,7 @@ impl EnvironBuilder {
         Ok(environ)
     }
 
-    /// A dictionary with what is the same for all requests of this origin.
+    /// A dictionary with the entries that are the same for all requests of this origin.
     fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {
@@ -183,7 +178,7 @@ thread_local! {
 #[derive(Default)]
 struct Seen {
     values: LastValues,
-    /// By the low bits of the port.
+    /// The peers by the low bits of their port.
     peers: Vec<Option<KnownPeer>>,
 }
 
@@ -223,8 +218,8 @@ impl Origin {
     }
 }
 
-/// Our own address and not what the peer wrote into Host, so that it can be trusted; in brackets for
-/// IPv6, so that it can stand in a URL (RFC 3875 §4.1.14).
+/// Our own address and not the peer's Host, so that it can be trusted; in brackets for IPv6, so that it can stand in a
+/// URL (RFC 3875 §4.1.14).
 fn set_origin(environ: &Bound<'_, PyDict>, end: &Endpoint) -> PyResult<()> {
     let py = environ.py();
     if let Local::Ip(local) = end.local {
@@ -256,7 +251,7 @@ fn set_unix_names(environ: &Bound<'_, PyDict>, request: &Request) -> PyResult<()
     environ.set_item(intern!(py, "SERVER_PORT"), port)
 }
 
-/// Whom the engine has asked for a password (RFC 3875 §4.1.1, §4.1.11); nothing else becomes these keys.
+/// The user that the engine has authenticated (RFC 3875 §4.1.1, §4.1.11); these keys have no other source.
 fn set_user(environ: &Bound<'_, PyDict>, head: &RequestHead) -> PyResult<()> {
     let py = environ.py();
     if head.user().is_empty() {
@@ -333,491 +328,4 @@ fn extend(
 ) -> PyResult<()> {
     let separator = if key.to_str()? == "HTTP_COOKIE" { "; " } else { ", " };
     environ.set_item(key, earlier.add(separator)?.add(value)?)
-}
-
-// ---- Its keys ----
-//
-// From the name of a request field to its key in the environ.
-//
-// Keys are interned strings, made once for each spelling of a name. The table is read without a lock
-// and only ever grows, up to its size: names that find no place (a peer can send any) cost what they
-// would without a table.
-
-/// Places of the table: four times what a site with many kinds of clients sees, so that probes stay
-/// short. Costs about 25 KiB a process.
-const PLACES: usize = 512;
-const _: () = assert!(PLACES.is_power_of_two());
-
-/// Places that are looked at for one name, so that names made to collide cost little.
-const PROBES: usize = 8;
-
-/// Longer values are not kept: of each name there is at most one.
-const MAX_KEPT_VALUE: usize = 512;
-
-/// Longer names are not kept. The longest registered one has 32 bytes.
-const MAX_KEPT_NAME: usize = 48;
-
-/// Fields that browsers, proxies and command-line clients send: nobody can take their places.
-const COMMON: &[&str] = &[
-    "Accept",
-    "Accept-Charset",
-    "Accept-Encoding",
-    "Accept-Language",
-    "Access-Control-Request-Headers",
-    "Access-Control-Request-Method",
-    "Authorization",
-    "Cache-Control",
-    "Connection",
-    "Content-Encoding",
-    "Content-Length",
-    "Content-Type",
-    "Cookie",
-    "DNT",
-    "Expect",
-    "Forwarded",
-    "From",
-    "Host",
-    "If-Match",
-    "If-Modified-Since",
-    "If-None-Match",
-    "If-Range",
-    "If-Unmodified-Since",
-    "Keep-Alive",
-    "Max-Forwards",
-    "Origin",
-    "Pragma",
-    "Priority",
-    "Proxy",
-    "Range",
-    "Referer",
-    "Sec-CH-UA",
-    "Sec-CH-UA-Mobile",
-    "Sec-CH-UA-Platform",
-    "Sec-Fetch-Dest",
-    "Sec-Fetch-Mode",
-    "Sec-Fetch-Site",
-    "Sec-Fetch-User",
-    "Sec-GPC",
-    "TE",
-    "Traceparent",
-    "Tracestate",
-    "Transfer-Encoding",
-    "Upgrade",
-    "Upgrade-Insecure-Requests",
-    "User-Agent",
-    "Via",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Port",
-    "X-Forwarded-Proto",
-    "X-Real-IP",
-    "X-Request-ID",
-    "X-Requested-With",
-];
-
-/// What becomes of a field.
-pub(super) enum Meaning {
-    /// It is continued when it comes again (RFC 9110 §5.3).
-    List(Key),
-    /// The first one counts.
-    Single(Key),
-    /// It does not reach the application under its own name, or not at all.
-    Apart,
-}
-
-/// A key of the environ.
-pub(super) struct Key {
-    pub(super) name: Py<PyString>,
-    /// Where a thread keeps the text of the last value: the same client sends the same again, and comparing costs a
-    /// quarter of making a text. Not of fields that hold secrets, and not of names that peers have chosen.
-    place: Option<usize>,
-}
-
-impl Key {
-    pub(super) fn new(name: Bound<'_, PyString>, keeps: bool) -> Self {
-        static PLACES_GIVEN: AtomicUsize = AtomicUsize::new(0);
-        let place = keeps.then(|| PLACES_GIVEN.fetch_add(1, Ordering::Relaxed));
-        Self { name: name.unbind(), place }
-    }
-}
-
-/// The texts of the last values that came under the keys, as one thread has seen them.
-#[derive(Default)]
-pub(super) struct LastValues(Vec<Option<Py<PyString>>>);
-
-impl LastValues {
-    /// A value as text.
-    pub(super) fn text<'py>(
-        &mut self,
-        py: Python<'py>,
-        key: &Key,
-        value: &[u8],
-    ) -> PyResult<Bound<'py, PyString>> {
-        let Some(place) = key.place.filter(|_| value.len() <= MAX_KEPT_VALUE) else {
-            return from_latin1(py, value);
-        };
-        if self.0.len() <= place {
-            self.0.resize_with(place + 1, || None);
-        }
-        let last = &mut self.0[place];
-        if let Some(last) = last
-            && latin1_of(last.bind(py))? == Some(value)
-        {
-            return Ok(last.bind(py).clone());
-        }
-        let text = from_latin1(py, value)?;
-        *last = Some(text.clone().unbind());
-        Ok(text)
-    }
-}
-
-struct Known {
-    name: Box<[u8]>,
-    meaning: Meaning,
-}
-
-/// The table.
-pub(super) struct FieldNames {
-    places: Box<[OnceLock<Known>]>,
-}
-
-impl FieldNames {
-    pub(super) fn new(py: Python<'_>) -> Self {
-        let names = Self { places: (0..PLACES).map(|_| OnceLock::new()).collect() };
-        for name in COMMON {
-            names.find(py, name.as_bytes(), true, |_| ());
-            names.find(py, name.to_ascii_lowercase().as_bytes(), true, |_| ());
-        }
-        names
-    }
-
-    /// Calls `act` with what the field of this name means.
-    pub(super) fn with<T>(&self, py: Python<'_>, name: &[u8], act: impl FnOnce(&Meaning) -> T) -> T {
-        self.find(py, name, false, act)
-    }
-
-    /// `keeps`: threads keep the last value of a field of this name, if it gets a place in the table.
-    fn find<T>(&self, py: Python<'_>, name: &[u8], keeps: bool, act: impl FnOnce(&Meaning) -> T) -> T {
-        let first = hash(name);
-        for place in (first..first + PROBES).map(|place| &self.places[place % PLACES]) {
-            match place.get() {
-                Some(known) if *known.name == *name => return act(&known.meaning),
-                Some(_) => {}
-                None => {
-                    if name.len() > MAX_KEPT_NAME {
-                        break;
-                    }
-                    let known = Known {
-                        name: name.into(),
-                        meaning: meaning_of(name, keeps, |key| PyString::intern(py, key)),
-                    };
-                    // Whoever comes second has made it in vain.
-                    return match place.set(known) {
-                        Ok(()) => self.find(py, name, keeps, act),
-                        Err(known) => act(&known.meaning),
-                    };
-                }
-            }
-        }
-        // Not interned: in Python 3.12 what is interned stays for ever, and peers choose names.
-        act(&meaning_of(name, false, |key| PyString::new(py, key)))
-    }
-}
-
-/// The length and up to 16 bytes of the two ends: two loads where a hash of all bytes takes a loop.
-fn hash(name: &[u8]) -> usize {
-    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
-        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
-    };
-    // The multiplier is 2^64 divided by the golden ratio; its high bits depend on all others.
-    ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
-}
-
-/// Content-Length and Host are written by who makes the environ. The transfer coding has been removed
-/// from the body, so naming it would be wrong (RFC 9112 §7.1.3). An underscore could not be told from
-/// a hyphen afterwards, and `Proxy` would be taken for the environment variable HTTP_PROXY
-/// (CVE-2016-5385).
-fn meaning_of<'py>(name: &[u8], keeps: bool, text: impl FnOnce(&str) -> Bound<'py, PyString>) -> Meaning {
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    let apart = ["content-length", "host", "transfer-encoding", "proxy"];
-    if apart.into_iter().any(is) || name.contains(&b'_') {
-        return Meaning::Apart;
-    }
-    if is("content-type") {
-        return Meaning::Single(Key::new(text("CONTENT_TYPE"), keeps));
-    }
-    let mut key = String::with_capacity("HTTP_".len() + name.len());
-    key.push_str("HTTP_");
-    // A name is a token and so of ASCII; anything else would still be one character a byte.
-    key.extend(name.iter().map(|byte| match byte {
-        b'-' => '_',
-        other => char::from(other.to_ascii_uppercase()),
-    }));
-    let is_secret = ["authorization", "cookie", "proxy-authorization"].into_iter().any(is);
-    Meaning::List(Key::new(text(&key), keeps && !is_secret))
-}
-
-// ---- wsgi.input ----
-//
-// A body as the file that PEP 3333 describes, with the answers of `io.BytesIO`.
-//
-// Promises: the interpreter is released while a file is read and while a live body is awaited. What is read from memory is
-// copied once, into the object that the application gets. Any number of threads may read; each byte goes to one of them. Of a
-// live body (a listener that does not read ahead) a call waits until it has what `io.BytesIO` would answer.
-//
-// While the reader is locked no Python code runs and no object is made that the garbage collector tracks.
-
-/// Bytes read at once from a file or a live body for lines and for small reads. Reads of at least this size go
-/// past it. As large as the pieces in which frameworks read forms.
-const BUFFER: usize = 64 * 1024;
-
-/// The input stream of one request.
-#[pyclass(frozen, module = "maitred._engine")]
-pub(crate) struct Input {
-    reader: Mutex<Reader>,
-}
-
-struct Reader {
-    body: Body,
-    /// Where the application is.
-    position: u64,
-    /// Bytes of a file or a live body from `start` on.
-    buffer: Vec<u8>,
-    start: u64,
-}
-
-impl Input {
-    pub(super) fn new(body: Body) -> Self {
-        Self { reader: Mutex::new(Reader { body, position: 0, buffer: Vec::new(), start: 0 }) }
-    }
-
-    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Reader> {
-        // Waits without the interpreter: who has the lock may be waiting for it.
-        self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[pymethods]
-impl Input {
-    /// At most `size` bytes; all that are left when it is negative or None.
-    #[pyo3(signature = (size = None, /))]
-    fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
-        self.lock(py).read(py, size)
-    }
-
-    /// The bytes up to the end of the line, at most `size` of them.
-    #[pyo3(signature = (size = None, /))]
-    fn readline<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
-        self.lock(py).line(py, size)
-    }
-
-    /// The lines that are left; no further ones once they have `hint` bytes.
-    #[pyo3(signature = (hint = None, /))]
-    fn readlines<'py>(&self, py: Python<'py>, hint: Option<isize>) -> PyResult<Bound<'py, PyList>> {
-        let hint = hint.and_then(|hint| usize::try_from(hint).ok()).filter(|hint| *hint > 0);
-        let (mut lines, mut total) = (Vec::new(), 0);
-        let mut reader = self.lock(py);
-        while hint.is_none_or(|hint| total < hint) {
-            let line = reader.line(py, None)?;
-            let length = line.as_bytes().len();
-            if length == 0 {
-                break;
-            }
-            total += length;
-            lines.push(line);
-        }
-        // Before the list: to make one may run application code.
-        drop(reader);
-        PyList::new(py, lines)
-    }
-
-    fn readable(&self) -> bool {
-        true
-    }
-
-    /// A complete body can be read again, a live one cannot.
-    fn seekable(&self, py: Python<'_>) -> bool {
-        !self.lock(py).body.is_live()
-    }
-
-    fn tell(&self, py: Python<'_>) -> PyResult<u64> {
-        let position = self.lock(py).tell();
-        position.ok_or_else(|| unsupported(py))
-    }
-
-    #[pyo3(signature = (offset, whence = 0, /))]
-    fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
-        let position = self.lock(py).seek(offset, whence)?;
-        position.ok_or_else(|| unsupported(py))
-    }
-
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let line = self.lock(py).line(py, None)?;
-        Ok((!line.as_bytes().is_empty()).then_some(line))
-    }
-}
-
-/// What files of Python raise that cannot be read again.
-fn unsupported(py: Python<'_>) -> PyErr {
-    match py.import("io").and_then(|io| io.getattr("UnsupportedOperation")) {
-        Ok(kind) => PyErr::from_type(
-            kind.cast_into().unwrap_or_else(|_| py.get_type::<PyOSError>()),
-            "a body that is read as it comes cannot be read again",
-        ),
-        Err(error) => error,
-    }
-}
-
-/// `size` as applications mean it: negative and None stand for everything.
-fn limit(size: Option<isize>) -> usize {
-    size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX)
-}
-
-impl Reader {
-    fn left(&self) -> usize {
-        usize::try_from(self.body.len().saturating_sub(self.position)).unwrap_or(usize::MAX)
-    }
-
-    /// None of a live body.
-    fn tell(&self) -> Option<u64> {
-        (!self.body.is_live()).then_some(self.position)
-    }
-
-    /// None of a live body.
-    fn seek(&mut self, offset: i64, whence: i32) -> PyResult<Option<u64>> {
-        if self.body.is_live() {
-            return Ok(None);
-        }
-        let position = match whence {
-            0 => u64::try_from(offset)
-                .map_err(|_| PyValueError::new_err(format!("negative seek value {offset}")))?,
-            1 => self.position.saturating_add_signed(offset),
-            2 => self.body.len().saturating_add_signed(offset),
-            _ => {
-                return Err(PyValueError::new_err(format!("invalid whence ({whence}, should be 0, 1 or 2)")));
-            }
-        };
-        self.position = position;
-        if position < self.start {
-            self.buffer.clear();
-        }
-        Ok(Some(position))
-    }
-
-    fn read<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
-        if self.body.is_live() {
-            refuse_in_child()?;
-            return self.read_live(py, limit(size));
-        }
-        let count = limit(size).min(self.left());
-        if count < BUFFER || self.body.as_bytes().is_some() {
-            let window = self.window(py)?;
-            if window.len() >= count {
-                let bytes = PyBytes::new(py, &window[..count]);
-                self.position += count as u64;
-                return Ok(bytes);
-            }
-        }
-        let bytes = PyBytes::new_with(py, count, |bytes| self.fill(py, bytes))?;
-        self.position += count as u64;
-        Ok(bytes)
-    }
-
-    /// Memory is taken as bytes come, and not for what the peer has declared.
-    fn read_live<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
-        while bytes.len() < count {
-            let wanted = count - bytes.len();
-            let window = self.window(py)?;
-            let part = &window[..window.len().min(wanted)];
-            let length = part.len();
-            if bytes.is_empty() && length == wanted {
-                let bytes = PyBytes::new(py, part);
-                self.position += length as u64;
-                return Ok(bytes);
-            }
-            bytes.extend_from_slice(part);
-            self.position += length as u64;
-            if length == 0 {
-                break;
-            }
-        }
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    fn line<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
-        let mut wanted = limit(size);
-        if wanted == 0 {
-            return Ok(PyBytes::new(py, b""));
-        }
-        let mut begun: Vec<u8> = Vec::new();
-        loop {
-            let window = self.window(py)?;
-            let window = &window[..window.len().min(wanted)];
-            let mut rest = window;
-            // Cannot fail: it is memory.
-            let count = rest.skip_until(b'\n')?;
-            let (part, rest) = window.split_at(count);
-            let ended = part.last().is_none_or(|byte| *byte == b'\n') || count == wanted;
-            debug_assert!(ended || rest.is_empty());
-            let line = match (ended, begun.is_empty()) {
-                (true, true) => Some(PyBytes::new(py, part)),
-                (ended, _) => {
-                    begun.extend_from_slice(part);
-                    ended.then(|| PyBytes::new(py, &begun))
-                }
-            };
-            self.position += count as u64;
-            wanted -= count;
-            if let Some(line) = line {
-                return Ok(line);
-            }
-        }
-    }
-
-    /// What can be had at once: of a body in memory all that is left, of a file a part, of a live one what has come, and
-    /// at least a byte; none only at the end.
-    fn window(&mut self, py: Python<'_>) -> PyResult<&[u8]> {
-        if self.body.as_bytes().is_none() && self.buffered().is_empty() {
-            let mut buffer = std::mem::take(&mut self.buffer);
-            buffer.resize(if self.body.is_live() { BUFFER } else { self.left().min(BUFFER) }, 0);
-            self.start = self.position;
-            let Self { body, start, .. } = self;
-            let count = py.detach(|| match body.live_mut() {
-                Some(live) => live.read(&mut buffer),
-                None => body.read_at(&mut buffer, *start),
-            })?;
-            buffer.truncate(count);
-            self.buffer = buffer;
-        }
-        Ok(match self.body.as_bytes() {
-            // Not longer than usize: it is in memory.
-            Some(bytes) => bytes.get(self.position as usize..).unwrap_or_default(),
-            None => self.buffered(),
-        })
-    }
-
-    /// What of the buffer the application has not had.
-    fn buffered(&self) -> &[u8] {
-        let passed = usize::try_from(self.position.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        self.buffer.get(passed..).unwrap_or_default()
-    }
-
-    /// Fills `bytes` from the position on, without moving it. There are as many.
-    fn fill(&self, py: Python<'_>, bytes: &mut [u8]) -> PyResult<()> {
-        let buffered = self.buffered();
-        let (first, rest) = bytes.split_at_mut(buffered.len().min(bytes.len()));
-        first.copy_from_slice(&buffered[..first.len()]);
-        let offset = self.position + first.len() as u64;
-        let (body, wanted) = (&self.body, rest.len());
-        if py.detach(|| body.read_at(rest, offset))? != wanted {
-            return Err(PyOSError::new_err("the request body has lost its end"));
-        }
-        Ok(())
-    }
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// What an application wraps its file with. It can be iterated like any other response, too.
+/// The wrapper of an application's file. It can be iterated like any other response, too.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct FileWrapper {
     file: Py<PyAny>,
@@ -49,8 +49,8 @@ impl FileWrapper {
 }
 
 impl FileWrapper {
-    /// From the file's position to its end; `None` where it has to be read block by block, which also
-    /// shows whatever is wrong with it.
+    /// The range from the file's position to its end; `None` where it has to be read block by block, which also shows
+    /// any error in it.
     pub(super) fn range(&self, py: Python<'_>) -> Option<FileRange> {
         range(self.file.bind(py)).ok().flatten()
     }
@@ -62,7 +62,7 @@ fn range(file: &Bound<'_, PyAny>) -> PyResult<Option<FileRange>> {
     let is = |object: &Bound<'_, PyAny>, class: &Py<PyType>| object.get_type().is(class);
     let inner = if is(file, &types.temporary) { file.getattr(intern!(py, "file"))? } else { file.clone() };
     if is(&inner, &types.random) {
-        // What was written to it may still be with Python.
+        // Written bytes may still be in Python's buffer.
         inner.call_method0(intern!(py, "flush"))?;
     }
     let raw = match is(&inner, &types.reader) || is(&inner, &types.random) {
@@ -72,7 +72,7 @@ fn range(file: &Bound<'_, PyAny>) -> PyResult<Option<FileRange>> {
     if !is(&raw, &types.raw) {
         return Ok(None);
     }
-    // Of the outer object: what was read ahead counts as not read.
+    // Of the outer object: bytes that were read ahead count as not read.
     let offset: u64 = inner.call_method0(intern!(py, "tell"))?.extract()?;
     let descriptor: RawFd = raw.call_method0(intern!(py, "fileno"))?.extract()?;
     // SAFETY: the descriptor belongs to `raw`, which is referenced here, and no other code of Python

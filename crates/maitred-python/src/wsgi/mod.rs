@@ -1,19 +1,23 @@
 //! WSGI 1.0.1 (PEP 3333).
 //!
 //! ```text
-//! mod.rs       the handler; the iterable → blocks sent
-//! environ.rs   request → dictionary with its keys, and wsgi.input
-//! response.rs  start_response and write, and the state of one response
-//! file.rs      wsgi.file_wrapper
-//! errors.rs    wsgi.errors
-//! tls.rs       what the environ says of TLS
+//! mod.rs          the handler; the iterable → blocks sent
+//! environ.rs      request → dictionary
+//! field_names.rs  names of fields → keys of the dictionary
+//! input.rs        wsgi.input
+//! response.rs     start_response and write, and the state of one response
+//! file.rs         wsgi.file_wrapper
+//! errors.rs       wsgi.errors
+//! tls.rs          the entries for TLS
 //! ```
 //!
 //! Sections below: the iterable.
 
 mod environ;
 mod errors;
+mod field_names;
 mod file;
+mod input;
 mod response;
 mod tls;
 
@@ -64,7 +68,7 @@ impl WsgiHandler {
         Ok(Self { application, environ, start_response, errors, interrupter: Arc::default(), log })
     }
 
-    /// What uses the interpreter when no request runs any more, to be stopped.
+    /// The thread that uses the interpreter when no request runs any more, to be stopped.
     pub(crate) fn interrupter(&self) -> &Arc<Interrupter> {
         &self.interrupter
     }
@@ -92,8 +96,8 @@ impl WsgiHandler {
         Ok(())
     }
 
-    /// Sends the result and closes it. `close()` is called once, whatever happened before; the end
-    /// of the response does not wait for it.
+    /// Sends the result and closes it. `close()` is called once, also after an error; the end of the response does not
+    /// wait for it.
     fn deliver(
         &self,
         py: Python<'_>,
@@ -126,7 +130,7 @@ impl WsgiHandler {
             // The application cannot do anything about it and need not hear of it.
             Trouble::PeerGone => start.end_for_lost_peer(),
             Trouble::Unwanted => {}
-            // The surplus was dropped: what was declared has been sent, so the response is whole.
+            // The surplus was dropped: the declared bytes have been sent, so the response is whole.
             Trouble::TooLong(error) => {
                 self.report(py, environ, "the response was cut", &error.to_string());
                 start.end_cut();
@@ -137,7 +141,7 @@ impl WsgiHandler {
             }
             Trouble::Raised(error) => {
                 let was_told = start.was_told_of_lost_peer(py, &error);
-                // The peer does not wait for what is written down.
+                // Before the report: the peer does not wait for it.
                 start.fail(|| format!("the application raised {}", report::summary(py, &error)));
                 if !was_told {
                     let text = report::traceback(py, &error);
@@ -201,7 +205,7 @@ enum Trouble {
     Misuse(String),
     /// The body is longer than declared.
     TooLong(SendError),
-    /// Nobody reads the response any more.
+    /// The peer has gone.
     PeerGone,
     /// The response is complete without the rest of the body: no trouble.
     Unwanted,
@@ -238,7 +242,7 @@ impl From<Unsent> for Trouble {
     }
 }
 
-/// Sends everything `result` yields and ends the response. What the application calls it is looked up in the environ where
+/// Sends everything `result` yields and ends the response. The application's label is looked up in the environ where
 /// the response may take long to be delivered.
 fn deliver(
     py: Python<'_>,
@@ -267,10 +271,10 @@ fn deliver(
     }
 }
 
-/// Not of the PEP: what the application calls this response, for whoever looks at deliveries.
+/// Sets the application's label of this response, for the list of deliveries. The PEP has no such thing.
 fn set_label(environ: &Bound<'_, PyDict>, start: &Response) {
     let label = environ.get_item(intern!(environ.py(), "maitred.label"));
-    // Whatever is wrong with it, the response is not.
+    // An error in the label never spoils the response.
     if let Ok(Some(label)) = label
         && let Ok(text) = label.str()
     {

@@ -1,4 +1,4 @@
-//! What `start_response` and `write` do: the state of one response.
+//! `start_response` and `write`: the state of one response.
 //!
 //! ```text
 //! Waiting(no head) --start_response--> Waiting(head) --first block--> Streaming --end--> Over
@@ -7,13 +7,13 @@
 //!        `--failure--> Over (500)                    Streaming --failure--> Over (cut)
 //!                                                    Streaming --nothing of the body is sent--> Unwanted
 //! ```
-//! `Busy` stands in for what one thread has taken out for a call of the engine. While the phase is locked values are moved
-//! and questions are asked, and nothing else: no Python code runs and the interpreter is not released, because a thread that
-//! waits for the lock while attached would stop the other from coming back.
+//! `Busy` stands in for the part that one thread has taken out for a call of the engine. While the phase is locked
+//! values are moved and questions are asked, and nothing else: no Python code runs and the interpreter is not released,
+//! because a thread that waits for the lock while attached would stop the other from coming back.
 //!
 //! In a child process nothing is sent (`child`).
 //!
-//! Sections below: start_response and write, as Python sees them; what is passed to start_response.
+//! Sections below: start_response and write, as Python sees them; the arguments of start_response.
 
 use std::ffi::CStr;
 use std::mem;
@@ -40,8 +40,8 @@ use crate::{child, values};
 /// limits end the wait for a reader that stands still; this is only a granularity.
 const WAIT_SLICE: Duration = Duration::from_secs(10);
 
-/// A body from this size on is given to the engine as a block before the end of the response, so that this thread can write what the
-/// reader does not take to a file, if there is too much of that. Below, the engine's own thread does it.
+/// A body from this size on is given to the engine as a block before the end of the response, so that this thread can
+/// write bytes that the reader does not take to a file, if there are too many. Below, the engine's own thread does it.
 pub(super) const LARGE: u64 = 128 * 1024;
 
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
@@ -56,7 +56,7 @@ enum Phase {
         full: bool,
     },
     Busy,
-    /// The response is complete, whatever else the application makes of its body.
+    /// The response is complete; the rest of the application's body is dropped.
     Unwanted(Unwanted),
     Over {
         peer_gone: bool,
@@ -76,7 +76,7 @@ pub(super) enum Unsent {
 }
 
 impl Unsent {
-    /// What `write()` raises.
+    /// The exception of `write()`.
     fn into_error(self) -> PyErr {
         match self {
             Self::NoHead => PyAssertionError::new_err("write() before start_response()"),
@@ -103,7 +103,7 @@ impl Response {
         Self { phase: Mutex::new(Phase::Waiting { exchange, declared: None }), is_head, environ }
     }
 
-    /// Says what the application calls the route of its request, if it has not been asked before.
+    /// Sets the route's name by the application, if it has not been asked for before.
     pub(super) fn name_route(&self, py: Python<'_>) {
         if let Some(route) = self.environ.route(py)
             && let Phase::Waiting { exchange, .. } = &mut *self.phase()
@@ -122,7 +122,7 @@ impl Response {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `start_response` does.
+    /// Declares the head for `start_response`.
     pub(super) fn declare(
         &self,
         status: &Bound<'_, PyAny>,
@@ -131,13 +131,13 @@ impl Response {
     ) -> PyResult<()> {
         let exc_info = exc_info.filter(|value| !value.is_none());
         let parsed = match exc_info {
-            // Once the head is sent the exception goes on, whatever the new head looks like.
+            // Once the head is sent the exception goes on; the new head is not looked at.
             Some(exc_info) if !matches!(*self.phase(), Phase::Waiting { .. }) => {
                 return Err(exception_of(exc_info)?);
             }
             _ => parse(status, headers)?,
         };
-        // Now, since Flask takes away what knows it when its call ends.
+        // Now, since Flask drops the object with the route when its call ends.
         self.name_route(status.py());
         match &mut *self.phase() {
             Phase::Waiting { declared, .. } if declared.is_none() || exc_info.is_some() => {
@@ -151,7 +151,7 @@ impl Response {
         }
     }
 
-    /// What `write` does.
+    /// Sends a block for `write`.
     pub(super) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         if data.as_bytes().is_empty() {
             return Ok(());
@@ -164,9 +164,9 @@ impl Response {
 
     /// Sends one block at once; `whole` is the length of the whole body if that is known.
     ///
-    /// While the engine holds as much as it may of this response in memory, a block of a body that is still
-    /// being made waits first, with the interpreter released, until that is in a file. So the last block waits for
-    /// nobody, and neither does any block of a body that is complete, unless all responses together hold too much.
+    /// While the engine holds as much as it may of this response in memory, a block of a body that is still being made
+    /// waits first, with the interpreter released, until that is in a file. So the last block does not wait, and
+    /// neither does any block of a body that is complete, unless all responses together hold too much.
     pub(super) fn send(&self, py: Python<'_>, block: Content, whole: Option<u64>) -> Result<(), Unsent> {
         let (mut stream, full) = self.open_stream(whole, block.len())?;
         let room = match full && whole.is_none() {
@@ -228,7 +228,8 @@ impl Response {
         Ok((started?, false))
     }
 
-    /// What `wsgi.early_hints` does. Hints that come late, or for a peer that is gone, are of no use and no error.
+    /// Sends early hints for `wsgi.early_hints`. Hints that come late, or for a peer that has gone, are of no use and
+    /// no error.
     pub(super) fn hint(&self, headers: &Bound<'_, PyAny>) -> PyResult<()> {
         let Declared { head, .. } = parse_hints(headers)?;
         let sent = match &mut *self.phase() {
@@ -242,7 +243,7 @@ impl Response {
         }
     }
 
-    /// Says what the application calls this response.
+    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -256,7 +257,7 @@ impl Response {
         self.send_last(block.py(), Last::Lent(&Lent(block)))
     }
 
-    /// The same for content that the engine may keep.
+    /// Sends a whole body that the engine may keep.
     pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
         self.send_last(py, Last::Given(body))
     }
@@ -351,7 +352,7 @@ impl Response {
         }
     }
 
-    /// Ends the response because nobody reads it any more.
+    /// Ends the response because its peer has gone.
     pub(super) fn end_for_lost_peer(&self) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: true });
         if let Phase::Streaming { stream, .. } = before {
@@ -383,7 +384,7 @@ impl Response {
     }
 }
 
-/// What a child would send goes into the connection on which its parent answers.
+/// Refuses to send in a child: its bytes would go into the connection on which its parent answers.
 fn not_in_child() -> Result<(), Unsent> {
     if child::is_child() { Err(Unsent::NotOpen(child::REFUSED)) } else { Ok(()) }
 }
@@ -408,10 +409,9 @@ fn exception_of(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
 //
 // The object an application gets as `start_response`.
 //
-// A native type without a dictionary, without weak references and, since it refers to no other
-// object, without tracking by the garbage collector. It is its own `write`: what it returns is
-// itself, and a call with one argument sends a block. It is `wsgi.early_hints` as well: that one argument is a list of
-// fields then.
+// A native type without a dictionary, without weak references and, since it refers to no other object, without tracking
+// by the garbage collector. It is its own `write`: it returns itself, and a call with one argument sends a block. It is
+// `wsgi.early_hints` as well: that one argument is a list of fields then.
 
 impl Native for Response {
     const NAME: &'static CStr = c"maitred._engine.StartResponse";
@@ -515,7 +515,7 @@ fn write_or_hint<'py>(start: &Response, argument: &Bound<'py, PyAny>) -> PyResul
     Ok(py.None().into_bound(py))
 }
 
-// ---- What is passed to start_response ----
+// ---- The arguments of start_response ----
 //
 // Checked and turned into a response head.
 
@@ -533,7 +533,7 @@ pub(super) fn parse(status: &Bound<'_, PyAny>, headers: &Bound<'_, PyAny>) -> Py
     Ok(declared)
 }
 
-/// The same for `wsgi.early_hints`: 103 with these fields (RFC 8297).
+/// Reads the arguments of `wsgi.early_hints`: 103 with these fields (RFC 8297).
 pub(super) fn parse_hints(headers: &Bound<'_, PyAny>) -> PyResult<Declared> {
     let mut declared = Declared::new(Status::EARLY_HINTS, None);
     for item in headers.try_iter()? {

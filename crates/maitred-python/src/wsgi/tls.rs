@@ -1,6 +1,6 @@
-//! What an application is told of the TLS session of its request, by the names of Apache's mod_ssl, which frameworks know.
+//! The TLS session of a request, for the application, by the names of Apache's mod_ssl, which frameworks know.
 //!
-//! Promises: these keys come from the session alone; what a client writes into fields of its request has `HTTP_` in front.
+//! Promises: these keys come from the session alone; fields that a client sends have `HTTP_` in front.
 
 use maitred_http::{TlsClient, TlsSession};
 use pyo3::intern;

@@ -1,4 +1,4 @@
-//! An exchange without a server: what the handler sends is written down.
+//! An exchange without a server: the handler's response is written down.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -121,7 +121,7 @@ impl Respond for Responder {
     }
 }
 
-/// A handler for `app` of a module made of `source`, and what it logs.
+/// A handler for `app` of a module made of `source`, and its log entries.
 pub struct Fixture {
     pub module: Py<PyModule>,
     pub handler: Arc<WsgiHandler>,

@@ -6,40 +6,34 @@
 //!            `──────► wait: a password is checked. Nothing is read until the hasher wakes the connection,
 //!                     and what is pipelined behind waits in its buffers
 //! ```
-//! Leaves out: what filters decide (`filters/`).
+//! Leaves out: the decisions of the filters (`filters/`).
 
 use std::sync::Arc;
 
-use maitred_files::Body;
-use maitred_filters::{Answer, Asker, At, Decision, Passed, Suspicion};
-use maitred_h1::Sender;
-use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status, Version, target};
-use maitred_io::sync::atomic::Ordering;
+use maitred_filters::{Answer, Asker, At, Decision, Suspicion};
+use maitred_http::{BodyLength, Status, target};
 use maitred_limits::Rule;
-use maitred_log::RequestId;
-use maitred_runtime::Content;
 
 use super::body::Keeping;
-use super::framed::Heads;
-use super::responder::ValueSender;
+use super::own_response::OwnResponse;
 use super::stream::{Received, Stream};
 use super::streaming_body::MAX_DROPPED;
 use super::{Connection, Context};
-use crate::pages::ErrorPage;
+use crate::destination::Destination;
 use crate::site::Site;
 
-/// What becomes of a request whose head is there.
+/// Result of the filters for a request.
 pub(super) enum Filtered {
-    /// It goes on.
+    /// The request goes on.
     Pass(Box<Stream>),
-    /// A password is being checked: the connection is woken.
+    /// A password is being checked; the hasher wakes the connection.
     Wait(Box<Stream>),
-    /// It has been answered.
+    /// A filter has answered.
     Answered(Received),
 }
 
 impl Connection {
-    /// Leads a request through the filters, or on where it has waited.
+    /// Leads a request through the filters, or on from the filter where it has waited.
     pub(super) fn filter(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Filtered {
         let group = context.group;
         let site = &group.site;
@@ -80,7 +74,11 @@ impl Connection {
         let client = hasher.and_then(|_| site.guard.number(peer));
         let count = |most: u32| CountedCheck::begin(&group.site, client?, most);
         let at = At { path: &path, peer, client, now, hasher, count: &count, wake: &wake };
+        let before = head.path_and_query;
         let decision = passed.decide(head, &at);
+        if head.path_and_query != before {
+            stream.destination = Destination::find(site, head, stream.facts);
+        }
         context.scratch.path = path;
         stream.passed = Some(passed);
         match decision {
@@ -99,13 +97,13 @@ impl Connection {
         }
     }
 
-    /// Whether a password is being checked, so that there is nothing to do.
+    /// Whether the request waits for the check of a password.
     pub(super) fn waits_for_filter(&self) -> bool {
         let passed = self.stream.as_ref().and_then(|stream| stream.passed.as_ref());
         passed.is_some_and(|passed| passed.is_waiting())
     }
 
-    /// Answers before the body has come.
+    /// Sends the answer of a filter before the body has arrived.
     pub(super) fn answer_filtered(
         &mut self,
         context: &mut Context<'_>,
@@ -118,13 +116,10 @@ impl Connection {
             BodyLength::Fixed(length) => length <= MAX_DROPPED,
             _ => true,
         };
-        // Who waits for 100 may or may not send the body when it has the answer.
+        // A client that waits for 100 may or may not send the body after the response.
         let keeps = facts.complete || is_short && !facts.expect_continue;
-        let keep_alive = facts.keep_alive && keeps && !context.group.is_draining();
-        let sender = Sender::new(request.version, request.method == Method::Head, keep_alive);
-        let (length, content) = (body.len() as u64, Content::Bytes(body.into_owned()));
-        let body = if length > 0 { Body::One(content) } else { Body::Empty };
-        let received = self.answer_now(context, sender, stream, &head, length, body);
+        let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
+        let received = self.respond(context, stream, response);
         if matches!(received, Received::Answered) && !facts.complete {
             let mut rest = self.begin_stream(context.now);
             (rest.facts, rest.keeping) = (Some(facts), Keeping::Dropped(0));
@@ -142,41 +137,14 @@ fn rule_of(suspicion: Suspicion) -> Rule {
     }
 }
 
-/// A request that the engine answers itself, for the fields that the answer is given.
-pub(super) struct Asking<'a> {
-    /// The filters that it has met; else those count that ask for nothing but host and scheme.
-    pub(super) passed: Option<&'a Passed>,
-    pub(super) head: &'a RequestHead,
-    /// Of the request.
-    pub(super) number: u64,
-    pub(super) secure: bool,
-}
-
-impl Asking<'_> {
-    /// The head of an answer as filters change it, and with the id of the request if clients are told that of an error; none if it
-    /// stays as it is.
-    pub(super) fn changed(&self, site: &Site, head: &ResponseHead) -> Option<ResponseHead> {
-        let changed = match self.passed {
-            Some(passed) => passed.response_head(self.head, head),
-            None => site.filters.change_refused(head, self.head.host, self.secure),
-        };
-        let now = changed.as_ref().unwrap_or(head);
-        if tells_id(site, now) {
-            let id = RequestId::of(&self.head.fields, self.number).to_string();
-            return Some(now.clone().with("X-Request-ID", id));
-        }
-        changed
-    }
-}
-
-/// A check of a password that is counted among those of its client, in all processes.
+/// A check of a password, counted for its client in all processes.
 struct CountedCheck {
     site: Arc<Site>,
     client: u128,
 }
 
 impl CountedCheck {
-    /// None if the client has as many as it may. Where no table is shared, the value counts nothing.
+    /// Counts a check; none if the client has as many as allowed. Without a shared table the value counts nothing.
     fn begin(site: &Arc<Site>, client: u128, most: u32) -> Option<Box<dyn Send + Sync>> {
         site.guard.begin_check(client, most).map(|is_counted| match is_counted {
             true => Box::new(Self { site: Arc::clone(site), client }) as Box<dyn Send + Sync>,
@@ -189,43 +157,4 @@ impl Drop for CountedCheck {
     fn drop(&mut self) {
         self.site.guard.end_check(self.client);
     }
-}
-
-/// Whether the client is told the id of its request with this answer of the engine's own.
-pub(super) fn tells_id(site: &Site, head: &ResponseHead) -> bool {
-    head.status.code() >= 400
-        && site.measures.response_ids.load(Ordering::Relaxed)
-        && !head.fields.contains("x-request-id")
-}
-
-/// The head of an answer of the engine's own, where exchanges are interleaved.
-pub(super) fn error_head(
-    context: &mut Context<'_>,
-    asking: &Asking<'_>,
-    status: Status,
-    page: &ErrorPage,
-) -> Heads {
-    let date = *context.scratch.date();
-    let head = page.head(status);
-    let changed = asking.changed(&context.group.site, &head);
-    let mut values = ValueSender::new(false);
-    values.only(changed.as_ref().unwrap_or(&head), Some(page.body.len() as u64), &date)
-}
-
-/// Appends an answer of the engine's own that ends the connection, with the fields that filters give it.
-pub(super) fn put_error(context: &mut Context<'_>, asking: &Asking<'_>, status: Status, page: &ErrorPage) {
-    let date = *context.scratch.date();
-    let out = &mut context.scratch.out;
-    let site = &context.group.site;
-    let head = page.head(status);
-    if asking.passed.is_some() || site.filters.is_on() || !page.is_plain() || tells_id(site, &head) {
-        let changed = asking.changed(site, &head);
-        let mut sender = Sender::new(Version::Http11, false, false);
-        let head = changed.unwrap_or(head);
-        if sender.send_head(&head, Some(page.body.len() as u64), &date, out).is_ok() {
-            out.extend_from_slice(&page.body);
-            return;
-        }
-    }
-    maitred_h1::error_response(status, &String::from_utf8_lossy(&page.body), &date, out);
 }

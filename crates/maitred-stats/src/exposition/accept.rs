@@ -1,10 +1,10 @@
-//! Which text a reader wants (RFC 9110 §12.5.1).
+//! The choice of the text that a reader wants (RFC 9110 §12.5.1).
 
 use super::Format;
 
 impl Format {
-    /// What the values of `Accept` ask for: OpenMetrics where that is named and nothing else is wanted more, otherwise
-    /// the text that everything understands, also without such a field.
+    /// The format that the values of `Accept` ask for: OpenMetrics where it is named and no other type has a higher
+    /// weight, otherwise the Prometheus text, also without such a field.
     #[must_use]
     pub fn accepted<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let (mut plain, mut open) = (0, 0);
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// A weight, 0 to 1 with up to three digits; 0 for what is none.
+/// A weight, 0 to 1 with up to three digits; 0 for invalid text.
 fn thousandths(text: &[u8]) -> u32 {
     let weight = std::str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
     weight.filter(|weight| (0.0..=1.0).contains(weight)).map_or(0, |weight| (weight * 1000.0) as u32)
@@ -41,7 +41,7 @@ mod tests {
     use super::Format;
 
     #[test]
-    fn what_readers_ask_for() {
+    fn accept_values_choose_the_format() {
         let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                           application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";

@@ -1,4 +1,4 @@
-//! Clients with certificates: who is let in, and what is known of them.
+//! Clients with certificates: the verification, and the facts known of them.
 
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn revoked_certificates_are_refused_and_every_authority_needs_a_current_list() {
 }
 
 #[test]
-fn what_is_trusted_is_told() {
+fn trusted_authorities_are_shown() {
     let authority = Authority::new("Clients");
     let mut trust = trust(&authority);
     trust.add_authorities(Authority::new("Others").0.der()).expect("DER");
@@ -169,7 +169,7 @@ fn what_is_trusted_is_told() {
     assert_eq!(trust.until(), Some(NOW + 5 * DAY));
 }
 
-/// By OpenSSL 3.0, whose configuration had no `crlnumber`.
+/// A list that OpenSSL 3.0 has made, whose configuration had no `crlnumber`.
 const OF_VERSION_1: &str = "\
 -----BEGIN X509 CRL-----\n\
 MIHIMHEwCgYIKoZIzj0EAwIwHDENMAsGA1UECgwEVGVzdDELMAkGA1UEAwwCQ0EX\n\
@@ -180,7 +180,7 @@ JSbuvS6za9UFovetz0M7RIRutGnbzWNWfgIgXwiLY/0QWS48I9I3sHEYuwGXze8r\n\
 -----END X509 CRL-----\n";
 
 #[test]
-fn files_that_say_nothing_of_trust_are_refused_with_what_they_are() {
+fn other_files_are_refused_by_their_kind() {
     let authority = Authority::new("Clients");
     let issued = authority.issue(&wanted());
     let authorities =

@@ -1,4 +1,4 @@
-//! Certificates and keys from files: every form that is read, and what is said of all others.
+//! Certificates and keys from files: every form that is read, and the errors for all others.
 
 use rcgen::{CustomExtension, KeyPair, PKCS_ED25519};
 use rustls::RootCertStore;
@@ -50,7 +50,7 @@ fn keys_of_every_form_are_read() {
 }
 
 #[test]
-fn what_stands_in_a_certificate_is_told() {
+fn fields_of_a_certificate_are_shown() {
     let authority = Authority::new("Tests");
     let wanted = Wanted {
         names: &["Shop.Example", "*.shop.example", "192.0.2.1", "2001:db8::1"],
@@ -159,7 +159,7 @@ fn a_chain_in_the_wrong_order_is_told() {
 }
 
 #[test]
-fn what_clients_will_refuse_is_told_before() {
+fn certificates_that_clients_refuse_have_warnings() {
     let authority = Authority::new("Tests");
     let warnings = |wanted: Wanted<'_>, now| authority.identity(&wanted).info().warnings(now).concat();
     let alone = "the certificate stands alone; if an intermediate authority has issued it, put that certificate behind it";

@@ -1,4 +1,4 @@
-//! Full handshakes: what is agreed on, and what is refused.
+//! Full handshakes: the agreed parameters, and refusals.
 
 use rustls::{AlertDescription, CipherSuite, Error};
 
@@ -12,7 +12,7 @@ fn refused(met: Met) -> SessionError {
 }
 
 #[test]
-fn both_versions_agree_on_what_is_best() {
+fn both_versions_agree_on_the_best_parameters() {
     let authority = Authority::new("Tests");
     let terms = Terms::new(settings(vec![authority.identity(&Wanted::default())])).expect("terms");
     for (version, suites) in [(Version::V1_3, (0x1301, 0x1303)), (Version::V1_2, (0xc02b, 0xcca9))] {
@@ -118,7 +118,7 @@ fn a_protocol_that_we_do_not_have_is_refused() {
 }
 
 #[test]
-fn nothing_common_is_said_by_what_is_missing() {
+fn an_error_names_the_parameter_that_is_not_common() {
     let authority = Authority::new("Tests");
     let terms = Terms::new(settings(vec![authority.identity(&Wanted::default())])).expect("terms");
     // No group.
@@ -168,7 +168,7 @@ fn names_choose_certificates() {
         assert_eq!(chosen(name), Some(identity), "{name}");
     }
     assert_eq!(terms.identities()[3].names, ["told.example", "b.shop.example"]);
-    // What was told counts, whatever stands in the certificate, so this client does not find its name.
+    // The told name counts, not those in the certificate, so this client does not find its name.
     let met = meet(&terms, &config, "b.shop.example");
     assert!(matches!(met.client_result, Err(Error::InvalidCertificate(_))), "{:?}", met.client_result);
     assert_eq!(met.server_result, Err(SessionError::Alert { number: 42, in_handshake: true }));
@@ -231,7 +231,7 @@ fn of_two_kinds_of_key_the_client_gets_one_that_it_can_use() {
 }
 
 #[test]
-fn what_is_not_tls_is_said_so() {
+fn bytes_that_are_not_tls_are_reported_as_such() {
     let authority = Authority::new("Tests");
     let terms = Terms::new(settings(vec![authority.identity(&Wanted::default())])).expect("terms");
     for (bytes, is_http) in [

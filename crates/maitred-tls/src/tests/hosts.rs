@@ -144,7 +144,7 @@ fn a_ticket_of_one_host_opens_no_other_one() {
         assert!(!resumed("staff.shop.example") && resumed("staff.shop.example"));
         assert!(!resumed("shop.example"));
     }
-    // Whatever a client does with them: the keys are others.
+    // A client can do nothing with its ticket there: the keys differ.
     let ticket = terms.seal_ticket(b"state").expect("the default host's");
     let mut others = settings(vec![site.server.identity(&Wanted::default())]);
     (others.tickets, others.clients) = (Some(tickets), ClientPolicy::Required(trust(&site.staff)));
@@ -171,7 +171,7 @@ fn a_hello_that_comes_byte_by_byte_is_the_same_one() {
 }
 
 #[test]
-fn what_is_no_hello_is_told_as_without_hosts() {
+fn a_broken_hello_is_reported_as_without_hosts() {
     let site = Site::new();
     let terms = site.terms(&Tickets::random(now).expect("random numbers"));
     let error = |bytes: &[u8]| {

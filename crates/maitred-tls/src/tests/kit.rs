@@ -40,7 +40,7 @@ pub(crate) struct Issued {
     pub(crate) key_der: PrivateKeyDer<'static>,
 }
 
-/// What a certificate is to be.
+/// The wanted properties of a certificate.
 pub(crate) struct Wanted<'a> {
     pub(crate) names: &'a [&'a str],
     pub(crate) common_name: &'a str,
@@ -159,7 +159,7 @@ pub(crate) fn settings(identities: Vec<Identity>) -> TermsSettings {
     }
 }
 
-/// What a client is to be.
+/// The wanted properties of a client.
 pub(crate) struct Client {
     /// `None`: both.
     pub(crate) version: Option<Version>,
@@ -201,7 +201,7 @@ impl Client {
     }
 }
 
-/// What became of a handshake.
+/// The result of a handshake.
 pub(crate) struct Met {
     pub(crate) server: Session,
     pub(crate) client: ClientConnection,
@@ -247,7 +247,7 @@ pub(crate) fn pump(met: &mut Met) {
     }
 }
 
-/// What the server has to send.
+/// The bytes that the server has to send.
 pub(crate) fn unsent(server: &mut Session) -> Vec<u8> {
     let mut sent = Vec::new();
     let taken = server

@@ -1,4 +1,4 @@
-//! What is sent and received when the handshake is complete.
+//! Records after a complete handshake.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 
@@ -18,7 +18,7 @@ fn met_with(version: Version) -> Met {
         .expect()
 }
 
-/// What the client has to send.
+/// The bytes that the client has to send.
 fn of_client(met: &mut Met) -> Vec<u8> {
     let mut bytes = Vec::new();
     while met.client.wants_write() {
@@ -102,7 +102,7 @@ fn small_records_fit_into_packets_and_full_ones_are_full() {
 }
 
 #[test]
-fn what_is_unsent_has_a_limit() {
+fn unsent_bytes_have_a_limit() {
     let mut met = met();
     let body = vec![b'x'; 100_000];
     let mut taken = 0;
@@ -155,7 +155,7 @@ fn a_socket_that_takes_little_gets_the_rest_later() {
 }
 
 #[test]
-fn plaintext_that_waits_holds_back_what_comes() {
+fn waiting_plaintext_holds_back_further_bytes() {
     let mut met = met();
     met.client.set_buffer_limit(None);
     let body: Vec<u8> = (0..200_000_u32).map(|number| number as u8).collect();
@@ -200,7 +200,7 @@ fn an_end_that_was_said_is_told_from_one_that_was_cut() {
 }
 
 #[test]
-fn our_end_stands_behind_what_was_written() {
+fn our_end_comes_behind_written_bytes() {
     let mut met = met();
     assert_eq!(met.server.write(&[IoSlice::new(b"answer")], FULL_RECORD), 6);
     met.server.close();

@@ -83,7 +83,7 @@ fn a_good_response_is_taken() {
 }
 
 #[test]
-fn other_responses_are_refused_with_what_they_say() {
+fn other_responses_are_refused_with_their_status() {
     let authority = Authority::new("Tests");
     let own = identity(&authority, 7);
     let fault = |response: Vec<u8>| match own.clone().with_ocsp(response) {

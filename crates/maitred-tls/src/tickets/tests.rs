@@ -45,7 +45,7 @@ macro_rules! two_clocks {
 }
 
 #[test]
-fn a_ticket_is_opened_by_whoever_has_the_secret() {
+fn a_ticket_is_opened_by_every_process_with_the_secret() {
     let first = Tickets::from_secret(&secret(), now);
     let second = Tickets::from_secret(&TicketSecret::from_bytes(&first.secret().to_bytes()), now);
     let ticket = ticketer(&first).encrypt(b"state").expect("a ticket");
@@ -100,7 +100,7 @@ fn another_policy_for_clients_opens_no_tickets() {
 }
 
 #[test]
-fn nothing_is_opened_behind_the_end_of_what_verified_the_clients() {
+fn no_ticket_is_opened_after_the_revocation_lists_have_ended() {
     let tickets = Tickets::from_secret(&secret(), now);
     let ticket = ticketer(&tickets).encrypt(b"state").expect("a ticket");
     let until = |until| Ticketer::new(tickets.clone(), [1; 32], Some(until)).decrypt(&ticket);
@@ -140,7 +140,7 @@ fn a_ticket_is_opened_in_its_period_and_the_next_and_by_a_clock_that_is_behind()
 }
 
 #[test]
-fn what_is_held_later_does_not_open_an_old_ticket() {
+fn later_keys_do_not_open_an_old_ticket() {
     two_clocks!(first_clock, second_clock, set);
     set(0, 0);
     let tickets = Tickets::from_secret(&secret(), first_clock);
@@ -148,7 +148,7 @@ fn what_is_held_later_does_not_open_an_old_ticket() {
     let ticket = ticketer.encrypt(b"state").expect("a ticket");
     set(2, 0);
     ticketer.forget_old_keys();
-    // Somebody reads the memory and puts a clock back.
+    // An attacker reads the memory and puts a clock back.
     let stolen = Tickets::from_secret(&tickets.secret(), second_clock);
     assert_eq!(super::tests::ticketer(&stolen).decrypt(&ticket), None);
     set(0, 0);
@@ -166,7 +166,7 @@ fn a_clock_that_is_put_back_does_no_harm() {
     let ticket = first.encrypt(b"state").expect("a ticket");
     assert_eq!(first.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
     assert_eq!(second.decrypt(&ticket).as_deref(), Some(&b"state"[..]), "it goes on with what it has");
-    // Made while the clock is back: what it holds is of a later period.
+    // Made while the clock is back: its keys are of a later period.
     let late = ticketer(&tickets);
     assert_eq!(late.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
 }
@@ -198,7 +198,7 @@ fn secrets_are_not_shown() {
 
 proptest! {
     #[test]
-    fn what_is_sealed_is_opened_and_what_is_changed_is_not(
+    fn sealed_tickets_are_opened_and_changed_ones_are_not(
         state in prop::collection::vec(any::<u8>(), 0..600),
         place in any::<prop::sample::Index>(),
         bit in 0..8_u8,
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_ticket_is_not_opened(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn bytes_that_are_no_ticket_are_not_opened(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let ticketer = ticketer(&Tickets::from_secret(&secret(), now));
         prop_assert_eq!(ticketer.decrypt(&bytes), None);
         // With the name of a key in front.

@@ -7,7 +7,7 @@ use super::Deflate;
 /// How hard it tries, 0 to 9. For messages of some hundred bytes 5 takes as long as 2, and makes them shorter.
 const LEVEL: i32 = 5;
 
-/// What deflate ends a message with, and does not belong to it.
+/// The bytes with which deflate ends a message; they are not sent (RFC 7692 §7.2.1).
 const TAIL: &[u8] = &[0, 0, 0xff, 0xff];
 
 /// The most bytes in a block that is not compressed.
@@ -22,7 +22,7 @@ pub struct Compressor {
 }
 
 impl Compressor {
-    /// A compressor for what was agreed on; it takes no memory yet.
+    /// A compressor with the agreed parameters; it takes no memory yet.
     pub fn new(deflate: &Deflate) -> Self {
         Self { zlib: None, bits: deflate.server_bits, takeover: deflate.server_takeover }
     }
@@ -80,7 +80,7 @@ fn config(bits: u8) -> DeflateConfig {
 
 /// `None` if zlib refuses.
 fn compress(zlib: &mut Zlib, mut message: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // What is left over is more than the six bytes without which zlib would flush again.
+    // The room left is more than the six bytes without which zlib would flush again.
     const LEAST_ROOM: usize = 64;
     let mut room = LEAST_ROOM + message.len() / 2;
     loop {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_stays() {
+    fn earlier_content_stays() {
         let mut out = b"before".to_vec();
         Compressor::new(&agreed(15, true)).compress(b"Hello", &mut out);
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_compressed_is_inflated_again(
+        fn compressed_messages_are_inflated_again(
             messages in proptest::collection::vec(
                 prop_oneof![
                     proptest::collection::vec(any::<u8>(), 0..300),

@@ -2,14 +2,16 @@
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-/// Bytes of memory: the window of 32 KiB, which zlib-rs makes whatever was agreed on, tables for two codes, and what belongs to them.
+/// Bytes of memory: the window of 32 KiB, which zlib-rs makes for any agreed size, tables for two codes, and the rest
+/// of the state.
 pub(super) const MEMORY: usize = 48 * 1024;
 
-/// What a sender takes off the end of a message (RFC 7692 §7.2.1): the lengths of an empty block that is not compressed.
+/// The bytes that a sender takes off the end of a message (RFC 7692 §7.2.1): the lengths of an empty block that is not
+/// compressed.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// The window with which zlib inflates, as the power of two of its bytes. The largest one also where a smaller one was agreed on: what
-/// refers further back than that would be found or not by where the pieces are cut.
+/// The window with which zlib inflates, as the power of two of its bytes. The largest one also where a smaller one was
+/// agreed on: otherwise the cuts of the input would decide whether a reference further back is found.
 const BITS: u8 = 15;
 
 /// Inflates messages that come in pieces.
@@ -19,14 +21,14 @@ pub(crate) struct Inflater {
     begun: bool,
 }
 
-/// What one step did.
+/// The result of one step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Bytes of the input that are used up.
     pub(crate) used: usize,
     /// Bytes that were appended. As many as there was room for: there may be more without further input.
     pub(crate) made: usize,
-    /// What has come is not what deflate makes. What was appended before that is good.
+    /// The input is not the output of deflate. Bytes that were appended before are good.
     pub(crate) broken: bool,
 }
 
@@ -48,7 +50,7 @@ impl Inflater {
         self.begun |= used > 0;
         let mut broken = result.is_none();
         if result == Some(Status::StreamEnd) {
-            // A block that says it is the last one (§7.2.3.4). What follows is a stream of its own, with an empty window.
+            // A block that is marked as the last one (§7.2.3.4). A stream of its own follows, with an empty window.
             self.inflate.reset(false);
             self.begun = false;
         } else if used == 0 && made == 0 && !input.is_empty() {
@@ -67,7 +69,7 @@ impl Inflater {
         // Behind the tail a block has ended, so that the byte behind it stays. Inside of a block it would be taken, or bytes appear.
         let [a, b, c, d] = TAIL;
         let ended = self.run(&[a, b, c, d, 0], &mut [0; 1], InflateFlush::Block);
-        // And no bits are left of the tail: what comes next is read as it is meant, here another empty block.
+        // And no bits are left of the tail: the next bytes are read as they are meant, here another empty block.
         let empty = self.run(&[0, a, b, c, d], &mut [0; 1], InflateFlush::NoFlush);
         ended == (4, 0, Some(Status::Ok)) && empty == (5, 0, Some(Status::Ok))
     }
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_last_block_is_inflated_too() {
+    fn bytes_behind_the_last_block_are_inflated_too() {
         check(&[(b"\xf3\x48\xcd\xc9\xc9\x07\x00garbage", None)]);
         check(&[(b"\xf3\x48\xcd\xc9\xc9\x07\x00\xf3\x48\xcd\xc9\xc9\x07\x00", Some(b"HelloHello"))]);
     }
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn a_tail_that_ends_a_block_by_chance_is_refused() {
         let mut bits = Bits::default();
-        // A block with fixed codes and three characters of 9 bits, so that what follows ends with a byte.
+        // A block with fixed codes and three characters of 9 bits, so that the next part ends with a byte.
         bits.number(3, 0b010);
         for _ in 0..3 {
             bits.code(9, 0b1_1001_0000);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_deflate_is_refused() {
+    fn bytes_that_are_not_deflate_are_refused() {
         // A block of the fourth kind, lengths that do not fit, a window that is not there.
         for broken in [&b"\x06"[..], b"\x00\x05\x00\xfa\xfe", b"\xf2\x00\x11\x00\x00"] {
             check(&[(broken, None)]);

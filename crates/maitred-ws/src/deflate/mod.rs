@@ -1,4 +1,4 @@
-//! permessage-deflate (RFC 7692): what is agreed on, and messages compressed and inflated.
+//! permessage-deflate (RFC 7692): the agreed parameters, and messages compressed and inflated.
 
 mod compressor;
 mod inflater;
@@ -10,27 +10,27 @@ pub use offer::negotiate;
 
 use std::fmt::Write;
 
-/// What this side is willing to do.
+/// The settings of this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflateSettings {
-    /// The largest window, as the power of two of its bytes, for both directions: 9 to 15; a value outside counts as the nearest one. A
-    /// client that does not offer `client_max_window_bits` takes 15 for what it sends.
+    /// The largest window, as the power of two of its bytes, for both directions: 9 to 15; a value outside counts as
+    /// the nearest one. A client that does not offer `client_max_window_bits` uses 15 for its messages.
     pub max_window_bits: u8,
     /// Whether a message may refer to those before it. It is compressed better then, and each connection keeps the memory for it
     /// ([`Deflate::memory`]).
     pub takeover: bool,
 }
 
-/// What both sides have agreed on (RFC 7692 §7.1).
+/// The parameters that both sides have agreed on (RFC 7692 §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deflate {
-    /// What we send may refer to messages before.
+    /// Our messages may refer to earlier ones.
     pub server_takeover: bool,
-    /// What the client sends may refer to messages before.
+    /// The client's messages may refer to earlier ones.
     pub client_takeover: bool,
-    /// The window of what we send, as the power of two of its bytes: 9 to 15.
+    /// The window of our messages, as the power of two of its bytes: 9 to 15.
     pub server_bits: u8,
-    /// The window of what the client sends, as the power of two of its bytes: 8 to 15.
+    /// The window of the client's messages, as the power of two of its bytes: 8 to 15.
     pub client_bits: u8,
     /// The client has named a window for us, so that the response has to.
     names_server_bits: bool,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_response_names_what_is_not_the_default() {
+    fn the_response_names_parameters_that_are_not_the_default() {
         let plain = Deflate {
             server_takeover: true,
             client_takeover: true,

@@ -1,9 +1,9 @@
-//! What a client offers in `Sec-WebSocket-Extensions` (RFC 6455 §9.1, RFC 7692 §7.1).
+//! The client's offers in `Sec-WebSocket-Extensions` (RFC 6455 §9.1, RFC 7692 §7.1).
 
 use super::{Deflate, DeflateSettings};
 use crate::token::{is_token_byte, token};
 
-/// The largest window, which is the one that nobody has to name.
+/// The largest window, which is the default.
 pub(super) const MAX_BITS: u8 = 15;
 /// The smallest window that zlib compresses for; the one of 8 bits does not work there.
 const MIN_SERVER_BITS: u8 = 9;
@@ -26,7 +26,7 @@ pub fn negotiate<'a>(values: impl Iterator<Item = &'a [u8]>, settings: &DeflateS
     None
 }
 
-/// What a client offers.
+/// An offer of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Offer {
     server_no_context_takeover: bool,
@@ -133,7 +133,7 @@ impl<'a> List<'a> {
         Some(offer.is_some_and(|offer| offer.add(name, value).is_some()))
     }
 
-    /// What comes behind spaces and tabs.
+    /// Skips spaces and tabs, and returns the next byte without taking it.
     fn skip_blanks(&mut self) -> Option<u8> {
         while let [b' ' | b'\t', rest @ ..] = self.rest {
             self.rest = rest;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_offer() {
+    fn offers_of_browsers() {
         accepted("permessage-deflate; client_max_window_bits", "permessage-deflate");
         accepted("permessage-deflate", "permessage-deflate");
         accepted("x-webkit-deflate-frame, permessage-deflate", "permessage-deflate");
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_ends_there() {
+    fn a_broken_list_ends_at_its_fault() {
         for broken in [
             "permessage-deflate;",
             "permessage-deflate; =1, permessage-deflate",

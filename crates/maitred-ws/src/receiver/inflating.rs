@@ -14,7 +14,7 @@ const PIECE: usize = 4096;
 const LEAST_ROOM: usize = 256;
 const MOST_ROOM: usize = 16 * 1024;
 
-/// What is compressed in the messages of one connection.
+/// The state of inflating the messages of one connection.
 pub(super) struct Inflating {
     /// Made for the first compressed message; without take-over, for each one.
     inflater: Option<Inflater>,
@@ -38,7 +38,7 @@ impl Inflating {
         self.length
     }
 
-    /// Inflates what has come of a message. With `utf8` it is checked as text.
+    /// Inflates a part of a message. With `utf8` it is checked as text.
     pub(super) fn add(
         &mut self,
         payload: &[u8],
@@ -67,8 +67,8 @@ impl Inflating {
         if complete { Ok(()) } else { Err(BROKEN) }
     }
 
-    /// What fails is found at the same byte of the message however its bytes come: first text, then the length, then the ratio, then
-    /// deflate itself.
+    /// A fault is found at the same byte of the message however its bytes come: first text, then the length, then the
+    /// ratio, then deflate itself.
     fn inflate(
         &mut self,
         mut input: &[u8],

@@ -1,7 +1,7 @@
 //! A server without a network: the receiver and the sender around a few fixed answers.
 
-use maitred_h1::{Event, HeadFacts, Limits, Receiver, Sender, error_response};
-use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_h1::{Event, HeadFacts, Limits, Receiver, Sender};
+use maitred_http::{Method, RequestHead, ResponseHead, Status, Version};
 use maitred_testkit::Peer;
 
 pub(crate) const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";
@@ -85,7 +85,14 @@ impl Peer for Server {
                     self.handle_event(step.event);
                 }
                 Err(error) => {
-                    error_response(error.status, error.reason, DATE, &mut self.out);
+                    let text = error.reason.as_bytes();
+                    let mut sender = Sender::new(Version::Http11, false, false);
+                    let head = ResponseHead::new(error.status);
+                    sender
+                        .send_head(&head, Some(text.len() as u64), DATE, &mut self.out)
+                        .expect("a good head");
+                    sender.send_data(text.len() as u64, &mut self.out);
+                    self.out.extend_from_slice(text);
                     self.closed = true;
                 }
             }

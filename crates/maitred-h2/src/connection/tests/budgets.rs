@@ -159,7 +159,7 @@ fn frames_of_a_block() {
 
 #[test]
 fn blocks_that_are_far_too_large() {
-    // 80 KiB are gathered, so that what is a little too large is answered.
+    // 80 KiB are gathered, so that a block that is a little too large is answered.
     let frames = |last: usize| {
         let mut frames =
             frame(HEADERS, END_STREAM, 1, &[&block(&GET)[..], &[0x82; 16_384]].concat()[..16_384]);
@@ -255,7 +255,7 @@ fn settings_and_pings() {
 }
 
 impl Server {
-    /// One with a small budget of which the first settings have used nothing yet.
+    /// A server with a small budget of which the first settings have used nothing yet.
     fn fresh_with(change: impl FnOnce(&mut Budgets)) -> Self {
         let mut server = with(change);
         server.now += SECOND;

@@ -6,7 +6,7 @@ use crate::upgrade::upgrade;
 use maitred_http::{ResponseHead, Status};
 
 #[test]
-fn what_is_sent_first() {
+fn settings_and_credit_are_sent_first() {
     let first = |settings| {
         let mut out = Vec::new();
         Connection::new(settings).begin(&mut out);
@@ -128,7 +128,7 @@ fn a_connection_that_was_upgraded_has_a_stream() {
 }
 
 #[test]
-fn what_was_done_is_counted() {
+fn frames_and_errors_are_counted() {
     let mut server = Server::new();
     server.connection.counted();
     server.gets(&[

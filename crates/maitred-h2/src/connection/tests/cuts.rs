@@ -1,4 +1,4 @@
-//! However the bytes are cut, the events are the same; and whatever they are, there is no panic.
+//! The events are the same for all cuts of the bytes, and no bytes cause a panic.
 
 use super::*;
 use proptest::prelude::*;

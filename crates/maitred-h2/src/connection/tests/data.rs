@@ -6,7 +6,7 @@ fn windows(stream: u32, connection: u32) -> Server {
     Server::with(Settings { stream_window: stream, connection_window: connection, ..Settings::default() })
 }
 
-/// The same with settings that the peer has acknowledged.
+/// A server with windows that the peer has acknowledged.
 fn known(stream: u32, connection: u32) -> Server {
     let mut server = windows(stream, connection);
     assert_eq!(server.gets(&[&settings_ack()]), [""; 0]);
@@ -84,7 +84,7 @@ fn credit_of_a_stream_is_gathered_up_to_a_quarter() {
 }
 
 #[test]
-fn what_nobody_gets_is_given_back() {
+fn dropped_data_is_given_back() {
     let quarter = "< credit 0 16384";
     let full = [b'x'; 16_384];
     // A stream that was reset, one that was refused, one with a fault, and padding.

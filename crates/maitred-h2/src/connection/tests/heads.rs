@@ -3,7 +3,7 @@
 use super::*;
 use maitred_http::{BodyLength, Version};
 
-/// What becomes of a request with these fields and no body: its head in words, or what resets it.
+/// The result of a request with these fields and no body: its head in words, or the reset.
 fn seen(fields: &[(&str, &str)]) -> Vec<String> {
     let mut server = Server::with(Settings { connect: true, ..Settings::default() });
     server.gets(&[&headers(1, END_STREAM, fields), &depends(1, 0)])
@@ -33,7 +33,7 @@ fn read(flags: u8, fields: &[(&str, &str)]) -> Server {
 }
 
 #[test]
-fn a_head_is_what_http_1_would_have_made_of_it() {
+fn a_head_is_equal_to_that_of_http_1() {
     let more = [("accept", "*/*"), ("cookie", "a=b"), ("x-a", "1"), ("cookie", "c=d"), ("x-a", "")];
     let server = read(END_STREAM, &[&where_is(":path", "/a/b?c=d")[..], &more].concat());
     let head = &server.head;
@@ -221,7 +221,7 @@ fn a_connect_that_names_a_protocol() {
 }
 
 #[test]
-fn who_expects_100_continue() {
+fn an_expectation_counts_only_before_a_body() {
     let expects = |flags, value, more: &[(&str, &str)]| {
         let fields = [&POST[..], &[("expect", value)], more].concat();
         let (mut server, mut control) = (Server::new(), Vec::new());
@@ -241,7 +241,7 @@ fn who_expects_100_continue() {
 }
 
 #[test]
-fn what_is_answered_with_an_error() {
+fn requests_that_are_answered_with_an_error() {
     let long = |length| "x".repeat(length);
     let path = |length: usize| format!("/{}", long(length - 1));
     let many = |count: usize, name: &'static str| vec![(name, "x"); count];
@@ -276,7 +276,7 @@ fn what_is_answered_with_an_error() {
         let fields = [&GET[..], &[("x", &sixteen[..]); 4], &[("y", &last)]].concat();
         assert_eq!(status(&fields), expected);
     }
-    // What comes behind is not looked at.
+    // Fields behind the fault are not checked.
     assert_eq!(status(&[&GET[..], &many(129, "x"), &[("X", "y")]].concat()), 431);
     assert_eq!(status(&[&where_is(":path", &path(9000))[..], &many(129, "x")].concat()), 431);
 }

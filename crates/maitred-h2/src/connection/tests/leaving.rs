@@ -19,7 +19,7 @@ fn a_drain_waits_until_the_peer_knows() {
     server.gets(&[&get(1)]);
     assert_eq!(server.sends(Connection::put_drain), ["< goaway 2147483647 NoError", "< ping"]);
     let ping = frame(PING, ACK, 0, &super::super::send::LEAVING_PING);
-    // What the peer has opened before it knew is taken, and later streams are ignored, but decoded.
+    // Streams that the peer has opened before it knew are taken, and later streams are ignored, but decoded.
     let adds = [&block(&GET)[..], b"\x40\x01x\x01y"].concat();
     let ignored = frame(HEADERS, END_HEADERS, 5, &adds);
     let seen =

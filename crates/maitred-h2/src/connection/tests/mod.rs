@@ -1,4 +1,5 @@
-//! Tests that read as scripts of the wire: frames in, words out. What is fed is fed at once and byte by byte, with one outcome.
+//! Tests that read as scripts of the wire: frames in, words out. All input is fed at once and byte by byte, with one
+//! outcome.
 
 mod budgets;
 mod control;
@@ -35,12 +36,12 @@ struct Server {
 }
 
 impl Server {
-    /// One with other settings, before anything has come.
+    /// A server with other settings, before any input.
     fn fresh(settings: Settings) -> Self {
         Self { connection: Connection::new(settings), head: RequestHead::default(), now: SECOND }
     }
 
-    /// One that has got a preface and empty settings.
+    /// A server that has got a preface and empty settings.
     fn with(settings: Settings) -> Self {
         let mut server = Self::fresh(settings);
         assert_eq!(server.gets(&[PREFACE, &settings_frame(&[])]), ["< settings ack"]);
@@ -51,7 +52,8 @@ impl Server {
         Self::with(Settings::default())
     }
 
-    /// What it makes of frames: events, `<` what it sends at once, `!` the error that ends the connection.
+    /// The server's reaction to frames: events, `<` frames that it sends at once, `!` the error that ends the
+    /// connection.
     fn gets(&mut self, frames: &[&[u8]]) -> Vec<String> {
         let bytes = frames.concat();
         let mut other = self.clone();
@@ -93,7 +95,7 @@ impl Server {
         }
     }
 
-    /// What one of the calls that send has appended.
+    /// The frames that one of the sending calls has appended.
     fn sends(&mut self, put: impl FnOnce(&mut Connection, &mut Vec<u8>)) -> Vec<String> {
         let mut out = Vec::new();
         put(&mut self.connection, &mut out);

@@ -1,4 +1,4 @@
-//! What is sent, as a peer decodes it.
+//! Sent frames, as a peer decodes them.
 
 use super::*;
 use crate::hpack::Decoder;

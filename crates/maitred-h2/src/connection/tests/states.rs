@@ -58,7 +58,7 @@ fn nothing_comes_on_a_stream_that_has_ended() {
     let mut server = Server::new();
     server.gets(&[&get(1)]);
     answered(&mut server, 1);
-    // What was under way when our end was.
+    // Frames that were under way when our end was.
     assert_eq!(server.gets(&[&credit(1, 5), &depends(1, 0), &reset(1), &get(3)]), ["head 3 GET / ends"]);
     assert_eq!(server.gets(&[&credit(1, 0)]), ["! ProtocolError"]);
 }
@@ -73,7 +73,7 @@ fn nothing_comes_on_a_stream_that_the_peer_has_reset() {
 }
 
 #[test]
-fn what_is_under_way_of_a_stream_that_was_reset_is_dropped() {
+fn late_frames_of_a_stream_that_was_reset_are_dropped() {
     let mut server = Server::new();
     server.gets(&[&post(1), &data(1, b"some")]);
     let sent = server.sends(|connection, out| connection.put_reset(1, ErrorCode::NoError, out));

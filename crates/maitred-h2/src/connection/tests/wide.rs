@@ -10,17 +10,17 @@ const MIB: u64 = 1024 * 1024;
 /// A client that sends a body without end, as far as its windows go, by a line of so many bytes a millisecond.
 struct Upload {
     server: Server,
-    /// What may be sent, of the stream and of the connection.
+    /// Bytes that may be sent, of the stream and of the connection.
     stream: i64,
     connection: i64,
     line: i64,
     /// The time that bytes need in one direction.
     way: u64,
-    /// What is on its way, and when it is there.
+    /// The frames on their way, each with the time of its arrival.
     there: VecDeque<(u64, Vec<u8>)>,
     back: VecDeque<(u64, Vec<u8>)>,
     pings: u32,
-    /// What has come and nobody has taken, and the most of it.
+    /// Bytes that have arrived and were not read yet, and the most of them.
     waiting: u64,
     kept: u64,
 }
@@ -94,14 +94,14 @@ impl Upload {
         }
     }
 
-    /// So many bytes a second, after three of them.
+    /// The bytes of one second, after three seconds.
     fn rate(&mut self, takes: u64, widens: bool) -> u64 {
         (0..3000).for_each(|_| _ = self.millisecond(takes, widens));
         (0..1000).map(|_| self.millisecond(takes, widens)).sum()
     }
 }
 
-/// What has arrived at `now`.
+/// The frames that have arrived at `now`.
 fn arrived(line: &mut VecDeque<(u64, Vec<u8>)>, now: u64) -> Option<Vec<u8>> {
     line.front().filter(|(at, _)| *at <= now)?;
     line.pop_front().map(|(_, bytes)| bytes)
@@ -138,7 +138,7 @@ fn a_line_that_is_full_is_not_made_fuller() {
 }
 
 #[test]
-fn a_ping_that_nobody_has_sent_is_no_measure() {
+fn an_acknowledgement_without_a_ping_is_no_measure() {
     let mut server = Server::new();
     let mut back = frame(PING, ACK, 0, b"window\0\0");
     assert_eq!(server.gets(&[&settings_ack(), &post(1), &back]), ["head 1 POST /"]);

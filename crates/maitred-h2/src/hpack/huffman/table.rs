@@ -1,7 +1,7 @@
-//! The Huffman code (RFC 7541 appendix B), and what is computed from it when this crate is built.
+//! The Huffman code (RFC 7541 appendix B), and tables that are computed from it when this crate is built.
 //!
-//! The code is canonical: codes of the same length are consecutive numbers in the order of their symbols, and longer ones
-//! follow shorter ones. So the lengths say all.
+//! The code is canonical: codes of the same length are consecutive numbers in the order of their symbols, and longer
+//! ones follow shorter ones. So the lengths define the code.
 
 /// The bits of each byte's code.
 #[rustfmt::skip]
@@ -30,14 +30,14 @@ pub(super) const LONGEST: usize = 30;
 /// Each byte's code, in the low bits.
 pub(super) static CODES: [u32; 256] = DERIVED.codes;
 
-/// For the next eight bits: the byte whose code they begin with, and the length of its code in the low byte. 0 where the code
-/// is longer than eight bits.
+/// The byte whose code the next eight bits begin with, and the length of its code in the low byte. 0 where the code is
+/// longer than eight bits.
 pub(super) static SHORT: [u16; 256] = DERIVED.short;
 
 /// How many bits are looked up to find two bytes.
 pub(super) const TWO_BITS: usize = 12;
 
-/// For the next bits: one byte or two whose codes they begin with.
+/// The one byte or two whose codes the next bits begin with.
 pub(super) static TWO: [Two; 1 << TWO_BITS] = two();
 
 /// The bytes of one code or two.
@@ -50,7 +50,7 @@ pub(super) struct Two {
     pub(super) count: u8,
 }
 
-/// For codes of more than eight bits.
+/// The codes of more than eight bits, by length.
 pub(super) static LONG: [Long; LONGEST + 1] = DERIVED.long;
 
 /// The bytes in the order of their codes.

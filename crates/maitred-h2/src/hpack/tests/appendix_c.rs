@@ -103,7 +103,7 @@ fn c_4_requests_with_huffman_code() {
 }
 
 #[test]
-fn c_4_is_what_the_encoder_makes() {
+fn the_encoder_makes_c_4() {
     let mut encoder = Encoder::new();
     for (fields, block) in REQUESTS.iter().zip(REQUEST_BLOCKS) {
         let mut out = Vec::new();

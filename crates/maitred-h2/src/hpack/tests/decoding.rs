@@ -1,4 +1,4 @@
-//! What the decoder refuses, and its table.
+//! Errors of the decoder, and its table.
 
 use super::{fields_of, pairs};
 use crate::hpack::HpackError::{
@@ -162,7 +162,7 @@ fn a_table_larger_than_usual_begins_with_the_usual_size() {
     assert_eq!(decoder.table_size(), 5033);
 }
 
-/// Whatever is inserted, the memory is bounded: twice the table and the entries it can have.
+/// The memory is bounded for all insertions: twice the table and the entries it can have.
 #[test]
 fn the_memory_is_bounded() {
     let mut decoder = Decoder::new(4096);

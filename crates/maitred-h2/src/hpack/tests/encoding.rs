@@ -1,4 +1,4 @@
-//! What the encoder puts into its table, and what it writes.
+//! The entries that the encoder puts into its table, and its output.
 
 use super::{block_of, fields_of, pairs};
 use crate::hpack::{Decoder, Encoder, static_table};

@@ -1,4 +1,4 @@
-//! What is encoded is decoded.
+//! Encoded fields are decoded to themselves.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::hpack::{DEFAULT_TABLE, Decoder, Encoder};
 
 type Bytes = Vec<u8>;
 
-/// What happens before a block, and its fields.
+/// A block: size changes before it, and its fields.
 #[derive(Clone, Debug)]
 struct Block {
     sizes: Vec<u32>,
@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// Any bytes: an answer, not a panic, and never more than the table may have.
+    /// Any bytes give an answer, not a panic, and never more than the table may have.
     #[test]
     fn any_bytes_are_answered(blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..6)) {
         let mut decoder = Decoder::new(200);

@@ -29,10 +29,10 @@ fn refusal(socket: impl Into<OwnedFd>, address: &Address) -> String {
 }
 
 #[test]
-fn what_one_has_bound_another_one_accepts_from() {
+fn another_listener_accepts_from_a_bound_socket() {
     let one = bound(&tcp());
     let address = one.address().clone();
-    // Whether the port was said, or left to the system.
+    // With a given port, and with one that the system has chosen.
     for asked in [tcp(), address.clone()] {
         let other = Listener::adopt(copy(&one), &asked, &SocketOptions::default()).expect("adopted");
         assert_eq!(*other.address(), address);
@@ -44,7 +44,7 @@ fn what_one_has_bound_another_one_accepts_from() {
 }
 
 #[test]
-fn a_socket_that_somebody_else_has_made_gets_the_options() {
+fn a_socket_of_another_process_gets_the_options() {
     let made = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = Address::Tcp(made.local_addr().expect("bound"));
     let options = SocketOptions { defer_accept: Some(1), ..SocketOptions::default() };
@@ -88,7 +88,7 @@ fn one_with_a_name_in_the_kernel_is_known_by_it() {
 }
 
 #[test]
-fn what_is_no_such_listener_is_refused_with_what_it_is() {
+fn other_descriptors_are_refused_by_their_kind() {
     let folder = tempfile::tempdir().expect("a folder");
     let local = |name: &str| Address::from(UnixAddress::path(folder.path().join(name)));
     let begin = "the descriptor that is handed over for 127.0.0.1:0 is";

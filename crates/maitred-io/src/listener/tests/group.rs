@@ -47,7 +47,7 @@ fn connections_go_to_the_sockets_that_are_named_and_only_there() {
     clients.extend(connect(address, 50));
     let one = waiting(&group, 350);
     assert_eq!(one, [two[0], two[1], two[2] + 50, two[3]]);
-    // What the others hold is there for whoever takes it.
+    // Connections of the other sockets can still be accepted there.
     let held = |socket: &Listener| {
         std::iter::from_fn(|| match socket.accept() {
             Accepted::Connection(socket, _) => Some(socket),
@@ -70,7 +70,7 @@ fn no_socket_is_led_to_that_is_not_there() {
 }
 
 #[test]
-fn an_address_that_somebody_has_gets_no_group() {
+fn an_address_in_use_gets_no_group() {
     // Also where the other one would share it.
     let (group, address) = group(2);
     let refused = |address: &Address, count| {

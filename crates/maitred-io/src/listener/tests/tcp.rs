@@ -39,7 +39,7 @@ fn an_accepted_socket_keeps_little_in_the_kernel_for_a_peer_that_does_not_read()
 }
 
 #[test]
-fn what_nobody_asks_for_is_as_the_system_has_it() {
+fn defaults_are_those_of_the_system() {
     let (listener, _client, socket) = connected(&SocketOptions::default());
     let ActiveOptions { backlog, defer_accept, fast_open, no_delay, cork, keep_alive } = listener.active();
     assert_eq!(backlog, options::cut(4096));
@@ -109,7 +109,7 @@ fn a_connection_without_bytes_is_held_back_where_that_is_asked_for() {
 }
 
 #[test]
-fn fast_open_is_told_with_what_the_system_permits() {
+fn fast_open_is_shown_with_the_systems_permission() {
     let options = SocketOptions { fast_open: Some(7), ..SocketOptions::default() };
     let (listener, _client, _socket) = connected(&options);
     let bits = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_fastopen").ok();
@@ -120,7 +120,7 @@ fn fast_open_is_told_with_what_the_system_permits() {
 }
 
 #[test]
-fn the_backlog_is_what_is_asked_for_as_far_as_the_system_permits() {
+fn the_backlog_is_as_configured_up_to_the_systems_limit() {
     for asked in [5, 1 << 20, u32::MAX] {
         let options = SocketOptions { backlog: Some(asked), ..SocketOptions::default() };
         let (listener, _) = listening(&options);
@@ -130,7 +130,7 @@ fn the_backlog_is_what_is_asked_for_as_far_as_the_system_permits() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+fn an_address_in_use_is_an_error_with_its_remedy() {
     let (_listener, address) = listening(&SocketOptions::default());
     let error = refused(address.into(), &SocketOptions::default());
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
@@ -138,15 +138,15 @@ fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
         error.to_string(),
         format!("{address} is in use: stop who listens there, or take another port")
     );
-    // RFC 5737: nobody has it.
+    // RFC 5737: no machine has it.
     let error = refused(Address::Tcp(([192, 0, 2, 1], 0).into()), &SocketOptions::default());
     assert_eq!(error.kind(), ErrorKind::AddrNotAvailable);
     assert_eq!(error.what(), "192.0.2.1:0 is not an address of this machine");
     assert!(!error.remedy().is_empty());
 }
 
-/// What the client has before the second of two sends, if the first one says that more follows. The kernel keeps it for a fifth of
-/// a second at most, which a busy machine may let pass.
+/// How many bytes the client has before the second of two sends, if the first one announces more. The kernel keeps them
+/// for a fifth of a second at most, which a busy machine may let pass.
 fn has_before_the_rest(socket: &Socket, client: &mut TcpStream, all: bool) -> usize {
     let sent = if all {
         socket.send_all(&[IoSlice::new(b"he"), IoSlice::new(b"ad")], true)
@@ -163,7 +163,7 @@ fn has_before_the_rest(socket: &Socket, client: &mut TcpStream, all: bool) -> us
 }
 
 #[test]
-fn a_head_is_kept_for_what_follows_unless_the_listener_says_otherwise() {
+fn a_head_is_kept_for_the_next_bytes_unless_the_listener_forbids_it() {
     let off = SocketOptions { cork: Some(false), ..SocketOptions::default() };
     let on = SocketOptions { cork: Some(true), ..SocketOptions::default() };
     for (options, kept) in [(SocketOptions::default(), true), (on, true), (off, false)] {

@@ -47,7 +47,7 @@ fn own() -> Credentials {
     }
 }
 
-/// What is received until the end of it.
+/// Receives up to `count` bytes, or to the end.
 fn received(socket: &Socket, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < count {
@@ -81,7 +81,7 @@ fn the_file_has_its_permissions_and_nothing_else_is_left_in_the_folder() {
 }
 
 #[test]
-fn the_file_belongs_to_who_is_asked_for() {
+fn the_file_belongs_to_the_configured_owner() {
     let (folder, path) = folder();
     let address = UnixAddress { owner: Some(12345), group: Some(12346), ..UnixAddress::path(&path) };
     if own().uid == 0 {
@@ -99,7 +99,7 @@ fn the_file_belongs_to_who_is_asked_for() {
 }
 
 #[test]
-fn what_a_dead_server_left_is_replaced() {
+fn the_file_of_a_dead_server_is_replaced() {
     let (folder, path) = folder();
     drop(UnixListener::bind(&path).expect("bound"));
     let first = listening(&path);
@@ -139,7 +139,7 @@ fn of_servers_that_begin_at_once_one_gets_the_path() {
 }
 
 #[test]
-fn a_folder_that_somebody_holds_is_used_after_a_while() {
+fn a_held_folder_is_used_after_a_while() {
     let (folder, path) = folder();
     let held = File::open(folder.path()).expect("there");
     held.lock().expect("free");
@@ -313,7 +313,7 @@ fn options_of_tcp_are_refused() {
 #[test]
 fn an_abstract_name_is_listened_on_and_named_when_it_is_in_use() {
     let (folder, _) = folder();
-    // Nobody else has the folder's name.
+    // No other test has the folder's name.
     let name = folder.path().to_str().expect("plain").to_owned();
     let listener = bind(UnixAddress::abstract_name(name.as_bytes())).expect("a listener");
     let address = StdAddress::from_abstract_name(&name).expect("short");
@@ -367,7 +367,7 @@ fn bytes_go_both_ways_and_the_peer_is_known() {
 }
 
 #[test]
-fn what_only_tcp_has_is_without_effect() {
+fn options_of_tcp_are_without_effect() {
     let (_folder, path) = folder();
     let listener = listening(&path);
     let mut client = UnixStream::connect(&path).expect("it listens");
@@ -440,7 +440,7 @@ fn descriptors_that_a_peer_passes_are_not_taken() {
             socket.receive(&mut buffer)
         };
         assert!(matches!(moved, Moved::Bytes(9)));
-        // Nobody has the other end any more.
+        // No descriptor of the other end is left.
         assert_eq!(reader.read(&mut buffer).expect("no error"), 0);
     }
 }

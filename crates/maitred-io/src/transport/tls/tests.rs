@@ -18,7 +18,7 @@ use super::{Moved, Shaken, Socket, Tls};
 
 const VERSIONS: [Version; 2] = [Version::V1_2, Version::V1_3];
 
-/// A client, with what has come and how much of it.
+/// A client, with the plaintext and the number of bytes that have come.
 struct Client {
     stream: UnixStream,
     session: ClientConnection,
@@ -37,7 +37,7 @@ impl Client {
         }
     }
 
-    /// What it would send, but does not.
+    /// The bytes that the client would send; they are not sent.
     fn unsent(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.session.wants_write() {
@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// After a handshake; the sockets have room for some KiB.
+/// A server and a client after a handshake; the sockets have room for some KiB.
 fn met(version: Version) -> (Tls, Client) {
     let (identity, pem) =
         Identity::development(&["localhost".to_owned()], system_clock).expect("a certificate");
@@ -141,7 +141,7 @@ fn moved(moved: Moved) -> usize {
 }
 
 #[test]
-fn what_is_said_to_have_moved_has_left_and_all_of_it_arrives() {
+fn bytes_reported_as_moved_have_left_and_all_arrive() {
     for version in VERSIONS {
         let (mut server, mut client) = met(version);
         let (body, mut dice) = (pattern(1_500_000), dice());
@@ -165,7 +165,7 @@ fn what_is_said_to_have_moved_has_left_and_all_of_it_arrives() {
 }
 
 #[test]
-fn what_has_not_left_is_not_said_to_have_moved() {
+fn bytes_that_have_not_left_are_not_reported_as_moved() {
     let (mut server, mut client) = met(Version::V1_3);
     let body = pattern(300_000);
     let mut sent = 0;
@@ -176,7 +176,7 @@ fn what_has_not_left_is_not_said_to_have_moved() {
         }
     }
     assert!(sent > 0 && sent < body.len(), "{sent}");
-    // Of what the kernel has the peer can open all but the last record, which is not whole.
+    // Of the kernel's bytes the peer can open all but the last record, which is not whole.
     client.take_all();
     assert!(client.taken > sent, "{sent} bytes are said to have left, {} have", client.taken);
     assert_eq!(client.plain, body[..client.plain.len()]);
@@ -214,7 +214,7 @@ fn keys_change_in_the_middle() {
         let count = moved(server.send_all(&[IoSlice::new(&body[sent..])], false));
         sent += count;
         if count == 0 {
-            // Asks for new keys of the server, too, while some of what it sends has not left.
+            // Asks for new keys of the server, too, while some of its bytes have not left.
             client.session.refresh_traffic_keys().expect("TLS 1.3");
             client.session.writer().write_all(b"more").expect("memory");
             client.send();
@@ -261,7 +261,7 @@ fn more_is_received_than_a_session_holds() {
 }
 
 #[test]
-fn a_short_read_of_what_was_opened_before_does_not_say_that_the_socket_is_empty() {
+fn a_short_read_of_opened_bytes_does_not_mean_an_empty_socket() {
     let (mut server, mut client) = met(Version::V1_3);
     client.session.writer().write_all(&[b'a'; 100]).expect("memory");
     client.send();

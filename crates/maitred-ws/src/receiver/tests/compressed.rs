@@ -86,7 +86,7 @@ fn compressed_text_is_checked_when_it_is_inflated() {
 }
 
 #[test]
-fn what_cannot_be_inflated_is_refused() {
+fn bytes_that_cannot_be_inflated_are_refused() {
     assert_eq!(seen(with_takeover, &frame(0xc1, b"\x06")), [BROKEN]);
     assert_eq!(seen(with_takeover, &frame(0xc1, &HELLO[..4])), [BROKEN], "it ends inside a block");
     assert_eq!(seen(with_takeover, &frame(0xc2, &[HELLO, b"garbage"].concat())), [BROKEN]);

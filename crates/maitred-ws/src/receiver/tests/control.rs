@@ -36,7 +36,7 @@ fn a_close_has_a_code_and_a_reason_or_nothing() {
 }
 
 #[test]
-fn codes_that_nobody_may_send_are_refused() {
+fn reserved_codes_are_refused() {
     for code in [0_u16, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65535] {
         closes(&code.to_be_bytes(), Seen::Failed(1002, "a close frame has a code that nobody may send"));
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::deflate::Compressor;
 
-/// What a client sends.
+/// A part of the bytes of a client.
 #[derive(Clone, Debug)]
 enum Sent {
     Message {
@@ -38,7 +38,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     ]
 }
 
-/// The bytes, and what has to be seen up to the first piece of anything.
+/// The bytes, the events that have to be seen up to the first piece of anything, and whether these are all.
 fn stream(all: &[Sent], takeover: bool) -> (Vec<u8>, Vec<Seen>, bool) {
     let mut compressor = Compressor::new(&deflate(takeover));
     let (mut stream, mut expected, mut certain) = (Vec::new(), Vec::new(), true);

@@ -95,7 +95,7 @@ fn a_message_grows_by_a_ratio_at_most() {
 }
 
 #[test]
-fn what_came_before_does_not_count_for_the_ratio() {
+fn earlier_messages_do_not_count_for_the_ratio() {
     let make = || Receiver::new(Limits { ratio: 10, ..WIDE }, Some(&deflate(false)));
     let long = noise(60_000);
     let stream = [frame(0xc2, &compressed(&long)), frame(0xc2, &bomb(100_000))].concat();
@@ -108,7 +108,7 @@ fn the_ratio_is_of_the_bytes_that_are_needed() {
     let message = compressed(&[&[b'x'; 65_530][..], &noise(40)].concat());
     for read in message.len() - 60..message.len() {
         let limits = Limits { ratio: (65537 / read) as u32, ..WIDE };
-        // It compares what comes at once with what comes byte by byte.
+        // It compares the events of the whole input with those byte by byte.
         seen(|| Receiver::new(limits, Some(&deflate(true))), &frame(0xc2, &message));
     }
 }

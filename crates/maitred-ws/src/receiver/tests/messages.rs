@@ -22,7 +22,7 @@ fn messages_stand_behind_each_other() {
 }
 
 #[test]
-fn what_the_caller_has_before_a_message_stays() {
+fn the_callers_earlier_content_stays() {
     let mut message = b"before ".to_vec();
     let frame = frame(0x81, b"Hello");
     let polled = plain().poll(&frame, &mut message);

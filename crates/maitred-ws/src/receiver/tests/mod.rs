@@ -12,7 +12,7 @@ use crate::deflate::{DeflateSettings, negotiate};
 const WIDE: Limits = Limits { message: 1 << 20, fragments: 100, ratio: 1000, ratio_from: 0 };
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// What a receiver says, with the messages themselves.
+/// An event of a receiver, with the message itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Text(String),
@@ -51,7 +51,7 @@ fn plain() -> Receiver {
     Receiver::new(WIDE, None)
 }
 
-/// What the receiver says of bytes that come in these pieces.
+/// The receiver's events for bytes that come in these pieces.
 fn seen_in_pieces<'a>(receiver: &mut Receiver, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
     let (mut seen, mut message) = (Vec::new(), Vec::new());
     for piece in pieces {
@@ -92,7 +92,7 @@ fn seen_in_pieces<'a>(receiver: &mut Receiver, pieces: impl IntoIterator<Item = 
     seen
 }
 
-/// What the receiver says of `stream`, at once and byte by byte.
+/// The receiver's events for `stream`, at once and byte by byte.
 #[track_caller]
 fn seen(make: impl Fn() -> Receiver, stream: &[u8]) -> Vec<Seen> {
     let whole = seen_in_pieces(&mut make(), [stream]);

@@ -1,0 +1,280 @@
+//! Responses that the engine makes itself: files, refusals, redirects, the state of the server, 504.
+//!
+//! ```text
+//! OwnResponse -> page of its host -> fields of the filters -> id of the request -> HTTP/1: bytes
+//!                                                                              `-> frames: values
+//! ```
+//! Every response of the engine goes this way, by every protocol. Responses of handlers go through their [responder](super::responder).
+
+use std::sync::Arc;
+
+use maitred_files::Body;
+use maitred_filters::Passed;
+use maitred_h1::{HeadError, Sender};
+use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_io::sync::atomic::Ordering;
+use maitred_log::{End, RequestId};
+use maitred_runtime::Content;
+use maitred_stats::Times;
+
+use super::framed::{Heads, OwnAnswer};
+use super::responder::ValueSender;
+use super::stream::{Kept, Received, Record, Stream};
+use super::{Connection, Context, Phase, Turn};
+use crate::connection;
+use crate::pages::PLAIN;
+use crate::site::Site;
+
+/// Content up to this size is copied behind its head and leaves in the same write; above it the
+/// copy costs more than a second segment.
+const MAX_COPIED: u64 = 16 * 1024;
+
+/// A response that the engine makes itself.
+pub(super) struct OwnResponse {
+    /// Shared with the cache of a static mount.
+    pub(super) head: Arc<ResponseHead>,
+    /// Bytes of the body, also where the body is not sent because the request is HEAD.
+    pub(super) length: u64,
+    pub(super) body: Body,
+    /// Another request may follow on the connection, if the peer wants that.
+    keep_alive: bool,
+    /// The request reached no route, and counts as refused.
+    refused: bool,
+}
+
+impl OwnResponse {
+    /// A response without a body.
+    pub(super) fn new(head: impl Into<Arc<ResponseHead>>) -> Self {
+        Self { head: head.into(), length: 0, body: Body::Empty, keep_alive: true, refused: false }
+    }
+
+    /// A response with this body of `length` bytes.
+    pub(super) fn with_body(head: impl Into<Arc<ResponseHead>>, length: u64, body: Body) -> Self {
+        Self { length, body, ..Self::new(head) }
+    }
+
+    /// A response with one part of content, if it is not empty.
+    pub(super) fn with_content(head: ResponseHead, content: Content) -> Self {
+        match content.len() {
+            0 => Self::new(head),
+            length => Self::with_body(head, length, Body::One(content)),
+        }
+    }
+
+    /// A line of text.
+    pub(super) fn text(status: Status, text: impl Into<Content>) -> Self {
+        Self::with_content(ResponseHead::new(status).with("Content-Type", PLAIN), text.into())
+    }
+
+    /// The status and its reason phrase as a line of text.
+    pub(super) fn status(status: Status) -> Self {
+        Self::text(status, format!("{} {}\n", status.code(), status.reason()))
+    }
+
+    /// The refusal of a request, with the reason as text: the last response of its connection.
+    pub(super) fn refusal(status: Status, reason: &str) -> Self {
+        let text = format!("{} {}: {reason}\n", status.code(), status.reason());
+        Self { keep_alive: false, refused: true, ..Self::text(status, text) }
+    }
+
+    /// The same response with one more field.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        Arc::make_mut(&mut self.head).fields.push(name, value);
+        self
+    }
+
+    /// The same response, behind which the connection ends unless `keep_alive`.
+    #[must_use]
+    pub(super) fn keep_alive(self, keep_alive: bool) -> Self {
+        Self { keep_alive, ..self }
+    }
+
+    /// The response as it is sent: an error with the page of its host, the fields that filters set, and the id of the request.
+    pub(super) fn finished(mut self, site: &Site, asked: &Asked<'_>) -> Self {
+        let status = self.head.status;
+        if status.code() >= 400
+            && let Some((head, content)) = site.hosts.of(asked.head.host).pages().replace(&self.head)
+        {
+            (self.head, self.length, self.body) = (head.into(), content.len(), Body::One(content));
+        }
+        let filtered = match asked.passed {
+            Some(passed) => passed.response_head(asked.head, &self.head),
+            // Limits on peers refuse before filters are met.
+            None if status.code() >= 400 && site.filters.is_on() => {
+                site.filters.change_refused(&self.head, asked.head.host, asked.secure)
+            }
+            None => None,
+        };
+        self.head = filtered.map_or(self.head, Arc::new);
+        let tells_id = self.head.status.code() >= 400 && site.measures.response_ids.load(Ordering::Relaxed);
+        if tells_id && !self.head.fields.contains("x-request-id") {
+            let id = RequestId::of(&asked.head.fields, asked.number).to_string();
+            Arc::make_mut(&mut self.head).fields.push("X-Request-ID", id);
+        }
+        self
+    }
+
+    /// The head as a value, where frames are made of it later.
+    pub(super) fn heads(&self, context: &mut Context<'_>, is_head: bool) -> Heads {
+        ValueSender::new(is_head).only(&self.head, Some(self.length), context.scratch.date())
+    }
+
+    /// Bytes of the body that are sent.
+    pub(super) fn body_bytes(&self, is_head: bool) -> u64 {
+        if is_head { 0 } else { self.length }
+    }
+}
+
+/// The request that the engine answers, as far as the response depends on it.
+pub(super) struct Asked<'a> {
+    /// The filters that the request has passed. Without any, only rules for host and scheme count.
+    pub(super) passed: Option<&'a Passed>,
+    pub(super) head: &'a RequestHead,
+    /// The number of the request.
+    pub(super) number: u64,
+    pub(super) secure: bool,
+}
+
+impl Connection {
+    /// Sends a response of the engine to a request that no handler has.
+    pub(super) fn respond(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        response: OwnResponse,
+    ) -> Received {
+        let group = context.group;
+        let head = &stream.request.head;
+        let (version, is_head) = (head.version, head.method == Method::Head);
+        let secure = self.client_of(&stream).secure;
+        let asked = Asked { passed: stream.passed.as_deref(), head, number: stream.request.number, secure };
+        let response = response.finished(&group.site, &asked);
+        let (status, refused) = (response.head.status, response.refused);
+        let body_bytes = response.body_bytes(is_head);
+        self.served = self.served.saturating_add(1);
+        if self.protocol.is_framed() {
+            let heads = response.heads(context, is_head);
+            let peer = self.client_of(&stream).peer;
+            let (listener, begun) = (self.listener.into(), context.now);
+            let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };
+            let body = if is_head { Body::Empty } else { response.body };
+            self.answer_stream(stream, heads, body, own);
+            return Received::Answered;
+        }
+        let wishes = stream.facts.is_some_and(|facts| facts.keep_alive);
+        let keep_alive = response.keep_alive && wishes && !group.is_draining();
+        let sender = Sender::new(version, is_head, keep_alive);
+        let Ok(reusable) = self.write_own(context, sender, response) else {
+            return Received::Ended(Turn::Close);
+        };
+        let mut times = Times { begun: context.now, ..stream.times };
+        if refused {
+            // For a request refused before its last byte, the peer's time ends with the last byte read.
+            times.complete = times.complete.max(self.received);
+        }
+        context.scratch.records.push(Record {
+            number: stream.request.number,
+            peer: self.client_of(&stream).peer,
+            listener: self.listener.into(),
+            pool: None,
+            status,
+            body_bytes,
+            times,
+            end: End::Complete,
+            refused,
+            trace: None,
+            route: None,
+            request: Kept::Stream(stream),
+        });
+        if reusable {
+            return Received::Answered;
+        }
+        self.last = true;
+        self.unread |= refused;
+        self.phase = Phase::Sending;
+        Received::Ended(Turn::Wait)
+    }
+
+    /// Writes a response of the engine in HTTP/1. Returns whether another one may follow.
+    ///
+    /// # Errors
+    /// The head cannot be sent: a fault of the engine, which is in the log.
+    pub(super) fn write_own(
+        &mut self,
+        context: &mut Context<'_>,
+        mut sender: Sender,
+        response: OwnResponse,
+    ) -> Result<bool, HeadError> {
+        let date = *context.scratch.date();
+        let out = &mut context.scratch.out;
+        if let Err(error) = sender.send_head(&response.head, Some(response.length), &date, out) {
+            let log = &context.group.site.log;
+            log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
+            return Err(error);
+        }
+        match response.body {
+            Body::Empty => {}
+            Body::One(content) => self.emit(context, &mut sender, content),
+            Body::Many(parts) => parts.into_iter().for_each(|part| self.emit(context, &mut sender, part)),
+        }
+        Ok(sender.finish(None, &mut context.scratch.out).reusable)
+    }
+
+    fn emit(&mut self, context: &mut Context<'_>, sender: &mut Sender, content: Content) {
+        let out = &mut context.scratch.out;
+        if sender.send_data(content.len(), out).allowed == 0 {
+            return;
+        }
+        match content.bytes() {
+            Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
+            _ => {
+                let writer = self.writer.get_or_insert_with(connection::spare_writer);
+                writer.push(std::mem::take(out).into(), 0);
+                writer.push(content, 0);
+            }
+        }
+    }
+
+    /// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
+    pub(super) fn refuse(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        status: Status,
+        reason: &'static str,
+    ) -> Received {
+        let log = &context.group.site.log;
+        log.info(format_args!(
+            "{}: {} {}: {reason}{}",
+            self.client_of(&stream).peer,
+            status.code(),
+            status.reason(),
+            option_of(reason)
+        ));
+        self.refuse_noted(context, stream, status, reason)
+    }
+
+    /// Refuses a request; the line of the rule is in the log already.
+    pub(super) fn refuse_noted(
+        &mut self,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        status: Status,
+        reason: &'static str,
+    ) -> Received {
+        // A head that could not be read has no other facts.
+        stream.request.head.tls = self.session();
+        context.group.site.counters.refused.add(1);
+        self.respond(context, stream, OwnResponse::refusal(status, reason))
+    }
+}
+
+/// The option with the limit of the head, for the log.
+fn option_of(reason: &str) -> &'static str {
+    match reason {
+        "field too large" => " (--max-field)",
+        "request head too large" => " (--max-head)",
+        _ => "",
+    }
+}
