@@ -112,7 +112,7 @@ fuzz: ## every fuzz target for SECONDS (60) each, on a nightly toolchain
 pictures: build ## takes the pictures of the dashboard in docs/pictures again: a minute and a half of load
 	MAITRED_TEST_PICTURES=1 $(VENV)/bin/python -m pytest -q python/tests/test_pictures.py
 
-bench-smoke: ## all benches in short: that they work, not how fast (make test has two of them)
+bench-smoke: ## all benches in short: that they work, not how fast (make test has one of them)
 	@$(PYTHON) scripts/test benches
 
 bench: build ## one measurement: make bench NAME=static

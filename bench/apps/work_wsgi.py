@@ -1,7 +1,7 @@
 """A WSGI application whose requests compute, call the system, sleep or burn, as their paths say.
 
 `BENCH_SPINS` is how many turns of `spin` take 50 µs: counted once for all servers of a run (`python work_wsgi.py`
-prints it). `BENCH_HASH` is how many KiB are hashed in 1.3 ms (`python work_wsgi.py hash`). The paths that `bench/work` knows too mean the same there. A kind of work has a folder of its own, so that a
+prints it). `BENCH_HASH` is how many KiB are hashed in 1.3 ms (`python work_wsgi.py hash`). A kind of work has a folder of its own, so that a
 server that learns which routes are slow can tell them apart.
 """
 
@@ -11,8 +11,6 @@ import sys
 import time
 
 HELLO = b"Hello, world!"
-BURN_MS = 20
-REPORT_MS = 100
 
 
 def spin(turns):
@@ -51,18 +49,10 @@ def hello(environ):
     return HELLO
 
 
-def echo(environ):
-    return environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-
-
 def stat(environ):
     for name in ("/", "/etc", "/usr"):
         os.stat(name)
     return HELLO
-
-
-def clock(environ):
-    return b"%020d" % time.monotonic_ns()
 
 
 def computing(micros):
@@ -102,19 +92,8 @@ def hashing(environ, data=bytes(1024 * int(os.environ.get("BENCH_HASH", 8)))):
     return HELLO
 
 
-def large(mebibytes):
-    return lambda environ: b"x" * (mebibytes << 20)
-
-
-def report(environ, sleep=sleeping(REPORT_MS), burn=computing(REPORT_MS * 1000)):
-    return burn(environ) if environ["QUERY_STRING"] == "burn" else sleep(environ)
-
-
-PATHS = {"/": hello, "/echo": echo, "/stat": stat, "/clock": clock, "/report": report, "/hash": hashing,
-         "/wait5": waiting(1, 5, 500), "/waits10": waiting(10, 0.3, 1000),
-         "/burn": computing(BURN_MS * 1000), **{f"/large/{number}": large(number) for number in (1, 8, 64)},
-         **{f"/cpu/{micros}": computing(micros) for micros in (5, 20, 50, 200, 1000, 10_000, 20_000, 50_000)},
-         **{f"/sleep/{milliseconds}": sleeping(milliseconds) for milliseconds in (1, 10, 20, 50)}}
+PATHS = {"/": hello, "/stat": stat, "/hash": hashing, "/burn": computing(20_000), "/cpu/10000": computing(10_000),
+         "/sleep/50": sleeping(50), "/report": sleeping(100), "/wait5": waiting(1, 5, 500), "/waits10": waiting(10, 0.3, 1000)}
 
 
 def application(environ, start_response):

@@ -138,7 +138,6 @@ class Open:
     wrong: int
     broken: int
     missing: int
-    lag_p50: float
     lag_p99: float
     background: int = 0
 
@@ -148,7 +147,7 @@ class Open:
 
 
 def openloop(port: int, what: Sequence[str], rate: float, seconds: float, warm_up: float, connections: int,
-             folder: Path, spin: bool = False, poisson: int | None = None, pinned: bool = True) -> Open:
+             folder: Path, poisson: int | None = None, pinned: bool = True) -> Open:
     """Send `rate` requests a second for so long, whatever the answers do; at random intervals with that seed.
 
     Without `pinned` the generator may use the server's core too."""
@@ -156,12 +155,12 @@ def openloop(port: int, what: Sequence[str], rate: float, seconds: float, warm_u
     command = [*_generator(port, what, connections, seconds, warm_up, pinned), "--rate", str(rate), "--dump", str(dump)]
     if poisson is not None:
         command += ["--poisson", str(poisson)]
-    done = subprocess.run(command + ["--spin"] * spin, capture_output=True, text=True, check=True,
+    done = subprocess.run(command, capture_output=True, text=True, check=True,
                           timeout=seconds + warm_up + SPARE_S)
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     latencies = [tenths / 10 for (tenths,) in struct.iter_unpack("<I", dump.read_bytes())]
     return Open(latencies, int(said["scheduled"]), int(said["wrong"]), int(said["broken"]), int(said["missing"]),
-                float(said["lag_p50_us"]), float(said["lag_p99_us"]), int(said["background"]))
+                float(said["lag_p99_us"]), int(said["background"]))
 
 
 def verify(name: str, port: int, path: str, body: bytes | None, length: int, context: ssl.SSLContext | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import peers, python_servers, traffic, workbench
+from . import peers, python_servers, traffic, work
 from .servers import Contender
 
 #: Threads of the handlers, equal for all servers; and of ours beside its default.
@@ -64,7 +64,7 @@ def _wsgi(application: str, weft: int | None = None, own: bool = False) -> Calla
 
 
 def _handler(place: Place) -> list[Contender]:
-    of = python_servers.Wsgi(place.environment, workbench.APPLICATION, place.variables, pinned=False)
+    of = python_servers.Wsgi(place.environment, work.APPLICATION, place.variables, pinned=False)
     servers = (of.gunicorn, of.granian, of.weft, of.peregrine, of.maitred)
     return [*(server(number) for number in THREADS for server in servers), of.maitred()]
 
@@ -100,13 +100,6 @@ PAGES = (
     Page("hash", "Handler: 1.3 ms of hashing, the interpreter released", [traffic.bare("/hash", _HELLO)], _handler,
          handler=True),
 )
-
-
-def work(environment: peers.Environment) -> dict[str, str]:
-    """What the handlers are told: how much work is meant, counted once for all."""
-    program = [str(environment.program("python")), str(python_servers.folder_of(workbench.APPLICATION)), "hash"]
-    said = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
-    return workbench.spins(environment) | {"BENCH_HASH": said}
 
 
 def fill(environment: peers.Environment, variables: dict[str, str]) -> None:

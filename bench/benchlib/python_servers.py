@@ -128,14 +128,9 @@ def _words(contender: Contender) -> tuple[str, list[str]]:
     return str(contender.options["application"]), words
 
 
-def _address(contender: Contender, place: Place) -> str:
-    """Where it listens; both that can do so by a Unix socket write it like this."""
-    return f"unix:{place.socket}" if contender.unix else f"127.0.0.1:{place.port}"
-
-
 def _maitred(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
-    listen = f"{contender.options.get('scheme', '')}{_address(contender, place)}{contender.options.get('listen', '')}"
+    listen = f"{contender.options.get('scheme', '')}127.0.0.1:{place.port}{contender.options.get('listen', '')}"
     return [str(contender.program), application, "--app-dir", str(APPS), "--listen", listen, *words]
 
 
@@ -147,7 +142,7 @@ def _granian(contender: Contender, place: Place) -> list[str]:
 
 def _gunicorn(contender: Contender, place: Place) -> list[str]:
     application, words = _words(contender)
-    return [str(contender.program), application, "--bind", _address(contender, place), *words]
+    return [str(contender.program), application, "--bind", f"127.0.0.1:{place.port}", *words]
 
 
 def _waitress(contender: Contender, place: Place) -> list[str]:

@@ -31,7 +31,6 @@ class Options:
     seconds: float | None = None
     only: tuple[str, ...] = ()
     threads: int = 1
-    spin: bool = False
     load: str = "wrk"
     #: The interpreter of the Python benches.
     python: Path | None = None
@@ -95,14 +94,12 @@ REST_LOOK_S, IDLE_SHARE, MOST_REST_S = 0.05, 0.2, 30.0
 
 
 class Meter:
-    """CPU time of a server's process tree between `start` and `stop`; of a proxy with what is behind it."""
+    """CPU time of a server's process tree between `start` and `stop`."""
 
     def __init__(self, server: servers.Server) -> None:
         self._server = server
-        self._from: tuple[list[int], int, int, int] = ([], 0, 0, 0)
+        self._from = (0, 0, 0, 0)
         self.cpu_ns = 0
-        #: The same apart: the server's, then that of each behind it.
-        self.parts_ns: list[int] = []
         #: Share of the server's core that went to anything but the server (other processes, interrupts, steal); of a
         #: server that is not held to it the share of both cores that went to nothing the bench started.
         self.others = 0.0
@@ -111,16 +108,14 @@ class Meter:
         self._from = self._read()
 
     def stop(self) -> None:
-        (before, *then), (after, *now) = self._from, self._read()
-        self.parts_ns = [end - start for end, start in zip(after, before, strict=True)]
-        self.cpu_ns = sum(self.parts_ns)
-        ours, busy, wall = (end - start for end, start in zip(now, then, strict=True))
+        self.cpu_ns, ours, busy, wall = (end - start for end, start in zip(self._read(), self._from, strict=True))
         self.others = max(0, busy - ours) / wall
 
-    def _read(self) -> tuple[list[int], int, int, int]:
-        cpu = [machine.cpu_ns(part.pid) for part in self._server.parts]
+    def _read(self) -> tuple[int, int, int, int]:
+        """CPU time of the server, of what counts as ours on its core, and all of it; and the time."""
+        cpu = machine.cpu_ns(self._server.pid)
         if self._server.pinned:
-            return cpu, sum(cpu), machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
+            return cpu, cpu, machine.core_busy_ns(machine.cores()[0]), time.monotonic_ns()
         both = len(set(machine.cores()))
         return cpu, machine.cpu_ns(os.getpid()), machine.cores_busy_ns(), both * time.monotonic_ns()
 

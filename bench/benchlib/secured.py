@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import struct
 import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import fronts, load, peers, python_servers, rounds, servers, workbench
+from . import clients, load, peers, python_servers, rounds, servers
 from .servers import Contender, Place, Server
 
 #: The folder of the files, which granian does not serve at the root.
 FOLDER = "/files"
 #: The file that haproxy has as well, as an answer of its own: it serves no files.
 SMALL = f"{FOLDER}/1k"
+#: Longer than any measurement leaves a connection of haproxy alone.
+PATIENCE_S = 60
 #: As rustls names them.
 GROUPS = {"x25519": "x25519", "hybrid": "x25519mlkem768"}
-KEPT, FULL, RESUMED, PACED = "kept", "full", "resumed", "paced"
+KEPT, FULL, RESUMED = "kept", "full", "resumed"
 #: Of the handshakes of a probe, whose first ones are full; more, and a server does not resume.
 MOST_FULL = 0.5
 
@@ -88,8 +89,8 @@ global
 defaults
   mode http
   timeout connect 5s
-  timeout client {fronts.PATIENCE_S}s
-  timeout server {fronts.PATIENCE_S}s
+  timeout client {PATIENCE_S}s
+  timeout server {PATIENCE_S}s
 frontend own
   bind 127.0.0.1:{place.port} backlog {servers.BACKLOG} ssl crt {files.both} ssl-min-ver TLSv1.2
   http-request return status 200 content-type application/octet-stream file {place.root}{SMALL}
@@ -105,7 +106,7 @@ def _granian(files: Pair, contender: Contender, place: Place) -> list[str]:
 
 @dataclass(frozen=True)
 class Load:
-    """What the clients do: `KEPT` connections, or one for each request with a `FULL` or a `RESUMED` handshake; `PACED` is `storm`."""
+    """What the clients do: `KEPT` connections, or one for each request with a `FULL` or a `RESUMED` handshake."""
 
     path: str
     length: int
@@ -126,40 +127,11 @@ class Outcome:
 
 def run(server: Server, what: Load, seconds: float) -> rounds.Timed[Outcome]:
     """Load the server for so long, and account for it behind the warm-up.  Raise `CannotDo` where a handshake fails."""
-    said, meter = _play(server, what, seconds)
+    words = [str(server.port), what.path, str(what.length), str(seconds), str(what.connections), what.kind, what.version, what.group]
+    said, meter = clients.play("secured", server, words, 2 * seconds)
     closed = load.Closed(int(said["answered"]), float(said["seconds"]), int(said["broken"]), int(said["bytes"]))
     outcome = Outcome(closed, int(said["resumed"]), said.get("suite", ""), said.get("group", ""))
     return rounds.Timed(outcome, meter.cpu_ns, meter.others)
-
-
-@dataclass(frozen=True)
-class Storm:
-    """Kept connections with a fixed schedule beside new connections with another.  Latencies count from the scheduled time; microseconds, every one, sorted."""
-
-    latencies: list[float]
-    #: How late the client was with the latest hundredth of its requests, microseconds.
-    lag_p99: float
-    #: New connections in a second: opened, and answered behind a full handshake.
-    opened: float
-    answered: float
-    #: New connections that ended before.
-    broken: int
-
-
-def storm(server: Server, what: Load, requests: float, handshakes: float, seconds: float, folder: Path) -> rounds.Timed[Storm]:
-    """Ask so many requests a second on the kept connections, beside so many handshakes a second."""
-    dump = folder / "latencies"
-    said, meter = _play(server, dataclasses.replace(what, kind=PACED), seconds, str(requests), str(handshakes), str(dump))
-    latencies = sorted(tenths / 10 for (tenths,) in struct.iter_unpack("<I", dump.read_bytes()))
-    opened, answered = (int(said[name]) / float(said["seconds"]) for name in ("begun", "handshakes"))
-    outcome = Storm(latencies, float(said["lag_p99_us"]), opened, answered, int(said["broken"]))
-    return rounds.Timed(outcome, meter.cpu_ns, meter.others)
-
-
-def _play(server: Server, what: Load, seconds: float, *pace: str) -> tuple[dict[str, str], rounds.Meter]:
-    """Run the client; what it has said, and the server's account of the time that it measured."""
-    return workbench.play("secured", server, [str(server.port), what.path, str(what.length), str(seconds), str(what.connections), what.kind,
-                                              what.version, what.group, *pace], 2 * seconds)
 
 
 def probe(server: Server, what: Load, seconds: float) -> Outcome:
@@ -167,9 +139,9 @@ def probe(server: Server, what: Load, seconds: float) -> Outcome:
     outcome = run(server, what, seconds).outcome
     share = outcome.resumed / max(outcome.closed.requests, 1)
     if what.kind == RESUMED and share < 1 - MOST_FULL:
-        raise workbench.CannotDo(f"{share:.0%} of the sessions are resumed")
+        raise clients.CannotDo(f"{share:.0%} of the sessions are resumed")
     if outcome.group and outcome.group.lower() != GROUPS[what.group]:
-        raise workbench.CannotDo(f"it takes {outcome.group}")
+        raise clients.CannotDo(f"it takes {outcome.group}")
     if what.kind == FULL and share:
         raise load.WrongAnswer(f"{server.name} resumes sessions that nobody has asked for")
     return outcome

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import chart, compare, figures, load, machine, rounds, servers, traffic
-from .report import Report, say
 
 #: The percentiles that are kept.
 SHARES = (0.5, 0.9, 0.99, 0.999)
@@ -60,14 +59,10 @@ class Schedule:
     seconds: float = 6.0
     #: Its length as a share of `seconds`.
     warm_up: float = 1 / 6
-    #: Requests without which its percentiles say nothing: it takes that long, however short the others are.
-    least: int = 0
 
     def lengths(self, options: rounds.Options) -> tuple[float, float]:
         """Seconds measured and of warm-up in this run."""
         seconds = options.duration(self.seconds, SMOKE_SCHEDULE_S)
-        if not options.smoke:
-            seconds = max(seconds, self.least / self.rate)
         return seconds, seconds * self.warm_up
 
 
@@ -85,7 +80,7 @@ Table = dict[tuple[str, str], Series]
 
 
 class Watch:
-    """CPU time and context switches of a server between `start` and `stop`; of a proxy with what is behind it."""
+    """CPU time and context switches of a server between `start` and `stop`."""
 
     def __init__(self, server: servers.Server) -> None:
         self._server = server
@@ -94,35 +89,13 @@ class Watch:
         self._before: dict[int, machine.Switches] = {}
 
     def start(self) -> None:
-        self._before = self._switches()
+        self._before = machine.context_switches(self._server.pid)
         self.meter.start()
 
     def stop(self) -> None:
         self.meter.stop()
-        self.switches = machine.switched(self._before, self._switches())
+        self.switches = machine.switched(self._before, machine.context_switches(self._server.pid))
 
-    def _switches(self) -> dict[int, machine.Switches]:
-        return {thread: switches for part in self._server.parts
-                for thread, switches in machine.context_switches(part.pid).items()}
-
-
-def measure(options: rounds.Options, up: Sequence[servers.Server], ours: str, workloads: Sequence[Workload], pairs: int,
-            smoke_pairs: int, folder: Path, report: Report) -> tuple[Table, list[float]]:
-    """Rounds of every server with every workload; and the shares of the server's core that went to others."""
-    table: Table = {}
-    others: list[float] = []
-    for workload in workloads:
-        right, requests = compare.settled(up, ours, workload.name, workload.requests, folder, report)
-        for number in range(options.rounds(pairs, smoke_pairs)):
-            say(f"{report.name}, {workload.name}: round {number + 1}")
-            for server in right:
-                series = table.setdefault((workload.name, server.name), Series())
-                if workload.schedule:
-                    watch = on_schedule(options, workload.schedule, server, requests, number, series, folder)
-                else:
-                    watch = in_closed_loop(options, server, requests, series)
-                others.append(watch.meter.others)
-    return table, others
 
 
 @dataclass(frozen=True)

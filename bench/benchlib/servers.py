@@ -32,6 +32,11 @@ class CannotStart(Exception):
     """A server did not come up; the text holds what it said."""
 
 
+def _searched() -> str:
+    """Debian keeps the programs of servers out of the path."""
+    return os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
+
+
 @dataclass(frozen=True)
 class Place:
     """What a server is given: its root, a folder of its own, a port, and how many connections to expect."""
@@ -40,13 +45,6 @@ class Place:
     folder: Path
     port: int
     connections: int
-    #: Of a proxy: the running server that it passes requests on to.
-    behind: Server | None = None
-
-    @property
-    def socket(self) -> Path:
-        """Where a contender listens that has `unix`."""
-        return self.folder / "socket"
 
 
 @dataclass(frozen=True)
@@ -62,19 +60,13 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict)
     #: Held to the server's core; otherwise it may use the load's as well.
     pinned: bool = True
-    #: Listens on a Unix socket, `Place.socket`, instead of the port.
-    unix: bool = False
-    #: Of a proxy: the server that it passes requests on to; it is started first.
-    behind: Contender | None = None
 
     def found(self) -> str | None:
-        return shutil.which(str(self.program), path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+        return shutil.which(str(self.program), path=_searched())
 
     def absent(self) -> str | None:
-        """The first of its programs that is not there; a proxy has that of the server behind it, too."""
-        if not self.found():
-            return Path(self.program).name
-        return self.behind.absent() if self.behind else None
+        """The name of its program if that is not there."""
+        return None if self.found() else Path(self.program).name
 
 
 @dataclass
@@ -88,19 +80,10 @@ class Server:
     output: Path
     #: Held to the server's core.
     pinned: bool = True
-    #: Where it listens instead of at the port.
-    socket: Path | None = None
-    #: Of a proxy: the server that it passes requests on to.
-    behind: Server | None = None
 
     @property
     def pid(self) -> int:
         return self.process.pid
-
-    @property
-    def parts(self) -> list[Server]:
-        """All that answer a request: itself, then what is behind it."""
-        return [self, *(self.behind.parts if self.behind else [])]
 
 
 def _nginx(contender: Contender, place: Place) -> list[str]:
@@ -149,10 +132,6 @@ def _maitred(contender: Contender, place: Place) -> list[str]:
             "--keep-alive", str(KEEP_ALIVE_S)]
 
 
-def _epoll_loop(contender: Contender, place: Place) -> list[str]:
-    return [str(contender.found()), str(place.port), "1024"]
-
-
 NGINX = Contender("nginx", "nginx", _nginx, {"cache": False})
 NGINX_CACHE = Contender("nginx with open_file_cache", "nginx", _nginx, {"cache": True})
 
@@ -163,11 +142,6 @@ def nginx(name: str, more: str, log: str = "off") -> Contender:
 
 
 H2O = Contender("h2o", "h2o", _h2o)
-EPOLL_LOOP = Contender("epoll loop, no parsing", machine.TARGET / "bench/release/epollloop", _epoll_loop)
-
-
-#: In which ours are built; in another than the release the workspace's target folder has them, and its crates already.
-PROFILE = os.environ.get("MAITRED_BENCH_PROFILE", "release")
 
 
 def maitred(threads: int = 1) -> Contender:
@@ -176,15 +150,21 @@ def maitred(threads: int = 1) -> Contender:
     return Contender("maitred", program, _maitred, {"threads": threads})
 
 
-def cargo_build(package: str, feature: str = "") -> None:
-    """Build one of the small programs beside this module; an unchanged one takes no time.  With a feature it is in a
-    folder of that name: both variants are there."""
+def cargo_build(package: str) -> None:
+    """Build one of the small programs beside this module; an unchanged one takes no time."""
     manifest = machine.REPOSITORY / "bench" / package / "Cargo.toml"
-    of_workspace = package == "workbench" and PROFILE != "release"
-    folder = machine.TARGET if of_workspace else machine.TARGET / "bench" / feature
-    subprocess.run(["cargo", "build", "--quiet", "--locked", "--manifest-path", str(manifest), "--target-dir", str(folder),
-                    *(["--profile", PROFILE] if of_workspace else ["--release"]),
-                    *(["--features", feature] if feature else [])], check=True)
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", str(manifest),
+                    "--target-dir", str(machine.TARGET / "bench")], check=True)
+
+
+def version(program: str) -> str:
+    """What a peer says of itself, for the report: `nginx 1.22.1`."""
+    found = shutil.which(program, path=_searched())
+    if found is None:
+        return f"no {program}"
+    done = subprocess.run([found, "-v"], capture_output=True, text=True, timeout=10, check=False)
+    number = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
+    return f"{program} {number.group() if number else '?'}"
 
 
 @functools.cache
@@ -202,43 +182,38 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def running(contender: Contender, root: Path, folder: Path, connections: int = 512) -> Iterator[Server]:
-    """Start a server on its core, wait until it accepts, end it afterwards (and nothing else).
-
-    What is behind a proxy is started before it and ended after it."""
-    with contextlib.ExitStack() as stack:
-        behind = stack.enter_context(running(contender.behind, root, folder, connections)) if contender.behind else None
-        server = _start(contender, root, folder, connections, behind)
-        stack.callback(_end, server.process)
+    """Start a server on its core, wait until it accepts, end it afterwards (and nothing else)."""
+    server = _start(contender, root, folder, connections)
+    try:
         yield server
+    finally:
+        _end(server.process)
 
 
-def _start(contender: Contender, root: Path, folder: Path, connections: int, behind: Server | None) -> Server:
+def _start(contender: Contender, root: Path, folder: Path, connections: int) -> Server:
     said = b""
     # Another process may take the port between the probe and the start.
     for attempt in range(3):
         own = folder / f"{contender.name.replace(' ', '-').replace(',', '')}-{attempt}-{time.monotonic_ns()}"
         own.mkdir(parents=True)
-        place = Place(root, own, free_port(), connections, behind)
+        place = Place(root, own, free_port(), connections)
         cores = machine.cores()[:1] if contender.pinned else machine.cores()
         command = [*machine.pinned(*cores), *contender.command(contender, place)]
         with (own / "output").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                        env=os.environ | contender.environment)
-        if _accepts(contender, place, process):
-            return Server(contender.name, place.port, process, own / "output", contender.pinned,
-                          place.socket if contender.unix else None, behind)
+        if _accepts(place, process):
+            return Server(contender.name, place.port, process, own / "output", contender.pinned)
         _end(process)
         said = (own / "output").read_bytes()[-2000:]
     raise CannotStart(f"{contender.name} does not start: {said.decode(errors='replace').strip() or 'no output'}")
 
 
-def _accepts(contender: Contender, place: Place, process: subprocess.Popen[bytes]) -> bool:
+def _accepts(place: Place, process: subprocess.Popen[bytes]) -> bool:
     limit = time.monotonic() + START_LIMIT_S
     while time.monotonic() < limit and process.poll() is None:
         try:
-            with socket.socket(socket.AF_UNIX if contender.unix else socket.AF_INET) as probe:
-                probe.settimeout(1)
-                probe.connect(str(place.socket) if contender.unix else ("127.0.0.1", place.port))
+            socket.create_connection(("127.0.0.1", place.port), timeout=1).close()
         except OSError:
             time.sleep(0.01)
             continue

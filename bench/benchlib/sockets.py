@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import h2, load, machine, python_servers, rounds, workbench
+from . import clients, h2, load, machine, python_servers, rounds
 from .peers import Environment
 from .servers import Contender, Server
 
@@ -111,10 +111,10 @@ class Outcome:
 
 
 def run(server: Server, what: Load, seconds: float) -> rounds.Timed[Outcome]:
-    """Load the server for so long, and account for it behind the warm-up.  Raise `workbench.CannotDo` where it opens no socket of this
+    """Load the server for so long, and account for it behind the warm-up.  Raise `clients.CannotDo` where it opens no socket of this
     form."""
     words = [str(server.port), PATH, str(what.messages), str(what.connections), what.form, "load", str(seconds)]
-    said, meter = workbench.play("sockets", server, words, 2 * seconds)
+    said, meter = clients.play("sockets", server, words, 2 * seconds)
     answered, size = int(said["answered"]), int(said["bytes"])
     count = max(answered, 1)
     outcome = Outcome(load.Closed(answered, float(said["seconds"]), 0, size), size / count, int(said["compressed"]) / count, float(said["idle"]))
@@ -124,9 +124,8 @@ def run(server: Server, what: Load, seconds: float) -> rounds.Timed[Outcome]:
 @contextlib.contextmanager
 def idle(server: Server, what: Load) -> Iterator[None]:
     """Hold so many sockets open that have had one answer each and are silent."""
-    program = workbench.PROGRAM.parent / "sockets"
     words = [str(server.port), PATH, str(what.messages), str(what.connections), what.form, "idle", str(IDLE_LIMIT_S)]
-    process = subprocess.Popen([*machine.pinned(machine.cores()[1]), str(program), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(clients.command("sockets", words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = threading.Timer(OPEN_LIMIT_S, process.kill)
     limit.start()
     try:
@@ -134,7 +133,7 @@ def idle(server: Server, what: Load) -> Iterator[None]:
         opened = process.stdout.readline()
         limit.cancel()
         if opened.strip() != "open":
-            raise workbench.CannotDo(process.stderr.read().strip() or "took too long")
+            raise clients.CannotDo(process.stderr.read().strip() or "took too long")
         yield
         if process.poll() is not None:
             raise load.WrongAnswer(f"{server.name}: idle sockets: {process.stderr.read().strip() or 'ended'}")

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchlib import (chart, compare, costs, crowd, figures, fronts, load, machine, metrics, pages, peers, postgres, python_servers,
+from benchlib import (chart, compare, costs, crowd, figures, load, machine, metrics, pages, peers, postgres, python_servers,
                       report, rounds, series, servers, stored, traffic, uploads)
 from benchlib.series import Series
-from suite import front, gate, insight, mixed, workers
+from suite import insight, mixed, workers
 from suite import pages as pages_suite
 
 
@@ -50,17 +50,6 @@ class TooShort(unittest.TestCase):
     def test_a_ratio_to_zero_is_nothing(self) -> None:
         self.assertEqual(rounds.ratio_text(figures.ratios([1.0, 2.0], [1.0, 0.0])), "too short")
         self.assertIn("x: too short", rounds.verdict("x", figures.ratios([1.0], [0.0]).median, 1.0))
-
-    def test_the_gate_report_is_written_without_a_cpu_time(self) -> None:
-        table = {}
-        for workload in gate.WORKLOADS:
-            for scheme in (gate.INLINE, gate.LIMITED):
-                of = table[workload.name, scheme] = series.Series(cpu=[0.0], rate=[1.0], voluntary=[0.0], involuntary=[0.0],
-                                                                  finished=[1.0])
-                of.percentiles = {share: [1.0] for share in series.SHARES}
-        written = report.Report("gate", "t", True)
-        gate._write(written, table, True, [0.0])
-        self.assertIn("too short", gate._gates(table, "one core", True)[0])
 
     def test_the_comparing_report_is_written_without_a_cpu_time(self) -> None:
         sample = compare.Sample(0.0, 1.0, 1.0, 1.0, 0)
@@ -267,7 +256,7 @@ class Mixed(unittest.TestCase):
         out = unittest.mock.Mock()
         with (tempfile.TemporaryDirectory() as folder, patch.object(mixed.compare, "running", running),
               patch.object(mixed, "on_schedule", load_before), patch.object(mixed, "_round", measured),
-              patch.object(mixed.traffic, "settle"), patch.object(mixed.workbench, "wsgi"), patch.object(mixed, "_write"),
+              patch.object(mixed.traffic, "settle"), patch.object(mixed.work, "ours"), patch.object(mixed, "_write"),
               patch.object(mixed, "say")):
             options = rounds.Options(smoke=True, before=60.0)
             table = mixed._after(options, peers.Environment(Path(folder), ""), 4, Path(folder), out)
@@ -344,26 +333,11 @@ class Options(unittest.TestCase):
 
 class Metrics(unittest.TestCase):
     TEXT = '''# HELP maitred_lock_acquisitions_total Taken.
-# TYPE maitred_lock_acquisitions_total counter
-maitred_lock_acquisitions_total{lock="queue"} 217000
 maitred_lock_acquisitions_total{lock="idle \\"a\\""} 3
-maitred_lock_contended_total{lock="queue"} 12
-maitred_lock_wait_seconds_total{lock="queue"} 0.000025
-maitred_lock_wait_longest_microseconds{lock="queue"} 4
 maitred_pool_queued_seconds_bucket{le="+Inf"} 7
 maitred_pool_queued_seconds_count 7
 maitred_connections -1
 '''
-
-    def test_locks_are_found_by_their_label(self) -> None:
-        locks = metrics.locks(metrics.parse(self.TEXT))
-        self.assertEqual((locks["queue"].acquisitions, locks["queue"].contended), (217000, 12))
-        self.assertAlmostEqual(locks["queue"].wait, 25e-6)
-        self.assertAlmostEqual(locks["queue"].longest, 4e-6)
-        self.assertEqual(len(locks), 2)
-        earlier = metrics.Lock(200000, 10, 5e-6, 3e-6)
-        self.assertEqual((locks["queue"] - earlier).acquisitions, 17000)
-        self.assertEqual((locks["queue"] - earlier).longest, locks["queue"].longest)
 
     def test_samples_are_found_by_a_word(self) -> None:
         samples = metrics.parse(self.TEXT)
@@ -452,132 +426,6 @@ class Verification(unittest.TestCase):
                 with self.assertRaises(load.WrongAnswer):
                     load.verify("test", port, path, body, length)
             server.shutdown()
-
-
-#: Listens at its argument, a path or a port, and answers nobody.
-_LISTENER = """
-import socket, sys, time
-where = sys.argv[1]
-with socket.socket(socket.AF_INET if where.isdigit() else socket.AF_UNIX) as listener:
-    listener.bind(("127.0.0.1", int(where)) if where.isdigit() else where)
-    listener.listen()
-    time.sleep(60)
-"""
-
-
-class Fronts(unittest.TestCase):
-    """Proxies, and what is behind them."""
-
-    @staticmethod
-    def listener(name: str, **more: object) -> servers.Contender:
-        def command(contender: servers.Contender, place: servers.Place) -> list[str]:
-            return [sys.executable, "-c", _LISTENER, str(place.socket if contender.unix else place.port)]
-
-        return servers.Contender(name, sys.executable, command, **more)
-
-    def test_what_is_behind_a_proxy_is_there_before_it_and_ended_with_it(self) -> None:
-        proxy = self.listener("proxy", behind=self.listener("behind", unix=True))
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            with servers.running(proxy, folder, folder) as server:
-                self.assertEqual([part.name for part in server.parts], ["proxy", "behind"])
-                self.assertEqual([part.process.poll() for part in server.parts], [None, None])
-                self.assertIsNone(server.socket)
-                self.assertTrue(server.parts[1].socket.is_socket())
-            self.assertNotIn(None, [part.process.poll() for part in server.parts])
-
-    def test_a_proxy_is_absent_without_what_is_behind_it(self) -> None:
-        behind = servers.Contender("behind", "/nowhere/maitred", lambda contender, place: [])
-        proxy = self.listener("proxy", behind=behind)
-        self.assertEqual(proxy.absent(), "maitred")
-        with self.assertRaises(rounds.Missing), contextlib.redirect_stderr(io.StringIO()) as said:
-            rounds.present(rounds.Options(), [proxy])
-        self.assertIn("skipped: proxy (maitred is not installed", said.getvalue())
-        self.assertIsNone(self.listener("alone").absent())
-
-    def test_cpu_time_is_counted_apart_and_together(self) -> None:
-        with subprocess.Popen(["sleep", "60"]) as idle, subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-            try:
-                server = servers.Server("proxy", 0, idle, Path(), behind=servers.Server("behind", 0, busy, Path()))
-                meter = rounds.Meter(server)
-                meter.start()
-                while busy.poll() is None and machine.cpu_ns(busy.pid) < 200_000_000:
-                    time.sleep(0.01)
-                meter.stop()
-            finally:
-                idle.kill()
-                busy.kill()
-        self.assertEqual(sum(meter.parts_ns), meter.cpu_ns)
-        self.assertLess(meter.parts_ns[0], 10_000_000)
-        self.assertGreater(meter.parts_ns[1], 50_000_000)
-        watch = series.Watch(server)
-        watch.meter.parts_ns, watch.meter.cpu_ns = [25, 75], 100
-        measured = front.Measured(series.Series(cpu=[8.0]))
-        measured.note(watch, fronts.Counts(64, 1000), fronts.Counts(128, 2000))
-        self.assertEqual((measured.proxy, measured.behind, measured.connections), ([2.0], [6.0], [0.064]))
-
-    def test_haproxy_and_nginx_are_led_to_the_server_by_what_it_listens_on(self) -> None:
-        with tempfile.TemporaryDirectory() as name, subprocess.Popen(["true"]) as process:
-            folder = Path(name)
-
-            def written(contender: servers.Contender, behind: servers.Server, file: str) -> str:
-                contender.command(contender, servers.Place(folder, folder, 1, 1, behind))
-                return (folder / file).read_text()
-
-            by_tcp = servers.Server("behind", 4321, process, folder)
-            by_socket = servers.Server("behind", 4321, process, folder, socket=Path("/run/s"))
-            proxy = fronts.haproxy("proxy", self.listener("behind"))
-            text = written(proxy, by_tcp, "haproxy.cfg")
-            self.assertRegex(text, r"option forwardfor\n(.*\n)*  server application 127.0.0.1:4321\n")
-            self.assertNotIn("send-proxy", text)
-            text = written(fronts.haproxy("proxy", self.listener("behind"), "never"), by_socket, "haproxy.cfg")
-            self.assertRegex(text, r"  http-reuse never\n(.*\n)*  server application unix@/run/s send-proxy-v2\n")
-            self.assertNotIn("forwardfor", text)
-            text = written(fronts.nginx("proxy", self.listener("behind"), "/static", Path("/files")), by_socket, "nginx.conf")
-            self.assertIn("upstream application { server unix:/run/s;", text)
-            self.assertIn("location /static/ { alias /files/; }", text)
-
-    def test_ours_believes_each_proxy_by_its_own_means(self) -> None:
-        place = servers.Place(Path("/"), Path("/p"), 1, 1)
-        candidates = front.candidates(peers.Environment(Path("/nowhere"), ""), "a:b", {}, Path("/files"), pinned=False)
-        self.assertEqual([each.name for each in candidates], [front.OURS, front.TCP, front.UNIX, front.NEVER, front.PEER])
-        lines = [" ".join(served.command(served, place)) for each in candidates for served in [each.behind or each]]
-        for line, words in zip(lines, ("--listen 127.0.0.1:1 ", "--trusted-proxies 127.0.0.1",
-                                       "--listen unix:/p/socket,proxy-protocol=on ", "--trusted-proxies unix",
-                                       "--bind unix:/p/socket "), strict=True):
-            self.assertIn(words, line)
-        self.assertNotIn("--trusted-proxies", lines[0])
-        self.assertFalse(any(each.pinned or (each.behind and each.behind.pinned) for each in candidates))
-
-    def test_who_takes_the_proxy_for_the_client_is_found_out(self) -> None:
-        class Tells(_Handler):
-            def do_GET(self) -> None:
-                body = self.client_address[0].encode() if self.path == "/client" else b"127.0.0.1"
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tells) as listener, subprocess.Popen(["true"]) as process:
-            threading.Thread(target=listener.serve_forever, daemon=True).start()
-            server = servers.Server("test", listener.server_address[1], process, Path())
-            fronts.known(server, "/client", fronts.CLIENT)
-            with self.assertRaisesRegex(load.WrongAnswer, "'127.0.0.1', not '127.0.0.9'"):
-                fronts.known(server, "/proxy", fronts.CLIENT)
-            listener.shutdown()
-
-    def test_a_case_is_written_with_each_process_and_the_ratio_to_ours_alone(self) -> None:
-        def measured(proxy: list[float], behind: list[float]) -> front.Measured:
-            of = series.Series(cpu=[a + b for a, b in zip(proxy, behind, strict=True)], rate=[100.0] * 2, finished=[1.0] * 2)
-            of.percentiles = {share: [3.0, 3.0] for share in series.SHARES}
-            return front.Measured(of, proxy, behind)
-
-        tables = [{front.OURS: measured([0.0, 0.0], [1.0, 1.0]), front.UNIX: measured([2.0, 2.0], [1.5, 1.5])} for _ in range(2)]
-        written = report.Report("front", "t", True)
-        front._write(written, [front.Result("hello", 50.0, *tables, [0.0])])
-        lines = "\n".join(written._lines)
-        self.assertIn(f"| {front.UNIX} | 2.000 | 1.500 | 3.500 [3.500, 3.500] | 3.500 (3.500–3.500) | – | 100 |", lines)
-        self.assertIn("| hello | 3.50 | 1.00 |", lines)
 
 
 class AccessLogs(unittest.TestCase):

@@ -4,7 +4,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from benchlib import load, rounds, secured, servers, workbench
+from benchlib import clients, load, rounds, secured, servers
 from suite import tls
 
 
@@ -17,7 +17,7 @@ class Probes(unittest.TestCase):
 
     def test_a_server_that_does_not_resume_cannot_do_it(self) -> None:
         self.assertEqual(self.probe(secured.RESUMED, 100, 98).resumed, 98)
-        with self.assertRaisesRegex(workbench.CannotDo, "40%"):
+        with self.assertRaisesRegex(clients.CannotDo, "40%"):
             self.probe(secured.RESUMED, 100, 40)
 
     def test_a_full_handshake_is_none_that_is_resumed(self) -> None:

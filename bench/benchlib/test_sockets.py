@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from unittest import mock
 
-from benchlib import load, peers, rounds, servers, sockets, workbench
+from benchlib import clients, load, peers, rounds, servers, sockets
 from suite import websocket
 
 
@@ -39,7 +39,7 @@ class Loads(unittest.TestCase):
     def test_an_outcome_is_what_the_client_says(self) -> None:
         said = {"answered": "2000", "seconds": "0.5", "bytes": "50000", "compressed": "500", "idle": "0.75"}
         server = servers.Server("a", 0, mock.Mock(), Path())
-        with mock.patch.object(workbench, "play", return_value=(said, mock.Mock(cpu_ns=7, others=0.0))) as play:
+        with mock.patch.object(clients, "play", return_value=(said, mock.Mock(cpu_ns=7, others=0.0))) as play:
             done = sockets.run(server, sockets.Load(Path("m"), 64, sockets.DEFLATE), 0.5)
         self.assertEqual(play.call_args.args[2], ["0", sockets.PATH, "m", "64", "deflate", "load", "0.5"])
         self.assertEqual((done.cpu_ns, done.outcome.closed.rate), (7, 4000.0))
@@ -49,7 +49,7 @@ class Loads(unittest.TestCase):
         each = websocket.workloads(True)[0]
         for name in (websocket.OURS, "granian"):
             server, report = servers.Server(name, 0, mock.Mock(), Path()), mock.Mock()
-            with mock.patch.object(sockets, "run", side_effect=workbench.CannotDo("no")):
+            with mock.patch.object(sockets, "run", side_effect=clients.CannotDo("no")):
                 if name == websocket.OURS:
                     with self.assertRaises(load.WrongAnswer):
                         websocket._can(server, each, mock.Mock(), rounds.Options(smoke=True), report)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import compare, costs, fronts, h2, load, rounds, secured, servers
+from benchlib import compare, costs, h2, load, rounds, secured, servers
 from benchlib.report import Report
 
 TITLE = "HTTP/2: CPU per static request"
@@ -47,7 +47,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     bodies = _files(root, FEW_FILES if options.smoke else FILES)
     report.text(f"{h2.CONNECTIONS} connections with {h2.STREAMS} streams each, by h2load; {len(bodies['1k'])} files of each size, asked for in turn. By TLS one "
                 "certificate, self-signed, ECDSA P-256. All send files from the disk's cache, as they come configured but for one thread or worker where the "
-                f"server has one core. {fronts.version('nginx')}, {fronts.version('h2o')}, {fronts.version('apache2')}, {h2.version()}. {rounds.INTERVAL_NOTE}")
+                f"server has one core. {servers.version('nginx')}, {servers.version('h2o')}, {servers.version('apache2')}, {h2.version()}. {rounds.INTERVAL_NOTE}")
     gates: list[str] = []
     groups = []
     for form in compare.forms(options):

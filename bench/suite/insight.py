@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchlib import chart, figures, load, peers, python_servers, rounds, servers, workbench
+from benchlib import chart, figures, load, peers, python_servers, rounds, servers, work
 from benchlib.report import Report, say
 
 TITLE = "What insight costs: CPU per request with everything on, to everything off"
@@ -48,7 +49,7 @@ class Case:
 
 
 STATIC = Case("static, 1 KiB", "/files/1k", SIZE, 1.05)
-HELLO = Case("WSGI hello", "/", len(workbench.HELLO), 1.03)
+HELLO = Case("WSGI hello", "/", len(work.HELLO), 1.03)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Ours:
         for name, yes, no in SETTINGS:
             value = yes if on and (name == LOG or not self.alone) else no
             words: Sequence[str] = ["ctl", "--socket", str(self.socket), "set", name, value]
-            done = subprocess.run([str(workbench.PROGRAM), *words], capture_output=True, text=True, timeout=10, check=False)
+            done = subprocess.run([str(servers.maitred().program), *words], capture_output=True, text=True, timeout=10, check=False)
             if done.returncode:
                 raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
 
@@ -126,18 +127,14 @@ class Log:
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("wrk", "taskset")
-    workbench.build()
+    servers.cargo_build("openloop")
     lines: list[str] = []
-    # Ours serves `files` as /files, nginx the folder that it is in.
     (folder / SITE / "files").mkdir(parents=True)
     (folder / SITE / "files/1k").write_bytes(bytes(SIZE))
-    environments = workbench.languages(options, lines)
-    environment = environments.get(workbench.WSGI)
-    candidates: list[Ours | Peer] = [*_ours(STATIC, None, folder), *_nginx()]
-    if environment is not None:
-        candidates += [*_ours(HELLO, environment, folder), *_python(environment)]
+    environment = peers.environment(options)
+    candidates: list[Ours | Peer] = [*_ours(STATIC, "files", _files, folder), *_nginx(),
+                                     *_ours(HELLO, "WSGI", functools.partial(work.ours, environment), folder), *_python(environment)]
     chosen, skipped = rounds.present(options, [each.on for each in candidates])
-    versions = "" if environment is None else f" {peers.versions(environment, PACKAGES)}."
     report.text(
         f"{CONNECTIONS} keep-alive connections of {LOADS[options.load]}, the server on one core. maitred is one process: "
         "`maitred ctl` sets "
@@ -149,7 +146,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         f"without, loaded in the same order, and new ones after {PAIRS_OF_PROCESSES} pairs. nginx writes its combined line "
         "with `$request_time`, through a buffer (`buffer=64k flush=1s`) or, its default, with a write for each line; the "
         "Python servers write their own line to standard output, which is a file. A line of peregrine or weft has neither "
-        f"date nor address. All logs were counted: a line for each request.{versions}")
+        f"date nor address. All logs were counted: a line for each request. {peers.versions(environment, PACKAGES)}.")
     rows = []
     for each in candidates:
         if each.on not in chosen:
@@ -160,20 +157,26 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         except servers.CannotStart as error:
             if isinstance(each, Ours):
                 raise
-            workbench.left_out(lines, str(error).replace("\n", " "))
+            lines.append(f"skipped: {error}".replace("\n", " "))
+            say(lines[-1])
     report.text(*lines, *skipped)
     _write(report, rows)
 
 
-def _ours(case: Case, environment: peers.Environment | None, folder: Path) -> list[Ours]:
-    kind = workbench.NATIVE if environment is None else workbench.WSGI
+def _ours(case: Case, kind: str, contender: Callable[[str, Sequence[str]], servers.Contender], folder: Path) -> list[Ours]:
     found = []
     for name, alone in ((f"{python_servers.OURS}, {kind}", False), (f"{python_servers.OURS}, {kind}, log alone", True)):
         socket, log = (folder / f"{kind}-{alone}.{what}" for what in ("sock", "log"))
-        words = ["--control", str(socket), "--access-log", str(log), "--static", f"/files={folder / SITE / 'files'}",
-                 *(["--max-threads", "1"] if environment is None else [])]
-        found.append(Ours(case, workbench.contender(environment, name, words), socket, log, alone))
+        found.append(Ours(case, contender(name, ["--control", str(socket), "--access-log", str(log)]), socket, log, alone))
     return found
+
+
+def _files(name: str, words: Sequence[str]) -> servers.Contender:
+    """Ours, without an application."""
+    def command(contender: servers.Contender, place: servers.Place) -> list[str]:
+        return [str(contender.program), f"{place.root}/", "--listen", f"127.0.0.1:{place.port}", "--max-threads", "1", *words]
+
+    return servers.Contender(name, servers.maitred().program, command)
 
 
 def _nginx() -> list[Peer]:
@@ -183,7 +186,7 @@ def _nginx() -> list[Peer]:
 
 
 def _python(environment: peers.Environment) -> list[Peer]:
-    contenders = python_servers.wsgi(environment, workbench.APPLICATION, variables=workbench.spins(environment))
+    contenders = python_servers.wsgi(environment, work.APPLICATION, variables=work.spins(environment))
     return [Peer(HELLO, python_servers.with_access_log(each), dataclasses.replace(each, name=f"{each.name}, no log"), "output")
             for each in contenders if each.name in PYTHON_PEERS]
 
@@ -198,8 +201,6 @@ def _measure_ours(options: rounds.Options, ours: Ours, folder: Path) -> Row:
 
         _warm_up(options, ours.case, server, log, folder)
         _pairs(row, range(options.rounds(PEER_PAIRS if ours.alone else PAIRS)), window)
-        # The native server is ended by the signal itself: the lines of the last 5 ms would never be written.
-        rounds.rest(server)
     row.line = log.check(server.name)
     return row
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchlib import (chart, compare, figures, load, machine, metrics, peers, python_servers, rounds, servers, traffic,
-                      workbench)
+                      work)
 from benchlib.report import Report, say
 from benchlib.series import Schedule, Series, Table, Workload, bars, on_schedule
 
 TITLE = "Mixed load: fast requests among slow ones, equal threads"
-APPLICATION, HELLO = workbench.APPLICATION, workbench.HELLO
-OURS, NATIVE = python_servers.OURS, workbench.NATIVE
+APPLICATION, HELLO, OURS = work.APPLICATION, work.HELLO, python_servers.OURS
 THREADS = (4, 10)
 FAST, SLOW = traffic.bare("/", HELLO), traffic.bare("/sleep/50", HELLO)
 #: Requests a second, in the mixes and beside the bursts.
@@ -46,8 +45,8 @@ class Form:
     pinned: bool
     workloads: tuple[Workload, ...]
     pairs: int
-    #: Only these peers; all without.
-    peers: tuple[str, ...] = ()
+    #: Peers' names begin with one of these.
+    peers: tuple[str, ...] = ("",)
 
 
 #: As users run it.
@@ -94,14 +93,13 @@ class Audit:
         lines = []
         for (server, name), value in self.figures.items():
             if "longest" in name:
-                limit = 0.0 if server.startswith(NATIVE) else AUDIT_US
-                lines.append(rounds.verdict(f"Gate, {server}: {name}", value, limit))
+                lines.append(rounds.verdict(f"Gate, {server}: {name}", value, AUDIT_US))
         return lines
 
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
-    workbench.build()
+    servers.cargo_build("openloop")
     environment = peers.environment(options)
     assert LEARNT.schedule is not None
     _, warm_up = LEARNT.schedule.lengths(options)
@@ -113,8 +111,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
         "only; of the slow ones of a burst, from its begin. Slow ones have a path of their own. Every round starts every "
         f"server anew. \"Warm\" is measured after {warm_up:.1f} s of the same, \"from the start\" from the first request; "
         f"bursts come over connections of their own. In the last part each measurement has a fresh server of ours, which has had "
-        f"another load for {_before(options):.0f} s or none, and begins with its first request. \"{NATIVE}\" is ours with a native handler, which peers are not "
-        f"compared with. {rounds.INTERVAL_NOTE}")
+        f"another load for {_before(options):.0f} s or none, and begins with its first request. {rounds.INTERVAL_NOTE}")
     gates: list[str] = []
     groups = []
     for form in (USERS,) if options.unpinned else (USERS, PINNED):
@@ -145,7 +142,7 @@ def _measure(options: rounds.Options, environment: peers.Environment, form: Form
     chosen, skipped = rounds.present(options, _contenders(environment, form, threads))
     report.text(f"## {form.title[0].upper()}{form.title[1:]}: {_count(threads)}")
     report.text(*skipped)
-    watched = servers.offers(workbench.wsgi(environment, ours).program, metrics.OPTION)
+    watched = servers.offers(work.ours(environment, ours).program, metrics.OPTION)
     table: Table = {}
     audit = Audit()
     failed: set[tuple[str, str]] = set()
@@ -171,7 +168,7 @@ def _measure(options: rounds.Options, environment: peers.Environment, form: Form
                         report.text(f"left out of {workload.name}: {error}")
             if watched:
                 for server in up:
-                    if server.name.startswith((OURS, NATIVE)):
+                    if server.name.startswith(OURS):
                         audit.add(server.name, metrics.named(metrics.read(server.port), metrics.AUDIT))
     return table, audit
 
@@ -186,7 +183,7 @@ def _after(options: rounds.Options, environment: peers.Environment, threads: int
     name = f"{OURS}, {_count(threads)}"
     if options.only and name not in options.only:
         return {}
-    ours = workbench.wsgi(environment, name, ["--max-threads", str(threads)], pinned=False)
+    ours = work.ours(environment, name, ["--max-threads", str(threads)], pinned=False)
     table: Table = {}
     before = dataclasses.replace(options, smoke=False, seconds=_before(options))
     for number in range(options.rounds(AFTER_PAIRS, smoke=1)):
@@ -218,15 +215,13 @@ def _has_gate(workload: str, threads: int) -> bool:
 
 
 def _contenders(environment: peers.Environment, form: Form, threads: int) -> list[servers.Contender]:
-    *others, _ = python_servers.wsgi(environment, APPLICATION, threads, workbench.spins(environment), form.pinned)
+    *others, _ = python_servers.wsgi(environment, APPLICATION, threads, work.spins(environment), form.pinned)
     words = ["--max-threads", str(threads)]
     name = f"{OURS}, {_count(threads)}"
-    if servers.offers(workbench.wsgi(environment, name).program, metrics.OPTION):
+    if servers.offers(work.ours(environment, name).program, metrics.OPTION):
         words += metrics.WORDS
-    mine = workbench.wsgi(environment, name, words, form.pinned)
-    if form.peers:
-        return [*(each for each in others if each.name.startswith(form.peers)), mine]
-    return [*others, mine, workbench.native(f"{NATIVE}, {_count(threads)}", words, form.pinned)]
+    mine = work.ours(environment, name, words, form.pinned)
+    return [*(each for each in others if each.name.startswith(form.peers)), mine]
 
 
 def _round(options: rounds.Options, server: servers.Server, workload: Workload, requests: Path, seed: int,
@@ -306,7 +301,6 @@ def _gates(table: Table, threads: int) -> list[str]:
         if ours not in tails:
             continue
         mine = tails.pop(ours)
-        tails.pop(f"{NATIVE}, {_count(threads)}", None)
         what = f"{_count(threads)}, {workload.name}: fast p99"
         if tails:
             best = min(tails, key=tails.__getitem__)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchlib import chart, compare, figures, load, pages, peers, postgres, python_servers, rounds, servers
+from benchlib import chart, compare, figures, load, pages, peers, postgres, python_servers, rounds, servers, work
 from benchlib.pages import OURS, PAGES, THREADS, Page, named, threads_of
 from benchlib.report import Report, say
 from benchlib.series import Loop, Schedule, Series, in_closed_loop, on_schedule
@@ -65,7 +65,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     chosen = _chosen(options)
     servers.cargo_build("openloop")
     environment = peers.environment(options)
-    place = pages.Place(environment, pages.work(environment))
+    place = pages.Place(environment, work.spins(environment) | work.hashes(environment))
     results = []
     with contextlib.ExitStack() as stack:
         database: dict[str, str] = {}

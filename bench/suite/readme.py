@@ -15,14 +15,17 @@ from benchlib import compare, figures, load, machine, pages, peers, postgres, py
 from benchlib.report import Report, say
 from benchlib.series import Loop, Series, in_closed_loop
 from benchlib.stored import BOTH, ONE, OURS
-from suite import idle_memory, openloop4k
+from suite import idle_memory
 
 TITLE = "The figures of README.md"
 #: How often, by form.
 PAIRS = {BOTH: 5, ONE: 3}
-SECONDS, LARGE_SECONDS, SCHEDULE_S = 1.5, 3.0, 4.0
+SECONDS, LARGE_SECONDS = 1.5, 3.0
 WARM_UP = 0.15
-SCHEDULES = 3
+#: The schedule: its rounds, their seconds and those before them, requests a second, connections.
+SCHEDULES, SCHEDULE_S, SCHEDULE_WARM_UP_S, RATE, CONNECTIONS = 3, 4.0, 1.0, 4000, 64
+#: The file that is asked for on the schedule.
+PATH, BODY = "/hello", b"hello\n"
 PAGES = ("django-sqlite", "django-postgresql", "flask", "fastapi", "fastapi-sqlalchemy")
 SMOKE_PAGES = PAGES[1:2]
 HELLO = b"Hello, world!"
@@ -104,7 +107,7 @@ def _static(options: rounds.Options, folder: Path, report: Report) -> dict[str, 
     """Files, the fixed schedule and the memory of connections, beside nginx."""
     root = folder / "root"
     root.mkdir()
-    (root / openloop4k.PATH[1:]).write_bytes(openloop4k.BODY)
+    (root / PATH[1:]).write_bytes(BODY)
     (root / idle_memory.PATH[1:]).write_bytes(idle_memory.BODY)
     files = []
     for name, size, seconds in FILES:
@@ -134,8 +137,8 @@ def _schedule(options: rounds.Options, root: Path, pinned: bool, folder: Path) -
         for number in range(options.rounds(SCHEDULES, smoke=1)):
             say(f"readme, schedule, {ONE if pinned else BOTH}: round {number + 1}")
             for server in up:
-                seen = load.openloop(server.port, load.one_path(openloop4k.PATH, len(openloop4k.BODY)), openloop4k.RATE, seconds,
-                                     openloop4k.WARM_UP_S, openloop4k.CONNECTIONS, folder, pinned=pinned)
+                seen = load.openloop(server.port, load.one_path(PATH, len(BODY)), RATE, seconds,
+                                     SCHEDULE_WARM_UP_S, CONNECTIONS, folder, pinned=pinned)
                 if seen.wrong or seen.broken or not seen.latencies:
                     raise load.WrongAnswer(f"{server.name}: {seen.wrong} wrong answers, {seen.broken} connections broke")
                 figure = found.setdefault(server.name, {"p50": [], "p90": []})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import costs, fronts, load, peers, rounds, secured, servers, workbench
+from benchlib import clients, costs, load, peers, rounds, secured, servers
 from benchlib.compare import running
 from benchlib.report import Report, say
 from benchlib.secured import FULL, RESUMED, Load
@@ -61,7 +61,7 @@ ROWS = (
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("openssl", "taskset")
-    workbench.build()
+    clients.build()
     files = secured.pair(folder)
     root = folder / "root"
     (root / secured.FOLDER[1:]).mkdir(parents=True)
@@ -74,12 +74,13 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     except rounds.Missing as error:
         if not options.smoke:
             raise
-        workbench.left_out(lines, f"granian ({error})")
+        lines.append(f"skipped: granian ({error})")
+        say(lines[-1])
     contenders, skipped = rounds.present(options, candidates)
     report.text(f"One certificate, self-signed, ECDSA P-256. Our own client (rustls) offers one group and one cipher suite (AES-128-GCM), so "
                 f"that all do the same. {CONNECTIONS} connections that are kept, {FEW} of the largest file; for handshakes {CONNECTING} clients that connect, "
                 f"ask for 1 KiB and to close. The connection, the request and, in TLS 1.3, new tickets are in the cost of a handshake. haproxy answers 1 KiB from memory and "
-                f"has no files; all others send files. {fronts.version('nginx')}, {fronts.version('haproxy')}, {openssl()}. {rounds.INTERVAL_NOTE}",
+                f"has no files; all others send files. {servers.version('nginx')}, {servers.version('haproxy')}, {openssl()}. {rounds.INTERVAL_NOTE}",
                 *lines, *skipped)
     gates, groups = [], []
     with running(contenders, OURS, folder, report, root) as up:
@@ -109,7 +110,7 @@ def _can(server: servers.Server, row: Row, root: Path, files: secured.Pair, repo
         outcome = secured.probe(server, row.load, seconds)
         say(f"{row.name}: {server.name}: {outcome.suite}, {outcome.group}")
         return True
-    except workbench.CannotDo as error:
+    except clients.CannotDo as error:
         line = f"left out of \"{row.name}\": {server.name} ({error})"
         say(line)
         report.text(line)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import costs, figures, load, peers, python_servers, rounds, servers, sockets, workbench
+from benchlib import clients, costs, figures, load, peers, python_servers, rounds, servers, sockets
 from benchlib.compare import running
 from benchlib.report import Report, say
 from benchlib.sockets import DEFLATE, PLAIN, Load
@@ -44,7 +44,7 @@ def workloads(smoke: bool) -> list[Workload]:
 
 def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
-    workbench.build()
+    clients.build()
     environment = peers.environment(options)
     contenders, skipped = rounds.present(options, sockets.contenders(environment))
     report.text(f"{environment.description}; {peers.versions(environment, (*python_servers.PACKAGES, 'hypercorn', 'websockets', 'wsproto'))}.", "",
@@ -72,7 +72,7 @@ def _can(server: servers.Server, each: Workload, what: Load, options: rounds.Opt
     try:
         sockets.run(server, what, SMOKE_SECONDS if options.smoke else PROBE_SECONDS)
         return True
-    except workbench.CannotDo as error:
+    except clients.CannotDo as error:
         if server.name == OURS:
             raise load.WrongAnswer(f"{server.name}, {each.name}: {error}") from error
         line = f"left out of \"{each.name}\": {server.name} ({error})"
@@ -134,7 +134,7 @@ def _memory(options: rounds.Options, contenders: Sequence[servers.Contender], me
                     say(f"memory: {contender.name}, {FORMS[form]}, run {number + 1}")
                     with servers.running(contender, folder, folder) as server:
                         values.append(sockets.per_socket(server, Load(messages, few, form), Load(messages, many, form)))
-            except (workbench.CannotDo, servers.CannotStart) as error:
+            except (clients.CannotDo, servers.CannotStart) as error:
                 if contender.name == OURS:
                     raise load.WrongAnswer(f"{contender.name}: idle sockets, {FORMS[form]}: {error}") from error
                 row.append("–")

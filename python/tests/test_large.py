@@ -1,6 +1,6 @@
 """A large file and a large upload: the server's memory does not know how large.
 
-512 MiB down and 128 MiB up; with ``MAITRED_TEST_LARGE=1`` 20 GiB of a sparse file, and an upload of 8 GiB, which the spool folder has to take.
+256 MiB down and 64 MiB up; with ``MAITRED_TEST_LARGE=1`` 20 GiB of a sparse file, and an upload of 8 GiB, which the spool folder has to take.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conftest import PATIENCE, Serve, Server
 
 MIB = 1 << 20
 FULL = os.environ.get("MAITRED_TEST_LARGE") == "1"
-DOWN, UP = (20 << 30, 8 << 30) if FULL else (512 * MIB, 128 * MIB)
+DOWN, UP = (20 << 30, 8 << 30) if FULL else (256 * MIB, 64 * MIB)
 #: How much the server may grow meanwhile.
 GROWTH = 32_000_000
 

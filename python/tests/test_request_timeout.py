@@ -67,22 +67,6 @@ async def app(scope, receive, send):
 """
 
 
-def test_the_client_gets_504_and_the_application_goes_on(serve: Serve, tmp_path: Path) -> None:
-    server = serve(*LIMIT, "--max-lost-threads", "0", source=WSGI)
-    reply = server.fetch("/stands?token=secret")
-    assert (reply.status, reply.headers["Connection"]) == (504, "close")
-    assert reply.body == b"504 Gateway Timeout: no response within 0.3 s\n"
-    server.wait_for(r" error 127\.0\.0\.1:\d+: GET /stands: no response within 0\.3 s; 504\n")
-    # A request that waits for the only thread has the same limit, and is never run.
-    assert server.fetch("/waits").status == 504
-    (tmp_path / "door").write_text("")
-    server.wait_for("answers /stands\n")
-    assert server.fetch("/then").body == b"through"
-    assert server.stop() == 0, server.said
-    assert "answers /waits" not in server.said
-    assert "Traceback" not in server.said and "secret" not in re.sub(r'"GET .*', "", server.said)
-
-
 def test_a_thread_that_is_lost_is_replaced_until_it_returns(serve: Serve, tmp_path: Path) -> None:
     server = serve(*LIMIT, "--max-lost-threads", "1", "--metrics-path", "/metrics", source=WSGI)
 
@@ -104,15 +88,6 @@ def test_a_thread_that_is_lost_is_replaced_until_it_returns(serve: Serve, tmp_pa
     assert any(lost_and_threads() == [b"1", b"0"] for _ in range(1000))
     assert server.stop() == 0, server.said
     assert "answers /third" not in server.said
-
-
-def test_without_the_limit_nothing_is_timed(serve: Serve, tmp_path: Path) -> None:
-    server = serve("--max-threads", "1", source=WSGI)
-    connection = server.connect()
-    connection.request("GET", "/stands")
-    (tmp_path / "door").write_text("")
-    assert connection.getresponse().read() == b"through"
-    connection.close()
 
 
 def test_an_interrupted_request_is_logged_with_its_place(serve: Serve) -> None:

@@ -1,4 +1,4 @@
-"""Clients that reset in the middle of a response, hundreds in each mode, or with MAITRED_LONG=1 thousands: nothing of them stays."""
+"""Clients that reset in the middle of a response, a hundred and more in each mode, or with MAITRED_LONG=1 thousands: nothing of them stays."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from conftest import PATIENCE, Serve, Server
 from test_slow_readers import open_in, until
 
-RESETS, AT_ONCE, THREADS = (1000 if "MAITRED_LONG" in os.environ else 400), 8, 4
+RESETS, AT_ONCE, THREADS = (1000 if "MAITRED_LONG" in os.environ else 160), 8, 4
 MIB = 1 << 20
 #: Descriptors of an application thread: what the kernel tells of it.
 OF_THREAD = 3
 #: More than the server keeps in memory of a response, and than the kernel takes at once.
 LENGTH = 2 * MIB
-#: What so many clients may leave: one response in a hundred.
-GROWTH = RESETS // 100 * LENGTH
+#: What so many clients may leave: one response in a hundred, but four at least.
+GROWTH = max(RESETS // 100, 4) * LENGTH
 #: An allocator keeps free pieces between those in use, and more of them when more was in use at once. What it keeps stops
 #: to grow; responses that stay grow with each round.
 ROUNDS = 5

@@ -53,7 +53,6 @@ MESSAGES = {
     "0": lambda send: send({"type": TRAILERS}),
     "i": trailers((b"bad name", b"1")),
     "v": trailers((b"x-bad", b"a\\r\\nb: c")),
-    "h": trailers((b"content-length", b"9"), (b"x-sum", b"7")),
     "w": trailers(b"x-sum"),
 }
 """
@@ -71,9 +70,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Serv
         server.kill()
 
 
-def ask(server: Server, steps: str, *fields: bytes, method: bytes = b"GET") -> tuple[bytes, bytes]:
+def ask(server: Server, steps: str, *fields: bytes) -> tuple[bytes, bytes]:
     """The head, in small letters, and everything behind it."""
-    lines = [b"%s /%s HTTP/1.1" % (method, steps.encode()), b"Host: a", b"Connection: close", *fields, b"", b""]
+    lines = [b"GET /%s HTTP/1.1" % steps.encode(), b"Host: a", b"Connection: close", *fields, b"", b""]
     head, _, rest = server.raw(b"\r\n".join(lines)).partition(b"\r\n\r\n")
     return head.lower(), rest
 
@@ -109,33 +108,9 @@ def test_the_scope_says_who_takes_them(server: Server) -> None:
     assert b"content-length: 4" in received.lower(), "HTTP/1.0 has no chunks"
 
 
-def test_a_response_without_a_body_has_none(server: Server) -> None:
-    assert ask(server, "sbt", TAKES, method=b"HEAD")[1] == b""
-    assert ask(server, "ezt", TAKES)[1] == b""
-
-
 def test_they_stand_behind_a_file_of_the_application(server: Server) -> None:
     rest = ask(server, "sft", TAKES)[1]
     assert rest == b"%x\r\n%s\r\n" % (len(SOURCE), SOURCE.encode()) + END
-
-
-def test_the_connection_goes_on_behind_them(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as peer, peer.makefile("rb") as file:
-        for _ in range(3):
-            peer.sendall(b"GET /spbt HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n")
-            received = b""
-            while not received.endswith(END):
-                line = file.readline()
-                assert line, received
-                received += line
-            assert received.startswith(b"HTTP/1.1 200 ")
-
-
-def test_a_body_with_a_content_length_leaves_no_place_for_them(server: Server) -> None:
-    start = len(server.said)
-    head, rest = ask(server, "lbt", TAKES)
-    assert (b"\r\ncontent-length: 4" in head, rest) == (True, b"last")
-    server.wait_for(r"GET /lbt.*leave the Content-Length out", start)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +134,6 @@ def test_what_cannot_be_is_an_error_that_says_what(server: Server, steps: str, s
         assert rest.endswith(b"4\r\nlast\r\n" + END), "what comes after the error is taken"
 
 
-def test_one_that_belongs_into_the_head_is_left_out(server: Server) -> None:
-    start = len(server.said)
-    assert ask(server, "sbh", TAKES)[1] == b"4\r\nlast\r\n0\r\nx-sum: 7\r\n\r\n"
-    server.wait_for(r"GET /sbh.*the trailer content-length, which has a meaning only in the head", start)
-
-
 @pytest.mark.parametrize("steps", ["sb", "sbm", "sz"])
 def test_an_application_that_announces_them_and_sends_none_has_its_response_cut(server: Server, steps: str) -> None:
     start = len(server.said)
@@ -179,13 +148,6 @@ def test_messages_after_the_end_are_ignored(server: Server) -> None:
     ask(server, "tsbt", TAKES)
     server.wait_for(r"said \| ", start)
     assert server.said[start:].count("said |") == 1, "of the second one only"
-
-
-def test_compressed_bodies_have_them(serve: Serve) -> None:
-    source = SOURCE.replace('b"last"', 'b"many words " * 1000').replace('(b"trailer", b"x-sum")', '(b"content-type", b"text/plain")')
-    server = serve("--compress", source=source, checked=False)
-    head, rest = ask(server, "sbt", TAKES, b"Accept-Encoding: gzip")
-    assert b"\r\ncontent-encoding: gzip" in head and len(rest) < 1000 and rest.endswith(b"\r\n" + END)
 
 
 def test_they_stand_behind_bodies_that_wait_for_their_readers(serve: Serve) -> None:

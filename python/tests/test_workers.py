@@ -371,16 +371,6 @@ def test_workers_that_end_no_request_are_replaced(crew: Start, tmp_path: Path, s
     assert [peer.getresponse().status for peer in peers] == [200] * len(peers)
 
 
-def test_a_worker_that_is_frozen_is_replaced_and_killed(crew: Start) -> None:
-    server = crew("--worker-timeout", "1", "--drain-timeout", "0.1")
-    frozen, other = server.serving(2)
-    os.kill(frozen, signal.SIGSTOP)
-    server.wait_for(r"info worker \d has said nothing for 7 s \(worker-timeout\): it is replaced")
-    until("it is killed", lambda: frozen not in server.workers())
-    assert other in server.serving(2)
-    server.ends()
-
-
 def test_clients_wait_for_a_worker_and_are_told_when_it_takes_long(crew: Start, tmp_path: Path) -> None:
     server = crew("--unavailable-after", "0.2", "--health-path", "/health")
     pids = server.serving(2)

@@ -173,3 +173,14 @@ def test_a_worker_that_ends_ten_times_serves_again_after_its_wait_and_two_second
     print(f"seconds beyond the wait: {', '.join(f'{seconds:.2f}' for seconds in late)}")
     assert max(late) <= 2
     server.ends()
+
+
+@long
+def test_a_worker_that_is_frozen_is_replaced_and_killed(crew: Start) -> None:
+    server = crew("--worker-timeout", "1", "--drain-timeout", "0.1")
+    frozen, other = server.serving(2)
+    os.kill(frozen, signal.SIGSTOP)
+    server.wait_for(r"info worker \d has said nothing for 7 s \(worker-timeout\): it is replaced")
+    until("it is killed", lambda: frozen not in server.workers())
+    assert other in server.serving(2)
+    server.ends()

@@ -34,10 +34,6 @@ use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
 
-/// For measuring what the gate is worth (bench/README.md), never for serving: when this variable is set, the
-/// engine lets threads contend for the global lock as if there were none.
-const NO_GATE: &str = "MAITRED_BENCH_NO_GATE";
-
 /// Makes application threads through Python's `threading`.
 #[derive(Clone)]
 pub struct PythonThreads {
@@ -72,7 +68,7 @@ impl PythonThreads {
     /// # Errors
     /// The process has no descriptor left.
     pub fn new(log: ErrorSink) -> io::Result<Self> {
-        let exclusive = has_global_lock() && std::env::var_os(NO_GATE).is_none();
+        let exclusive = has_global_lock();
         let lock = if exclusive { Python::attach(GlobalLock::learn) } else { None };
         let shared = Shared {
             wanted: Mutex::default(),

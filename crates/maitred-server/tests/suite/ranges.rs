@@ -1,5 +1,5 @@
 //! Ranges and conditions, RFC 9110 §13 and §14: the table `ranges/cases.json`, over a real socket, against a static file and,
-//! where it applies, against an application that allows ranges. `bench/run ranges` asks other servers the same.
+//! where it applies, against an application that allows ranges.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;

@@ -168,7 +168,6 @@ fn connections_in_turn_go_to_all_workers() {
     let asked = |_| read_all(&mut ask_last(pair.address));
     let counts =
         counts((0..100).map(asked).map(|answer| answer.rsplit("\r\n").next().unwrap_or("").to_owned()));
-    // How many to each says `bench/run accept`.
     assert_eq!(counts.len(), 2, "{counts:?}");
 }
 

@@ -3,16 +3,13 @@
 //!
 //! ```text
 //! secured PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed 1.2|1.3 x25519|hybrid
-//! secured PORT PATH LENGTH SECONDS CONNECTIONS paced 1.2|1.3 x25519|hybrid REQUESTS HANDSHAKES FILE
 //! ```
 //! It sleeps when nothing has come, and prints `measuring` and `measured`, between which the server's CPU time counts, and lines with
 //! what there was in between: `answered`, `seconds`, `bytes` (of bodies), `resumed` (handshakes), `broken` (connections), and with what was agreed: `suite`,
-//! `group`. With `paced` the connections together ask REQUESTS times a second, whatever the answers do, beside HANDSHAKES new connections a second with a full handshake
-//! and one request each; FILE gets how long each answer took since the time that its request was due, in tenths of microseconds (u32, little-endian). An answer that is not 200 or has another length ends it with an error. The certificate is not looked at: that would cost the client more
-//! than a handshake costs the server.
+//! `group`. An answer that is not 200 or has another length ends it with an error. The certificate is not looked at: that would cost the
+//! client more than a handshake costs the server.
 
 mod client;
-mod paced;
 mod trust;
 
 use std::error::Error;
@@ -28,7 +25,7 @@ use rustls::client::{ClientSessionMemoryCache, Resumption};
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::{ClientConfig, version};
 
-use client::{Buffers, Client, Manner, Moved, Work};
+use client::{Buffers, Client, Moved, Work};
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -51,33 +48,25 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [port, path, length, seconds, connections, kind, version, group, ref pace @ ..] = words[..] else {
-        return Err(
-            "PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed|paced 1.2|1.3 x25519|hybrid".into()
-        );
+    let [port, path, length, seconds, connections, kind, version, group] = words[..] else {
+        return Err("PORT PATH LENGTH SECONDS CONNECTIONS kept|full|resumed 1.2|1.3 x25519|hybrid".into());
     };
     let (address, length) = (SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse()?)), length.parse()?);
-    let count = connections.parse()?;
-    let work = |manner, count: usize| -> Result<Work> {
-        let end = if manner == Manner::Once { "Connection: close\r\n" } else { "" };
-        Ok(Work {
-            address,
-            configs: (0..count).map(|_| config(version, group, kind == "resumed")).collect::<Result<_>>()?,
-            request: format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{end}\r\n").into_bytes(),
-            length,
-            manner,
-        })
+    let count: usize = connections.parse()?;
+    let is_kept = match kind {
+        "kept" => true,
+        "full" | "resumed" => false,
+        _ => return Err("kept, full or resumed".into()),
     };
-    let seconds = Duration::from_secs_f64(seconds.parse()?);
-    match (kind, pace) {
-        ("kept", []) => Load::new(work(Manner::Kept, count)?, count)?.run(seconds),
-        ("full" | "resumed", []) => Load::new(work(Manner::Once, count)?, count)?.run(seconds),
-        ("paced", [requests, handshakes, file]) => {
-            let pace = paced::Pace { requests: requests.parse()?, handshakes: handshakes.parse()? };
-            paced::run(&work(Manner::Told, count)?, &work(Manner::Once, 1)?, &pace, seconds, file.as_ref())
-        }
-        _ => Err("kept, full or resumed; or paced with REQUESTS HANDSHAKES FILE".into()),
-    }
+    let end = if is_kept { "" } else { "Connection: close\r\n" };
+    let work = Work {
+        address,
+        configs: (0..count).map(|_| config(version, group, kind == "resumed")).collect::<Result<_>>()?,
+        request: format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{end}\r\n").into_bytes(),
+        length,
+        is_kept,
+    };
+    Load::new(work, count)?.run(Duration::from_secs_f64(seconds.parse()?))
 }
 
 /// A client that offers one version, one suite (the one that browsers prefer) and one group.

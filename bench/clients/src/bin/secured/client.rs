@@ -18,18 +18,8 @@ pub(crate) struct Work {
     pub(crate) request: Vec<u8>,
     /// Of an answer's body.
     pub(crate) length: usize,
-    pub(crate) manner: Manner,
-}
-
-/// When a client asks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
-    /// Without a pause, on a connection that is kept.
-    Kept,
-    /// Once, and the server is to close the connection.
-    Once,
-    /// When it is told, on a connection that is kept.
-    Told,
+    /// A client asks on and on over one connection; otherwise once, and the server is to close the connection.
+    pub(crate) is_kept: bool,
 }
 
 pub(crate) enum Fault {
@@ -142,17 +132,6 @@ impl Client {
         &self.stream
     }
 
-    /// The handshake is over.
-    pub(crate) fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    /// Asks, behind the handshake and the answers to what it has asked before.
-    pub(crate) fn ask(&mut self, work: &Work) -> io::Result<()> {
-        self.session.writer().write_all(&work.request)?;
-        self.send()
-    }
-
     /// Reads once what has come, and does what is to be done about it.
     pub(crate) fn go_on(&mut self, work: &Work, buffers: &mut Buffers) -> Result<Moved, Fault> {
         let mut moved = Moved::default();
@@ -188,9 +167,7 @@ impl Client {
             if !self.is_open && !self.session.is_handshaking() {
                 self.is_open = true;
                 moved.handshake = Some(self.agreed());
-                if work.manner != Manner::Told {
-                    self.session.writer().write_all(&work.request)?;
-                }
+                self.session.writer().write_all(&work.request)?;
             }
             if state.plaintext_bytes_to_read() > 0 {
                 self.read(plain, work, moved)?;
@@ -232,10 +209,10 @@ impl Client {
             if ends {
                 self.left = None;
                 moved.answered += 1;
-                match work.manner {
-                    Manner::Kept => self.session.writer().write_all(&work.request)?,
-                    Manner::Once => self.closes = true,
-                    Manner::Told => {}
+                if work.is_kept {
+                    self.session.writer().write_all(&work.request)?;
+                } else {
+                    self.closes = true;
                 }
             }
         }
