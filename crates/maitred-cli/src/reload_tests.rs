@@ -1,4 +1,4 @@
-//! What is applied, and what waits for a restart.
+//! Options that SIGHUP applies, and options that wait for a restart.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn limits_and_rules_are_applied_and_each_is_told() {
     assert_eq!(limits, [("default", 30), ("reports", 4)]);
     assert_eq!(plan.rules.map(|rules| rules.len()), Some(3));
     assert!(plan.restart.is_empty());
-    // From now on this holds.
+    // This becomes the current configuration.
     assert_eq!(case.plan(file), Plan::default());
 }
 

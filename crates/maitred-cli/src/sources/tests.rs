@@ -407,7 +407,7 @@ fn all_interfaces_of_ipv6_are_those_of_ipv4_too() {
     assert_eq!(places(&["[::]:0"]), ["[::]:0"], "the system would choose two ports");
 }
 
-/// Each time that it reads them.
+/// Each reading divides the configured values anew.
 #[test]
 fn a_worker_has_its_part_of_what_is_for_all() {
     let case = Case::new(&[("maitred.toml", "body-budget = \"64M\"\nresponse-budget = \"32M\"\n")]);
