@@ -161,7 +161,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorL
             }
             return;
         }
-        // Text of several lines, as a rule a traceback, may be the same as an earlier entry: it is counted instead of written again.
+        // Single lines may belong to one output, so each is written. A text of several lines, as a rule a traceback, is an entry of its own.
         if !entry.contains('\n') {
             return log.write_each(logs::level(level), format_args!("{entry}"));
         }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
 
-/// A server answers at once; stacks of a process that is stuck take some seconds.
+/// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The longest answer that is taken.
+/// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
-/// Why there is no answer to show.
+/// The reason why there is no answer to show.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The server refuses, or does not answer.
@@ -24,10 +24,10 @@ pub(crate) enum Failed {
     Mistaken(String),
 }
 
-/// Where the server is.
+/// The place of the server's control.
 pub(crate) enum Place {
     Socket(PathBuf),
-    /// Host and port, and what it wants to see.
+    /// Host and port, and the token.
     Address {
         authority: String,
         token: Option<String>,
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// Asks, and returns what the server says.
+/// Asks, and returns the server's answer.
 pub(crate) fn ask(place: &Place, command: &Command, given: &Given) -> Result<Value, Failed> {
     let request = request(place, command, given);
     let answer = send(place, request.as_bytes()).map_err(|error| {
@@ -91,7 +91,7 @@ fn request(place: &Place, command: &Command, given: &Given) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{token}Content-Length: 0\r\n\r\n")
 }
 
-/// With every byte escaped that could mean something in a query.
+/// Escapes every byte that could have a meaning in a query.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

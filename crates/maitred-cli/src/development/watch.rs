@@ -1,7 +1,7 @@
-//! Watches the files of an application, and tells when some have changed.
+//! Watches the files of an application, and reports changes.
 //!
-//! The kernel reports changes (inotify), and for file systems of other machines, where it reports none, the files are looked at a few times a second.
-//! Left out: hidden folders, virtual environments, caches, static folders, and files that no application is made of.
+//! The kernel reports changes (inotify). File systems of other machines have no such reports: their files are looked at a few times a second.
+//! Left out: hidden folders, virtual environments, caches, static folders, and files with endings that applications do not load.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,32 +13,32 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// An editor writes a file in several steps: they are one change if nothing happens for so long behind the last one.
+/// Time without a change that ends a change: an editor writes a file in several steps.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// A change is told after this time even if files go on changing.
+/// Longest time until a change is reported, even if files go on changing.
 const LONGEST: Duration = Duration::from_millis(400);
 
-/// How often files are looked at where the kernel reports nothing.
+/// Time between two looks at files where the kernel reports no changes.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Folders that are watched at most: the kernel has a limit for each user (fs.inotify.max_user_watches), of which others need some.
+/// Most folders that are watched: the kernel has a limit for each user (fs.inotify.max_user_watches), of which other programs need some.
 const MAX_FOLDERS: usize = 8_000;
 
-/// The ends of the names of files that an application is made of: code, templates, settings.
+/// Endings of files that applications load: code, templates, settings.
 const SUFFIXES: &[&str] = &[
     "py", "html", "jinja", "jinja2", "j2", "mako", "toml", "ini", "cfg", "yaml", "yml", "env", "sql",
     "graphql",
 ];
 
-/// Folders that are of no application of one's own.
+/// Folders without code of the developer.
 const OTHERS: &[&str] = &["__pycache__", "node_modules", "site-packages"];
 
-/// A thread that watches. It ends when this is dropped.
+/// A thread that watches. Dropping this ends the thread.
 pub(crate) struct Watch {
     sender: Sender<Event>,
     thread: Option<JoinHandle<()>>,
-    /// For the user: what is not watched.
+    /// A warning for the user about folders that are not watched.
     pub(crate) warning: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Drop for Watch {
     }
 }
 
-/// What the kernel has been told.
+/// The folders that the kernel watches.
 struct Folders {
     watcher: Box<dyn Watcher + Send>,
     left_out: BTreeSet<PathBuf>,
@@ -115,9 +115,9 @@ impl Folders {
         }
         self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(error)?;
         self.count += 1;
-        // One that is gone meanwhile has nothing to watch.
+        // A folder that is gone meanwhile needs no watch.
         for entry in folder.read_dir().into_iter().flatten().flatten() {
-            // A link may lead back to where it is.
+            // A link is left out: it may lead to a folder above it.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_others(&entry.path()) {
                 self.add(&entry.path())?;
             }
