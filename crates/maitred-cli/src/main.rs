@@ -34,7 +34,7 @@ impl Host for NativeHost {
     }
 }
 
-/// Signals are taken by a thread of their own: the one that waits may stop waiting at a time.
+/// Signals from a thread of their own, so that a wait for them can have a limit.
 struct NativeSignals {
     incoming: Receiver<Signal>,
 }

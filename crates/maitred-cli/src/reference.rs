@@ -31,7 +31,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The names that it has in other servers.
+/// The names of the option in other servers.
 fn also(definition: &Definition) -> Option<String> {
     let names: Vec<String> = familiar::of_option(definition.name).map(|name| format!("`{name}`")).collect();
     (!names.is_empty()).then(|| names.join(", "))
