@@ -41,7 +41,7 @@ pub(crate) struct Early {
 /// Takes the steps that need rights, and gives the rights up, if another user is asked for. These steps cannot be repeated later.
 ///
 /// # Errors
-/// As of each of the steps; nothing has been served.
+/// A step has failed; nothing has been served.
 pub(crate) fn give_up(
     loaded: &Loaded,
     folder: &Path,
@@ -91,7 +91,7 @@ pub(crate) fn give_up(
 /// Listens, unless `bound` has sockets, and opens the doors. If an address is in use by another server, nothing else has been done.
 ///
 /// # Errors
-/// As of each of the steps.
+/// A listener or a door cannot be opened.
 pub(crate) fn listen(
     loaded: &Loaded,
     checked: &Checked,

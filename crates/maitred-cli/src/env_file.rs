@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, Wrong> {
     Ok(variables)
 }
 
-/// The first line without its end, and what follows.
+/// Splits off the first line, without its end.
 fn split_line(text: &str) -> (&str, &str) {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.strip_suffix('\r').unwrap_or(line), rest)
@@ -102,7 +102,7 @@ fn plain(text: &str) -> String {
     text[..comment.map_or(text.len(), |(at, _)| at)].trim().to_owned()
 }
 
-/// A value in quotes, from behind the first one, and what follows its line.
+/// Reads a value in quotes. `text` begins behind the first quote; the rest begins at the next line.
 fn quoted(text: &str, quote: char) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -43,7 +43,7 @@ pub trait Host: Sync {
     /// applications that run on an event loop all have the same `threads`, which also make the threads of the others.
     ///
     /// # Errors
-    /// One clear line with its remedy; the command prints it and ends with exit code 2.
+    /// The application cannot be loaded: one line with a remedy, which the command prints before it ends with exit code 2.
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
 
     /// Checks whether the application that [`load`](Self::load) would load exists, without running any of its code. A host that cannot tell
@@ -59,7 +59,7 @@ pub trait Host: Sync {
     /// [`load`](Self::load) of the same target is given what was loaded here.
     ///
     /// # Errors
-    /// As of [`load`](Self::load). Without an implementation none can be loaded so.
+    /// As of [`load`](Self::load). Hosts without an implementation refuse every application.
     fn preload(&self, _spec: &ApplicationSpec) -> Result<(), LoadError> {
         Err(LoadError::new("this program loads nothing that workers could share", "leave preload out"))
     }
@@ -85,7 +85,7 @@ pub trait Host: Sync {
     /// [`main`](crate::main), before it listens (but for `--user`) and before any application is loaded.
     ///
     /// # Errors
-    /// As of [`load`](Self::load). Without an implementation none can be named.
+    /// As of [`load`](Self::load). Hosts without an implementation refuse hooks that the user names.
     fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {
         match spec {
             None => Ok(None),
@@ -125,7 +125,7 @@ pub trait Host: Sync {
         Vec::new()
     }
 
-    /// How this program was started, without its arguments: a supervisor starts workers in the same way, by path.
+    /// The command that started this program, without its arguments: a supervisor starts workers by the same command, by path.
     fn command(&self) -> Vec<OsString> {
         std::env::args_os().take(1).collect()
     }

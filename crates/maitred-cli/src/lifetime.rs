@@ -82,7 +82,7 @@ pub(crate) struct Limits {
 }
 
 /// Waits for the end, and calls `answer` for other signals before it. Returns the exit code and the rest of the drain's time.
-/// The caller stops what still runs then.
+/// The caller stops the requests that still run then.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,

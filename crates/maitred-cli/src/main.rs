@@ -1,7 +1,7 @@
 //! The `maitred` binary: the command with a host that has no language.
 //!
-//! It serves static folders. Python applications are run by the command of the Python package,
-//! which is the same library with another host.
+//! This program serves static folders. The command of the Python package runs Python applications:
+//! it is the same library with another host.
 
 use std::io;
 use std::process::ExitCode;

@@ -140,11 +140,11 @@ fn run_here(
     code
 }
 
-/// Before the server serves, entries are for the person who started it (a traceback, and the error
-/// line after it) and stay as they are; then they are log entries with time and level, but for what the application says in development.
+/// Makes the error log of the host. Until the server serves, entries (a traceback, and the error line after it) are written for the user at
+/// the terminal, without time and level. Later entries have both, except those of the application in development.
 fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorLog {
     let wanted = config.log_level;
-    // The person who started the server does not see entries that go to logging.
+    // The user at the terminal does not see entries that go to logging.
     let is_elsewhere = matches!(config.error_log, LogPlace::LoggingAt(_));
     let is_watched = config.development.on && !is_elsewhere;
     let plain = move |log: &Log, entry: &str| if is_elsewhere { say_plain(entry) } else { log.plain(entry) };

@@ -119,7 +119,7 @@ impl Service {
     /// Puts sockets that were passed in the place of the listeners that stand for them, as [`passed::assign`] says.
     ///
     /// # Errors
-    /// As there.
+    /// As of [`passed::assign`].
     pub(crate) fn assign(
         &mut self,
         passing: Passing,

@@ -129,7 +129,7 @@ pub(crate) fn show_hsts(value: Option<Hsts>) -> String {
 }
 
 impl fmt::Display for Hsts {
-    /// As the field has it.
+    /// Writes the value of the header field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "max-age={}", self.seconds)?;
         if self.include_subdomains {

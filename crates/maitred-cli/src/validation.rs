@@ -54,7 +54,7 @@ impl Checked {
 /// A listener of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedListener {
-    /// As it was written.
+    /// The listener as it was written.
     pub(crate) listen: ListenAddress,
     /// None for sockets of a service manager until they have been assigned.
     pub(crate) address: Option<Address>,
@@ -90,7 +90,7 @@ pub(crate) struct CheckedSite {
 pub(crate) struct Program {
     /// The prefix at which it is mounted; `/` for the root.
     pub(crate) prefix: String,
-    /// As it was written.
+    /// The application as it was written.
     pub(crate) name: String,
     pub(crate) interface: Interface,
     pub(crate) factory: bool,

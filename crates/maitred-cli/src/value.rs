@@ -104,7 +104,7 @@ fn plain_url(url: &str) -> Option<String> {
 /// The kinds of event loops that have a name of their own.
 const EVENT_LOOPS: [&str; 3] = ["auto", "asyncio", "uvloop"];
 
-/// One of the names, or `module:factory`.
+/// Parses the name of an event loop, or `module:factory`.
 pub(crate) fn event_loop(text: &str) -> Result<String, BadValue> {
     let is_path =
         |text: &str| text.split('.').all(|part| !part.is_empty() && !part.contains([' ', ':', '/']));
@@ -267,12 +267,12 @@ pub(crate) fn control_socket(text: &str) -> Result<ControlSocket, BadValue> {
 pub enum LogLevel {
     /// Only faults that lost something.
     Error,
-    /// Also faults that were put right.
+    /// Faults that were put right, too.
     Warn,
-    /// Also start, stop and other rare events.
+    /// Start, stop and other rare events, too.
     #[default]
     Info,
-    /// Everything.
+    /// All entries.
     Debug,
 }
 

@@ -174,7 +174,7 @@ fn unknown_option(name: &str, command: Option<&Command>) -> String {
     }
 }
 
-/// All commands with what they do.
+/// The text of all commands and options.
 fn help() -> String {
     /// Width of the column of commands; a longer command has a line of its own.
     const WIDTH: usize = 18;

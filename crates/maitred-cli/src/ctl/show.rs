@@ -155,7 +155,7 @@ fn cell(name: &str, value: &Value) -> String {
             Some(fraction) if number.is_f64() => format!("{fraction:.3}"),
             _ => number.to_string(),
         },
-        // A terminal is not told what to do.
+        // Control characters are left out: they would give commands to the terminal.
         Value::String(text) => text.chars().filter(|each| !each.is_control() || *each == '\n').collect(),
         nested => nested.to_string(),
     }

@@ -48,7 +48,7 @@ enum Event {
 }
 
 impl Watch {
-    /// Begins to watch `paths`, folders with all that is in them, or files, without what is in `left_out`. `changed` is called with the files that
+    /// Begins to watch `paths`, which are files or folders with their subfolders, except folders in `left_out`. `changed` is called with the files that
     /// have changed, on a thread of its own.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ fn watch(folders: &mut Folders, events: &Receiver<Event>, changed: &dyn Fn(&BTre
                     continue;
                 }
             }
-            // Events were lost: whatever has changed is loaded again at the next one.
+            // Events were lost: changed files are loaded with the next event.
             Ok(Event::Files(Err(_))) => continue,
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -158,12 +158,12 @@ fn watch(folders: &mut Folders, events: &Receiver<Event>, changed: &dyn Fn(&BTre
     }
 }
 
-/// Takes in what has happened: files that count, and new folders.
+/// Handles a report of the kernel: notes files that count, and watches new folders.
 fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBuf>) {
     let counts = match event.kind {
         EventKind::Create(_) | EventKind::Remove(_) | EventKind::Any => true,
         EventKind::Modify(kind) => !matches!(kind, ModifyKind::Metadata(_)),
-        // Also of a file that has been touched.
+        // The end of a write, or of `touch`.
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) | EventKind::Other => false,
     };
@@ -173,7 +173,7 @@ fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBu
     for path in event.paths {
         if path.is_dir() {
             if !is_of_others(&path) {
-                // Without it, what is in the folder is not seen to change: no more than that.
+                // If this fails, changes in the folder are not seen, and all else works.
                 let _ = folders.add(&path);
                 // Files may have been made in it before it was watched.
                 let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for a machine that does a lot else.
+    /// Longest wait, enough for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         }
         fs::write(at("shop/views.py"), "b").unwrap();
         assert_eq!(next(), "shop/views.py");
-        // As editors do it: a new file in the place of the old one.
+        // Many editors write a new file and rename it to the old name.
         fs::write(at("shop/views.py~"), "c").unwrap();
         fs::rename(at("shop/views.py~"), at("shop/views.py")).unwrap();
         assert_eq!(next(), "shop/views.py");

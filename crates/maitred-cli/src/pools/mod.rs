@@ -197,7 +197,7 @@ pub(crate) fn refuse_with_event_loop(config: &Config, origins: &Origins) -> Resu
     ))
 }
 
-/// Warns of pools without a rule.
+/// Warns of settings without effect: a pool without a rule, interrupt without request-timeout, a rule that a later one replaces.
 pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     let rules = config.all_rules();

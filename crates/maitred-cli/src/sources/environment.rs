@@ -88,7 +88,7 @@ pub(crate) fn parse(
 /// The option that a variable of a platform sets, and its value.
 fn suggestion(name: &str, value: &str) -> Option<(&'static str, String)> {
     match name {
-        // As gunicorn has it: the platform's proxy is on another machine.
+        // On all addresses, as in gunicorn: the platform's proxy is on another machine.
         PORT => Some(("listen", format!(":{value}"))),
         WEB_CONCURRENCY => Some(("workers", value.to_owned())),
         _ => None,

@@ -3,7 +3,7 @@
 //! ```text
 //! supervisor                                         worker
 //!     ---- setup, with descriptors -------------------->
-//!     <--- ready (what it serves), or failed (why) -----
+//!     <--- ready (applications), or failed (why) -------
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
@@ -31,9 +31,9 @@ pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 pub(crate) struct Setup {
     /// The number of the worker, from 1 on.
     pub(crate) number: usize,
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) workers: usize,
-    /// How many of the descriptors are listeners.
+    /// Number of descriptors that are listeners.
     pub(crate) listeners: usize,
     /// The listeners are the worker's own, with queues that no other worker accepts from.
     pub(crate) own: bool,
@@ -75,7 +75,7 @@ pub(crate) enum ToWorker {
     Answer(u64, Answered),
     /// The health path of the worker shall answer "not ready" from now on.
     Unready,
-    /// No other worker takes what waits to be accepted.
+    /// This worker is among the last ones: it shall accept the connections that wait, then end.
     Last,
     /// The worker shall accept the connections that wait at the socket in this message, as if they waited at the listener with this number.
     Empty(usize),

@@ -185,7 +185,7 @@ pub(crate) fn run(
         }
     };
     host.supervises();
-    // A new program goes on with what the one before has prepared.
+    // A new program relies on the preparations of its predecessor's hook.
     if let (Some(hooks), None) = (&hooks, &predecessor) {
         hooks.before_start(host)?;
     }
@@ -245,7 +245,7 @@ pub(crate) fn run(
             environment: Vec::new(),
             // Workers set these variables themselves, from the values of their own start.
             without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
-            // So that a debugger can be used.
+            // A debugger in the application needs the terminal.
             at_terminal: config.development.on,
         },
         inputs,
@@ -374,7 +374,7 @@ impl Supervisor {
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
                     match (process.is_first_request(), self.ending) {
-                        // The worker hears that no other worker accepts what waits, and ends itself.
+                        // This message also tells the worker to accept the connections that wait, since no other worker will.
                         (true, true) => process.send(&ToWorker::Last),
                         (true, false) => process.terminate(),
                         (false, _) => process.send(&ToWorker::AtOnce),

@@ -20,7 +20,7 @@ use maitred_supervise::{Exit, WorkerId};
 use super::Happening;
 use super::message::{FromWorker, Setup, ToWorker};
 
-/// How long a message waits for a worker to read it: its listening thread does nothing else.
+/// Longest wait until a worker reads a message: its listening thread has no other task.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 
 /// Longest wait for an answer.

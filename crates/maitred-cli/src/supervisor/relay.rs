@@ -113,7 +113,7 @@ fn watch(workers: &Weak<Workers>) {
     }
 }
 
-/// How long a look waits for workers: a row is of a second.
+/// Longest wait of a look for answers of workers: each row of the history is one second.
 const LOOK_LIMIT: Duration = Duration::from_millis(300);
 
 /// Counts that are not in the shared memory of the workers: the last answer of each worker, and the sum over all workers ever.

@@ -207,7 +207,7 @@ const OF_THE_START: &[&str] = &["user", "group", "accept"];
 const OF_THE_PROGRAM: &[&str] =
     &["listen", "control", "admin", "admin-token-file", "chdir", "pid-file", "hooks", "history"];
 
-/// Those of these options whose values differ.
+/// The names of options whose values differ.
 fn changed<'a>(names: &[&'a str], before: &Config, after: &Config) -> Vec<&'a str> {
     let differs =
         |name: &str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));

@@ -37,7 +37,7 @@ impl StandIn {
         bell: &Bell,
         log: &Arc<Log>,
     ) -> io::Result<Self> {
-        // Where each worker has its own, new connections are led to the first one meanwhile.
+        // If each worker has its own sockets, new connections are led to those of the first worker.
         listeners.steer(&[])?;
         let sockets = listeners.of_worker(1).unwrap_or_default().into_iter();
         let sockets = sockets.map(|socket: BorrowedFd<'_>| socket.try_clone_to_owned());

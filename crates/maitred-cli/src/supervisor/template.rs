@@ -8,7 +8,7 @@
 //!     <--- forked (its number), or refused (why) ------
 //! ```
 //! The worker is then a child of the supervisor, which takes orphans in, and goes on as one that was started: it reads its setup from its channel.
-//! So the template may end at any time, and does when its supervisor is gone or wants a new one.
+//! The template may therefore end at any time. It ends when its supervisor is gone or starts a new template.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,7 +32,7 @@ use crate::{EXIT_SUCCESS, loading, validation};
 /// The first argument of a template.
 pub(crate) const AS_TEMPLATE: &str = "--as-template";
 
-/// How long a fork may take. The supervisor does nothing else meanwhile.
+/// Longest wait for a fork, during which the supervisor does nothing else.
 const FORK_LIMIT: Duration = Duration::from_secs(5);
 
 /// A template as its supervisor has it. Dropping this kills the template.

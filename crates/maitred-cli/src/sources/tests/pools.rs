@@ -393,7 +393,7 @@ fn what_has_no_effect_is_a_warning() {
             "maitred.toml:5: pool.b: a later rule leads the same requests to the pool 'c': \"/b\"",
         ]
     );
-    // Mounts and hosts lead to pools, too; that of what runs beside an event loop needs no rule.
+    // Mounts and hosts lead to pools, too, and the pool beside an event loop needs no rule.
     let text = "mount = \"/a=a,pool=a\"\n[pool.a]\n[pool.b]\n[pool.threads]\n[host.h]\npool = \"b\"\nmount = \"/x=x\"\n";
     assert_eq!(Case::new(&[("maitred.toml", text)]).loaded(&[]).warnings, [""; 0]);
 }
