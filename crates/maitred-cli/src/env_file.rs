@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_value_of_several_lines_is_read() {
+    fn variables_after_a_value_of_several_lines_are_read() {
         assert_eq!(parsed("A='1\n2'\nB=3").len(), 2);
         assert_eq!(parse("A='1\n2'\nB").expect_err("no '='").line, 3);
     }

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_was_given() {
+    fn filters_are_shown_as_they_are_written() {
         let filter = given(&[
             ("path", &["/old/*"]),
             ("method", &["POST"]),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn errors_name_the_key() {
         for (values, key, part) in [
             (
                 &[("path", &["/a"][..])][..],

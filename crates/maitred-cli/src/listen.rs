@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_to_where_nobody_listens_is_told() {
+    fn a_redirect_to_a_port_without_a_listener_is_a_warning() {
         let said = |texts: &[&str]| {
             let listeners: Vec<_> = texts.iter().map(|text| listen(text).expect(text)).collect();
             warnings(&listeners)
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_speaks_tls_where_there_are_certificates() {
+    fn a_listener_without_a_scheme_speaks_tls_if_there_are_certificates() {
         let is_tls = |text: &str, has| {
             let listen = listen(text).expect(text);
             listen.is_tls(has, &listen.resolve().expect(text).expect("known"))

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_shown() {
+    fn mounts_are_shown_as_they_are_written() {
         for (text, shown) in [
             ("/api=api:app", "/api=api:app"),
             ("/api/ = api.main:app , interface=asgi", "/api=api.main:app,interface=asgi"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_remedy() {
+    fn wrong_mounts_are_named_with_the_remedy() {
         for (text, wrong) in [
             ("api=api:app", "does not start with '/'"),
             ("/api", "has no '='"),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_taken_where_nobody_has_said_where_to_listen() {
+    fn passed_sockets_replace_the_default_listener() {
         let (passing, at) = listening(&["http"]);
         assert_eq!(assigned(&[], passing), Ok((vec![format!("systemd {} passed", at[0])], vec![])));
         let own = vec!["127.0.0.1:8000 127.0.0.1:8000 own".to_owned()];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_choose_and_the_rest_is_for_who_names_none() {
+    fn named_listeners_choose_and_the_others_get_the_rest() {
         let (passing, at) = listening(&["http", "inside", "http"]);
         let (lines, warnings) = assigned(&[":1", "systemd", "systemd:inside,proxy-protocol=on"], passing)
             .expect("they are there");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_told() {
+    fn unused_sockets_are_warnings() {
         for listen in ["systemd:http", ":1"] {
             let (passing, _) = listening(&["http", "admin"]);
             let (_, warnings) = assigned(&[listen], passing).expect(listen);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_remedy() {
+    fn missing_sockets_are_named_with_the_remedy() {
         let error = |listen: &[&str], passing| assigned(listen, passing).expect_err("it is missing");
         assert_eq!(
             error(&["systemd"], Passing::Nothing),

@@ -159,7 +159,7 @@ fn of_a_host_its_pool_and_its_limit_are_applied_and_the_rest_is_named() {
 }
 
 #[test]
-fn what_tls_goes_by_is_planned_apart_and_where_there_is_none_a_restart_makes_it() {
+fn tls_is_planned_apart_and_its_first_certificate_needs_a_restart() {
     let mut case = Case::new(&[], "max-threads = 1\n");
     let plan = case
         .plan("max-threads = 1\ntls = true\nhsts = 300\ntls-handshake-timeout = 3\ntls-handshake-rate = 2\n");

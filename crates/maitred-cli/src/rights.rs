@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_with_the_remedy() {
+    fn unknown_users_and_groups_are_named_with_the_remedy() {
         assert_eq!(
             wanted_of(Some("4000000000"), None).expect_err("no group"),
             "--user: user 4000000000 has no entry on this machine, so its group is not known; give it with --group"

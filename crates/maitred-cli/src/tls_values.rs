@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_of_hsts_is_told_with_the_remedy() {
+    fn wrong_values_of_hsts_are_told_with_the_remedy() {
         let error =
             |text: &str| hsts(text).map_err(|bad| format!("{}; {}", bad.what, bad.remedy)).expect_err(text);
         assert_eq!(

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_two_hyphens_is_of_somebody_else() {
+    fn arguments_after_two_hyphens_are_left_alone() {
         let known = Known { command: "install-service", takes_rest: true, ..KNOWN };
         let given = parse(&known, "--quiet -- app:app --help").expect("right");
         assert_eq!(given.rest, ["app:app", "--help"]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said() {
+    fn mistakes_are_named() {
         assert_eq!(
             parse(&KNOWN, "--tmeout 3").expect_err("wrong"),
             "health: --tmeout is no option of it; did you mean '--timeout'?"

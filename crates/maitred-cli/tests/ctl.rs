@@ -179,7 +179,7 @@ fn get(serving: &Serving, path: &str) {
 }
 
 #[test]
-fn what_is_measured_is_changed_while_it_runs() {
+fn measurements_are_changed_while_the_server_runs() {
     let (folder, mut serving) = serving(&[]);
     let counted = || json(&folder, &["stats"])["spans"][0]["count"].as_u64();
     // An exchange is counted after its last byte has left, which may be after the client has read that byte.

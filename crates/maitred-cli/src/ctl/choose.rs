@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told() {
+    fn values_that_are_no_numbers_are_refused() {
         assert_eq!(Which::port(":80"), Ok(Which::Port(80)));
         assert_eq!(Which::process("4711"), Ok(Which::Process(4711)));
         assert!(Which::port("0").is_err() && Which::port("65536").is_err() && Which::port("a").is_err());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_must_be_one() {
+    fn a_name_must_fit_exactly_one_server() {
         assert!(
             chosen("8001")
                 .expect_err("a process and a port")

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_somebody_else_or_open_to_others_is_not_used() {
+    fn a_folder_of_another_user_or_open_to_others_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("own");
         make(&own).expect("made");

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_in_one_line() {
+    fn mistakes_are_told_in_one_line() {
         assert_eq!(error("statsu"), "there is no command 'statsu'; did you mean 'status'?");
         assert_eq!(
             error("set x"),

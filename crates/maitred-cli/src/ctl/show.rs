@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_in_a_table_is_a_block() {
+    fn rows_with_lists_are_shown_as_blocks() {
         let value = json!({ "stacks": [{ "tid": 7, "doing": null, "stack": ["one\n  two", "three"] }] });
         assert_eq!(show(&value), "stacks:\n  tid    7\n  stack:\n    one\n      two\n    three\n");
     }

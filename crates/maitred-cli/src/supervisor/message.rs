@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_as_they_were() {
         let asked =
             Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
         let file =

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_is_what_was_read() {
+    fn files_are_handed_over_as_they_were_read() {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("a"), b"text\n").expect("written");
         fs::write(folder.path().join("b"), [0, 255, 13]).expect("written");

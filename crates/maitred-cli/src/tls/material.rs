@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_again_resumes_the_same_sessions() {
+    fn material_that_is_made_again_resumes_the_same_sessions() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let mut config = config(folder.path());
         let first = read(&config, From::Disk).expect("valid");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
+    fn conflicting_options_are_refused() {
         for (line, error) in [
             ("--tls", None),
             ("--tls-cert a --tls-client-auth=required --tls-client-ca b --tls-client-crl c", None),

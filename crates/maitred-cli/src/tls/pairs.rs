@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_the_key_and_a_remedy() {
+    fn errors_name_the_key_and_a_remedy() {
         for (certificates, keys, ocsp, line) in [
             (
                 &["a"][..],

@@ -87,7 +87,7 @@ fn a_wrong_value_is_told_with_the_name_that_was_written() {
 }
 
 #[test]
-fn what_means_something_else_says_what_to_write() {
+fn options_with_another_meaning_name_the_right_one() {
     for (arguments, whose, instead) in [
         (&["-p", "80"][..], "gunicorn, hypercorn", "--pid-file FILE or --port N"),
         (&["--timeout", "120"], "gunicorn", "--request-timeout"),
