@@ -6,7 +6,7 @@
 //!         | 'literal'       may go over several lines
 //!         | "escaped"       the same, with \n \r \t \\ \" \$
 //! ```
-//! Nothing is expanded: `$HOME` stays as it is written. Of a name given twice the last one counts.
+//! Variables are not expanded: `$HOME` stays as it is written. Of a name given twice the last value counts.
 
 use std::path::Path;
 
@@ -121,7 +121,7 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), String> {
                 Some((_, 'r')) => value.push('\r'),
                 Some((_, 't')) => value.push('\t'),
                 Some((_, plain @ ('\\' | '"' | '$'))) => value.push(plain),
-                // Unknown ones stay as they are: a Windows path or a regular expression.
+                // Unknown escapes stay as they are: the value may be a Windows path or a regular expression.
                 Some((_, other)) => value.extend(['\\', other]),
                 None => break,
             },

@@ -331,7 +331,7 @@ mod tests {
         end_after(looks, &signals, limit)
     }
 
-    /// `reload` is said where the configuration would be read.
+    /// Notes `reload` where the configuration would be read.
     fn end_after(looks: Option<u32>, signals: &[Option<Signal>], limit: Duration) -> (u8, Vec<String>) {
         end_after_delay(Duration::ZERO, looks, signals, limit)
     }

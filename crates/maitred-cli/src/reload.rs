@@ -28,7 +28,7 @@ pub(crate) struct Reload {
     pub(crate) running: Config,
     /// The origins of the values.
     pub(crate) origins: Origins,
-    /// The application has been told that it runs on one thread.
+    /// The application was loaded for one thread.
     pub(crate) single: bool,
     /// The application runs on an event loop.
     pub(crate) looped: bool,

@@ -118,7 +118,7 @@ fn an_application_that_has_one_thread_keeps_one() {
     let plan = case.plan("max-threads = 4\nmin-threads = 2\nqueue = 5\n");
     assert_eq!(plan.lines, ["pool default: queue 1000 -> 5"]);
     assert_eq!(plan.restart, ["min-threads", "max-threads"]);
-    // A thread in the place of a lost one would be a second one.
+    // A replacement of a lost thread would be a second thread.
     assert_eq!(case.plan("max-threads = 1\nqueue = 5\nrequest-timeout = 1\n").restart, ["request-timeout"]);
     let plan = case.plan("max-threads = 1\nqueue = 5\nrequest-timeout = 1\nmax-lost-threads = 0\n");
     assert_eq!((plan.lines.len(), plan.restart.len()), (2, 0));
@@ -133,7 +133,7 @@ fn an_error_says_where() {
     );
     assert!(case.error("min-threads = 30\n").starts_with("maitred.toml:1: min-threads: "));
     assert!(case.error("app-dir = \"missing\"\n").starts_with("maitred.toml:1: app-dir: "));
-    // Relative paths of another folder are not looked at.
+    // Relative paths of another folder are not checked.
     assert!(case.plan("chdir = \"missing\"\napp-dir = \"missing\"\n").restart.contains(&"chdir".to_owned()));
     case.reload.looped = true;
     assert!(case.error(REPORTS).contains("an ASGI application runs on one event loop"));

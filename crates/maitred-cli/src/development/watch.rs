@@ -104,7 +104,7 @@ struct Folders {
 }
 
 impl Folders {
-    /// Watches this folder and those in it.
+    /// Watches this folder and its subfolders.
     fn add(&mut self, folder: &Path) -> io::Result<()> {
         if self.is_full || self.is_left_out(folder) {
             return Ok(());
@@ -175,7 +175,7 @@ fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBu
             if !is_of_others(&path) {
                 // If this fails, changes in the folder are not seen, and all else works.
                 let _ = folders.add(&path);
-                // Files may have been made in it before it was watched.
+                // Files may have been made in the folder before the watch began.
                 let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
                 files.extend(inside.filter(|file| is_of_application(file)));
             }
@@ -192,7 +192,7 @@ fn is_of_application(file: &Path) -> bool {
     (!name.starts_with('.') || name.starts_with(".env")) && SUFFIXES.contains(&suffix)
 }
 
-/// Whether this folder, met inside another one, is none of the application's.
+/// Whether this subfolder has no files of the application.
 fn is_of_others(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with('.') || OTHERS.contains(&name) || folder.join("pyvenv.cfg").exists()

@@ -1,4 +1,4 @@
-//! Several worker processes: a supervisor starts them and looks after them. It listens, and loads no application.
+//! Several worker processes under a supervisor, which starts and replaces workers. The supervisor listens, and loads no application.
 //!
 //! ```text
 //! mod.rs      the loop of the supervisor
@@ -6,7 +6,7 @@
 //! message.rs  messages between the two        relay.rs    questions of ctl to all workers
 //! renewal.rs  new workers, a new program      leading.rs  the choice of workers, with a socket for each worker
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
-//! template.rs processes to fork workers from    preload.rs when there is one
+//! template.rs processes to fork workers from    preload.rs the use of templates
 //! signals.rs  signals of the supervisor      developing.rs  new workers when files change
 //! ```
 //! The crate maitred-supervise decides when a worker is started, stopped and replaced.
@@ -109,7 +109,7 @@ struct Supervisor {
     listeners: Sockets,
     /// The workers that new connections are led to.
     led_to: Vec<usize>,
-    /// Sockets of workers that are not wanted any more, and when they are emptied.
+    /// Workers that do not serve any more, with the times at which their sockets are emptied.
     to_empty: Vec<(usize, Instant)>,
     preload: Preload,
     /// The bell by which workers wake each other.
@@ -129,7 +129,7 @@ struct Supervisor {
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
     hooks: Option<HookThread>,
-    /// The start-up lines have been said.
+    /// The start-up lines have been logged.
     introduced: bool,
     acts: Option<String>,
     ending: bool,

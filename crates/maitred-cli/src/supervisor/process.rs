@@ -1,4 +1,4 @@
-//! A worker as its supervisor has it: the process, its channel, and open questions.
+//! A worker, on the supervisor's side: the process, its channel, and open questions.
 
 use std::collections::BTreeMap;
 use std::io;

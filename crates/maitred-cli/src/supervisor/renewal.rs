@@ -1,4 +1,4 @@
-//! New workers with the configuration and the code of now, and a new program in the place of this one, as the supervisor sees it.
+//! Replacement of all workers (SIGHUP) and of the program (SIGUSR2), on the supervisor's side.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl Supervisor {
         }
     }
 
-    /// A new program that is not ready would go on when this one ends.
+    /// Kills a successor that is not ready: it would go on after the end of this program.
     pub(super) fn end_successor(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.end();

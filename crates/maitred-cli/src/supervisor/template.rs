@@ -1,4 +1,4 @@
-//! Processes that workers are forked from (`preload`), as both sides have them.
+//! Processes that workers are forked from (`preload`), on both sides.
 //!
 //! ```text
 //! supervisor                                     template (one thread, the application imported, no socket of ours)
@@ -7,7 +7,7 @@
 //!     ---- fork, with the worker's channel -----------> forks twice; the process between them ends
 //!     <--- forked (its number), or refused (why) ------
 //! ```
-//! The worker is then a child of the supervisor, which takes orphans in, and goes on as one that was started: it reads its setup from its channel.
+//! The supervisor adopts orphans, so the worker becomes its child. The worker goes on like a started one: it reads its setup from its channel.
 //! The template may therefore end at any time. It ends when its supervisor is gone or starts a new template.
 
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ pub(crate) const AS_TEMPLATE: &str = "--as-template";
 /// Longest wait for a fork, during which the supervisor does nothing else.
 const FORK_LIMIT: Duration = Duration::from_secs(5);
 
-/// A template as its supervisor has it. Dropping this kills the template.
+/// A template, on the supervisor's side. Dropping this kills the template.
 pub(crate) struct Template {
     /// Number of the template, so that late news of an earlier one can be told apart.
     pub(crate) number: u64,

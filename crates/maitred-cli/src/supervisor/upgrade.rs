@@ -56,7 +56,7 @@ pub(crate) struct HandOver<'a> {
     pub(crate) clients: &'a ClientTable,
 }
 
-/// A program that is to take over, as the one before has it.
+/// A program that is to take over, on the predecessor's side.
 pub(crate) struct Successor {
     child: Arc<Child>,
     /// Held open until the doors are closed: the end of the channel tells the successor so.
@@ -145,7 +145,7 @@ impl Successor {
     }
 }
 
-/// The program before this one, as its successor has it.
+/// The program before this one, on the successor's side.
 pub(crate) struct Predecessor {
     channel: Channel,
     /// The sockets of each listener, by address.

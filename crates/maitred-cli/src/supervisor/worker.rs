@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// This process as a worker.
 pub(crate) struct Worker {
     pub(crate) setup: Setup,
-    /// In the order of the configuration, until the server has them.
+    /// The sockets in the order of the configuration, until the server takes them.
     listeners: Mutex<Vec<OwnedFd>>,
     bell: Bell,
     /// The figures of this worker.
