@@ -147,69 +147,37 @@ class Options(TypedDict, total=False):
     port: Value | Iterable[Value] | None
     bind: Value | Iterable[Value] | None
     b: Value | Iterable[Value] | None
-    insecure_bind: Value | Iterable[Value] | None
-    uds: Value | Iterable[Value] | None
-    uds_permissions: Value | Iterable[Value] | None
-    backlog: Value | Iterable[Value] | None
-    reload_dir: Value | Iterable[Value] | None
-    reload_paths: Value | Iterable[Value] | None
-    reload_extra_file: Value | Iterable[Value] | None
+    w: Value | Iterable[Value] | None
+    worker_processes: Value | Iterable[Value] | None
+    threads: Value | Iterable[Value] | None
+    blocking_threads: Value | Iterable[Value] | None
+    max_requests: Value | Iterable[Value] | None
+    limit_max_requests: Value | Iterable[Value] | None
     ssl_certfile: Value | Iterable[Value] | None
     certfile: Value | Iterable[Value] | None
     ssl_certificate: Value | Iterable[Value] | None
     ssl_keyfile: Value | Iterable[Value] | None
     keyfile: Value | Iterable[Value] | None
+    ssl_certificate_key: Value | Iterable[Value] | None
     ssl_ca_certs: Value | Iterable[Value] | None
     ca_certs: Value | Iterable[Value] | None
-    ssl_ca: Value | Iterable[Value] | None
-    ssl_cert_reqs: Value | Iterable[Value] | None
-    cert_reqs: Value | Iterable[Value] | None
-    verify_mode: Value | Iterable[Value] | None
-    ssl_client_verify: Value | Iterable[Value] | None
-    no_ssl_client_verify: Value | Iterable[Value] | None
-    ssl_crl: Value | Iterable[Value] | None
-    ssl_protocol_min: Value | Iterable[Value] | None
-    w: Value | Iterable[Value] | None
-    threads: Value | Iterable[Value] | None
-    blocking_threads: Value | Iterable[Value] | None
-    blocking_threads_idle_timeout: Value | Iterable[Value] | None
-    max_requests: Value | Iterable[Value] | None
-    limit_max_requests: Value | Iterable[Value] | None
-    workers_lifetime: Value | Iterable[Value] | None
-    respawn_failed_workers: Value | Iterable[Value] | None
-    worker_class: Value | Iterable[Value] | None
-    k: Value | Iterable[Value] | None
     timeout_keep_alive: Value | Iterable[Value] | None
+    keepalive_timeout: Value | Iterable[Value] | None
     graceful_timeout: Value | Iterable[Value] | None
     timeout_graceful_shutdown: Value | Iterable[Value] | None
-    workers_kill_timeout: Value | Iterable[Value] | None
-    http1_header_read_timeout: Value | Iterable[Value] | None
     forwarded_allow_ips: Value | Iterable[Value] | None
-    proxy_headers: Value | Iterable[Value] | None
-    no_proxy_headers: Value | Iterable[Value] | None
+    client_max_body_size: Value | Iterable[Value] | None
+    max_request_body_size: Value | Iterable[Value] | None
     url_path_prefix: Value | Iterable[Value] | None
+    url_prefix: Value | Iterable[Value] | None
     working_dir: Value | Iterable[Value] | None
-    env_files: Value | Iterable[Value] | None
-    asgi_loop: Value | Iterable[Value] | None
-    asgi_lifespan: Value | Iterable[Value] | None
-    static_path_route: Value | Iterable[Value] | None
-    static_path_mount: Value | Iterable[Value] | None
-    http: Value | Iterable[Value] | None
-    http2_max_concurrent_streams: Value | Iterable[Value] | None
-    ws_max_size: Value | Iterable[Value] | None
-    websocket_max_message_size: Value | Iterable[Value] | None
-    ws_ping_interval: Value | Iterable[Value] | None
-    websocket_ping_interval: Value | Iterable[Value] | None
-    ws_ping_timeout: Value | Iterable[Value] | None
-    ws_per_message_deflate: Value | Iterable[Value] | None
-    no_ws: Value | Iterable[Value] | None
+    reload_dir: Value | Iterable[Value] | None
+    reload_paths: Value | Iterable[Value] | None
+    pid: Value | Iterable[Value] | None
     access_logfile: Value | Iterable[Value] | None
     no_access_log: Value | Iterable[Value] | None
     error_logfile: Value | Iterable[Value] | None
     log_file: Value | Iterable[Value] | None
-    pid: Value | Iterable[Value] | None
-    v: Value | Iterable[Value] | None
-    no_reload: Value | Iterable[Value] | None
-    date_header: Value | Iterable[Value] | None
-    server_header: Value | Iterable[Value] | None
-    initgroups: Value | Iterable[Value] | None
+    ws_max_size: Value | Iterable[Value] | None
+    ws_ping_interval: Value | Iterable[Value] | None
+    ws_ping_timeout: Value | Iterable[Value] | None

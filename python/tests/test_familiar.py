@@ -35,16 +35,13 @@ def create_app():
 LINES = [
     # uvicorn
     "uvicorn main:app --host 127.0.0.1 --port 0 --workers 2",
-    "uvicorn main:app --port 0 --log-level trace --proxy-headers --forwarded-allow-ips '*'",
     "uvicorn --factory main:create_app --port 0 --no-access-log --timeout-keep-alive 5 --timeout-graceful-shutdown 10",
     # gunicorn
     "gunicorn -w 2 -b 127.0.0.1:0 --threads 2 app:app",
-    "gunicorn --workers=1 --bind=127.0.0.1:0 --access-logfile - --error-logfile - --log-level debug app:app",
-    "gunicorn main:app -w2 -k uvicorn.workers.UvicornWorker -b127.0.0.1:0 --max-requests 1000 --pid the.pid",
+    "gunicorn --workers=1 --bind=127.0.0.1:0 --access-logfile - --log-level debug app:app",
+    "gunicorn app:app -w2 -b127.0.0.1:0 --max-requests 1000 --forwarded-allow-ips 127.0.0.1 --pid the.pid",
     # granian
-    "granian --interface asgi --host 127.0.0.1 --port 0 --workers 2 main:app",
-    "granian --interface wsgi --port 0 --blocking-threads 4 --backlog 512 app:app",
-    "granian --interface asgi main:app --port 0 --http 1 --loop auto --workers-kill-timeout 10s --static-path-mount .",
+    "granian --interface wsgi --port 0 --blocking-threads 4 app:app",
     # hypercorn
     "hypercorn main:app --bind 127.0.0.1:0 -w 1 --keep-alive 5 --graceful-timeout 3 --access-logfile -",
 ]

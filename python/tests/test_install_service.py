@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import grp
 import os
 import pwd
 import re
@@ -266,35 +265,43 @@ def complaints(site: Path, *arguments: str, code: int = 2) -> list[str]:
 
 
 def test_what_the_user_of_the_service_cannot_read_is_named_with_the_cure(site: Path) -> None:
-    key, variables = site / "shop.key", site / "shop.env"
-    for file in (key, variables):
+    key, variables, certificate = site / "shop.key", site / "shop.env", site / "shop.pem"
+    for file in (key, variables, certificate):
         file.write_text("A=1")
         file.chmod(0o600)
     options = ("--", "shop:app", "--env-file", "shop.env")
+    group = pwd.getpwnam("nobody").pw_gid
     [line] = complaints(site, "--user", "nobody", *options)
-    group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
-    start = f"maitred: install-service: user nobody ({pwd.getpwnam('nobody').pw_uid}) may not read"
-    assert line == f"{start} {variables}, and the env-file is {variables}; chgrp {group} {variables} && chmod g+r {variables}"
+    start = "maitred: install-service: user nobody may not read"
+    assert line.startswith(f"{start} {variables}, and the service needs {variables}; chgrp {group} '{variables}' && chmod g+rX '{variables}', or")
     # With the user that systemd makes only a group can be let in.
     [line] = complaints(site, *options)
-    assert line.startswith("maitred: install-service: the user that systemd makes may not read") and "--group NAME" in line
+    assert line.startswith("maitred: install-service: the user that systemd makes may not read") and "--group GROUP" in line
     variables.chmod(0o644)
-    certificate = site / "shop.pem"
-    certificate.write_text("")
     files = ("--tls-cert", str(certificate), "--tls-key", str(key))
     [line] = complaints(site, "--user", "nobody", *options, *files)
-    assert f"{start} {key}, and the key (tls-key) is {key}; chgrp" in line
+    assert line.startswith(f"{start} {key}, ")
     key.chmod(0o644)
-    certificate.chmod(0o600)
     [line] = complaints(site, "--user", "nobody", *options, *files)
-    assert "and the certificate (tls-cert) is" in line
-    certificate.chmod(0o644)
-    site.chmod(0o700)
-    lines = complaints(site, "--user", "nobody", *options)
-    assert any(f"may not read {site}, and the folder that it runs in is {site}; chgrp {group} {site} && chmod g+rx {site}" in line for line in lines)
-    # Whoever wants the unit all the same.
+    assert line.startswith(f"{start} {certificate}, ")
+    # A folder on the way, and a link, whose target counts.
+    inner = site / "inner"
+    inner.mkdir(mode=0o700)
+    variables.rename(inner / "shop.env")
+    variables.symlink_to(inner / "shop.env")
+    [line] = complaints(site, "--user", "nobody", *options)
+    assert line.startswith(f"{start} {inner}, and the service needs {inner / 'shop.env'}; ")
+    if os.getuid() == 0:
+        # The owner may, and so may the group.
+        nobody = pwd.getpwnam("nobody")
+        for owner, gid, mode in [(nobody.pw_uid, 0, 0o700), (0, nobody.pw_gid, 0o750)]:
+            os.chown(inner, owner, gid)
+            inner.chmod(mode)
+            said = install(site, "--print", "--user", "nobody", *options, checked=True)
+            assert f"may not read {inner}" not in said
+        inner.chmod(0o700)
     warned = install(site, "--unit-dir", str(site.parent / "units"), "--user", "nobody", *options)
-    assert "maitred: warning: install-service: user nobody" in warned and "\nwrote " in warned.replace("maitred: wrote", "wrote")
+    assert "maitred: warning: install-service: user nobody" in warned and "maitred: wrote " in warned
 
 
 def test_an_application_that_is_not_there_is_told(site: Path) -> None:
@@ -308,7 +315,7 @@ def test_an_unknown_user_is_told(site: Path) -> None:
     assert "--user: there is no user 'nobdy' on this machine; did you mean 'nobody'?" in said
 
 
-def test_a_link_of_the_program_into_a_home_is_told(site: Path) -> None:
+def test_a_link_of_the_program_into_a_home_leaves_homes_visible(site: Path) -> None:
     home = Path("/run/user") / f"maitred-{os.getpid()}"
     try:
         home.mkdir(parents=True)
@@ -320,31 +327,6 @@ def test_a_link_of_the_program_into_a_home_is_told(site: Path) -> None:
         ended = subprocess.run(
             [site / "maitred", "install-service", "--print", "--", "shop:app"], cwd=site, env=environment_for({}), capture_output=True, text=True
         )
-        # The interpreter of these tests may be in a home as well, one of those that ProtectHome= hides (systemd.exec(5)).
-        told = re.search(r"the program's links lead to (\S+): the unit shows homes to the service", ended.stderr)
-        assert told and (told[1].startswith(f"{home}/command") or Path(told[1]).parts[1] in {"root", "home"}), ended.stderr
-        assert "\nProtectHome=read-only\n" in ended.stdout
+        assert "\nProtectHome=read-only\n" in ended.stdout, ended.stderr
     finally:
         shutil.rmtree(home)
-
-
-def test_a_database_where_the_service_may_not_write_is_told(site: Path) -> None:
-    assert "hint:" not in install(site, "--print", "--", "shop:app")
-    (site / "settings.py").write_text('DATABASES = {"default": {"NAME": BASE_DIR / "db.sqlite3"}}')
-    said = install(site, "--print", "--user", "nobody", "--", "shop:app")
-    assert f"maitred: hint: {site}/settings.py: SQLite writes beside its file" in said
-    assert f"add --writable {site}, and let its user write there: chown nobody {site}\n" in said
-    assert "hint:" not in install(site, "--print", "--writable", str(site), "--", "shop:app")
-
-
-def test_log_files_get_what_logrotate_needs(site: Path) -> None:
-    options = ("--", "shop:app", "--access-log", "/var/log/shop/access.log")
-    said = install(site, "--unit-dir", str(site), *options)
-    stanza = said.partition("daily:\n\n")[2].partition("maitred:")[0]
-    guide = (Path(__file__).resolve().parents[2] / "docs/guides/systemd.md").read_text()
-    assert stanza == guide.partition("```text\n")[2].partition("```")[0], said
-    install(site, "--unit-dir", str(site), "--force", "--logrotate", str(site), *options)
-    assert (site / "shop").read_text() == stanza
-    assert "systemctl kill" not in install(site, "--print", *options, "--log-rotate", "daily")
-    if logrotate := shutil.which("logrotate"):
-        subprocess.run([logrotate, "--debug", site / "shop"], check=True, capture_output=True)

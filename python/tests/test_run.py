@@ -47,7 +47,7 @@ def written(folder: Path, call: str) -> Path:
         ("maitred.run(app, listen=['127.0.0.1:0'], access_log=None, factory=False)", "__main__"),
         ("maitred.run('program:app', host='127.0.0.1', port=0, threads=2)", "program"),
         # As uvicorn.run is called.
-        ("maitred.run('program:app', port=0, reload=False, access_log=False, proxy_headers=True, log_level='trace')", "program"),
+        ("maitred.run('program:app', port=0, reload=False, access_log=False, forwarded_allow_ips='127.0.0.1', log_level='debug')", "program"),
         ("maitred.run('program:app', port=0, workers=2)", "program"),
         ("maitred.run('src/program.py', port=0, interface='wsgi')", "program"),
     ],
@@ -91,7 +91,7 @@ def failed(folder: Path, call: str) -> subprocess.CompletedProcess[str]:
         ("maitred.run(app, max_threads=0)", "maitred: --max-threads: '0' is not a whole number from 1 to"),
         ("maitred.run(app, workers=2)", "maitred: workers: an application that is given as an object is in this process alone"),
         ("maitred.run('program:ap', port=0)", "maitred: program:ap: "),
-        ("maitred.run('program:app', timeout=3)", "maitred: --timeout: an option of gunicorn that is none here"),
+        ("maitred.run('program:app', timeout=3)", "maitred: --timeout: an option of another server; write --worker-timeout"),
     ],
 )
 def test_a_mistake_is_told_as_by_the_command_and_ends_the_program(tmp_path: Path, call: str, said: str) -> None:

@@ -4,9 +4,9 @@
 //! a folder and what stands beside it may not, over however many others. Tests are left out: they may look at everything.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use crate::purity::{Token, expand, tokens};
+use crate::purity::expand;
+use crate::source::File;
 
 /// Which rooms each room names.
 #[derive(Default)]
@@ -16,29 +16,22 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Adds a file; `path` is below the crate's `src`.
-    pub(crate) fn add(&mut self, path: &Path, source: &str) {
-        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
-        let Some(first) = parts.first() else { return };
+    /// Adds a file.
+    pub(crate) fn add(&mut self, file: &File<'_>) {
+        let first = file.name.split('/').next().unwrap_or(file.name);
         let room = first.trim_end_matches(".rs").to_owned();
-        if parts.len() > 1 {
+        if first != file.name {
             self.folders.insert(room.clone());
         }
-        let stem = parts.last().map_or("", |last| last.trim_end_matches(".rs"));
-        let is_test = stem == "tests" || stem.ends_with("_tests") || stem.ends_with("_shuttle");
         let uses = self.uses.entry(room.clone()).or_default();
-        if is_test || parts.contains(&"tests") {
-            return;
-        }
-        let tokens = without_tests(tokens(source));
         let mut paths = Vec::new();
-        for position in 0..tokens.len() {
-            let is_inner = position > 0 && tokens[position - 1].text == "::";
-            if tokens[position].text == "crate" && !is_inner {
-                expand(&tokens, position, "", &mut paths);
+        for position in 0..file.tokens.len() {
+            let is_inner = position > 0 && file.tokens[position - 1].text == "::";
+            if file.tokens[position].text == "crate" && !is_inner {
+                expand(&file.tokens, position, "", &mut paths);
             }
         }
-        uses.extend(paths.iter().filter_map(|(_, path)| path.split("::").nth(1)).map(str::to_owned));
+        uses.extend(paths.iter().filter_map(|found| found.path.split("::").nth(1)).map(str::to_owned));
         uses.remove(&room);
     }
 
@@ -84,51 +77,6 @@ impl Rooms {
     }
 }
 
-/// Leaves out modules that are there for tests only.
-fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
-    let mut kept = Vec::with_capacity(tokens.len());
-    let mut rest = tokens.into_iter().peekable();
-    let mut in_attribute = Vec::new();
-    let mut depth = 0_usize;
-    let mut for_tests = false;
-    while let Some(token) = rest.next() {
-        if depth > 0 {
-            match token.text {
-                "{" => depth += 1,
-                "}" => depth -= 1,
-                _ => {}
-            }
-            continue;
-        }
-        if token.text == "#" && rest.peek().is_some_and(|next| next.text == "[") {
-            in_attribute.clear();
-            for inner in rest.by_ref() {
-                let ends = inner.text == "]";
-                in_attribute.push(inner.text);
-                if ends {
-                    break;
-                }
-            }
-            for_tests |= in_attribute.contains(&"cfg") && in_attribute.contains(&"test");
-            for_tests &= !in_attribute.windows(3).any(|three| three == ["not", "(", "test"]);
-            continue;
-        }
-        if for_tests && token.text == ";" {
-            for_tests = false;
-        } else if for_tests && token.text == "{" {
-            // The whole of the item.
-            for_tests = false;
-            depth = 1;
-            // Behind what the attribute stands before, such as `mod tests`.
-            continue;
-        }
-        if !for_tests {
-            kept.push(token);
-        }
-    }
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +84,7 @@ mod tests {
     fn rooms(files: &[(&str, &str)]) -> Vec<String> {
         let mut rooms = Rooms::default();
         for (path, source) in files {
-            rooms.add(Path::new(path), source);
+            rooms.add(&File::new(path, source));
         }
         rooms.faults("it")
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// What each crate may use of ours. A crate that is not here may not exist: its place has to be decided first.
+/// The crates of ours that each crate may use. A crate that is not here may not exist: its place has to be decided first.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-http", &[]),
     ("maitred-stats", &[]),

@@ -1,16 +1,28 @@
 //! Checks of the repository that the compiler does not make.
 //!
-//! `cargo run -q -p xtask -- directions` fails when a crate depends on one it must not know, or when a protocol crate names
-//! a socket, a thread, a file or a clock, and when the folders of a crate import each other in a circle. It looks at `cargo metadata` and at source text; it builds nothing.
+//! `cargo run -q -p xtask -- directions` fails when a crate depends on one it must not know, when a protocol crate names a socket,
+//! a thread, a file or a clock, when the folders or the files of a crate import each other in a circle, and when a crate or a type is
+//! too large. `circles.txt` and `types.txt` list the circles and the types that are allowed until they are gone. The command looks at
+//! `cargo metadata` and at source text; it builds nothing.
 
 mod circles;
 mod directions;
+mod file_circles;
+mod lists;
+mod modules;
 mod purity;
 mod sizes;
+mod source;
+mod types;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+
+use source::Crate;
+
+/// Names and texts of files.
+type Texts = Vec<(String, String)>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,30 +61,71 @@ fn directions() -> Result<String, Vec<String>> {
             faults.extend(purity::faults(&text).iter().map(|fault| format!("{}:{fault}", file.display())));
         }
     }
-    let (mut rooms, mut sizes) = (0, Vec::new());
-    for package in packages.iter().filter(|package| package.name.starts_with("maitred-")) {
-        let source = package.folder.join("src");
-        let (mut found, mut lines) = (circles::Rooms::default(), 0);
-        for file in rust_files(&source).map_err(|error| vec![error])? {
-            let text = std::fs::read_to_string(&file)
-                .map_err(|error| vec![format!("{}: {error}", file.display())])?;
-            lines += text.lines().count();
-            found.add(file.strip_prefix(&source).unwrap_or(&file), &text);
-        }
-        rooms += found.count();
-        faults.extend(found.faults(&package.name));
-        sizes.push((package.name.clone(), lines));
-    }
-    faults.extend(sizes::faults(&sizes));
+    let texts = texts(&packages).map_err(|error| vec![error])?;
+    let crates: Vec<Crate<'_>> = texts
+        .iter()
+        .map(|(name, files)| {
+            Crate::new(name, files.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+        })
+        .collect();
+    let root = metadata["workspace_root"].as_str().unwrap_or(".");
+    let list = |name: &str| {
+        let file = Path::new(root).join(name);
+        std::fs::read_to_string(&file).map_err(|error| vec![format!("{}: {error}", file.display())])
+    };
+    let (found, inside) = inside(&crates, &list(file_circles::FILE)?, &list(types::FILE)?);
+    faults.extend(found);
     if !faults.is_empty() {
         faults.push(format!("directions: {} faults", faults.len()));
         return Err(faults);
     }
     let edges: usize = packages.iter().map(|package| package.dependencies.len()).sum();
     Ok(format!(
-        "directions: {} packages, {edges} edges, {files} files of protocol crates, {rooms} rooms: all allowed",
+        "directions: {} packages, {edges} edges, {files} files of protocol crates, {inside}: all allowed",
         packages.len()
     ))
+}
+
+/// Checks the inside of crates: circles, and how large crates and types are. The faults, and what was counted.
+fn inside(crates: &[Crate<'_>], listed_circles: &str, listed_types: &str) -> (Vec<String>, String) {
+    let mut faults = Vec::new();
+    let (mut rooms, mut sizes) = (0, Vec::new());
+    for each in crates {
+        let mut found = circles::Rooms::default();
+        each.files.iter().for_each(|file| found.add(file));
+        rooms += found.count();
+        faults.extend(found.faults(each.name));
+        sizes.push((each.name.to_owned(), each.files.iter().map(|file| file.lines).sum()));
+    }
+    faults.extend(sizes::faults(&sizes));
+    let (found, circles) = file_circles::faults(crates, listed_circles);
+    faults.extend(found);
+    let (found, large) = types::faults(crates, listed_types);
+    faults.extend(found);
+    let told = format!(
+        "{rooms} rooms, {} circles of {} files, {large} large types, {}",
+        circles.circles,
+        circles.files,
+        sizes::summary(crates)
+    );
+    (faults, told)
+}
+
+/// The files of each crate, by their names below its `src`.
+fn texts(packages: &[directions::Package]) -> Result<Vec<(String, Texts)>, String> {
+    let mut texts = Vec::new();
+    for package in packages.iter().filter(|package| package.name.starts_with("maitred-")) {
+        let source = package.folder.join("src");
+        let mut files = Vec::new();
+        for file in rust_files(&source)? {
+            let text =
+                std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+            let name = file.strip_prefix(&source).unwrap_or(&file).to_string_lossy().into_owned();
+            files.push((name, text));
+        }
+        texts.push((package.name.clone(), files));
+    }
+    Ok(texts)
 }
 
 /// The workspace as cargo sees it, without resolving dependencies: no network, no lock file needed.

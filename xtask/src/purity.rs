@@ -43,7 +43,7 @@ pub(crate) fn faults(source: &str) -> Vec<String> {
         }
         let mut paths = Vec::new();
         position = expand(&tokens, position, "", &mut paths);
-        for (line, path) in paths {
+        for Found { line, path, .. } in paths {
             if is_forbidden(&path) {
                 faults.push(format!("{line}: a protocol crate must not use {path}"));
             }
@@ -71,13 +71,21 @@ fn is_inner_segment(tokens: &[Token<'_>], position: usize) -> bool {
             .is_some_and(|token| token.is_word() && !matches!(token.text, "use" | "as" | "in" | "return"))
 }
 
+/// A path as it is written.
+pub(crate) struct Found<'a> {
+    pub(crate) line: usize,
+    pub(crate) path: String,
+    /// The word behind `as`.
+    pub(crate) alias: Option<&'a str>,
+}
+
 /// Collects the paths of the tree that starts at `position`, each with its line, and returns the position behind it:
 /// `std::{fs, time::{self, Duration}}` gives `std::fs`, `std::time::self` and `std::time::Duration`.
-pub(crate) fn expand(
-    tokens: &[Token<'_>],
+pub(crate) fn expand<'a>(
+    tokens: &[Token<'a>],
     mut position: usize,
     prefix: &str,
-    paths: &mut Vec<(usize, String)>,
+    paths: &mut Vec<Found<'a>>,
 ) -> usize {
     let mut path = prefix.to_owned();
     let mut line = 0;
@@ -100,17 +108,19 @@ pub(crate) fn expand(
         position += 1;
     }
     if line != 0 {
-        paths.push((line, path));
+        let renamed = tokens.get(position).is_some_and(|token| token.text == "as");
+        let alias = tokens.get(position + 1).filter(|_| renamed).map(|token| token.text);
+        paths.push(Found { line, path, alias });
     }
     position
 }
 
 /// The inside of a brace group up to and with its closing brace.
-fn expand_group(
-    tokens: &[Token<'_>],
+fn expand_group<'a>(
+    tokens: &[Token<'a>],
     mut position: usize,
     prefix: &str,
-    paths: &mut Vec<(usize, String)>,
+    paths: &mut Vec<Found<'a>>,
 ) -> usize {
     while let Some(token) = tokens.get(position) {
         match token.text {
@@ -126,13 +136,14 @@ fn expand_group(
 }
 
 /// A word, `::` or a single other character, with the line it stands on, counted from 1.
+#[derive(Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
-    line: usize,
+    pub(crate) line: usize,
 }
 
 impl Token<'_> {
-    fn is_word(&self) -> bool {
+    pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(|first: char| first.is_alphanumeric() || first == '_')
     }
 }

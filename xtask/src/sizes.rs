@@ -1,7 +1,12 @@
-//! No crate grows into a hall: the part that one may have of all lines.
+//! No crate grows into a hall: the part that one may have of all lines. How many lines all crates have beside tests.
+
+use crate::source::Crate;
 
 /// One over this part of all lines is the most a crate may have. One that grows beyond it has become two rooms.
 const PART: usize = 5;
+
+/// The lines beside tests that the crates are to have together at most.
+const GOAL: usize = 97_000;
 
 /// One line for every crate that is too large; `lines` are those of its `src`, tests beside the code included.
 pub(crate) fn faults(crates: &[(String, usize)]) -> Vec<String> {
@@ -15,9 +20,27 @@ pub(crate) fn faults(crates: &[(String, usize)]) -> Vec<String> {
         .collect()
 }
 
+/// The lines of all crates beside tests, and the goal for them.
+pub(crate) fn summary(crates: &[Crate<'_>]) -> String {
+    let lines: usize = crates.iter().flat_map(|each| &each.files).map(|file| file.lines_beside_tests).sum();
+    format!("{lines} lines beside tests (goal {GOAL})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_tests_are_not_counted() {
+        let crates = [
+            Crate::new(
+                "a",
+                [("lib.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n"), ("tests.rs", "fn g() {}\n")],
+            ),
+            Crate::new("b", [("lib.rs", "fn f() {}\n")]),
+        ];
+        assert_eq!(summary(&crates), "2 lines beside tests (goal 97000)");
+    }
 
     #[test]
     fn a_hall_is_told() {

@@ -75,7 +75,6 @@ pub(crate) enum Asked {
 pub(crate) struct Limits {
     /// From SIGTERM to the drain. Zero for a process whose supervisor has waited.
     pub(crate) delay: Duration,
-    /// The drain.
     pub(crate) drain: Duration,
     /// Streams of events in it.
     pub(crate) events: Duration,

@@ -92,7 +92,7 @@ fn option(text: &mut String, definition: &Definition) {
     if definition.is_repeatable() {
         more.push("Repeatable.".to_owned());
     }
-    let also: Vec<&str> = familiar::of_option(definition.name).collect();
+    let also = familiar::of_option(definition.name);
     if !also.is_empty() {
         more.push(format!("Also: {}.", also.join(", ")));
     }

@@ -25,8 +25,8 @@ pub(crate) enum Source {
     CommandLine,
     /// The value of development.
     Development,
-    /// The command line, by these names of other servers for the option.
-    Familiar(Vec<&'static str>),
+    /// The command line, by this name of another server for the option.
+    Familiar(&'static str),
     /// A change while the server ran.
     Control,
 }
@@ -40,22 +40,17 @@ impl fmt::Display for Source {
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::CommandLine => f.write_str("command line"),
             Self::Development => f.write_str("development"),
-            Self::Familiar(names) => write!(f, "command line, {}", names.join(" and ")),
+            Self::Familiar(name) => write!(f, "command line, {name}"),
             Self::Control => f.write_str("changed at run time"),
         }
     }
 }
 
 impl Source {
-    /// Adds `other`, the origin of another value of the same list. If some names are those of other servers, these names are kept.
+    /// Adds `other`, the origin of another value of the same list. The first name of another server is kept.
     pub(crate) fn also(&mut self, other: &Self) {
-        match (&mut *self, other) {
-            (Self::Familiar(names), Self::Familiar(others)) => {
-                let new = others.iter().filter(|other| !names.contains(other)).copied().collect::<Vec<_>>();
-                names.extend(new);
-            }
-            (Self::CommandLine, Self::Familiar(_)) => *self = other.clone(),
-            _ => {}
+        if *self == Self::CommandLine {
+            *self = other.clone();
         }
     }
 
@@ -66,7 +61,7 @@ impl Source {
                 format!("{path}:{line}: {}", definition.name)
             }
             Self::Environment(name) => name.clone(),
-            Self::Familiar(names) => names.join(" and "),
+            Self::Familiar(name) => (*name).to_owned(),
             Self::Control => definition.name.to_owned(),
             Self::Default | Self::CommandLine | Self::Development if definition.is_positional() => {
                 definition.name.to_owned()

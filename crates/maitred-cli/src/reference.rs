@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::options::{self, Definition, familiar};
+use crate::options::familiar::{self, Familiar};
+use crate::options::{self, Definition};
 
 /// The text of docs/operations/configuration.md.
 pub(crate) fn markdown() -> String {
@@ -17,23 +18,19 @@ pub(crate) fn markdown() -> String {
         section(&mut text, definition);
     }
     text.push_str(FAMILIAR);
-    for familiar in familiar::all() {
-        let names: Vec<String> = familiar.names.iter().map(|name| format!("`{name}`")).collect();
-        let _ =
-            writeln!(text, "| {} | {} | {} |", names.join(", "), familiar.whose(), cell(&familiar.meaning()));
+    for line in familiar::lines() {
+        let names: Vec<String> = line.iter().map(|familiar| format!("`{}`", familiar.name)).collect();
+        let meaning = line.first().map(Familiar::meaning).unwrap_or_default();
+        let _ = writeln!(text, "| {} | {meaning} |", names.join(", "));
     }
     text.push_str(END);
     text
 }
 
-/// Text in a table of Markdown.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
-}
-
 /// The names of the option in other servers.
 fn also(definition: &Definition) -> Option<String> {
-    let names: Vec<String> = familiar::of_option(definition.name).map(|name| format!("`{name}`")).collect();
+    let names: Vec<String> =
+        familiar::of_option(definition.name).iter().map(|name| format!("`{name}`")).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
@@ -123,17 +120,16 @@ unknown option or key. An unknown `MAITRED_*` variable is only a warning: Kubern
 const FAMILIAR: &str = "
 ## If you know uvicorn, gunicorn or granian
 
-Their options work on the command line, and as keywords of [`maitred.run`](python.md#started-by-a-program), where they mean the same: \
-`uvicorn main:app --host 0.0.0.0 --port 80 --workers 4` runs when the name of the program is `maitred`. What means something else here is an \
-error that says what to write. `maitred check` names the option that a value came from. In `maitred.toml` and in the environment the \
-names are maitred's own, except that `log-level` and `interface` take the words of other servers on the command line, too: `warning` is \
-`warn`, `critical` is `error`, `trace` is `debug`, and `asgi3` is `asgi`.
+These names of their options work on the command line, and as keywords of [`maitred.run`](python.md#started-by-a-program): \
+`uvicorn main:app --host 0.0.0.0 --port 80 --workers 4` runs when the name of the program is `maitred`. The value is used as it is; `--host` and \
+`--port` together are one address. An option that means something else here, or has another form, is an error that says what to write. In `maitred.toml` \
+and in the environment the names are maitred's own. [`maitred migrate`](../migrate.md) translates whole command lines and files.
 
 Where two of them are spelt alike and one is maitred's own, the own one counts: `--access-log` has a value (`-` is standard output, and \
 `--no-access-log` works), and so has `--http2`.
 
-| Option | Of | Here |
-|---|---|---|
+| Option | Here |
+|---|---|
 ";
 
 const END: &str = "

@@ -4,7 +4,6 @@
 
 pub(crate) mod command_line;
 pub(crate) mod environment;
-mod familiar;
 pub(crate) mod file;
 mod filter_table;
 mod host_table;

@@ -69,7 +69,7 @@ pub use access::Caller;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
 pub use finding::{FINDING, Finder, add_place, picture_from_json, picture_of, picture_to_json};
-pub use history::{CounterSums, Keeper, Look, Looked, counts_of};
+pub use history::{CounterSums, Keeper, Look, ProcessFigures, counts_of};
 pub use logs::{LOGS, merge_logs};
 pub use maitred_io::local;
 pub use memory::{MEMORY, process_row};

@@ -18,7 +18,7 @@ const USUAL: usize = 50;
 const MOST: usize = 1000;
 
 /// The arguments of a question.
-struct Asked<'a> {
+struct LogQuery<'a> {
     error: bool,
     access: bool,
     last: usize,
@@ -26,7 +26,7 @@ struct Asked<'a> {
     level: Option<Level>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> LogQuery<'a> {
     fn of(given: &'a Given) -> Result<Self, Refusal> {
         let (error, access) = match given.value("which") {
             None => (true, true),
@@ -71,7 +71,7 @@ impl<'a> Asked<'a> {
 }
 
 pub(super) fn logs(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
-    let asked = Asked::of(given)?;
+    let asked = LogQuery::of(given)?;
     let log = asking.server.log();
     let mut answer = Map::new();
     if asked.access {
@@ -95,7 +95,7 @@ pub(super) fn logs(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Re
     Ok(answer.into())
 }
 
-fn entries(log: &Log, asked: &Asked<'_>) -> Vec<Value> {
+fn entries(log: &Log, asked: &LogQuery<'_>) -> Vec<Value> {
     let kept = log.kept_entries().into_iter();
     let wanted: Vec<KeptEntry> =
         kept.filter(|entry| asked.is_of_level(entry) && asked.is_of_request(&entry.line)).collect();
@@ -116,7 +116,7 @@ fn row(entry: &KeptEntry) -> Value {
 /// # Errors
 /// The arguments are wrong.
 pub fn merge_logs(answers: Vec<(usize, Value)>, own: &Log, given: &Given) -> Result<Value, Refusal> {
-    let asked = Asked::of(given)?;
+    let asked = LogQuery::of(given)?;
     let mut rows = if asked.error { entries(own, &asked) } else { Vec::new() };
     let mut merged = answers.first().map_or_else(|| json!({}), |(_, first)| first.clone());
     for (number, mut answer) in answers {
@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_arguments_select_log_and_lines() {
-        let refused = |name: &str, value: &str| Asked::of(&given(name, value)).err().expect("refused").text;
+        let refused =
+            |name: &str, value: &str| LogQuery::of(&given(name, value)).err().expect("refused").text;
         assert_eq!(refused("which", "acess"), "which: 'acess' is none of error, access");
         assert_eq!(refused("last", "0"), "last: '0' is no number from 1 to 1000");
         assert_eq!(refused("last", "1001"), "last: '1001' is no number from 1 to 1000");
@@ -157,14 +158,14 @@ mod tests {
     #[test]
     fn an_id_is_a_word_and_a_level_those_above_it() {
         let given = given("request", "ab-1");
-        let asked = Asked::of(&given).expect("right");
+        let asked = LogQuery::of(&given).expect("right");
         for (line, is) in
             [("x ab-1 y", true), ("\"ab-1\"", true), ("ab-12", false), ("cab-1 ab-1", true), ("", false)]
         {
             assert_eq!(asked.is_of_request(line), is, "{line}");
         }
         let given = Given(vec![("level".to_owned(), "warn".to_owned())]);
-        let asked = Asked::of(&given).expect("right");
+        let asked = LogQuery::of(&given).expect("right");
         let is = |mark| asked.is_of_level(&KeptEntry { micros: 0, mark, line: String::new() });
         assert_eq!(["error", "warn", "info", "app", ""].map(is), [true, true, false, false, false]);
     }

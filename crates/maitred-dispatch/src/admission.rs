@@ -19,11 +19,11 @@ use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
     #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
-    static DRIVES: Cell<bool> = Cell::new(false);
+    static POLLS_AS_BACKUP: Cell<bool> = Cell::new(false);
 }
 
-pub(super) fn set_drives() {
-    DRIVES.with(|cell| cell.set(true));
+pub(super) fn set_backup_poller() {
+    POLLS_AS_BACKUP.with(|cell| cell.set(true));
 }
 
 impl<J: Send> Scheduler<J> {
@@ -35,15 +35,15 @@ impl<J: Send> Scheduler<J> {
         if self.has_queue() {
             return false;
         }
-        let drives = DRIVES.with(Cell::get);
+        let is_backup = POLLS_AS_BACKUP.with(Cell::get);
         if let Some(looped) = &self.looped {
             // A handler that was called in this turn begins after it.
-            return !drives && looped.event_loop.later().handlers == 0;
+            return !is_backup && looped.event_loop.later().handlers == 0;
         }
         if self.strategy == Strategy::Pec {
             return self.pool.parked() > 0 || self.pool.has_room();
         }
-        if drives && self.pollers.load(Ordering::SeqCst) == 0 {
+        if is_backup && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;
         }
         // The thread that asks may have a permit, and is between two requests.

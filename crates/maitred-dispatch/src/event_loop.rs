@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! loop thread: turn() = { queue, ready list, poller: serve; handler; ... ; unsent responses }, then other tasks
-//! driver:      stands by (see `loop_watchdog`)
+//! backup poller:      stands by (see `loop_watchdog`)
 //! elsewhere:   make_ready --> ready list, waker
 //! ```
-//! A response that a handler completes on the loop's thread leaves at the end of the turn, or by the driver if the loop
+//! A response that a handler completes on the loop's thread leaves at the end of the turn, or by the backup poller if the loop
 //! stands still meanwhile. A response that is sent at once wakes its peer in the middle of the turn, and the sending of
 //! one finds nothing of the other in the caches.
 
@@ -21,7 +21,7 @@ use maitred_runtime::{EventLoop, Later, Turned, Turns};
 use maitred_turns::Signals;
 use maitred_turns::TurnContext;
 
-use crate::driver::fetch_for_all;
+use crate::backup_poller::fetch_for_all;
 use crate::numbers::{EVENTS, FEW_EVENTS, LONG, LOOKS, SWITCH};
 use crate::ready::Ready;
 use crate::worker::{fetch, serve, serve_batch};
@@ -94,7 +94,7 @@ impl<J: Send> Scheduler<J> {
     pub fn send_later(&self, token: u64) {
         if let Some(looped) = &self.looped {
             looped.unsent.push(token, Signals::RESUME);
-            self.driver.wake_from_standby();
+            self.backup_poller.wake_from_standby();
         }
     }
 
@@ -299,9 +299,9 @@ impl<S: Serve> LoopTurns<S> {
 
     fn serving<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let scheduler = self.server.scheduler();
-        // The driver watches this counter.
+        // The backup poller watches this counter.
         scheduler.progress.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.release_polling();
+        scheduler.backup_poller.release_polling();
         IS_LOOP.with(|cell| cell.set(true));
         scheduler.set_serving(true);
         let result = act(self);

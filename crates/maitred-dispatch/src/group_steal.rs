@@ -1,7 +1,7 @@
 //! Several groups: a scheduler's view of the others, and requests that leave their own group.
 //!
 //! ```text
-//! group A: every thread there may be is in application code; the driver reads a request and queues it
+//! group A: every thread there may be is in application code; the backup poller reads a request and queues it
 //!     `--> offers its queue (one word), and calls an idle thread of a peer_group: a parked one, else one that polls
 //! group B: own queue, ready list and poller have nothing --> takes from a queue that is offered
 //! ```
@@ -10,7 +10,7 @@
 //! looked for, and a thread looks after it has counted itself as one that polls, or can be popped as parked. A thread
 //! that was called and finds other work first passes the call on (`Scheduler::run`).
 //!
-//! Leaves out: connections, files and refusals, which stay where they are, as their group has a driver.
+//! Leaves out: connections, files and refusals, which stay where they are, as their group has a backup poller.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use maitred_io::poller::Waker;
 use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Scheduler;
-use crate::driver::Driver;
+use crate::backup_poller::BackupPoller;
 use crate::pool::{Pool, Queue};
 
 /// The part of a scheduler that those of other groups see.
@@ -26,7 +26,7 @@ pub(super) struct PeerGroup<J> {
     pool: Arc<Pool<J>>,
     pollers: Arc<AtomicUsize>,
     waker: Arc<Waker>,
-    driver: Arc<Driver>,
+    backup_poller: Arc<BackupPoller>,
 }
 
 impl<J> PeerGroup<J> {
@@ -77,7 +77,7 @@ impl<J: Send> Scheduler<J> {
             pool: Arc::clone(&self.pool),
             pollers: Arc::clone(&self.pollers),
             waker: Arc::clone(&self.waker),
-            driver: Arc::clone(&self.driver),
+            backup_poller: Arc::clone(&self.backup_poller),
         }
     }
 
@@ -103,7 +103,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Calls an idle thread of another group; where there is none, the driver of one that may have more threads. It
+    /// Calls an idle thread of another group; where there is none, the backup poller of one that may have more threads. It
     /// must not call back: where all groups are stuck it would be for ever.
     fn wake_elsewhere(&self) {
         let called = self.peer_groups.iter().any(|peer_group| peer_group.pool.wake_parked())
@@ -111,7 +111,7 @@ impl<J: Send> Scheduler<J> {
         if !called
             && let Some(peer_group) = self.peer_groups.iter().find(|peer_group| peer_group.pool.has_room())
         {
-            peer_group.driver.release_polling();
+            peer_group.backup_poller.release_polling();
         }
     }
 

@@ -1,12 +1,12 @@
 //! The choice of the thread that runs a request.
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
-//! are processors; further ones are parked (`pool`). The driver, a thread of the engine, watches while the last thread that polls is in
-//! application code. When that thread stands still, the driver wakes a parked thread or makes one, and polls itself until one does.
+//! are processors; further ones are parked (`pool`). The backup poller, a thread of the engine, watches while the last thread that polls is in
+//! application code. When that thread stands still, the backup poller wakes a parked thread or makes one, and polls itself until one does.
 //!
-//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the driver only looks
+//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the backup poller only looks
 //! at the poller now and then while threads compute. Where the language brings an event loop, that loop's thread is the only one that
-//! polls and runs application code (`event_loop`), and the driver stands by (`loop_watchdog`).
+//! polls and runs application code (`event_loop`), and the backup poller stands by (`loop_watchdog`).
 //!
 //! A request that waits while another one waits for a database and a third one computes: it was read by a thread that found the permit
 //! taken, and is in the queue; that thread monitors. Its next samples see the first thread without the interpreter, which
@@ -15,17 +15,16 @@
 //!
 //! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
 //! while a thread is idle; never more than the most threads; with every application thread in
-//! application code, or none made yet, the driver serves.
+//! application code, or none made yet, the backup poller serves.
 
 mod admission;
 mod app_thread;
 mod assigned;
+mod backup_poller;
 #[cfg(feature = "by-hand")]
 mod by_hand;
 mod costs;
-mod driver;
 mod event_loop;
-mod extra;
 mod figures;
 mod group_steal;
 mod interpreter;
@@ -38,6 +37,7 @@ mod model_shuttle;
 mod numbers;
 mod pool;
 mod ready;
+mod reserve_thread;
 mod sample_timer;
 #[cfg(all(test, shuttle))]
 mod scenarios_shuttle;
@@ -61,18 +61,18 @@ use maitred_stats::pool::MIGRATIONS_TOTAL;
 use maitred_stats::{Arena, Counter};
 use maitred_turns::Signals;
 
-use driver::Driver;
+use backup_poller::BackupPoller;
 use event_loop::{LoopTurns, Looped};
-use extra::Extra;
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
 use limiter::Limiter;
 use numbers::{LONG, USUAL};
 use pool::{Pool, Sorting, WakeAction};
 use ready::Ready;
+use reserve_thread::ReserveThread;
 use writing::with_own_thread;
 
-pub use extra::run as run_extra;
+pub use reserve_thread::run as run_reserve;
 pub use serve::{Serve, Target};
 pub use trace::Trace;
 
@@ -119,13 +119,13 @@ pub struct Scheduler<J> {
     producing: AtomicBool,
     /// EPC: a thread has been woken to become it.
     successor_woken: AtomicBool,
-    /// Rises whenever an application thread begins or ends something. The driver takes over when it stands still.
+    /// Rises whenever an application thread begins or ends something. The backup poller takes over when it stands still.
     progress: AtomicU64,
-    /// The last look at the poller by a thread between two requests, or by the driver while threads compute, in monotonic nanoseconds.
+    /// The last look at the poller by a thread between two requests, or by the backup poller while threads compute, in monotonic nanoseconds.
     polled: AtomicU64,
-    driver: Arc<Driver>,
+    backup_poller: Arc<BackupPoller>,
     /// A thread for usual requests while all are in slow ones.
-    extra: Extra,
+    reserve: ReserveThread,
     /// An event loop polls; there are no other application threads.
     looped: Option<Looped>,
     /// The mutation of the model test: see [`is_idle`](Self::is_idle).
@@ -196,8 +196,8 @@ impl<J: Send> Scheduler<J> {
             successor_woken: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             polled: AtomicU64::new(0),
-            driver: Arc::new(Driver::new()?),
-            extra: Extra::default(),
+            backup_poller: Arc::new(BackupPoller::new()?),
+            reserve: ReserveThread::default(),
             looped: None,
             #[cfg(shuttle)]
             forgetful: false,
@@ -364,7 +364,7 @@ impl<J: Send> Scheduler<J> {
                     self.wake();
                 }
                 self.perform(&call, server);
-                self.wake_extra(class != RouteClass::Blocking, server);
+                self.wake_reserve(class != RouteClass::Blocking, server);
             }
         }
     }
@@ -410,7 +410,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Where two threads do so at once one of the steps may be lost: the driver only looks whether there were any.
+    /// Where two threads do so at once one of the steps may be lost: the backup poller only looks whether there were any.
     fn note_progress(&self) {
         let steps = self.progress.load(Ordering::Relaxed);
         self.progress.store(steps.wrapping_add(1), Ordering::Relaxed);
@@ -423,13 +423,13 @@ impl<J: Send> Scheduler<J> {
         self.note_progress();
         if self.looped.is_none() {
             // After it is counted: a thread that queues a request looks at the count behind that.
-            self.wake_extra(false, server);
+            self.wake_reserve(false, server);
         }
         if self.looped.is_some() {
             // Events that this thread has fetched are on the ready list, and the poller does not know of them.
-            self.driver.wake_from_standby();
+            self.backup_poller.wake_from_standby();
         } else if self.pollers.load(Ordering::SeqCst) == 0 {
-            self.driver.watch();
+            self.backup_poller.watch();
         } else if !self.pool.exclusive && (!self.ready.is_empty() || self.is_offered()) {
             // Left for this thread, or offered to it, which is away now; those that poll have looked already.
             self.waker.wake();
@@ -444,11 +444,11 @@ impl<J: Send> Scheduler<J> {
         };
         self.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        // To set a timer for each long request would cost more than that the driver looks.
+        // To set a timer for each long request would cost more than that the backup poller looks.
         let puts_off =
             !self.pool.exclusive || (ended.saturating_sub(now) < USUAL && !self.is_unpolled_for_long(ended));
         if self.looped.is_none() && puts_off {
-            self.driver.defer(ended);
+            self.backup_poller.defer(ended);
         }
         ended
     }
@@ -479,12 +479,12 @@ impl<J: Send> Scheduler<J> {
     /// Puts something on the ready list, from a turn: this thread looks there next.
     pub fn ready_next(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
-        // A driver that polls shares the list.
-        self.driver.release_polling();
+        // A backup poller that polls shares the list.
+        self.backup_poller.release_polling();
     }
 
     /// Puts something on the ready list, from application code or from a thread that does not serve.
-    /// A thread that serves looks there when it leaves application code, and the driver if that takes
+    /// A thread that serves looks there when it leaves application code, and the backup poller if that takes
     /// long; any other thread wakes one.
     pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
@@ -493,13 +493,13 @@ impl<J: Send> Scheduler<J> {
             if !self.is_served_here() {
                 looped.wake();
             }
-            self.driver.wake_from_standby();
+            self.backup_poller.wake_from_standby();
         } else if self.is_served_here() {
-            self.driver.watch();
+            self.backup_poller.watch();
         } else if self.pollers.load(Ordering::SeqCst) > 0 {
             self.waker.wake();
         } else {
-            self.driver.kick();
+            self.backup_poller.kick();
         }
     }
 
@@ -540,11 +540,11 @@ impl<J: Send> Scheduler<J> {
         self.announce_stop();
         self.stop.wake();
         self.pools().for_each(Pool::stop);
-        self.extra.wake(true);
+        self.reserve.wake(true);
         if let Some(looped) = &self.looped {
             looped.wake();
         }
-        self.driver.kick();
+        self.backup_poller.kick();
     }
 
     /// Drops the requests that wait for a thread, after the end.
@@ -612,11 +612,11 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 }
 
 /// The life of the engine's own thread: it stands by where application threads poll, and polls where they do not.
-pub fn run_driver<S: Serve>(server: &Arc<S>) {
-    admission::set_drives();
+pub fn run_backup_poller<S: Serve>(server: &Arc<S>) {
+    admission::set_backup_poller();
     match server.scheduler().strategy {
         Strategy::Pec if server.scheduler().looped.is_none() => strategies::run_pec(server),
-        _ => driver::run(server),
+        _ => backup_poller::run(server),
     }
 }
 

@@ -311,7 +311,7 @@ fn one_parked_thread_is_woken_to_monitor() {
 fn the_counts_of_permits_are_those_of_threads_that_have_one() {
     const CLASSES: [[RouteClass; 3]; 3] =
         [[Normal, Normal, CpuBound], [Normal, Blocking, Normal], [CpuBound, Normal, CpuBound]];
-    // With `forces` there are more permits than there may be, as the extra thread has one.
+    // With `forces` there are more permits than there may be, as the reserve thread has one.
     let scenario = |forces: bool| {
         let rig = Rig::new(true);
         let left = Arc::new(AtomicUsize::new(CLASSES.len()));

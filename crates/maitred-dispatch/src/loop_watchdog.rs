@@ -1,4 +1,4 @@
-//! The driver of an event loop: it stands by, and takes over when the loop does not come back.
+//! The backup poller of an event loop: it stands by, and takes over when the loop does not come back.
 //!
 //! ```text
 //! resting --something comes--> looking --pending and no progress for 10 ms--> polls --progress--> looking
@@ -14,25 +14,25 @@ use std::time::Duration;
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 
-use super::driver::poll_while;
+use super::backup_poller::poll_while;
 use super::event_loop::Looped;
 use super::{Scheduler, Serve};
 use crate::numbers::{IDLE_LOOKS, STUCK};
 
-/// How long something waits and the loop makes no step until the driver takes over, in nanoseconds.
+/// How long something waits and the loop makes no step until the backup poller takes over, in nanoseconds.
 const STANDSTILL: u64 = 2 * STUCK;
 
 /// Rests until something comes, and looks until nothing has come for a while.
 pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut S::Context) {
     let scheduler = server.scheduler();
-    if let Err(error) = scheduler.driver.rest(&scheduler.poller, || is_pending(scheduler)) {
+    if let Err(error) = scheduler.backup_poller.rest(&scheduler.poller, || is_pending(scheduler)) {
         server.report(format_args!("watching for events: {error}"));
     }
     let mut idle_looks = 0;
     let mut progress = scheduler.progress.load(Ordering::SeqCst);
     let mut since = None;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.pause(Duration::from_nanos(STUCK));
+        scheduler.backup_poller.pause(Duration::from_nanos(STUCK));
         let now = clock::monotonic();
         let before = std::mem::replace(&mut progress, scheduler.progress.load(Ordering::SeqCst));
         if progress != before {

@@ -1,4 +1,4 @@
-//! A model for shuttle: the shipped words, worker and driver, a simulated poller, and application code that waits for
+//! A model for shuttle: the shipped words, worker and backup poller, a simulated poller, and application code that waits for
 //! events that only another thread can bring.
 //!
 //! A request that is forgotten leaves every thread asleep, which shuttle reports as a deadlock. The scenarios are in
@@ -19,7 +19,7 @@ use maitred_turns::TurnClock;
 use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Scheduler, Serve, Target, run_driver, run_extra, work};
+use super::{Scheduler, Serve, Target, run_backup_poller, run_reserve, work};
 
 /// Schedules tried for each scenario.
 pub(crate) const SCHEDULES: usize = 2_000;
@@ -260,10 +260,10 @@ impl Serve for Model {
         Ok(())
     }
 
-    fn spawn_extra(self: &std::sync::Arc<Self>) {
+    fn spawn_reserve(self: &std::sync::Arc<Self>) {
         assert!(self.has_extra(), "a pool of one thread has none");
         let own = std::sync::Arc::clone(self);
-        self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_extra(&own)));
+        self.threads.lock().expect("not poisoned").push(thread::spawn(move || run_reserve(&own)));
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {
@@ -399,11 +399,11 @@ pub(crate) fn play_groups(
         })
     };
     let models: Vec<_> = schedulers.into_iter().map(group).collect();
-    let start_driver = |model: &std::sync::Arc<Model>| {
+    let start_backup_poller = |model: &std::sync::Arc<Model>| {
         let own = std::sync::Arc::clone(model);
-        thread::spawn(move || run_driver(&own))
+        thread::spawn(move || run_backup_poller(&own))
     };
-    let drivers: Vec<_> = models.iter().map(start_driver).collect();
+    let backup_pollers: Vec<_> = models.iter().map(start_backup_poller).collect();
     for model in &models {
         // Each event has a route of its own.
         model.scheduler.sort_by(|event| *event as u64 + 1, |_| 0);
@@ -426,8 +426,8 @@ pub(crate) fn play_groups(
     shared.wait_until(|answered| answered.iter().all(|count| *count > 0));
     models.iter().for_each(|model| model.scheduler.announce_stop());
     models.iter().for_each(|model| model.scheduler.stop());
-    for driver in drivers {
-        driver.join().expect("a driver ends");
+    for backup_poller in backup_pollers {
+        backup_poller.join().expect("a backup poller ends");
     }
     if let Some(looped) = looped {
         looped.join().expect("the loop ends");
@@ -487,7 +487,7 @@ impl EventLoop for Loop {
 }
 
 /// An event loop that does nothing but take its turns. With `deaf` it never wakes up by itself: all events are the
-/// driver's.
+/// backup poller's.
 fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let event_loop = std::sync::Arc::new(Loop::default());
     let beside = PoolLimits { min_threads: 0, max_threads: 2, ..PoolLimits::default() };

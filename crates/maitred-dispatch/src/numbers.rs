@@ -13,7 +13,7 @@ pub(crate) const SWITCH: u64 = 500_000;
 /// long, and those beside them take turns more often. Double: a short request waits for 4 ms.
 pub(crate) const LONG: u64 = 4 * SWITCH;
 
-/// A request of usual length is over by now: one in Python takes 50 to 200 µs. The driver looks no earlier after the last thread that
+/// A request of usual length is over by now: one in Python takes 50 to 200 µs. The backup poller looks no earlier after the last thread that
 /// polled has entered application code. Half: it wakes for most pages. Double: a thread is woken that much later.
 pub(crate) const USUAL: u64 = 300_000;
 
@@ -21,7 +21,7 @@ pub(crate) const USUAL: u64 = 300_000;
 /// at once is passed by that much later. The fair queue charges a request so much at least.
 pub(crate) const FIRST_PAUSE: u64 = 50_000;
 
-/// A thread whose request has been there for so long may stay: the extra thread runs others (Python's default switch
+/// A thread whose request has been there for so long may stay: the reserve thread runs others (Python's default switch
 /// interval). Half: requests that only compute for some milliseconds have it made. Double: requests behind slow ones
 /// wait that much longer.
 #[cfg(not(shuttle))]

@@ -37,12 +37,12 @@ fn threads_beside_an_event_loop_get_their_requests() {
         check_looped(&[Other, Page, Other], source, false);
         check_looped(&[OtherAfterPages, Page, OtherAfterOthers, Other], source, false);
     }
-    // The driver gives it to them while the loop does not come back.
+    // The backup poller gives it to them while the loop does not come back.
     check_looped(&[Other, File, Other], Source::Poller, true);
 }
 
 #[test]
-fn the_driver_serves_alone_while_the_event_loop_does_not_come_back() {
+fn the_backup_poller_serves_alone_while_the_event_loop_does_not_come_back() {
     for source in [Source::Poller, Source::Elsewhere, Source::Unsent] {
         check_looped(&[File, File], source, true);
     }
@@ -95,7 +95,7 @@ fn files_are_served_while_the_only_thread_is_in_application_code() {
 }
 
 #[test]
-fn pages_queued_by_the_driver_are_run_by_the_only_thread() {
+fn pages_queued_by_the_backup_poller_are_run_by_the_only_thread() {
     check(&[PageAfterFiles, Page, File, Page], 1, 1, Source::Poller);
 }
 
@@ -189,7 +189,7 @@ fn the_other_pool_has_a_limiter_too() {
     }
 }
 
-/// The system refuses the successor of a thread that has ended: the driver serves work that needs no application
+/// The system refuses the successor of a thread that has ended: the backup poller serves work that needs no application
 /// meanwhile, and waiting requests run when there is a thread again.
 #[test]
 fn a_successor_that_comes_late_leaves_no_request_behind() {

@@ -29,7 +29,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Loads the memory that serving `token` touches; the token is served soon.
     fn prefetch(&self, token: u64);
 
-    /// Whether `job` never blocks: also the driver, and the last thread that polls, may run it.
+    /// Whether `job` never blocks: also the backup poller, and the last thread that polls, may run it.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
     /// Where `job` is to run.
@@ -71,8 +71,8 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// It is known already that it cannot be made now.
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()>;
 
-    /// Has a thread made that calls [`run_extra`](crate::run_extra), likewise.
-    fn spawn_extra(self: &Arc<Self>);
+    /// Has a thread made that calls [`run_reserve`](crate::run_reserve), likewise.
+    fn spawn_reserve(self: &Arc<Self>);
 
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);

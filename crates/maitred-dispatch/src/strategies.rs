@@ -1,7 +1,7 @@
 //! The strategies that are there to compare with the adaptive one, in the words of Jetty.
 //!
-//! - PC, produce, consume: one thread polls, reads and runs every request itself. The driver stands by (D7).
-//! - PEC, produce, execute, consume: the driver polls and reads, and hands every request to a thread that does not
+//! - PC, produce, consume: one thread polls, reads and runs every request itself. The backup poller stands by (D7).
+//! - PEC, produce, execute, consume: the backup poller polls and reads, and hands every request to a thread that does not
 //!   ([`assigned`](super::assigned)).
 //! - EPC, execute, produce, consume ("eat what you kill"): one thread at a time is the producer; when it has a request it wakes another
 //!   one to take over, and runs the request itself.
@@ -80,7 +80,7 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     scheduler.pool.ended();
 }
 
-/// The life of the driver with PEC.
+/// The life of the backup poller with PEC.
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
@@ -190,7 +190,7 @@ impl<S: Serve> Seat<'_, S> {
     fn hold<T>(self, act: impl FnOnce() -> T) -> T {
         let scheduler = self.server.scheduler();
         scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        scheduler.driver.release_polling();
+        scheduler.backup_poller.release_polling();
         act()
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.limiter.remove(&worker.thread);
 }
 
-/// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the driver takes over the ready list
+/// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the backup poller takes over the ready list
 /// if this one stands still. With several pollers a private batch would strand requests behind a slow one, and one on the ready list has
 /// all threads meet at its lock.
 fn batch(max_pollers: usize) -> usize {
@@ -107,7 +107,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         let max_pollers = scheduler.max_pollers();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
         let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        // After it is counted: the driver, which defers work that comes while no thread polls, looks at that.
+        // After it is counted: the backup poller, which defers work that comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
             scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
@@ -295,8 +295,8 @@ impl<S: Serve> Worker<'_, S> {
     fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         if scheduler.pollers.load(Ordering::SeqCst) == 0 {
-            // This thread polled last, and the driver was not told when the others entered.
-            scheduler.driver.watch();
+            // This thread polled last, and the backup poller was not told when the others entered.
+            scheduler.backup_poller.watch();
         }
         monitor(scheduler, &scheduler.pool, &self.thread, || scheduler.progress.load(Ordering::Relaxed))
     }
@@ -382,7 +382,7 @@ impl<S: Serve> Worker<'_, S> {
 
     /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
     /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
-    /// Without one the driver watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
+    /// Without one the backup poller watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
     /// that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
@@ -502,7 +502,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     server.scheduler().set_serving(false);
     if !counted {
         // Its successor may be long in coming.
-        server.scheduler().driver.watch();
+        server.scheduler().backup_poller.watch();
     }
     counted
 }
@@ -511,7 +511,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
 /// afterwards. `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
-    scheduler.driver.release_polling();
+    scheduler.backup_poller.release_polling();
     fetch(server, events, scheduler.is_idle() && !took);
     scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
 }

@@ -1,7 +1,7 @@
 //! A thread that writes the response of its request to a disk: it serves no client meanwhile.
 //!
 //! Its permit goes to another thread: the interpreter is free. When all threads write, or are in slow requests, others
-//! are run by the [`extra`](super::extra) thread. The routes that write are remembered ([`costs`](super::costs)).
+//! are run by the [reserve thread](super::reserve_thread). The routes that write are remembered ([`costs`](super::costs)).
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
     pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
-        // No other thread can do the work of a loop's thread, and other pools have no extra thread.
+        // No other thread can do the work of a loop's thread, and other pools have no reserve thread.
         if self.looped.is_some() || !self.is_served_here() {
             return act();
         }
@@ -67,7 +67,7 @@ impl<J: Send> Scheduler<J> {
         if frees && self.pool.queued() > 0 {
             self.make_way(server);
         }
-        self.wake_extra(false, server);
+        self.wake_reserve(false, server);
         act()
     }
 

@@ -51,7 +51,7 @@ use rustix::process::{Resource as Limit, getrlimit};
 use cache::{LookUp, Resource, ResourceCache, Variant};
 use folders::Folders;
 use load::Plan;
-use root::{CurrentRoot, Found, Root};
+use root::{CurrentRoot, ObjectKind, Root};
 
 pub use cache::CacheStatistics;
 pub use path::folder_location;
@@ -332,23 +332,24 @@ impl StaticFiles {
         };
         if !path.is_empty() && !path.ends_with(b"/") {
             return match root.inspect(path)? {
-                Found::File(stamp) => Ok(plan(path.to_vec(), stamp)),
-                Found::Folder => Ok(Target::FolderWithoutSlash),
-                Found::Other => Err(Errno::NOENT),
+                ObjectKind::File(stamp) => Ok(plan(path.to_vec(), stamp)),
+                ObjectKind::Folder => Ok(Target::FolderWithoutSlash),
+                ObjectKind::Other => Err(Errno::NOENT),
             };
         }
         for index in &self.settings.index {
             let name = if path.is_empty() { b"/" } else { path };
             let name = [name, index.as_bytes()].concat();
             match root.inspect(&name) {
-                Ok(Found::File(stamp)) => return Ok(plan(name, stamp)),
-                Ok(Found::Folder | Found::Other) | Err(Errno::NOENT | Errno::LOOP | Errno::XDEV) => {}
+                Ok(ObjectKind::File(stamp)) => return Ok(plan(name, stamp)),
+                Ok(ObjectKind::Folder | ObjectKind::Other)
+                | Err(Errno::NOENT | Errno::LOOP | Errno::XDEV) => {}
                 Err(errno) => return Err(errno),
             }
         }
         match root.inspect(path)? {
-            Found::Folder => Ok(Target::Folder),
-            Found::File(_) | Found::Other => Err(Errno::NOENT),
+            ObjectKind::Folder => Ok(Target::Folder),
+            ObjectKind::File(_) | ObjectKind::Other => Err(Errno::NOENT),
         }
     }
 }
@@ -405,7 +406,7 @@ fn list(root: &Root, request: &RequestHead, path: &[u8]) -> Answer {
 
 /// The answer to a GET or HEAD.
 fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
-    let asked = Asked::of(&request.fields);
+    let asked = DecidingFields::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
         let accepted = Accepted::of(request.fields.all("accept-encoding"));
         resource.variant(accepted.choose(resource.siblings.iter().map(|(coding, _)| *coding), |_| true))
@@ -417,10 +418,10 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
 
 /// The answer in a known form.
 fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
-    answer_with(resource.variant(coding), &Asked::of(&request.fields), request)
+    answer_with(resource.variant(coding), &DecidingFields::of(&request.fields), request)
 }
 
-fn answer_with(variant: &Variant, asked: &Asked, request: &RequestHead) -> Answer {
+fn answer_with(variant: &Variant, asked: &DecidingFields, request: &RequestHead) -> Answer {
     if !asked.conditions {
         return whole(variant, &request.method);
     }
@@ -437,14 +438,14 @@ fn answer_with(variant: &Variant, asked: &Asked, request: &RequestHead) -> Answe
 
 /// The fields of the request that matter for a representation, found in one pass.
 #[derive(Default)]
-struct Asked {
+struct DecidingFields {
     /// There is an `Accept-Encoding`.
     codings: bool,
     /// There is a `Range` or a condition (every condition's name starts with `If-`).
     conditions: bool,
 }
 
-impl Asked {
+impl DecidingFields {
     fn of(fields: &FieldSet) -> Self {
         let mut asked = Self::default();
         for (name, _) in fields.iter() {

@@ -10,7 +10,7 @@ use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 use crate::path;
-use crate::root::{Found, Root};
+use crate::root::{ObjectKind, Root};
 
 /// The most entries a page shows; the page says when there are more.
 ///
@@ -77,9 +77,9 @@ fn entry(root: &Root, path: &[u8], name: &CStr, file_type: FileType) -> Option<E
     let mut below = path.to_vec();
     below.extend_from_slice(&name);
     match root.inspect(&below) {
-        Ok(Found::File(stamp)) => Some(Entry { name, size: Some(stamp.size) }),
-        Ok(Found::Folder) => Some(Entry { name, size: None }),
-        Ok(Found::Other) | Err(_) => None,
+        Ok(ObjectKind::File(stamp)) => Some(Entry { name, size: Some(stamp.size) }),
+        Ok(ObjectKind::Folder) => Some(Entry { name, size: None }),
+        Ok(ObjectKind::Other) | Err(_) => None,
     }
 }
 

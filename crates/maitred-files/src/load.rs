@@ -13,7 +13,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::cache::{Payload, Resource, Variant};
-use crate::root::{Found, Root};
+use crate::root::{ObjectKind, Root};
 use crate::stamp::Stamp;
 use crate::{Now, StaticSettings, compressed};
 
@@ -39,7 +39,7 @@ impl Plan {
         if may_have_siblings {
             for coding in Coding::COMPRESSED {
                 // A sibling that cannot be looked at is no sibling: the original can be sent.
-                if let Ok(Found::File(stamp)) = root.inspect(&sibling(&name, coding)) {
+                if let Ok(ObjectKind::File(stamp)) = root.inspect(&sibling(&name, coding)) {
                     stamps[coding as usize] = stamp.is_as_new_as(&original).then_some(stamp);
                 }
             }

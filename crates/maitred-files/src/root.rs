@@ -25,7 +25,7 @@ const MAX_RENAME_RETRIES: u32 = 8;
 
 /// The kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ObjectKind {
     /// A regular file.
     File(Stamp),
     /// A folder.
@@ -66,7 +66,7 @@ impl Root {
     }
 
     /// The kind of object at `path`, found out without opening it for reading.
-    pub(crate) fn inspect(&self, path: &[u8]) -> Result<Found, Errno> {
+    pub(crate) fn inspect(&self, path: &[u8]) -> Result<ObjectKind, Errno> {
         let found = fstat(self.resolve(path, OFlags::PATH)?)?;
         Ok(kind(&found))
     }
@@ -82,8 +82,8 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.resolve(path, flags)?;
         match kind(&fstat(&file)?) {
-            Found::File(stamp) => Ok((File::from(file), stamp)),
-            Found::Folder | Found::Other => Err(Errno::NOENT),
+            ObjectKind::File(stamp) => Ok((File::from(file), stamp)),
+            ObjectKind::Folder | ObjectKind::Other => Err(Errno::NOENT),
         }
     }
 
@@ -150,11 +150,11 @@ fn file_type(stat: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn kind(stat: &rustix::fs::Stat) -> Found {
+fn kind(stat: &rustix::fs::Stat) -> ObjectKind {
     match file_type(stat) {
-        FileType::RegularFile => Found::File(Stamp::of(stat)),
-        FileType::Directory => Found::Folder,
-        _ => Found::Other,
+        FileType::RegularFile => ObjectKind::File(Stamp::of(stat)),
+        FileType::Directory => ObjectKind::Folder,
+        _ => ObjectKind::Other,
     }
 }
 

@@ -42,10 +42,15 @@ fn files_and_folders_are_found_in_both_ways() {
     let (_outer, path) = folders();
     for root in roots(&path) {
         for name in ["/", "", "/a", "/a/", "/a/b/"] {
-            assert_eq!(root.inspect(name.as_bytes()), Ok(Found::Folder), "{name:?} {:?}", root.resolution);
+            assert_eq!(
+                root.inspect(name.as_bytes()),
+                Ok(ObjectKind::Folder),
+                "{name:?} {:?}",
+                root.resolution
+            );
         }
         let (mut file, stamp) = root.open_file(b"/a/b/file").unwrap();
-        assert_eq!(root.inspect(b"/a/b/file"), Ok(Found::File(stamp)));
+        assert_eq!(root.inspect(b"/a/b/file"), Ok(ObjectKind::File(stamp)));
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), stamp.size), ("inside", 6));
@@ -63,7 +68,7 @@ fn links_that_stay_inside_are_followed_by_the_kernel_and_refused_by_the_walk() {
     let [kernel, walk] = roots(&path);
     if Root::open(&path).unwrap().resolution == Resolution::Kernel {
         for name in ["/in", "/a/folder/file", "/a/b/back"] {
-            assert!(matches!(kernel.inspect(name.as_bytes()), Ok(Found::File(_))), "{name}");
+            assert!(matches!(kernel.inspect(name.as_bytes()), Ok(ObjectKind::File(_))), "{name}");
         }
     }
     for name in ["/in", "/a/folder/file", "/a/b/back", "/loop"] {
@@ -110,8 +115,8 @@ fn other_objects_are_recognised_without_being_opened() {
     symlink("fifo", path.join("to-fifo")).unwrap();
     symlink("/dev/zero", path.join("device")).unwrap();
     for root in roots(&path) {
-        assert_eq!(root.inspect(b"/fifo"), Ok(Found::Other));
-        assert_eq!(root.inspect(b"/socket"), Ok(Found::Other));
+        assert_eq!(root.inspect(b"/fifo"), Ok(ObjectKind::Other));
+        assert_eq!(root.inspect(b"/socket"), Ok(ObjectKind::Other));
         // A FIFO that took the place of an inspected file: the opening neither waits nor succeeds.
         assert_eq!(root.open_file(b"/fifo").err(), Some(Errno::NOENT));
         assert_eq!(root.open_file(b"/socket").err(), Some(Errno::NXIO));

@@ -225,7 +225,13 @@ impl Sender {
         })
     }
 
-    fn write_framing(&self, status: Status, found: &Found, length: Option<u64>, out: &mut Vec<u8>) -> State {
+    fn write_framing(
+        &self,
+        status: Status,
+        found: &DecidingFields,
+        length: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> State {
         if status.forbids_body() {
             // RFC 9110 §8.6: never with 204; with 304 only the length of the 200 it stands for. RFC 9112 §6.3 gives 205
             // a body, so that its length is sent.
@@ -264,7 +270,7 @@ impl Sender {
         }
     }
 
-    fn report(&self, found: Found, length: Option<u64>) -> HeadReport {
+    fn report(&self, found: DecidingFields, length: Option<u64>) -> HeadReport {
         let sent = match self.state {
             State::Fixed { left } => Some(left),
             State::Suppressed { .. } => Some(0),
@@ -372,7 +378,7 @@ fn write_last_chunk(trailers: Option<&FieldSet>, out: &mut Vec<u8>) {
 
 /// The application's fields that matter for decisions of the engine.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct DecidingFields {
     pub(crate) has_date: bool,
     pub(crate) has_server: bool,
     pub(crate) close: bool,
@@ -386,13 +392,17 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// The head cannot be sent; the caller has to remove the appended bytes.
-pub(crate) fn write_head(head: &ResponseHead, trailers: bool, out: &mut Vec<u8>) -> Result<Found, HeadError> {
+pub(crate) fn write_head(
+    head: &ResponseHead,
+    trailers: bool,
+    out: &mut Vec<u8>,
+) -> Result<DecidingFields, HeadError> {
     let reason = head.reason.as_deref().unwrap_or_else(|| head.status.reason().as_bytes());
     if head.reason.is_some() && !is_value(reason) {
         return Err(HeadError::InvalidReason);
     }
     status_line(head.status, reason, out);
-    let mut found = Found { trailers, ..Found::default() };
+    let mut found = DecidingFields { trailers, ..DecidingFields::default() };
     let checked = head.fields.is_checked();
     for (name, value) in head.fields.iter() {
         if !checked && !is_token(name) {
@@ -408,7 +418,7 @@ pub(crate) fn write_head(head: &ResponseHead, trailers: bool, out: &mut Vec<u8>)
     Ok(found)
 }
 
-impl Found {
+impl DecidingFields {
     /// Looks at a field; whether it is sent as it is.
     fn note(&mut self, name: &[u8], value: &[u8]) -> Result<bool, HeadError> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());

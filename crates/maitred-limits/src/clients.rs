@@ -138,13 +138,13 @@ fn prepare(words: &[AtomicU64]) {
 
 /// The two things that are counted of a client, each in a half of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum CountedUse {
     Connection,
     /// A password that is being checked, or waits for that.
     Check,
 }
 
-impl Held {
+impl CountedUse {
     const BITS: u32 = 32;
 
     const fn shift(self) -> u32 {
@@ -171,7 +171,7 @@ impl Held {
 
 /// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RateBucket {
     Request,
     Handshake,
 }
@@ -252,7 +252,7 @@ impl Clients {
 
     /// A client gets one more of these, of which it may have `most`: `Some(true)` when it is counted and has to be
     /// [closed](Self::close), `Some(false)` when there is no place to count it, `None` when it is one too many.
-    pub(crate) fn open(&self, what: Held, client: Client, most: u32) -> Option<bool> {
+    pub(crate) fn open(&self, what: CountedUse, client: Client, most: u32) -> Option<bool> {
         let name = self.name(client);
         for _ in 0..TRIES {
             let Some((number, place)) = self.find(name) else { return Some(false) };
@@ -272,7 +272,7 @@ impl Clients {
     }
 
     /// Counts the end of a connection or check.
-    pub(crate) fn close(&self, what: Held, client: Client) {
+    pub(crate) fn close(&self, what: CountedUse, client: Client) {
         let name = self.name(client);
         let counted =
             self.set(name).find(|(number, place)| place.name() == name && what.of(self.own(*number)) > 0);
@@ -282,16 +282,16 @@ impl Clients {
     }
 
     /// The ledger comes last, and first where one is counted: a process that is killed between has too much in it, never too little.
-    fn uncount(&self, what: Held, number: usize, place: &Place<'_>) {
+    fn uncount(&self, what: CountedUse, number: usize, place: &Place<'_>) {
         place.give_back(what.one());
-        self.note(number, |own| Held::less(own, what.one()));
+        self.note(number, |own| CountedUse::less(own, what.one()));
     }
 
     /// A client makes a request or begins a handshake.
     ///
     /// # Errors
     /// It may not; the value is when it may, on the clock of `now`.
-    pub(crate) fn ask(&self, what: Asked, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
+    pub(crate) fn ask(&self, what: RateBucket, client: Client, rate: Rate, now: u64) -> Result<(), u64> {
         let Some((_, place)) = self.find(self.name(client)) else { return Ok(()) };
         let mut refused = Ok(());
         let _ = place.bucket(what).fetch_update(Relaxed, Relaxed, |full_at| {
@@ -338,10 +338,10 @@ impl Place<'_> {
         self.0[0].load(SeqCst)
     }
 
-    fn bucket(&self, what: Asked) -> &AtomicU64 {
+    fn bucket(&self, what: RateBucket) -> &AtomicU64 {
         match what {
-            Asked::Request => &self.0[1],
-            Asked::Handshake => &self.0[2],
+            RateBucket::Request => &self.0[1],
+            RateBucket::Handshake => &self.0[2],
         }
     }
 
@@ -356,13 +356,13 @@ impl Place<'_> {
     }
 
     /// Adds one; returns the counts before.
-    fn add(&self, what: Held) -> u64 {
+    fn add(&self, what: CountedUse) -> u64 {
         self.0[3].fetch_add(what.one(), SeqCst)
     }
 
     fn give_back(&self, held: u64) {
         // The function always has a value.
-        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |before| Some(Held::less(before, held)));
+        let _ = self.0[3].fetch_update(SeqCst, SeqCst, |before| Some(CountedUse::less(before, held)));
     }
 
     /// Gives the place to another client, unless something has happened there.
@@ -488,28 +488,28 @@ mod tests {
         let clients = with_sets(4);
         let [one, other] = [client("192.0.2.1"), client("2001:db8::1")];
         assert_eq!(
-            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [clients.open(CountedUse::Connection, one, 2), clients.open(CountedUse::Connection, one, 2)],
             [Some(true); 2]
         );
-        assert_eq!(clients.open(Held::Connection, one, 2), None);
-        assert_eq!(clients.open(Held::Connection, other, 2), Some(true));
-        clients.close(Held::Connection, one);
+        assert_eq!(clients.open(CountedUse::Connection, one, 2), None);
+        assert_eq!(clients.open(CountedUse::Connection, other, 2), Some(true));
+        clients.close(CountedUse::Connection, one);
         assert_eq!(
-            [clients.open(Held::Connection, one, 2), clients.open(Held::Connection, one, 2)],
+            [clients.open(CountedUse::Connection, one, 2), clients.open(CountedUse::Connection, one, 2)],
             [Some(true), None]
         );
         // A lower limit ends nothing, but admits no new connection.
-        assert_eq!(clients.open(Held::Connection, other, 1), None);
+        assert_eq!(clients.open(CountedUse::Connection, other, 1), None);
     }
 
     #[test]
     fn requests_of_a_client_pass_at_its_rate_and_handshakes_at_theirs() {
         let clients = with_sets(4);
         let rate = Rate::of_requests(2_000, 3);
-        let ask = |client, now| clients.ask(Asked::Request, client, rate, now);
+        let ask = |client, now| clients.ask(RateBucket::Request, client, rate, now);
         assert_eq!([0, 0, 0].map(|_| ask(numbered(1), NOW)), [Ok(()); 3]);
         assert_eq!(ask(numbered(1), NOW), Err(NOW + SECOND / 2));
-        assert_eq!(clients.ask(Asked::Handshake, numbered(1), rate, NOW), Ok(()));
+        assert_eq!(clients.ask(RateBucket::Handshake, numbered(1), rate, NOW), Ok(()));
         assert_eq!(ask(numbered(2), NOW), Ok(()));
         assert_eq!(ask(numbered(1), NOW + SECOND / 2), Ok(()));
     }
@@ -519,9 +519,9 @@ mod tests {
     {
         let clients = with_sets(1);
         let rate = Rate::of_requests(1_000, 1);
-        let ask = |number, now| clients.ask(Asked::Request, numbered(number), rate, now);
+        let ask = |number, now| clients.ask(RateBucket::Request, numbered(number), rate, now);
         // One holds a connection, six have asked one after the other, one has asked for more than it may.
-        assert_eq!(clients.open(Held::Connection, numbered(100), 1), Some(true));
+        assert_eq!(clients.open(CountedUse::Connection, numbered(100), 1), Some(true));
         for number in 1..=7 {
             assert_eq!(ask(number, NOW + u64::from(number) * SECOND), Ok(()));
         }
@@ -530,19 +530,19 @@ mod tests {
         let known = |number| names(&clients).contains(&clients.name(numbered(number)));
         assert!(!known(1), "it was full for longest");
         assert!((2..=7).all(known) && known(200) && known(100));
-        assert_eq!(clients.open(Held::Connection, numbered(100), 1), None, "still counted");
+        assert_eq!(clients.open(CountedUse::Connection, numbered(100), 1), None, "still counted");
     }
 
     #[test]
     fn with_connections_in_all_places_a_new_client_is_let_in_uncounted() {
         let clients = with_sets(1);
         for number in 1..=8 {
-            assert_eq!(clients.open(Held::Connection, numbered(number), 1), Some(true));
+            assert_eq!(clients.open(CountedUse::Connection, numbered(number), 1), Some(true));
         }
-        assert_eq!(clients.open(Held::Connection, numbered(9), 1), Some(false));
-        assert_eq!(clients.ask(Asked::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
-        clients.close(Held::Connection, numbered(9));
-        assert!((1..=8).all(|number| clients.open(Held::Connection, numbered(number), 1).is_none()));
+        assert_eq!(clients.open(CountedUse::Connection, numbered(9), 1), Some(false));
+        assert_eq!(clients.ask(RateBucket::Request, numbered(9), Rate::of_requests(1, 1), NOW), Ok(()));
+        clients.close(CountedUse::Connection, numbered(9));
+        assert!((1..=8).all(|number| clients.open(CountedUse::Connection, numbered(number), 1).is_none()));
     }
 
     /// Two processes with one table, the second one by descriptors.
@@ -560,20 +560,23 @@ mod tests {
         let [one, other] = processes().map(|process| Clients::shared(&process));
         let (who, rate) = (client("192.0.2.1"), Rate::of_requests(1_000, 2));
         assert_eq!(
-            (one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (one.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
             (Some(true), Some(true))
         );
-        assert_eq!((one.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)), (None, None));
-        one.close(Held::Connection, who);
-        // One that this process does not have is not another one's.
-        one.close(Held::Connection, who);
         assert_eq!(
-            (other.open(Held::Connection, who, 2), other.open(Held::Connection, who, 2)),
+            (one.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
+            (None, None)
+        );
+        one.close(CountedUse::Connection, who);
+        // One that this process does not have is not another one's.
+        one.close(CountedUse::Connection, who);
+        assert_eq!(
+            (other.open(CountedUse::Connection, who, 2), other.open(CountedUse::Connection, who, 2)),
             (Some(true), None)
         );
-        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Ok(()));
-        assert_eq!(other.ask(Asked::Request, who, rate, NOW), Ok(()));
-        assert_eq!(one.ask(Asked::Request, who, rate, NOW), Err(NOW + SECOND));
+        assert_eq!(one.ask(RateBucket::Request, who, rate, NOW), Ok(()));
+        assert_eq!(other.ask(RateBucket::Request, who, rate, NOW), Ok(()));
+        assert_eq!(one.ask(RateBucket::Request, who, rate, NOW), Err(NOW + SECOND));
     }
 
     #[test]
@@ -581,18 +584,18 @@ mod tests {
         let [one, other] = processes();
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
-        let check = |clients: &Clients| clients.open(Held::Check, who, 2);
+        let check = |clients: &Clients| clients.open(CountedUse::Check, who, 2);
         assert_eq!([check(&first), check(&second), check(&first)], [Some(true), Some(true), None]);
-        assert_eq!(first.open(Held::Connection, who, 1), Some(true));
-        first.close(Held::Check, who);
+        assert_eq!(first.open(CountedUse::Connection, who, 1), Some(true));
+        first.close(CountedUse::Check, who);
         assert_eq!([check(&second), check(&first)], [Some(true), None]);
         // The counts of the first one, and not the connection of the second.
-        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
+        assert_eq!(second.open(CountedUse::Connection, who, 2), Some(true));
         other.table.give_back(&one.ledger);
-        assert_eq!(second.open(Held::Connection, who, 2), Some(true));
-        assert_eq!((second.open(Held::Connection, who, 2), check(&second)), (None, None));
-        second.close(Held::Check, who);
-        second.close(Held::Check, who);
+        assert_eq!(second.open(CountedUse::Connection, who, 2), Some(true));
+        assert_eq!((second.open(CountedUse::Connection, who, 2), check(&second)), (None, None));
+        second.close(CountedUse::Check, who);
+        second.close(CountedUse::Check, who);
         assert_eq!([check(&second), check(&second), check(&second)], [Some(true), Some(true), None]);
     }
 
@@ -602,19 +605,19 @@ mod tests {
         let [first, second] = [&one, &other].map(Clients::shared);
         let who = client("192.0.2.1");
         let opened = [
-            first.open(Held::Connection, who, 3),
-            first.open(Held::Connection, who, 3),
-            second.open(Held::Connection, who, 3),
+            first.open(CountedUse::Connection, who, 3),
+            first.open(CountedUse::Connection, who, 3),
+            second.open(CountedUse::Connection, who, 3),
         ];
         assert_eq!(opened, [Some(true); 3]);
-        assert_eq!(second.open(Held::Connection, who, 3), None);
+        assert_eq!(second.open(CountedUse::Connection, who, 3), None);
         drop(first);
         other.table.give_back(&one.ledger);
         assert_eq!(
-            [second.open(Held::Connection, who, 3), second.open(Held::Connection, who, 3)],
+            [second.open(CountedUse::Connection, who, 3), second.open(CountedUse::Connection, who, 3)],
             [Some(true); 2]
         );
-        assert_eq!(second.open(Held::Connection, who, 3), None);
+        assert_eq!(second.open(CountedUse::Connection, who, 3), None);
         // Killed in the middle: a place that was being given away, and a connection that is in the ledger alone.
         let place = second.find(second.name(who)).expect("there").1;
         place.0[0].store(REPLACED, SeqCst);
@@ -633,14 +636,14 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..20_000_u32 {
                         let who = numbered(start + round % CLIENTS);
-                        if clients.open(Held::Connection, who, 3).is_some() {
+                        if clients.open(CountedUse::Connection, who, 3).is_some() {
                             let _ = clients.ask(
-                                Asked::Request,
+                                RateBucket::Request,
                                 who,
                                 Rate::of_requests(1_000, 1),
                                 u64::from(round),
                             );
-                            clients.close(Held::Connection, who);
+                            clients.close(CountedUse::Connection, who);
                         }
                     }
                 });

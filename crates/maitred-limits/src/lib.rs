@@ -29,7 +29,7 @@ use maitred_stats::Arena;
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
-use clients::{Asked, Client, Clients, Held};
+use clients::{Client, Clients, CountedUse, RateBucket};
 pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients};
 use heads::Heads;
 use maitred_log::Log;
@@ -204,7 +204,7 @@ impl Guard {
         let (Some(clients), Some(client)) = (self.clients.get(), client) else {
             return Some(false);
         };
-        let counted = clients.open(Held::Connection, client, most);
+        let counted = clients.open(CountedUse::Connection, client, most);
         if counted.is_none() {
             self.applied.note(Rule::ClientConnections, peer, log);
         }
@@ -214,7 +214,7 @@ impl Guard {
     /// A connection that was counted has ended.
     pub fn close(&self, peer: Peer) {
         if let (Some(clients), Some(address)) = (self.clients.get(), peer.ip()) {
-            clients.close(Held::Connection, Client::of(address, self.ipv6_prefix));
+            clients.close(CountedUse::Connection, Client::of(address, self.ipv6_prefix));
         }
     }
 
@@ -231,7 +231,7 @@ impl Guard {
             (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };
-        clients.ask(Asked::Request, client, rate, now).map_err(|then| {
+        clients.ask(RateBucket::Request, client, rate, now).map_err(|then| {
             self.applied.note(Rule::ClientRate, peer, log);
             then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
         })
@@ -247,7 +247,7 @@ impl Guard {
             (limits.handshake_rate(), self.client(&limits, peer).filter(|_| limits.handshakes > 0))
         };
         let (Some(clients), Some(client)) = (self.clients.get(), client) else { return true };
-        let may = clients.ask(Asked::Handshake, client, rate, now).is_ok();
+        let may = clients.ask(RateBucket::Handshake, client, rate, now).is_ok();
         if !may {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }
@@ -260,13 +260,13 @@ impl Guard {
     pub fn begin_check(&self, client: u128, most: u32) -> Option<bool> {
         let Some(shared) = &self.shared else { return Some(false) };
         let clients = self.clients.get_or_init(|| Clients::shared(shared));
-        clients.open(Held::Check, Client::numbered(client), most)
+        clients.open(CountedUse::Check, Client::numbered(client), most)
     }
 
     /// A check that was counted has ended.
     pub fn end_check(&self, client: u128) {
         if let Some(clients) = self.clients.get() {
-            clients.close(Held::Check, Client::numbered(client));
+            clients.close(CountedUse::Check, Client::numbered(client));
         }
     }
 

@@ -88,8 +88,10 @@ impl RateWatch {
     /// Its time is over.
     pub fn look(&mut self, minimum: Minimum, timeout: u64, now: u64, position: u64) -> Result<(), Late> {
         // Less than before is nothing: content may be counted a moment before it is seen to have left.
-        let bytes = (position.wrapping_sub(self.position) as i64).max(0) as u64;
-        if bytes > 0 {
+        let since = |before: u64| (position.wrapping_sub(before) as i64).max(0) as u64;
+        let bytes = since(self.position);
+        if since(self.noted) > 0 {
+            self.noted = position;
             self.touch(now);
         }
         let elapsed = now.saturating_sub(self.looked);
@@ -156,6 +158,16 @@ mod tests {
         let off = Minimum { rate: 0, ..MINIMUM };
         assert_eq!(life(off, TIMEOUT, 29 * SECOND, 1).1, None);
         assert_eq!(life(off, TIMEOUT, 31 * SECOND, 1), (30 * SECOND, Some(Late::Silent)));
+    }
+
+    #[test]
+    fn bytes_that_were_noted_do_not_move_again_at_the_next_look() {
+        let mut patience = RateWatch::begin(MINIMUM, 0, 0);
+        patience.note(SECOND, 100_000);
+        assert_eq!(patience.due(MINIMUM, TIMEOUT), 30 * SECOND);
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 30 * SECOND, 100_000), Ok(()));
+        assert_eq!(patience.due(MINIMUM, TIMEOUT), 31 * SECOND);
+        assert_eq!(patience.look(MINIMUM, TIMEOUT, 31 * SECOND, 100_000), Err(Late::Silent));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
 use crate::logging::Logging;
-use crate::preload::{self, Found, Preloaded};
+use crate::preload::{self, LoadedApplication, Preloaded};
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink, say_last};
 use crate::signals::{PythonSignals, io_error};
@@ -93,7 +93,11 @@ impl PythonHost {
     }
 
     /// Imports the application, and nothing else; on the thread of the loop if that is there.
-    fn find(py: Python<'_>, spec: &ApplicationSpec, stage: Option<&Py<PyAny>>) -> PyResult<Found> {
+    fn find(
+        py: Python<'_>,
+        spec: &ApplicationSpec,
+        stage: Option<&Py<PyAny>>,
+    ) -> PyResult<LoadedApplication> {
         let interface = match spec.interface {
             Interface::Auto => "auto",
             Interface::Wsgi => "wsgi",
@@ -118,7 +122,7 @@ impl PythonHost {
             }
         };
         let (application, description, interface) = loaded.extract()?;
-        Ok(Found { application, description, interface })
+        Ok(LoadedApplication { application, description, interface })
     }
 
     fn load_attached(&self, py: Python<'_>, spec: &ApplicationSpec) -> Result<Application, StartError> {
@@ -127,7 +131,7 @@ impl PythonHost {
         let preloaded = lock(&self.preloaded).take(py, &spec.target)?;
         let stage = if preloaded.is_none() { self.stage(py, spec)? } else { None };
         let found = preloaded.map_or_else(|| Self::find(py, spec, stage.as_ref()), Ok)?;
-        let Found { application, description, interface } = found;
+        let LoadedApplication { application, description, interface } = found;
         if let Some(stage) = &stage
             && self.running.get().is_none()
             && interface != "asgi"

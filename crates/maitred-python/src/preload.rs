@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 /// An application as `maitred._load` has found it.
-pub(crate) struct Found {
+pub(crate) struct LoadedApplication {
     pub(crate) application: Py<PyAny>,
     pub(crate) description: String,
     /// `wsgi` or `asgi`.
@@ -21,7 +21,7 @@ pub(crate) struct Found {
 #[derive(Default)]
 pub(crate) struct Preloaded {
     /// The applications in the order in which they are loaded, with their targets.
-    found: VecDeque<(String, Found)>,
+    found: VecDeque<(String, LoadedApplication)>,
     /// The current folder after their imports.
     folder: Option<OsString>,
     /// This process is the one that workers are forked from.
@@ -29,7 +29,7 @@ pub(crate) struct Preloaded {
 }
 
 impl Preloaded {
-    pub(crate) fn add(&mut self, target: &str, found: Found) {
+    pub(crate) fn add(&mut self, target: &str, found: LoadedApplication) {
         self.found.push_back((target.to_owned(), found));
         self.is_template = true;
     }
@@ -41,7 +41,7 @@ impl Preloaded {
     }
 
     /// The next one, if it is the one that is meant. The current folder is the one that it has left.
-    pub(crate) fn take(&mut self, py: Python<'_>, target: &str) -> PyResult<Option<Found>> {
+    pub(crate) fn take(&mut self, py: Python<'_>, target: &str) -> PyResult<Option<LoadedApplication>> {
         if self.found.front().is_none_or(|(name, _)| name != target) {
             return Ok(None);
         }

@@ -29,7 +29,7 @@ const TOGETHER: u64 = 1000;
 
 /// All waits.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct WaitReport {
     /// Requests that waited.
     pub(super) waits: usize,
     /// Waits that began while as many requests ran as ever did in their pool.
@@ -54,8 +54,8 @@ pub(super) struct Cascade {
 }
 
 /// Looks through requests in the order of their start; waits are longer than `least` microseconds.
-pub(super) fn find(log: &Log, least: u64) -> Found {
-    let mut found = Found { cause: vec![None; log.requests.len()], ..Found::default() };
+pub(super) fn find(log: &Log, least: u64) -> WaitReport {
+    let mut found = WaitReport { cause: vec![None; log.requests.len()], ..WaitReport::default() };
     for pool in 0..log.pools.len() {
         let of_pool = |request: &Request| request.pool.is_some_and(|own| own as usize == pool);
         let mut runs: Vec<usize> =
@@ -70,7 +70,7 @@ pub(super) fn find(log: &Log, least: u64) -> Found {
     found
 }
 
-fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut Found) {
+fn count_waits(log: &Log, runs: &[usize], least: u64, found: &mut WaitReport) {
     let begins: Vec<u64> = runs.iter().map(|index| log.requests[*index].begun()).collect();
     let mut ends: Vec<u64> = runs.iter().map(|index| log.requests[*index].done()).collect();
     ends.sort_unstable();
@@ -117,7 +117,7 @@ fn freed_for(free: &BTreeSet<(u64, usize)>, request: &Request) -> Option<(u64, u
 }
 
 /// Divides the waits of one thread's requests among those that had it.
-fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut Found) {
+fn add_cascades(log: &Log, thread: &[usize], least: u64, found: &mut WaitReport) {
     let begun = |at: usize| log.requests[thread[at]].begun();
     // The changes of how many waited through a whole run, from place to place.
     let mut through = vec![0i64; thread.len() + 1];

@@ -57,7 +57,7 @@ impl std::error::Error for Mistake {}
 
 /// How it is asked for.
 #[derive(Debug, PartialEq)]
-struct Asked {
+struct ReportOptions {
     json: bool,
     requests: bool,
     top: usize,
@@ -111,7 +111,7 @@ fn understood(log: &Log) -> Result<(), Mistake> {
     }
 }
 
-fn of(mut log: Log, asked: &Asked) -> String {
+fn of(mut log: Log, asked: &ReportOptions) -> String {
     log.requests.sort_by_key(|request| request.start);
     let found = cascades::find(&log, asked.wait);
     let report = show::Report {
@@ -145,10 +145,10 @@ fn read_all(log: &mut Log, name: &str, input: &mut dyn BufRead) -> io::Result<()
     }
 }
 
-fn parse(arguments: &[String]) -> Result<Asked, Mistake> {
+fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
     const OPTIONS: [&str; 5] = ["--json", "--requests", "--top", "--wait", "--help"];
     let mut asked =
-        Asked { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
+        ReportOptions { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let (option, attached) = match argument.split_once('=') {

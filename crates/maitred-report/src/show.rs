@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cascades::Found;
+use super::cascades::WaitReport;
 use super::figures::{Figures, Route};
 use super::json::push_string;
 use super::read::{Log, Request, SPANS};
@@ -13,7 +13,7 @@ pub(super) struct Report {
     pub(super) log: Log,
     pub(super) spans: Vec<(&'static str, Figures)>,
     pub(super) routes: Vec<Route>,
-    pub(super) cascades: Found,
+    pub(super) cascades: WaitReport,
     pub(super) holders: Vec<Holder>,
     /// How many routes and cascades.
     pub(super) top: usize,
@@ -124,7 +124,7 @@ impl Report {
     }
 
     fn write_cascades(&self, out: &mut String) {
-        let Found { waits, held, cascades, most, .. } = &self.cascades;
+        let WaitReport { waits, held, cascades, most, .. } = &self.cascades;
         let _ = writeln!(
             out,
             "\n{waits} requests waited longer than {} ms for a thread, {held} of them while as many ran as ever did at once",
@@ -237,7 +237,7 @@ impl Report {
             list(out, ('[', ']'), others, |out, other| push_string(out, self.log.routes.name(*other)));
             out.push('}');
         });
-        let Found { waits, held, cascades, most, .. } = &self.cascades;
+        let WaitReport { waits, held, cascades, most, .. } = &self.cascades;
         let _ = write!(out, ",\"waits\":{waits},\"waits_all_threads_held\":{held},\"most_at_once\":");
         let pools: Vec<_> = (0..).zip(most).collect();
         list(&mut out, ('{', '}'), &pools, |out, (pool, most)| {

@@ -104,12 +104,12 @@ fn logged(id: &str, pool: &str, [start, queue, run]: [u64; 3]) -> String {
 }
 
 /// The request that each request waited for, by its id.
-fn causes(log: &Log, found: &cascades::Found) -> Vec<(String, Option<String>)> {
+fn causes(log: &Log, found: &cascades::WaitReport) -> Vec<(String, Option<String>)> {
     let id = |index: usize| log.requests[index].id.to_string();
     (0..log.requests.len()).map(|index| (id(index), found.cause[index].map(id))).collect()
 }
 
-fn found(text: &str, least: u64) -> (Log, cascades::Found) {
+fn found(text: &str, least: u64) -> (Log, cascades::WaitReport) {
     let mut log = Log::default();
     read_all(&mut log, "a.log", &mut text.as_bytes()).expect("memory can be read");
     log.requests.sort_by_key(|request| request.start);

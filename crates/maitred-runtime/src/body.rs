@@ -39,10 +39,10 @@ pub trait LiveBody: Send {
 
 /// The body of a request.
 #[derive(Debug)]
-pub struct Body(Kept);
+pub struct Body(BodySource);
 
 #[derive(Debug)]
-enum Kept {
+enum BodySource {
     Memory(Memory),
     File(Box<Spilled>),
     Live(Box<Live>),
@@ -148,36 +148,36 @@ impl fmt::Debug for Spilled {
 impl Default for Body {
     /// Empty.
     fn default() -> Self {
-        Self(Kept::Memory(Memory::default()))
+        Self(BodySource::Memory(Memory::default()))
     }
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Kept::Memory(Memory(bytes, None)))
+        Self(BodySource::Memory(Memory(bytes, None)))
     }
 }
 
 impl Body {
     /// The first `length` bytes of `file`, which goes to `close` in the end.
     pub fn in_file(file: File, length: u64, close: CloseFile) -> Self {
-        Self(Kept::File(Box::new(Spilled { file: Some(file), length, close })))
+        Self(BodySource::File(Box::new(Spilled { file: Some(file), length, close })))
     }
 
     /// A body that `source` brings, of the length that the peer has declared.
     pub fn live(source: Box<dyn LiveBody>, length: Option<u64>) -> Self {
-        Self(Kept::Live(Box::new(Live { source: Mutex::new(source), length })))
+        Self(BodySource::Live(Box::new(Live { source: Mutex::new(source), length })))
     }
 
     /// Whether it is read from the connection: once, and with waits for the peer.
     pub fn is_live(&self) -> bool {
-        matches!(self.0, Kept::Live(_))
+        matches!(self.0, BodySource::Live(_))
     }
 
     /// The number of bytes, if it is known before the body is read. A live body may end with an error before it.
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
-            Kept::Live(live) => live.length,
+            BodySource::Live(live) => live.length,
             _ => Some(self.len()),
         }
     }
@@ -185,9 +185,9 @@ impl Body {
     /// The number of bytes that are here: none of a live body.
     pub fn len(&self) -> u64 {
         match &self.0 {
-            Kept::Memory(memory) => memory.0.len() as u64,
-            Kept::File(spilled) => spilled.length,
-            Kept::Live(_) => 0,
+            BodySource::Memory(memory) => memory.0.len() as u64,
+            BodySource::File(spilled) => spilled.length,
+            BodySource::Live(_) => 0,
         }
     }
 
@@ -199,22 +199,24 @@ impl Body {
     /// The source of a live body.
     pub fn live_mut(&mut self) -> Option<&mut (dyn LiveBody + 'static)> {
         match &mut self.0 {
-            Kept::Live(live) => Some(&mut **live.source.get_mut().unwrap_or_else(PoisonError::into_inner)),
-            Kept::Memory(_) | Kept::File(_) => None,
+            BodySource::Live(live) => {
+                Some(&mut **live.source.get_mut().unwrap_or_else(PoisonError::into_inner))
+            }
+            BodySource::Memory(_) | BodySource::File(_) => None,
         }
     }
 
     /// The bytes, if they are in memory.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.0 {
-            Kept::Memory(memory) => Some(&memory.0),
-            Kept::File(_) | Kept::Live(_) => None,
+            BodySource::Memory(memory) => Some(&memory.0),
+            BodySource::File(_) | BodySource::Live(_) => None,
         }
     }
 
     /// Makes room for `length` bytes in memory, unless the body is elsewhere.
     pub fn reserve(&mut self, length: usize) {
-        if let Kept::Memory(memory) = &mut self.0 {
+        if let BodySource::Memory(memory) = &mut self.0 {
             memory.reserve(length);
         }
     }
@@ -222,14 +224,14 @@ impl Body {
     /// Makes room for `more` bytes behind those in memory, and for no more than that. False if there is no memory, or the body is elsewhere.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         match &mut self.0 {
-            Kept::Memory(memory) => memory.try_reserve(more),
-            Kept::File(_) | Kept::Live(_) => false,
+            BodySource::Memory(memory) => memory.try_reserve(more),
+            BodySource::File(_) | BodySource::Live(_) => false,
         }
     }
 
     /// Holds `keepsake` as long as its bytes are in memory.
     pub fn hold(&mut self, keepsake: Keepsake) {
-        if let Kept::Memory(memory) = &mut self.0 {
+        if let BodySource::Memory(memory) = &mut self.0 {
             memory.1 = Some(keepsake);
         }
     }
@@ -237,8 +239,8 @@ impl Body {
     /// The bytes to change or to add to, if they are in memory.
     pub fn memory_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.0 {
-            Kept::Memory(memory) => Some(&mut memory.0),
-            Kept::File(_) | Kept::Live(_) => None,
+            BodySource::Memory(memory) => Some(&mut memory.0),
+            BodySource::File(_) | BodySource::Live(_) => None,
         }
     }
 
@@ -265,14 +267,14 @@ impl Body {
         }
         match &self.0 {
             // Not longer than usize: it is in memory.
-            Kept::Memory(memory) => {
+            BodySource::Memory(memory) => {
                 buffer.copy_from_slice(&memory.0[offset as usize..offset as usize + count])
             }
-            Kept::File(spilled) => {
+            BodySource::File(spilled) => {
                 let file = spilled.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
                 file.read_exact_at(buffer, offset)?;
             }
-            Kept::Live(_) => {}
+            BodySource::Live(_) => {}
         }
         Ok(count)
     }
@@ -295,12 +297,12 @@ impl Body {
     /// Makes it empty. At most `keep` bytes of its memory are kept for the next one, but that of a long body for any other.
     pub fn clear(&mut self, keep: usize) {
         match &mut self.0 {
-            Kept::Memory(memory) if memory.0.capacity() <= *USED_AGAIN.end() => {
+            BodySource::Memory(memory) if memory.0.capacity() <= *USED_AGAIN.end() => {
                 memory.0.clear();
                 memory.0.shrink_to(keep);
                 memory.1 = None;
             }
-            Kept::Memory(_) | Kept::File(_) | Kept::Live(_) => *self = Self::default(),
+            BodySource::Memory(_) | BodySource::File(_) | BodySource::Live(_) => *self = Self::default(),
         }
     }
 }
@@ -314,7 +316,7 @@ pub struct BodyReader<'a> {
 
 impl Read for BodyReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Kept::Live(live) = &self.body.0 {
+        if let BodySource::Live(live) = &self.body.0 {
             return if buffer.is_empty() { Ok(0) } else { live.lock().read(buffer) };
         }
         let count = self.body.read_at(buffer, self.position)?;

@@ -1,6 +1,6 @@
-//! Where a request leads: found once, when its head is complete, and again only if a filter gives it another path.
+//! The destination of a request: found once, when the head is complete, and again only if a filter changes the path.
 //!
-//! Leaves out: which mount has which path (`routes.rs`); the threads that run an application (`pool_map.rs`).
+//! Leaves out: the mounts of a host (`routes.rs`); the threads that run an application (`pool_map.rs`).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use maitred_runtime::Handler;
 use crate::routes::Route;
 use crate::site::Site;
 
-/// Where a request leads.
+/// The destination of a request.
 #[derive(Clone, Default)]
 pub(crate) enum Destination {
     /// The server as a whole: `OPTIONS *` (RFC 9110 §9.3.7).

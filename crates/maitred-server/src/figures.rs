@@ -1,8 +1,8 @@
-//! What several processes of one server have counted, put together: those that run and those that have ended, however.
+//! Counts of several processes of one server, added: of running processes and of ended ones, whatever ended them.
 //!
-//! Each process counts in memory of its own that the one above it has, too ([`Settings::figures`](crate::Settings::figures)). When a process has ended,
-//! even by SIGKILL, it is [retired](Retired): read once, and added to what earlier ones have left. What all have counted is what the
-//! retired ones have left, and what each that runs has now:
+//! Each process counts in memory that the supervisor has, too ([`Settings::figures`](crate::Settings::figures)). When
+//! a process has ended, even by SIGKILL, its memory is [retired](Retired): read once, and added to the counts of
+//! earlier ones. The sum consists of the retired counts and the present counts of each running process:
 //!
 //! ```no_run
 //! use maitred_server::figures::{Format, Owner, Retired, Statistics, WorkerPage, merge_pages};
@@ -21,9 +21,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Promises: each exchange that a process has written down is in the sum exactly once; no counter goes back when a process
-//! ends; any content of the memory is survived. Leaves out: counters that are not in the memory (locks, caches, processor time, lines dropped
-//! by a log): of these a process that was killed leaves what its last page said.
+//! Promises: each exchange that a process has written down is in the sum exactly once; no counter goes back when a
+//! process ends; any content of the memory is survived. Leaves out: counters outside the memory (locks, caches,
+//! processor time, lines dropped by a log): of these a killed process leaves the values of its last page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,37 +40,37 @@ pub use maitred_io::shared_memory::SharedMemory;
 pub use maitred_stats::exposition::{Format, series};
 pub use maitred_stats::{Owner, each_counter, read_counters};
 
-/// Bytes for counters beside those of exchanges: of a server 20 KiB, 18 KiB with compression, and 3 KiB for each pool. Pools beyond that,
-/// about 70, are counted, but not read by others.
+/// Bytes for counters beside those of exchanges: a server needs 20 KiB, of which compression takes 2 KiB, and 3 KiB
+/// for each pool. Pools beyond about 70 are counted, but other processes cannot read their counts.
 const COUNTERS_BYTES: usize = 256 * 1024;
 
-/// Bytes of the memory of a process that counts. A page of it takes memory when something is first counted there.
+/// Bytes of the memory of a process that counts. A page takes physical memory at its first count.
 pub const MEMORY_BYTES: usize = ARENA_BYTES + COUNTERS_BYTES;
 
-/// Where a server counts.
+/// The memory for the counts of a server.
 pub(crate) fn arena(shared: Option<Arc<SharedMemory>>) -> Arena {
     if let Some(shared) = shared {
         return Arena::new(shared);
     }
     match PrivateMemory::new(MEMORY_BYTES) {
         Ok(own) => Arena::new(Arc::new(own)),
-        // Where no memory can be mapped, the allocator has some.
+        // Where mapping fails, the allocator supplies memory.
         Err(_) => Arena::new(memory::private(MEMORY_BYTES / size_of::<AtomicU64>())),
     }
 }
 
-/// What processes that have ended have counted.
+/// The counts of ended processes.
 #[derive(Clone, Debug, Default)]
 pub struct Retired {
-    /// Their exchanges. They take no memory of their own any more, so `bytes` is 0.
+    /// The exchanges. Ended processes have no memory of their own any more, so `bytes` is 0.
     pub statistics: Statistics,
-    /// Their counters, by series as a page has them. Those that end in `_seconds_total` are in nanoseconds.
+    /// The counters, by series as on a page. Those that end in `_seconds_total` are in nanoseconds.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl Retired {
-    /// Adds a process that has ended, once. `last_page` is the last of its [pages](crate::Server::own_metrics_in) that was shown, for the counters that
-    /// are not in its memory; empty if there is none.
+    /// Adds a process that has ended, once. `last_page` is the last of its [pages](crate::Server::own_metrics_in),
+    /// for the counters outside its memory; empty if there is none.
     pub fn add(&mut self, words: &[AtomicU64], last_page: &str) {
         if let Some(statistics) = Statistics::read(words, Owner::Ended) {
             self.statistics.merge(&statistics);

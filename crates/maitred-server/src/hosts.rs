@@ -1,11 +1,11 @@
-//! The virtual hosts of a server, and which of them a request is for.
+//! The virtual hosts of a server, and the choice of the host of a request.
 //!
 //! ```text
 //! authority ─► name ─► exact name ─► longest "*." name ─► default host, or 421
 //! ```
-//! Every server has the default host, whose number is 0. If it serves nothing and there are others, requests for unknown hosts
-//! are refused. A host has its routes and error pages here; rules of pools and filters name it as a condition, and the access
-//! log knows it by its number.
+//! Every server has the default host, whose number is 0. If the default host serves nothing and there are others,
+//! requests for unknown hosts are refused. A host has its routes and error pages here; rules of pools and filters
+//! name a host as a condition, and the access log knows a host by its number.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use crate::routes::Routes;
 
 /// A virtual host.
 pub struct HostSettings {
-    /// What it is called in logs and figures.
+    /// Name of the host in logs and figures.
     pub name: Arc<str>,
-    /// The names that requests ask for it by.
+    /// Names in requests for the host.
     pub names: Vec<HostPattern>,
-    /// What answers which path.
+    /// Routes of the host.
     pub routes: Routes,
-    /// What errors look like.
+    /// Error pages of the host.
     pub pages: ErrorPages,
 }
 
-/// Two hosts cannot have the same name.
+/// Error: two hosts have the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SameName {
     /// The name.
     pub name: HostPattern,
-    /// What the two hosts are called.
+    /// Names of the two hosts in logs and figures.
     pub hosts: [Arc<str>; 2],
 }
 
@@ -45,33 +45,33 @@ impl fmt::Display for SameName {
     }
 }
 
-/// A host as it is served.
+/// A virtual host with its routes.
 pub struct Host {
     /// Empty for the default host.
     name: Arc<str>,
-    /// As they are written.
+    /// The names as given.
     names: Vec<HostPattern>,
     routes: Routes,
     pages: ErrorPages,
 }
 
 impl Host {
-    /// What it is called; empty for the default host.
+    /// Name of the host in logs and figures; empty for the default host.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names that requests ask for it by; none for the default host.
+    /// Names in requests for the host; none for the default host.
     pub fn names(&self) -> &[HostPattern] {
         &self.names
     }
 
-    /// What answers which path.
+    /// Routes of the host.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// What errors look like.
+    /// Error pages of the host.
     pub fn pages(&self) -> &ErrorPages {
         &self.pages
     }
@@ -79,16 +79,16 @@ impl Host {
 
 /// All hosts of a server.
 pub struct Hosts {
-    /// The default one first.
+    /// The hosts, the default one first.
     all: Vec<Host>,
     names: HostTable,
 }
 
 impl Hosts {
-    /// The default host with these routes and pages, and the others.
+    /// Makes the hosts: the default one with these routes and pages, and the others.
     ///
     /// # Errors
-    /// Two of them have the same name.
+    /// Two hosts have the same name.
     pub(crate) fn new(
         routes: Routes,
         pages: ErrorPages,
@@ -110,7 +110,7 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// The number of the host that this authority (`host:port`) asks for; none if it is not here.
+    /// The number of the host for this authority (`host:port`); none if no host has the name.
     pub fn find(&self, authority: &[u8]) -> Option<u16> {
         if self.all.len() == 1 {
             return Some(0);
@@ -128,7 +128,7 @@ impl Hosts {
         self.all.get(usize::from(number)).unwrap_or(&self.all[0])
     }
 
-    /// All of them, the default one first.
+    /// All hosts, the default one first.
     pub fn all(&self) -> &[Host] {
         &self.all
     }
@@ -141,7 +141,7 @@ impl Hosts {
         sum
     }
 
-    /// Whether any of them has an application.
+    /// Whether any host has an application.
     pub fn has_application(&self) -> bool {
         self.all.iter().any(|host| host.routes.has_application())
     }

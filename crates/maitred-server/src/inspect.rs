@@ -1,7 +1,7 @@
-//! What a running server shows of itself: connections, requests, threads, pools. The control asks here.
+//! Views of a running server for the control: connections, requests, threads, pools.
 //!
-//! Promises: each connection is looked at under its own lock and copied, and no two locks are held at once. So a
-//! request may be missing in two lists, or end, while the others are looked at.
+//! Promises: each connection is copied under its own lock, and no two locks are held at once. So a request may be
+//! missing in two lists, or end, while the others are read.
 
 use std::sync::Arc;
 
@@ -36,37 +36,37 @@ pub use crate::roles::{ProcessThread, ThreadList};
 pub use crate::site::{RecentRequest, RecentRequests};
 pub use crate::traced::Dispatched;
 
-/// A listener as it is now.
+/// The present state of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerState {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: Address,
-    /// The options of its socket that were asked for.
+    /// Requested socket options.
     pub options: SocketOptions,
-    /// What the kernel has of them; none once it is closed.
+    /// Socket options in the kernel; none once the listener is closed.
     pub active: Option<ActiveOptions>,
-    /// Whether connections speak TLS.
+    /// Connections speak TLS.
     pub tls: bool,
-    /// Whether connections begin with a header of the PROXY protocol.
+    /// Connections begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// The port of https that its requests are sent to.
+    /// Port of https to which requests are redirected.
     pub redirect: Option<u16>,
-    /// Whether its requests are received completely before their handlers run; of an event loop, short ones.
+    /// Requests are received completely before their handlers run; for an event loop only short ones.
     pub read_ahead: bool,
-    /// Whether the engine sends on what its peers do not take at once.
+    /// The engine queues and sends on the bytes that peers do not take at once.
     pub writer: bool,
-    /// Whether it still accepts connections.
+    /// The listener still accepts connections.
     pub accepts: bool,
 }
 
 /// A request that waits for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Where it is.
+    /// Place of the request.
     pub place: Place,
-    /// The number of its pool.
+    /// Number of the pool.
     pub pool: usize,
-    /// Since when, in monotonic nanoseconds.
+    /// Begin of the wait, in monotonic nanoseconds.
     pub since: u64,
 }
 
@@ -86,32 +86,32 @@ impl Server {
         })
     }
 
-    /// What connections of HTTP/2 have done: names of figures with counts, those that are not zero.
+    /// Counts of HTTP/2 connections above zero, by name of the figure.
     pub fn http2(&self) -> Vec<(String, u64)> {
         self.first().site.http2_counters.totals()
     }
 
-    /// Connections that speak HTTP/2 now.
+    /// Number of open connections with HTTP/2.
     pub fn http2_open(&self) -> u64 {
         self.first().site.http2_counters.open()
     }
 
-    /// WebSockets that are open.
+    /// Number of open WebSockets.
     pub fn websockets_open(&self) -> u64 {
         self.first().site.websocket_counters.open()
     }
 
-    /// What WebSockets have come to: names of figures with counts, those that are not zero.
+    /// Counts of WebSockets above zero, by name of the figure.
     pub fn websockets(&self) -> Vec<(String, u64)> {
         self.first().site.websocket_counters.totals()
     }
 
-    /// What TLS handshakes have come to: names of figures with counts, those that are not zero.
+    /// Counts of TLS handshakes above zero, by name of the figure.
     pub fn tls_handshakes(&self) -> Vec<(String, u64)> {
         self.first().site.handshakes.totals()
     }
 
-    /// Whether more requests may come, as the health path says.
+    /// Whether the health check answers that requests may come.
     pub fn is_ready(&self) -> bool {
         self.shared().is_ready()
     }
@@ -121,12 +121,12 @@ impl Server {
         self.shared().is_draining()
     }
 
-    /// How many poll groups there are.
+    /// Number of poll groups.
     pub fn poll_groups(&self) -> usize {
         self.groups().len()
     }
 
-    /// Requests run by a thread of another poll group.
+    /// Number of requests run by a thread of another poll group.
     pub fn migrations(&self) -> u64 {
         self.groups().iter().map(|group| group.scheduler.migrations()).sum()
     }
@@ -155,81 +155,82 @@ impl Server {
         limits
     }
 
-    /// Request bodies that each pool's requests had in files, by the numbers of the pools.
+    /// Numbers of request bodies in files, by number of the pool.
     pub fn spooled(&self) -> Vec<u64> {
         self.first().site.figures.spooled().collect()
     }
 
-    /// Which pool runs which request.
+    /// Map from requests to pools.
     pub fn pool_map(&self) -> Arc<PoolMap> {
         self.first().pool_map()
     }
 
-    /// The number of the pool that runs a request for this application, where the rules lead to `pool`: the event loop runs those
-    /// that are made for it, whatever the rules say, and no others.
+    /// The number of the pool that runs a request for this application, where the rules lead to `pool`: the event
+    /// loop runs requests for its own applications, whatever the rules say, and no others.
     pub fn pool_for(&self, application: &Application, pool: usize) -> usize {
         self.first().pool_for(&*application.handler, pool)
     }
 
-    /// The virtual hosts, and what answers which path of each.
+    /// The virtual hosts with their routes.
     pub fn hosts(&self) -> &Hosts {
         &self.first().site.hosts
     }
 
-    /// What statistics call the route of this shape, which leads to an application.
+    /// The name in statistics of the route of this shape, which leads to an application.
     pub fn route_name(&self, shape: Shape<'_>) -> String {
         self.first().site.figures.name_of(shape)
     }
 
-    /// The route that statistics count a path of the host with this number under if the engine answers it.
+    /// The route in statistics of an answer of the engine at a path of the host with this number.
     pub fn engine_route(&self, path: &[u8], host: u16) -> Option<String> {
         let site = &self.first().site;
         site.figures.route_of_engine(path, host, &site.hosts).map(|route| route.name.clone())
     }
 
-    /// The paths at which the engine itself answers, with the options that name them.
+    /// The engine's own paths, with the options that name them.
     pub fn engine_paths(&self) -> [(&'static str, Option<&str>); 2] {
         let site = &self.first().site;
         [("health-path", site.health_path.as_deref()), ("metrics-path", site.metrics_path.as_deref())]
     }
 
-    /// The option that names the path if the engine itself answers this request.
+    /// The option that names the path of this request, if the engine itself answers it.
     pub fn engine_answers(&self, head: &RequestHead) -> Option<&'static str> {
         self.engine_paths().into_iter().find(|(_, path)| asks_for(*path, head)).map(|(option, _)| option)
     }
 
-    /// What requests meet before the routes.
+    /// The filters that requests pass before the routes.
     pub fn filter_chain(&self) -> &Filters {
         &self.first().site.filters
     }
 
-    /// What request bodies hold in memory beyond what each may hold in any case.
+    /// Memory of request bodies beyond the memory for one.
     pub fn body_memory(&self) -> BodyMemoryFigures {
         self.first().site.body_budget.figures()
     }
 
-    /// What waits to be written to files of bodies or is being written, and what was.
+    /// Bytes of bodies that wait to be written to files or are being written, and bytes written.
     pub fn spool_progress(&self) -> (u64, u64) {
         self.first().site.spooler.as_ref().map(Spooler::progress).unwrap_or_default()
     }
 
-    /// How many threads can run the application's code at once: one where the language has one lock for all, or one thread.
+    /// Number of threads that can run the application's code at once: one where the language has one lock for all, or
+    /// one thread.
     pub fn parallel_threads(&self) -> usize {
         let has_loop = || self.members().iter().any(|member| member.role == Role::EventLoop);
         if self.first().host.is_exclusive() || has_loop() { 1 } else { machine::processors() }
     }
 
-    /// The lock of the application's interpreter, where the language has one that can be looked at.
+    /// The lock of the application's interpreter, where the language has one and shows it.
     pub fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
         self.first().host.interpreter_lock()
     }
 
-    /// Whether the pool with this number is run by an event loop.
+    /// Whether an event loop runs the pool with this number.
     pub fn is_loop(&self, pool: usize) -> bool {
         pool == 0 && self.members().iter().any(|member| member.role == Role::EventLoop)
     }
 
-    /// What limits peers, and how often it has.
+    /// The limits on peers, and counts of their application.
     pub fn guard(&self) -> &Guard {
         &self.first().site.guard
     }
@@ -244,23 +245,23 @@ impl Server {
         self.first().metrics(format)
     }
 
-    /// The same without what statistics say of exchanges and without an end: for who merges the figures of several processes
-    /// ([`merge_pages`](crate::figures::merge_pages)).
+    /// The figures as text in this format, without the statistics of exchanges and without an end, for merging the
+    /// figures of several processes ([`merge_pages`](crate::figures::merge_pages)).
     pub fn own_metrics_in(&self, format: Format) -> String {
         self.first().own_metrics(format)
     }
 
-    /// How the last requests got their threads, the latest first. Empty unless the dispatch trace is on.
+    /// Traces of the last requests, the latest first: how each got its thread. Empty unless the dispatch trace is on.
     pub fn dispatched(&self) -> Vec<Dispatched> {
         self.first().site.traced.all()
     }
 
-    /// The slowest requests of the last two minutes, and the last that failed.
+    /// The slowest requests of the last two minutes, and the last failed ones.
     pub fn recent(&self) -> RecentRequests {
         self.first().site.recent.all()
     }
 
-    /// The connection at a place, if it is still there.
+    /// The connection at a place, if it still exists.
     pub fn connection(&self, place: Place) -> Option<ConnectionSnapshot> {
         let token = Token::from_u64(place.token);
         let group = self.groups().get(place.group)?;
@@ -270,7 +271,7 @@ impl Server {
         own.map(|connection| connection.show(group))
     }
 
-    /// The connection that an event of a thread belongs to ([`Member::event`]), if it is still there.
+    /// The connection of an event of a thread ([`Member::event`]), if it still exists.
     pub fn connection_of(&self, event: u64) -> Option<(Place, ConnectionSnapshot)> {
         let mut places = (0..self.groups().len()).map(|group| Place { group, token: event, stream: 0 });
         places.find_map(|place| Some((place, self.connection(place)?)))
@@ -304,8 +305,8 @@ impl Server {
         found
     }
 
-    /// Ends the exchange at this place as if its peer had gone. Where a connection has one exchange at a time, the next turn
-    /// closes the connection.
+    /// Ends the exchange at this place as if the peer had gone. Where a connection has one exchange at a time, the
+    /// next turn closes the connection.
     pub fn end(&self, place: Place) {
         let Some(group) = self.groups().get(place.group) else { return };
         let key = Key { token: Token::from_u64(place.token), stream: place.stream };
@@ -322,8 +323,8 @@ impl Server {
         roles::list(&self.shared().thread_registry)
     }
 
-    /// What the threads of the application's language are doing: this one, or all. `serving` are the system's numbers of
-    /// those that run requests. None if the language has no stacks to show.
+    /// Stacks of threads of the application's language: of one thread, or of all. `serving` lists the system numbers
+    /// of the threads that run requests. None if the language has no stacks to show.
     pub fn stacks(&self, wanted: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
         self.first().host.stacks(wanted, serving)
     }

@@ -1,4 +1,4 @@
-//! A listening socket and what it is told; how connections are taken from it says `connection/accept.rs`.
+//! Listening sockets and their settings; `connection/accept.rs` takes connections from them.
 //!
 //! ```text
 //! ListenerSettings --bind, adopt--> BoundListeners --Server::start--> Listening --shut, close--> closed, its file removed
@@ -18,31 +18,31 @@ use maitred_runtime::Local;
 use crate::settings::ListenerSettings;
 use crate::sharing::Accept;
 
-/// Sockets that listen already, for a server that is yet to be made: who connects waits. So a program can listen while it may, give up
-/// its rights, and load the application afterwards. Dropped without a server they are closed, and the files of those that were bound
-/// here are removed.
+/// Sockets that listen already, for a server that is yet to be made; clients that connect wait. So a program can
+/// listen while it has the rights, give them up, and load the application afterwards. Dropping the value without a
+/// server closes the sockets and removes the files of those that were bound here.
 #[derive(Default)]
 pub struct BoundListeners(Vec<Listener>);
 
 impl BoundListeners {
-    /// Listens at all of them, in this order.
+    /// Binds all listeners, in this order.
     ///
     /// # Errors
-    /// This one cannot be listened on; none is.
+    /// Listening failed on this address; no socket stays bound.
     pub fn bind(settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
         Self::bind_or_adopt(settings, Vec::new())
     }
 
-    /// The same, but for those for which another process has made a socket that it gives up: of as many as there are, in the same
-    /// order. The files of Unix sockets are removed with these.
+    /// Binds each listener without a socket at its position in `sockets`, and takes the sockets given there, which
+    /// another process gives up. The files of all Unix sockets are removed at the end.
     ///
     /// # Errors
-    /// This one cannot be listened on, or its socket is another one; none is.
+    /// Listening failed on this address, or its socket is another one; no socket stays bound.
     pub fn bind_or_adopt(
         settings: &[ListenerSettings],
         sockets: Vec<Option<OwnedFd>>,
     ) -> Result<Self, (Address, BindError)> {
-        // Those before one that fails are closed with this.
+        // A failure closes the earlier ones with this value.
         let mut bound = Self::default();
         let sockets = sockets.into_iter().chain(std::iter::repeat_with(|| None));
         for (ListenerSettings { address, options, .. }, socket) in settings.iter().zip(sockets) {
@@ -55,12 +55,12 @@ impl BoundListeners {
         Ok(bound)
     }
 
-    /// Takes sockets that another process has made, one for each of `settings`, in the same order. The files of Unix sockets stay
-    /// those of whoever bound them.
+    /// Takes sockets that another process has made, one for each of `settings`, in the same order. The process that
+    /// bound a Unix socket removes its file.
     ///
     /// # Errors
-    /// This one is no such socket, as [`Listener::adopt`] says, or is missing, or there are more sockets than listeners. All are
-    /// closed here, and go on where else they are open.
+    /// The address whose socket is another one, as [`Listener::adopt`] says, or is missing; or there are more sockets
+    /// than listeners. All sockets are closed here, and go on in other processes that have them open.
     pub fn adopt(sockets: Vec<OwnedFd>, settings: &[ListenerSettings]) -> Result<Self, (Address, BindError)> {
         let count = sockets.len();
         if let Some(odd) = settings.get(count).or(settings.last().filter(|_| count != settings.len())) {
@@ -76,29 +76,29 @@ impl BoundListeners {
         Ok(adopted)
     }
 
-    /// The sockets in their order, to be handed to other processes. They stay open here.
+    /// The sockets in their order, for other processes. They stay open here.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().map(AsFd::as_fd)
     }
 
-    /// The files of Unix sockets are removed with these from now on, whoever has bound them: of those with the places that `is_own`
-    /// says.
+    /// Takes over the files of Unix sockets at the places for which `is_own` is true: these files are removed at the
+    /// end.
     pub fn own_files(&mut self, is_own: impl Fn(usize) -> bool) {
         let owned = self.0.iter_mut().enumerate().filter(|(place, _)| is_own(*place));
         owned.for_each(|(_, listener)| listener.own_file());
     }
 
-    /// The files of Unix sockets stay at the end of these: another process has the sockets, and will remove them.
+    /// Leaves the files of Unix sockets in place: another process has the sockets, and will remove the files.
     pub fn disown_files(&mut self) {
         self.0.iter_mut().for_each(Listener::disown_file);
     }
 
-    /// The addresses listened on, with the ports the system chose.
+    /// The addresses of the listeners, with the ports that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.0.iter().map(Listener::address)
     }
 
-    /// With what each is told besides.
+    /// Makes the listeners of a server, with their settings.
     pub(crate) fn listen(mut self, settings: &[ListenerSettings], accept: &Accept) -> Vec<Listening> {
         let listeners = std::mem::take(&mut self.0);
         listeners
@@ -112,7 +112,7 @@ impl BoundListeners {
 impl Drop for BoundListeners {
     fn drop(&mut self) {
         for listener in &self.0 {
-            // There is no log yet. The next server replaces the file.
+            // The log does not exist yet. The next server replaces the file.
             let _ = listener.remove_file();
         }
     }
@@ -123,17 +123,17 @@ pub(crate) struct Listening {
     /// `None` once closed.
     pub(crate) listener: RwLock<Option<Listener>>,
     address: Address,
-    /// The same as applications see it.
+    /// The address as applications see it.
     local: Local,
     options: SocketOptions,
-    /// Other processes accept from it.
+    /// Other processes accept from the socket.
     pub(crate) shared: bool,
     proxy_protocol: bool,
     tls: bool,
     redirect: Option<u16>,
     read_ahead: Option<bool>,
     writer: bool,
-    /// When the log was told last that it is out of descriptors, in monotonic nanoseconds.
+    /// Time of the last line in the log about a lack of descriptors, in monotonic nanoseconds.
     pub(crate) reported: AtomicU64,
 }
 
@@ -160,12 +160,12 @@ impl Listening {
         }
     }
 
-    /// Whether its requests are received completely before a handler runs, as [`ListenerSettings::read_ahead`] says it.
+    /// Whether requests are received completely before a handler runs; see [`ListenerSettings::read_ahead`].
     pub(crate) fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
     }
 
-    /// Whether the engine sends on what its peers do not take at once.
+    /// Whether the engine queues and sends on the bytes that peers do not take at once.
     pub(crate) fn has_writer(&self) -> bool {
         self.writer
     }
@@ -189,34 +189,34 @@ impl Listening {
         self.tls
     }
 
-    /// The port to which its requests are sent on, by https.
+    /// The port of https to which requests are redirected.
     pub(crate) fn redirect(&self) -> Option<u16> {
         self.redirect
     }
 
-    /// The options of the socket that were asked for.
+    /// The requested socket options.
     pub(crate) fn options(&self) -> SocketOptions {
         self.options
     }
 
-    /// What the kernel has of the options asked for; none once it is closed.
+    /// The socket options in the kernel; none once the listener is closed.
     pub(crate) fn active(&self) -> Option<ActiveOptions> {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(Listener::active)
     }
 
-    /// Says whether the kernel notes when it receives something for connections accepted from now on.
+    /// Sets whether the kernel stamps received bytes of connections accepted from now on.
     pub(crate) fn set_receipts(&self, noted: bool) {
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             listener.set_receipts(noted);
         }
     }
 
-    /// What waits to be accepted; none once it is closed, or where the kernel does not tell.
+    /// The queue of connections to be accepted; none once the listener is closed, or where the kernel does not tell.
     pub(crate) fn backlog(&self) -> Option<Backlog> {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.backlog()
     }
 
-    /// Tells what was asked for and has no effect.
+    /// Logs requested options without effect.
     pub(crate) fn warn(&self, log: &Log) {
         let opened = self.active().and_then(|active| active.fast_open);
         if let Some((own, trouble)) = opened.and_then(|own| Some((own, own.trouble()?))) {
@@ -232,7 +232,7 @@ impl Listening {
         }
     }
 
-    /// Ends the watch, if there is one.
+    /// Stops watching, if the listener is watched.
     pub(crate) fn unwatch(&self, poller: &Poller) {
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             let _ = poller.remove(listener);
@@ -244,7 +244,7 @@ impl Listening {
         end(&mut self.listener.write().unwrap_or_else(PoisonError::into_inner), poller, log);
     }
 
-    /// Whether nothing is accepted any more.
+    /// Whether the listener is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.listener.read().unwrap_or_else(PoisonError::into_inner).is_none()
     }
@@ -253,7 +253,8 @@ impl Listening {
 /// Closes a listener, and removes its file if it has one.
 pub(crate) fn end(place: &mut Option<Listener>, poller: &Poller, log: &Log) {
     let Some(listener) = place.take() else { return };
-    // To close it does not end the watch where other processes have the socket, too. It may not be watched at this moment.
+    // Closing does not end the watch where other processes have the socket, too. The socket may be unwatched at this
+    // moment.
     let _ = poller.remove(&listener);
     if let Err(error) = listener.remove_file() {
         let address = listener.address();

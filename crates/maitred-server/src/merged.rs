@@ -1,7 +1,7 @@
-//! The pages of several processes as one.
+//! Merging of the pages of several processes.
 //!
-//! Promises: no socket, no clock; a line that is none is left out. Leaves out: what exchanges have taken, which no sum of texts can say (percentiles): it comes
-//! as [`Statistics`].
+//! Promises: no socket, no clock; a malformed line is left out. Leaves out: the times of exchanges, since no sum of
+//! texts has percentiles; they come as [`Statistics`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -10,22 +10,23 @@ use maitred_stats::exposition::{self, Format};
 
 use crate::site::{Statistics, write_exchanges};
 
-/// The page of a process that runs ([`own_metrics_in`](crate::Server::own_metrics_in)).
+/// The page of a running process ([`own_metrics_in`](crate::Server::own_metrics_in)).
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerPage<'a> {
-    /// What the label `worker` says.
+    /// Value of the label `worker`.
     pub worker: &'a str,
-    /// The text, all of the same format.
+    /// The text; all pages have the same format.
     pub text: &'a str,
 }
 
-/// What becomes of the equal series of several processes.
+/// The way to merge equal series of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Sum,
-    /// The largest: of what all see the same of, and of a longest time.
+    /// The largest value: for a value that all processes share, and for a longest time.
     Largest,
-    /// Each stays, with the label `worker`: sums would say nothing, or hide one process that has reached a limit of its own.
+    /// Each value stays, with the label `worker`: a sum would mean nothing, or hide one process that has reached a
+    /// limit of its own.
     Apart,
 }
 
@@ -36,20 +37,20 @@ const WAYS: &[(&str, Way)] = &[
     ("maitred_tcp_memory_bytes", Way::Largest),
     ("maitred_pool_idle_while_waiting_longest_microseconds", Way::Largest),
     ("maitred_lock_wait_longest_microseconds", Way::Largest),
-    // One queue that all see, or one for each process.
+    // One queue that all processes see, or one for each process.
     ("maitred_listener_queue", Way::Apart),
     ("maitred_listener_queue_max", Way::Apart),
-    // One of them may have an older certificate.
+    // One process may have an older certificate.
     ("maitred_tls_certificate_not_after_seconds", Way::Apart),
     ("process_open_fds", Way::Apart),
     ("process_max_fds", Way::Apart),
-    // Pages that processes share are in each of them.
+    // Each process counts the pages that processes share.
     ("process_resident_memory_bytes", Way::Apart),
     ("process_virtual_memory_bytes", Way::Apart),
     ("process_start_time_seconds", Way::Apart),
 ];
 
-/// Figures that come from [`Statistics`]: with the first of these beginnings.
+/// Beginnings of the names of figures that come from [`Statistics`].
 const OF_EXCHANGES: [&str; 5] = [
     "maitred_statistics_",
     "maitred_application_",
@@ -58,11 +59,11 @@ const OF_EXCHANGES: [&str; 5] = [
     "maitred_span_duration_",
 ];
 
-/// Billionths of one: in these all values are whole numbers, those of seconds too.
+/// Billionths of one: with this unit all values are whole numbers, seconds too.
 const UNIT: i128 = 1_000_000_000;
 
-/// One page of the pages of all processes that run, of the counters of those that have ended ([`Retired`](crate::figures::Retired)),
-/// and of the exchanges of all of them, with its end.
+/// Merges the pages of all running processes, the counters of ended ones ([`Retired`](crate::figures::Retired)), and
+/// the exchanges of all, into one page with its end.
 #[must_use]
 pub fn merge_pages(
     pages: &[WorkerPage<'_>],
@@ -107,7 +108,7 @@ fn name_of(series: &str) -> &str {
 /// Figures of one name: in OpenMetrics without `_total`.
 struct Family {
     kind: String,
-    /// The lines that describe it.
+    /// The lines that describe the figure.
     described: String,
     way: Way,
     samples: Vec<(String, i128)>,
@@ -147,7 +148,7 @@ impl Family {
     }
 }
 
-/// In the order in which they come first.
+/// Families in the order of their first lines.
 #[derive(Default)]
 struct Families {
     list: Vec<Family>,
@@ -155,7 +156,7 @@ struct Families {
 }
 
 impl Families {
-    /// The figures of one name, and whether they are new.
+    /// The figures of one name, and whether the name is new.
     fn of(&mut self, name: &str, kind: &str) -> (&mut Family, bool) {
         let known = self.places.get(name).copied();
         let place = known.unwrap_or(self.list.len());
@@ -167,7 +168,7 @@ impl Families {
     }
 
     fn add_page(&mut self, page: &WorkerPage<'_>) {
-        // None while what comes is left out.
+        // None while lines are left out.
         let mut current: Option<(&mut Family, bool)> = None;
         for line in page.text.lines() {
             if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|line| line.split_once(' ')) {

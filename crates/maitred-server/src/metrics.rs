@@ -21,7 +21,7 @@ use crate::site::{
 };
 use crate::{roles, site};
 
-/// Lines of a log that are missing there, by log.
+/// Lines missing in a log, by log.
 pub const LOG_DROPPED_TOTAL: &str = "maitred_log_dropped_total";
 
 impl Group {
@@ -33,7 +33,7 @@ impl Group {
         out
     }
 
-    /// The same without those of exchanges, and without an end.
+    /// All figures except those of exchanges, without an end.
     pub(crate) fn own_metrics(&self, format: Format) -> String {
         let counters = &self.site.counters;
         let plain = |name, help, value| Metric { name, help, labels: &[], value };
@@ -140,7 +140,7 @@ impl Group {
         out
     }
 
-    /// What waits in the kernel for each listener, where it tells.
+    /// Writes the queue in the kernel of each listener, where the kernel tells.
     fn write_listeners(&self, format: Format, out: &mut String) {
         let queues: Vec<(String, Backlog)> = (self.groups.listeners.iter())
             .filter_map(|listening| Some((listening.address().to_string(), listening.backlog()?)))
@@ -159,7 +159,7 @@ impl Group {
         exposition::write(&metrics, format, out);
     }
 
-    /// When the certificates end.
+    /// Writes the ends of the certificates.
     fn write_certificates(&self, format: Format, out: &mut String) {
         let Some(terms) = self.site.tls.load_full() else { return };
         let ends: Vec<(String, &str, u64)> = (1..)
@@ -182,7 +182,7 @@ impl Group {
         exposition::write(&metrics.collect::<Vec<_>>(), format, out);
     }
 
-    /// Lines that a slow target of a log has cost.
+    /// Lines lost through a slow target of a log.
     fn dropped_lines(&self) -> impl Iterator<Item = Metric<'static>> + use<> {
         let (errors, access) = self.site.log.dropped();
         let of_log = |labels, dropped| Metric {
@@ -195,7 +195,7 @@ impl Group {
         access.into_iter().chain([of_log(&[("log", "error")], errors)])
     }
 
-    /// The figures of all pools: of the default one each group has a part, of the others all have the whole.
+    /// The figures of all pools. Each group has a part of the default pool and the whole of the others.
     pub(crate) fn pool_figures(&self) -> Vec<PoolFigures> {
         let mut pools = self.scheduler.figures();
         for group in self.groups.all().filter(|group| group.number != self.number) {
@@ -204,7 +204,7 @@ impl Group {
         pools
     }
 
-    /// The counts of all locks; those of the same name in several groups are one.
+    /// The counts of all locks; those with the same name in several groups are added.
     pub(crate) fn locks(&self) -> Vec<LockSnapshot> {
         let mut locks: Vec<LockSnapshot> = Vec::new();
         for group in self.groups.all() {
@@ -269,7 +269,7 @@ const OF_POOLS: &[Figure] = &[
 /// A counter with its labels: name, sentence, labels, value.
 type Labelled<'a> = (&'static str, &'static str, [(&'static str, &'a str); 2], u64);
 
-/// Why the threads of pools were asked for, and have ended.
+/// Reasons for which threads of pools were requested, and have ended.
 fn reason_labels(pools: &[PoolFigures]) -> Vec<Labelled<'_>> {
     let starts = pools.iter().flat_map(|pool| {
         let counts = START_REASONS.into_iter().zip(pool.starts);
@@ -288,7 +288,7 @@ fn labels_of<'a>(pool: &'a PoolFigures, reason: &'a str) -> [(&'static str, &'a 
     [("pool", &pool.name), ("reason", reason)]
 }
 
-/// A figure of a listener's queue, likewise.
+/// A figure of a listener's queue: name, sentence, value.
 type QueueFigure = (&'static str, &'static str, fn(&Backlog) -> u32);
 
 const OF_LISTENERS: &[QueueFigure] = &[
@@ -296,7 +296,7 @@ const OF_LISTENERS: &[QueueFigure] = &[
     ("maitred_listener_queue_max", "The most that may wait; what comes above is dropped.", |queue| queue.max),
 ];
 
-/// A figure of a lock, likewise.
+/// A figure of a lock: name, sentence, value.
 type LockFigure = (&'static str, &'static str, fn(&LockSnapshot) -> Value<'static>);
 
 const OF_LOCKS: &[LockFigure] = &[
@@ -314,7 +314,8 @@ const OF_LOCKS: &[LockFigure] = &[
     }),
 ];
 
-/// Figures of the threads of each role: the name and text of their processor time, those of their number, and what a role is called.
+/// Figures of the threads of each role: name and text of their processor time, of their number, and the name of a
+/// role.
 type RoleFigures = ([&'static str; 2], [&'static str; 2], fn(&'static str) -> &'static str);
 
 const OF_ROLES: [RoleFigures; 2] = [
@@ -339,7 +340,7 @@ const OF_ROLES: [RoleFigures; 2] = [
     ),
 ];
 
-/// What a role was called before.
+/// Former name of a role.
 fn earlier(role: &'static str) -> &'static str {
     match role {
         "backup poller" => "driver",
@@ -348,7 +349,7 @@ fn earlier(role: &'static str) -> &'static str {
     }
 }
 
-/// Threads and processor time of each role.
+/// Writes threads and processor time of each role.
 fn write_roles(roles: &BTreeMap<&'static str, OfRole>, format: Format, out: &mut String) {
     for figures in OF_ROLES {
         write_roles_as(figures, roles, format, out);

@@ -1,6 +1,6 @@
-//! Error pages: what a host sends in the place of the engine's own one-line texts.
+//! Error pages: bodies that a host sends in the place of the engine's own one-line texts.
 //!
-//! Leaves out: errors that an application answers itself, which are its own matter.
+//! Leaves out: error responses of applications.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ pub struct ErrorPages {
     pages: Vec<(PageFor, ErrorPage)>,
 }
 
-/// Which answers a page is for.
+/// The errors that a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFor {
-    /// Those with this status, from 400 to 599.
+    /// Errors with this status, from 400 to 599.
     Status(u16),
-    /// Those of this class, 4 or 5, whose status has no page of its own.
+    /// Errors of this class, 4 or 5, whose status has no page of its own.
     Class(u8),
 }
 
-/// The body of an answer.
+/// The body of an error response.
 #[derive(Clone, Debug)]
 pub struct ErrorPage {
-    /// Its Content-Type.
+    /// Content-Type of the body.
     pub content_type: Arc<str>,
-    /// Its bytes.
+    /// Bytes of the body.
     pub body: Arc<[u8]>,
 }
 
 impl ErrorPages {
-    /// With one more page. Of two for the same answers the later one counts.
+    /// Adds a page. Of two pages for the same errors the later one counts.
     #[must_use]
     pub fn with(mut self, which: PageFor, page: ErrorPage) -> Self {
         self.pages.retain(|(other, _)| *other != which);
@@ -43,7 +43,7 @@ impl ErrorPages {
         self
     }
 
-    /// Whether there is none.
+    /// Whether the host has no error pages.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
@@ -55,7 +55,7 @@ impl ErrorPages {
         of(PageFor::Status(code)).or_else(|| of(PageFor::Class((code / 100) as u8)))
     }
 
-    /// The head and the body that an answer gets in the place of its own, if there is a page for its status.
+    /// The head and the body with the page for the status of `head`, if there is one.
     pub(crate) fn replace(&self, head: &ResponseHead) -> Option<(ResponseHead, Content)> {
         let page = self.find(head.status)?;
         let mut head = head.clone();

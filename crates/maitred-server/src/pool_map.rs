@@ -1,7 +1,7 @@
-//! Which pool runs a request: the rules of a server, in the order in which they are asked.
+//! The choice of the pool of a request: the rules of a server, in the order in which they are tried.
 //!
-//! Promises: no clock, no lock, no allocation for a request; the same request always finds the same pool. Leaves out
-//! what a pool is (`dispatch`), and where rules are written (maitred-cli).
+//! Promises: no clock, no lock, no allocation for a request; the same request always finds the same pool. Leaves out:
+//! pools (`dispatch`), and the place where rules are written (maitred-cli).
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -12,7 +12,7 @@ use maitred_match::{Ambiguity, CertificatePattern, HeaderPattern, Network, PathP
 
 use crate::settings::{DEFAULT_POOL, PoolRule};
 
-/// From a request to its pool. Immutable: whoever holds it exchanges it for another one.
+/// Map from requests to pools. Immutable: a change replaces the whole map.
 ///
 /// Of the rules that a request meets, the most specific one decides. That is the first difference in this order:
 ///
@@ -26,7 +26,7 @@ use crate::settings::{DEFAULT_POOL, PoolRule};
 /// 7. the later rule.
 #[derive(Clone, Debug, Default)]
 pub struct PoolMap {
-    /// The most specific one first.
+    /// The rules, the most specific one first.
     rules: Box<[Entry]>,
     index: RuleIndex,
 }
@@ -38,11 +38,11 @@ struct Entry {
 }
 
 impl PoolMap {
-    /// The map of `rules` for the pools with these `names`. Further ones are added to the default pool, which is named
+    /// The map of `rules` for the pools with these `names`, in addition to the default pool, which is named
     /// [`DEFAULT_POOL`] and is not among them.
     ///
     /// # Errors
-    /// A rule leads to a pool that does not exist; the map is not made.
+    /// A rule leads to a pool that does not exist; no map is made.
     pub fn new(names: &[&str], rules: &[PoolRule]) -> Result<Self, UnknownPool> {
         let entry = |(position, rule): (usize, &PoolRule)| {
             let pool = match names.iter().position(|name| *name == rule.pool) {
@@ -53,7 +53,7 @@ impl PoolMap {
             Ok(Entry { rule: rule.clone(), pool })
         };
         let mut entries = rules.iter().enumerate().map(entry).collect::<Result<Vec<_>, _>>()?;
-        // The sort is stable: the later one of two equal rules has to stand first before it.
+        // The sort is stable: of two equal rules the later one has to stand first before it.
         entries.reverse();
         entries.sort_by_cached_key(|entry| Reverse(specificity(&entry.rule)));
         let index = RuleIndex::new(entries.iter().map(|entry| {
@@ -63,17 +63,17 @@ impl PoolMap {
         Ok(Self { rules: entries.into(), index })
     }
 
-    /// Whether every request is the default pool's, so that nothing about it has to be known.
+    /// Whether every request belongs to the default pool, so that no fact about a request is needed.
     pub fn is_trivial(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rules in the order in which they are asked.
+    /// The rules in the order in which they are tried.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = &PoolRule> {
         self.rules.iter().map(|entry| &entry.rule)
     }
 
-    /// The rule that decides on a request, as [`find`](Self::find) has it, and its place among all, from 1 on.
+    /// The rule that decides on a request, as in [`find`](Self::find), and its position among all, from 1 on.
     pub fn find_rule(
         &self,
         head: &RequestHead,
@@ -97,7 +97,7 @@ impl PoolMap {
         candidates.find(|entry| entry.rule.is_met(head, path, client)).map_or(0, |entry| entry.pool)
     }
 
-    /// Whether the pool of a request, whose path is as it was sent, depends on the reader of the path.
+    /// The ambiguity of a path as sent, if the choice of the pool depends on the reader of the path.
     pub fn ambiguity(&self, head: &RequestHead, client: Option<IpAddr>) -> Option<Ambiguity> {
         if target::is_plain(head.path()) {
             return None;
@@ -112,7 +112,7 @@ impl PoolMap {
 }
 
 impl PoolRule {
-    /// Whether there is no condition, so that every request meets it.
+    /// Whether the rule has no condition, so that every request meets it.
     pub fn is_unconditional(&self) -> bool {
         self.host.is_none()
             && self.method.is_none()
@@ -139,7 +139,7 @@ impl PoolRule {
     }
 }
 
-/// Compares like the list of [`PoolMap`]: the greater one is asked first.
+/// Compares like the list of [`PoolMap`]: the greater rule is tried first.
 fn specificity(rule: &PoolRule) -> impl Ord + use<> {
     (
         rule.host.is_some(),
@@ -151,12 +151,12 @@ fn specificity(rule: &PoolRule) -> impl Ord + use<> {
     )
 }
 
-/// A rule leads to a pool that does not exist.
+/// Error: a rule leads to a pool that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPool {
     /// The position of the rule, from 1 on.
     pub rule: usize,
-    /// The name in it.
+    /// The pool named by the rule.
     pub pool: String,
 }
 

@@ -1,4 +1,4 @@
-//! Which proxies are believed, and what becomes of the words of others.
+//! Trusted proxies, and removal of the claims of other peers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use maitred_forward::forwarded::{self, Believed, Said, Trusted, is_forwarding_fi
 use maitred_http::{FieldSet, Peer, RequestHead};
 use maitred_log::Log;
 
-/// Which proxies are believed, and what they say.
+/// The trusted proxies, and the fields that they set.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
     /// The proxies.
@@ -15,7 +15,7 @@ pub struct Forwarding {
     pub believed: Believed,
 }
 
-/// The same, and whether the log has been told of a proxy that is not trusted.
+/// The settings, and a flag for one warning about a proxy that is not trusted.
 #[derive(Default)]
 pub(crate) struct Proxies {
     forwarding: Forwarding,
@@ -27,7 +27,7 @@ impl Proxies {
         Self { forwarding, told: AtomicBool::new(false) }
     }
 
-    /// Whether what this peer says of its clients is believed.
+    /// Whether this peer is a trusted proxy.
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
         let trusted = &self.forwarding.trusted;
         match peer.ip() {
@@ -36,8 +36,8 @@ impl Proxies {
         }
     }
 
-    /// What a trusted proxy says of the client of a request. What is malformed does not count, and the log is told: in the same words
-    /// each time, which it folds.
+    /// Reads the fields of a trusted proxy about the client of a request. Malformed fields do not count and are
+    /// logged, always in the same words, so that the log folds the lines.
     pub(crate) fn read(&self, peer: Peer, fields: &FieldSet, log: &Log) -> Said {
         let said = forwarded::read(fields, &self.forwarding.trusted, self.forwarding.believed);
         if let Some(name) = said.malformed {
@@ -50,7 +50,7 @@ impl Proxies {
         said
     }
 
-    /// Removes what a peer that is not trusted says of others.
+    /// Removes the fields about clients from a request of a peer that is not trusted.
     pub(crate) fn remove_claims(&self, peer: Peer, head: &mut RequestHead, log: &Log) {
         let mut removed = None;
         head.fields.retain(|name| {

@@ -1,4 +1,4 @@
-//! The threads of the process by what they do: what the system says of each, and what those that serve say themselves.
+//! The threads of the process by role: facts of the system, and of the threads that serve.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use maitred_io::tasks::Task;
 
 use crate::group::thread_registry::{Member, ThreadRegistry, Times};
 
-/// What the thread is called that answers the control.
+/// Name of the thread that answers the control.
 pub const CONTROL: &str = "maitred-ctl";
 
 /// One thread of the process.
 pub struct ProcessThread {
-    /// What the system says of it.
+    /// Facts of the system.
     pub task: Task,
-    /// The whole name, where the system has its beginning only, or none of its own.
+    /// The whole name, where the system has only the beginning or no name.
     pub name: String,
-    /// What it is for.
+    /// Role of the thread.
     pub role: &'static str,
-    /// What it says itself, if it serves or runs requests.
+    /// Facts of the thread itself, if it serves or runs requests.
     pub member: Option<Arc<Member>>,
 }
 
 /// The threads of the process, and their sums.
 pub struct ThreadList {
-    /// Each of them.
+    /// The threads.
     pub threads: Vec<ProcessThread>,
-    /// Sums by role, with the times of those that have ended.
+    /// Sums by role, including the times of ended threads.
     pub roles: BTreeMap<&'static str, OfRole>,
 }
 
-/// What the names of threads that are in no registry begin with; the system keeps 15 bytes.
+/// Beginnings of the names of threads that are in no registry, with their roles; the system keeps 15 bytes.
 const ROLES: &[(&str, &str)] = &[
     (CONTROL, "control"),
     ("maitred-log", "logger"),
@@ -42,7 +42,7 @@ const ROLES: &[(&str, &str)] = &[
     ("signals", "signals"),
 ];
 
-/// All of them; none where the system does not say.
+/// Lists all threads; none where the system does not list them.
 pub(crate) fn list(thread_registry: &ThreadRegistry) -> ThreadList {
     let threads = all(thread_registry);
     let roles = sums(&threads, thread_registry);
@@ -69,10 +69,10 @@ fn all(thread_registry: &ThreadRegistry) -> Vec<ProcessThread> {
     tasks::list().unwrap_or_default().into_iter().map(known).collect()
 }
 
-/// Threads of one role, and the processor time of these and of all that were there before.
+/// Number of threads of one role, and the processor time of present and ended ones.
 #[derive(Clone, Copy, Default)]
 pub struct OfRole {
-    /// How many there are.
+    /// Number of threads.
     pub threads: u64,
     /// Their processor time.
     pub times: Times,
@@ -80,7 +80,7 @@ pub struct OfRole {
 
 fn sums(threads: &[ProcessThread], thread_registry: &ThreadRegistry) -> BTreeMap<&'static str, OfRole> {
     let mut roles: BTreeMap<&str, OfRole> = BTreeMap::new();
-    // Read after the list was made, so that nobody is missing in both.
+    // Read after the list was made, so that no thread is missing in both.
     let ended = thread_registry.ended();
     for ProcessThread { task, role, member, .. } in threads {
         if !ended.has(task.tid, member.as_ref()) {

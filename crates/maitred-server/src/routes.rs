@@ -1,7 +1,7 @@
-//! Which handler answers which path of a host.
+//! Routes of a host: from paths to handlers.
 //!
-//! Promises: of all mounts that are a prefix of the path, the longest one has it; what no mount has is the application's.
-//! Leaves out: which host a request is for (`hosts.rs`).
+//! Promises: of all mounts that are a prefix of the path, the longest one gets the request; a path without a mount
+//! goes to the application. Leaves out: the choice of the host (`hosts.rs`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,28 +14,28 @@ use maitred_runtime::Handler;
 #[derive(Default)]
 pub struct Routes {
     mounts: Vec<Mount>,
-    /// Of the mounts; made when it is asked for first.
+    /// Index of the mounts, made at the first use.
     index: OnceLock<RuleIndex>,
     application: Option<Application>,
 }
 
 /// An application of a host.
 pub struct Application {
-    /// What answers.
+    /// The handler of its requests.
     pub handler: Arc<dyn Handler>,
-    /// What it is, for people; empty if nobody has said it.
+    /// Description for people; may be empty.
     pub name: Arc<str>,
-    /// Where it is mounted: without a slash at the end, and so empty for the root.
+    /// Prefix of its mount, without a slash at the end, and so empty for the root.
     pub prefix: String,
 }
 
 struct Mount {
-    /// Without a slash at the end: empty for the root.
+    /// The prefix, without a slash at the end: empty for the root.
     prefix: String,
     content: Mounted,
 }
 
-/// What is mounted at a prefix.
+/// Target of a mount.
 enum Mounted {
     Files(Box<StaticFiles>),
     Application(Application),
@@ -49,13 +49,13 @@ impl Mount {
         }
     }
 
-    /// What follows the prefix: nothing, or a path.
+    /// The path below the prefix: empty, or with a slash first; none for other paths.
     fn below<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         path.strip_prefix(self.prefix.as_bytes()).filter(|rest| matches!(rest, [] | [b'/', ..]))
     }
 }
 
-/// Where a path leads.
+/// Destination of a path.
 pub enum Route<'a> {
     /// A file below a static mount.
     Static {
@@ -63,16 +63,16 @@ pub enum Route<'a> {
         mount: usize,
         /// Its files.
         files: &'a StaticFiles,
-        /// The path below it, which starts with a slash.
+        /// The path below the mount, which starts with a slash.
         below: &'a [u8],
     },
     /// An application.
     Application(&'a Application),
-    /// The folder of a mount, without its slash: the slash is missing.
+    /// The folder of a mount without its slash, to be redirected.
     Slash,
     /// The path has no normal form, and only files could answer.
     Bad,
-    /// Nothing answers this path.
+    /// No handler has this path.
     Nothing,
 }
 
@@ -89,8 +89,8 @@ impl Routes {
         self
     }
 
-    /// Sends everything below `prefix` (`/api`) to `handler`. The paths of its requests stay whole. `name` says what it is, for
-    /// people.
+    /// Sends everything below `prefix` (`/api`) to `handler`. The paths of the requests stay whole. `name` describes
+    /// the handler for people.
     #[must_use]
     pub fn with_mounted(mut self, prefix: &str, name: &str, handler: Arc<dyn Handler>) -> Self {
         let plain = prefix.trim_end_matches('/').to_owned();
@@ -106,7 +106,7 @@ impl Routes {
         self.index.take();
     }
 
-    /// The mounts that can have a path, the longest prefix first, with their numbers.
+    /// The mounts that may match a path, the longest prefix first, with their numbers.
     fn mounts_for(&self, path: &[u8]) -> impl Iterator<Item = (usize, &Mount)> {
         let index = self.index.get_or_init(|| {
             RuleIndex::new(self.mounts.iter().map(|mount| (None, first_segment(mount.prefix.as_bytes()))))
@@ -114,13 +114,13 @@ impl Routes {
         index.candidates(0, path).map(|place| (place, &self.mounts[place]))
     }
 
-    /// Sends everything else to `handler`.
+    /// Sends all other paths to `handler`.
     #[must_use]
     pub fn with_application(self, handler: Arc<dyn Handler>) -> Self {
         self.with_root("", handler)
     }
 
-    /// The same with what the handler is, for people.
+    /// Sends all other paths to `handler`; `name` describes the handler for people.
     #[must_use]
     pub fn with_root(mut self, name: &str, handler: Arc<dyn Handler>) -> Self {
         self.application = Some(Application { handler, name: name.into(), prefix: String::new() });
@@ -132,7 +132,7 @@ impl Routes {
         !self.mounts.is_empty()
     }
 
-    /// Whether every request finds nothing.
+    /// Whether there are neither mounts nor an application.
     pub fn is_empty(&self) -> bool {
         self.mounts.is_empty() && self.application.is_none()
     }
@@ -142,7 +142,7 @@ impl Routes {
         self.mounts.iter().map(|mount| format!("{}/*", mount.prefix))
     }
 
-    /// The number of the mount that answers a normalised path, its folder without a slash included.
+    /// The number of the mount that serves a normalised path, including its folder without a slash.
     pub(crate) fn mount_of(&self, path: &[u8]) -> Option<usize> {
         self.mounts_for(path).find(|(_, mount)| mount.below(path).is_some()).map(|(number, _)| number)
     }
@@ -161,23 +161,24 @@ impl Routes {
         mounted.chain(&self.application)
     }
 
-    /// The static mounts, the longest prefix first, which has no slash at its end.
+    /// The static mounts, the longest prefix first; prefixes have no slash at their end.
     pub fn folders(&self) -> impl Iterator<Item = (&str, &StaticFiles)> {
         self.mounts.iter().filter_map(|mount| Some((&*mount.prefix, mount.files()?)))
     }
 
-    /// Closes what static mounts have not used for a while.
+    /// Closes files that static mounts have not used for a while.
     pub(crate) fn sweep(&self, now: Now) {
         self.folders().for_each(|(_, files)| files.sweep(now));
     }
 
-    /// A file became shorter while it was sent: the next request must not be told its old length.
+    /// Forgets open files after a file became shorter while it was sent: the next response must not have the old
+    /// length.
     pub(crate) fn forget_open_files(&self) {
         self.folders().for_each(|(_, files)| files.forget_open_files());
     }
 
-    /// Finds the route of a path as it was sent; `normal` is room for its normal form. Only what could lead to a mount,
-    /// and is not in normal form already, is normalised.
+    /// Finds the route of a path as it was sent; `normal` is room for the normal form. Only a path that may lead to a
+    /// mount and is not in normal form is normalised.
     pub(crate) fn find_sent<'a>(&'a self, path: &'a [u8], normal: &'a mut Vec<u8>) -> Route<'a> {
         if !self.has_mounts() {
             self.application()

@@ -9,7 +9,7 @@ use std::{fmt, io};
 
 use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
-use maitred_dispatch::{Scheduler, run_driver};
+use maitred_dispatch::{Scheduler, run_backup_poller};
 use maitred_filters::{FilterRule, Filters};
 use maitred_h1::Limits;
 use maitred_io::listener::{Address, BindError, Listener};
@@ -45,20 +45,20 @@ use crate::traced::Traced;
 /// The pool of handlers that do not run on the event loop, where there is one.
 pub const BESIDE_LOOP: &str = "threads";
 
-/// What the threads are called that poll while no other thread can; the system keeps 15 bytes.
+/// Name of the threads that poll while no other thread can; the system keeps 15 bytes.
 const BACKUP_POLLER: &str = "maitred-poller";
 
-/// A running server. Dropping it ends it at once.
+/// A running server. Dropping the server ends it at once.
 pub struct Server {
-    /// At least one.
+    /// The groups, at least one.
     groups: Vec<Arc<Group>>,
-    /// That of the pool that every server has.
+    /// Strategy of the default pool.
     strategy: Strategy,
-    /// One for each group.
+    /// The backup pollers, one for each group.
     backup_pollers: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// Why a server could not start.
+/// Reason for which a server could not start.
 #[derive(Debug)]
 pub enum StartError {
     /// Listening failed on this address.
@@ -114,14 +114,14 @@ pub struct Snapshot {
     pub cut: u64,
     /// Requests answered with 504 in the place of their handler; among the errors, too.
     pub timeouts: u64,
-    /// Body bytes of the answers.
+    /// Body bytes of the responses.
     pub body_bytes: u64,
-    /// Application threads that exist or have been asked for.
+    /// Application threads that exist or have been requested.
     pub threads: u64,
 }
 
 impl Snapshot {
-    /// The counts among these, by series; what is open or runs now is none of them.
+    /// The counts of these series; numbers of open connections and threads are not among them.
     #[must_use]
     pub fn of_counters(counters: &BTreeMap<String, u64>) -> Self {
         let count = |name| counters.get(name).copied().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds those of another process.
+    /// Adds the counts of another process.
     pub fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.open += other.open;
@@ -153,11 +153,12 @@ impl Snapshot {
 }
 
 impl Server {
-    /// Listens, where that is not [done already](Settings::bound), and serves until [`stop`](Self::stop). Also raises the process's soft limit of open
+    /// Listens, unless the sockets are [bound already](Settings::bound), and serves until [`stop`](Self::stop). Also
+    /// raises the process's soft limit of open files to its hard limit.
     /// files to its hard limit.
     ///
     /// # Errors
-    /// An address cannot be listened on, or the system is out of descriptors or threads.
+    /// Listening on an address failed, or the system is out of descriptors or threads.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         let open: Open = {
             let folder = settings.spool.clone();
@@ -170,17 +171,17 @@ impl Server {
         Self::start_with(settings, open)
     }
 
-    /// The same with another way to make the files of large bodies.
+    /// Starts with another way to make the files of large bodies.
     pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
-        // Dropped, and so ended, on an error.
+        // An error drops the server, and so ends it.
         let mut server = Self::prepare(settings, open)?;
         for group in &server.groups {
             let own = Arc::clone(group);
             let poller = std::thread::Builder::new().name(BACKUP_POLLER.to_owned());
             let body = move || {
                 own.groups.thread_registry.join(BACKUP_POLLER.to_owned(), Role::BackupPoller);
-                run_driver(&own);
+                run_backup_poller(&own);
             };
             server.backup_pollers.push(poller.spawn(body).map_err(StartError::Thread)?);
         }
@@ -191,7 +192,7 @@ impl Server {
         Ok(server)
     }
 
-    /// All of a server but its threads.
+    /// Makes a server without its threads.
     pub(crate) fn prepare(mut settings: Settings, open: Open) -> Result<Self, StartError> {
         let bound = match settings.bound.take() {
             Some(bound) => bound,
@@ -320,12 +321,12 @@ impl Server {
         let own = Arc::downgrade(&groups[0]);
         let text =
             move |format| own.upgrade().map_or_else(String::new, |group: Arc<Group>| group.metrics(format));
-        // Nobody has set it before.
+        // The cell is still empty.
         let _ = site.metrics.set(Box::new(text));
         Ok(Self { groups, strategy: first.strategy, backup_pollers: Vec::with_capacity(count) })
     }
 
-    /// The group that accepts, whose scheduler stands for all where they share something.
+    /// The group that accepts; its scheduler has the parts that all groups share.
     pub(crate) fn first(&self) -> &Arc<Group> {
         &self.groups[0]
     }
@@ -338,12 +339,12 @@ impl Server {
         &self.first().groups
     }
 
-    /// The addresses listened on, in the order given, with the ports the system chose.
+    /// The addresses of the listeners, in the order given, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<Address> {
         self.shared().listeners.iter().map(|listening| listening.address().clone()).collect()
     }
 
-    /// Changes what is measured of each request from now on.
+    /// Changes the measurements of requests from now on.
     pub fn set_insight(&self, insight: Insight) {
         self.first().site.measures.set(insight);
         self.first().site.figures.set_on(insight.statistics);
@@ -352,35 +353,34 @@ impl Server {
         }
     }
 
-    /// Changes what may wait for slow readers in memory and in files. What is in a file stays there.
+    /// Changes the limits of output queues in memory and in files. Bytes in files stay there.
     pub fn set_writer(&self, settings: WriterSettings) {
         self.first().site.spilling.set(settings);
     }
 
-    /// What may wait for slow readers in memory and in files.
+    /// The limits of output queues in memory and in files.
     pub fn writer(&self) -> WriterSettings {
         self.first().site.spilling.get()
     }
 
-    /// What is measured of each request.
+    /// The measurements of requests.
     pub fn insight(&self) -> Insight {
         let site = &self.first().site;
         site.measures.get(site.figures.is_on())
     }
 
-    /// Changes how slow peers may be, how much one client may ask for and how fast responses leave. It holds at once, also
-    /// for connections that are open; a bandwidth where there was none, for responses that begin later. The IPv6 prefix
-    /// stays.
+    /// Changes the limits on clients and the rates of peers and responses. The limits hold at once, also for open
+    /// connections; a bandwidth where there was none, for responses that begin later. The IPv6 prefix stays.
     pub fn set_peer_limits(&self, limits: &maitred_limits::Limits) {
         self.first().site.guard.set(limits);
     }
 
-    /// What handshakes go by, if listeners speak TLS.
+    /// The TLS settings, if listeners speak TLS.
     pub fn tls(&self) -> Option<Arc<Terms>> {
         self.first().site.tls.load_full()
     }
 
-    /// Changes what handshakes go by from now on. Connections that are open go on.
+    /// Changes the TLS settings for later handshakes. Open connections go on.
     pub fn set_tls(&self, terms: Arc<Terms>) {
         self.first().site.tls.store(Some(terms));
     }
@@ -390,18 +390,19 @@ impl Server {
         self.first().site.figures.snapshot()
     }
 
-    /// The sums of these: of all exchanges, and how many by class of status. Takes a tenth of the time.
+    /// The sums of these figures: of all exchanges, and by class of status. Takes a tenth of the time.
     pub fn totals(&self) -> Totals {
         self.first().site.figures.totals()
     }
 
-    /// Calls `visit` with each counter, by series as a page has them, but for those that are not in the [memory of the figures](Settings::figures):
-    /// of locks, caches, processor time and lines of a log. A series may come several times.
+    /// Calls `visit` with each counter, by series as on a page, except counters outside the [memory of the
+    /// figures](Settings::figures): of locks, caches, processor time and lines of a log. A series may come several
+    /// times.
     pub fn each_counter(&self, visit: impl FnMut(&str, u64)) {
         each_counter((*self.first().site.counted).as_ref(), visit);
     }
 
-    /// Has everything counted where a process sees it that reads the [memory of the figures](Settings::figures).
+    /// Publishes all counts to processes that read the [memory of the figures](Settings::figures).
     pub fn settle_figures(&self) {
         self.first().site.figures.settle();
     }
@@ -411,42 +412,44 @@ impl Server {
         &self.first().site.log
     }
 
-    /// A client of the admin listener has shown a wrong token: it is in the log and in the figures.
+    /// Notes in the log and the figures that a client of the admin listener has shown a wrong token.
     pub fn note_wrong_token(&self, peer: SocketAddr) {
         let site = &self.first().site;
         site.guard.applied.note(Rule::WrongToken, peer.into(), &site.log);
     }
 
-    /// Has the [health path](Settings::health_path) say that this server will end: 503, on a connection that closes. All else goes on as
-    /// before, so that a load balancer can lead new requests elsewhere before [`drain`](Self::drain).
+    /// Makes the [health path](Settings::health_path) say that this server will end: 503, on a connection that
+    /// closes. All else goes on as before, so that a load balancer can lead new requests elsewhere before
+    /// [`drain`](Self::drain).
     pub fn set_unready(&self) {
         self.shared().set_unready();
     }
 
-    /// Begins the graceful end and returns at once: no connection is accepted any more, requests
-    /// that are being received or run are answered, each answer is the last of its connection. Connections that wait to be accepted
-    /// are served first, unless other processes [accept](Accept) at the same addresses, or a successor will.
+    /// Begins the drain and returns at once: no connection is accepted any more, requests that are being received or
+    /// run are answered, each response is the last of its connection. Connections that wait to be accepted are served
+    /// first, unless other processes [accept](Accept) at the same addresses, or a successor will.
     pub fn drain(&self) {
         if self.shared().begin_drain() {
             self.first().close_listeners();
             self.first().leave_line();
-            // Afterwards: no connection is added any more.
+            // After the above, so that no connection is added any more.
             self.groups.iter().for_each(|group| group.tell_idle());
         }
     }
 
-    /// The same of the last of several processes: nobody else will accept, so connections that wait are served first. Of several
-    /// that end together all may do so: each takes some.
+    /// Begins the drain of the last of several processes: no other process will accept, so waiting connections are
+    /// served first. Of several processes that end together all may do so: each takes some connections.
     pub fn drain_last(&self) {
         self.shared().take_rest();
         self.drain();
     }
 
-    /// Takes and serves what waits at a socket of a worker that is gone, of the listener with this number, and closes it here. How
-    /// many connections that were.
+    /// Takes and serves the connections that wait at a socket of a worker that is gone, of the listener with this
+    /// number, and closes the socket here. Returns the number of connections.
     ///
     /// # Errors
-    /// It is no such socket: it is closed here. Or there is no room for more connections: the socket, to be tried again.
+    /// The socket has another address or kind, and is closed here. Or there is no room for more connections: returns
+    /// the socket for another attempt.
     pub fn empty(&self, listener: usize, socket: OwnedFd) -> Result<usize, (Option<OwnedFd>, io::Error)> {
         let none = || io::Error::new(io::ErrorKind::InvalidInput, "there is no such listener");
         let listening = self.shared().listeners.get(listener).ok_or_else(|| (None, none()))?;
@@ -456,24 +459,24 @@ impl Server {
         listening.empty(self.first(), &surplus, slot).map_err(|error| (Some(surplus.into()), error))
     }
 
-    /// Ends streams of events (`text/event-stream`), whose handlers [`drain`](Self::drain) has asked to end: they cannot send any
-    /// more.
+    /// Ends streams of events (`text/event-stream`), whose handlers [`drain`](Self::drain) has asked to end; the
+    /// handlers cannot send any more.
     pub fn end_events(&self) {
         self.shared().end_events();
         self.groups.iter().for_each(|group| group.tell_idle());
     }
 
-    /// Whether all connections that are left only wait for handlers whose peers are gone. Said of a server that drains.
+    /// Whether all remaining connections only wait for handlers whose peers are gone, in a server that drains.
     pub fn has_only_abandoned(&self) -> bool {
         self.shared().has_only_abandoned()
     }
 
-    /// Waits until the last connection has ended, at most for `limit`; whether it has.
+    /// Waits until the last connection has ended, at most for `limit`. Returns whether the last one has ended.
     pub fn wait_drained(&self, limit: Duration) -> bool {
         self.shared().wait_drained(limit)
     }
 
-    /// The counts now.
+    /// The present counts.
     pub fn snapshot(&self) -> Snapshot {
         let counters = &self.first().site.counters;
         let polling = self.groups.iter().map(|group| group.scheduler.threads(false));
@@ -490,10 +493,10 @@ impl Server {
         }
     }
 
-    /// Changes the limits of the pool called `name`, [`DEFAULT_POOL`](crate::DEFAULT_POOL) for the one every server has.
-    /// They hold at once: threads that are too many end after their request, missing ones are made, also for requests
-    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds; the default pool has one
-    /// in each poll group at least. False when there is no such pool.
+    /// Changes the limits of the pool called `name`; [`DEFAULT_POOL`](crate::DEFAULT_POOL) names the default pool.
+    /// The limits hold at once: surplus threads end after their request, missing threads are made, also for requests
+    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds; the default pool has
+    /// at least one in each poll group. Returns false when no pool has this name.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
         let first = self.first();
         if let Some(number) = first.scheduler.names().iter().position(|known| *known == name) {
@@ -507,7 +510,7 @@ impl Server {
         all.fold(true, |known, (group, part)| group.scheduler.set_limits(name, &part, group) && known)
     }
 
-    /// Leads requests to other pools from now on; those that wait stay where they are.
+    /// Changes the rules from now on; waiting requests stay where they are.
     ///
     /// # Errors
     /// A rule leads to a pool that does not exist; nothing has changed.
@@ -520,7 +523,7 @@ impl Server {
         Ok(())
     }
 
-    /// The rules in the order in which they are asked.
+    /// The rules in the order in which they are tried.
     pub fn rules(&self) -> Vec<PoolRule> {
         self.first().pool_map().rules().cloned().collect()
     }
@@ -530,7 +533,7 @@ impl Server {
         self.first().site.filters.list().to_string()
     }
 
-    /// Has requests meet these filters from now on, besides those of the program's own. What is counted of them begins anew.
+    /// Changes the filters from now on, besides those of the program's own. Their counts begin anew.
     ///
     /// # Errors
     /// The system has no thread to check passwords; nothing has changed.
@@ -538,8 +541,8 @@ impl Server {
         self.first().site.filters.set_rules(rules)
     }
 
-    /// Reads the files of users again that have changed, and says so in the log. They are looked at every two seconds anyway
-    /// while somebody asks.
+    /// Reads changed user files again, and logs that. While requests need them, changes are looked for every two
+    /// seconds anyway.
     pub fn reread_users(&self) {
         self.first().site.filters.look_at_users();
     }
@@ -564,7 +567,7 @@ impl Drop for Server {
         self.groups.iter().for_each(|group| group.scheduler.announce_stop());
         self.groups.iter().for_each(|group| group.scheduler.stop());
         for poller in self.backup_pollers.drain(..) {
-            // It ends by itself: it never waits for application code. A panic was logged.
+            // The thread ends by itself: it never waits for application code. A panic was logged.
             let _ = poller.join();
         }
         for group in &self.groups {
@@ -577,8 +580,8 @@ impl Drop for Server {
     }
 }
 
-/// How many poll groups there are. One that may not be moved to another thread, or that one thread reads, is not worth
-/// a second descriptor.
+/// The number of poll groups: one where a single thread at a time reads or runs requests, since a second descriptor
+/// would gain nothing.
 fn count_groups(wanted: usize, first: &PoolSettings, host: &dyn ThreadHost, log: &Log) -> usize {
     let single = host.is_exclusive() || host.event_loop().is_some() || first.strategy != Strategy::Adaptive;
     let max_threads = if single { 1 } else { first.limits.max_threads };
@@ -594,8 +597,8 @@ fn count_groups(wanted: usize, first: &PoolSettings, host: &dyn ThreadHost, log:
     count
 }
 
-/// The number of the pool of handlers that do not run on the event loop: the one that is called so, else one with the limits of
-/// the default pool, which it has no threads for.
+/// The number of the pool of handlers that do not run on the event loop: the pool called [`BESIDE_LOOP`], otherwise a
+/// new one with the limits of the default pool, which has no threads for these handlers.
 fn beside_loop(first: &PoolSettings, others: &mut Vec<PoolSettings>) -> usize {
     if let Some(position) = others.iter().position(|pool| pool.name == BESIDE_LOOP) {
         return position + 1;
@@ -604,7 +607,7 @@ fn beside_loop(first: &PoolSettings, others: &mut Vec<PoolSettings>) -> usize {
     others.len()
 }
 
-/// What each of `count` groups has of the limits of the pool whose threads poll: a thread at least.
+/// Splits the limits of the pool whose threads poll into `count` parts, each with at least one thread.
 fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> {
     let limits = *limits;
     (0..count).map(move |index| {
@@ -620,15 +623,15 @@ fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> 
     })
 }
 
-/// The limits of the pool whose threads poll, of which there is always one.
+/// The limits of the pool whose threads poll, with at least one thread.
 fn polling(limits: &PoolLimits, strategy: Strategy, site: &Site) -> PoolLimits {
     let max_threads = if strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
-    // Files alone never block a thread, so no further one would ever be called: one a processor.
+    // Files alone never block a thread, so the scheduler would never ask for a further one: one per processor.
     let least = if site.hosts.has_application() { 1 } else { machine::processors() };
     PoolLimits { min_threads: limits.min_threads.max(least).min(max_threads), max_threads, ..*limits }
 }
 
-/// Large bodies in memory after all, or nowhere to put them: said at the start, not at the first upload.
+/// Warns at the start of large bodies in memory or of a missing place for them, instead of at the first upload.
 fn warn_of_spool(settings: &Settings) {
     let Settings { spool: folder, log, .. } = settings;
     let shown = folder.display();

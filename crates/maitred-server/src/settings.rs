@@ -1,4 +1,4 @@
-//! Everything a server is told, in one struct with named fields.
+//! The settings of a server, in one struct with named fields.
 
 use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
@@ -30,52 +30,55 @@ pub use maitred_match::{
 };
 pub use maitred_pool::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Strategy};
 
-/// What a server serves, where, and within which bounds.
+/// The settings of a server.
 pub struct Settings {
-    /// Where to listen, in this order.
+    /// The listeners, in this order.
     pub listeners: Vec<ListenerSettings>,
-    /// Sockets that listen there already, one for each, in the same order. Without them the server listens when it starts.
+    /// Sockets that listen already, one for each listener, in the same order. Without them the server binds when it
+    /// starts.
     pub bound: Option<BoundListeners>,
-    /// What listeners with TLS go by; needed if there are any. [`Server::set_tls`](crate::Server::set_tls) changes it.
+    /// TLS settings for listeners with TLS; needed if there are any. [`Server::set_tls`](crate::Server::set_tls)
+    /// changes them.
     pub tls: Option<Arc<Terms>>,
-    /// How HTTP/2 is spoken; none: it is not. By TLS clients and server agree on it (ALPN), so the terms have to offer it, too.
+    /// Settings of HTTP/2; none: off. By TLS clients and server agree on HTTP/2 (ALPN), so the TLS settings have to
+    /// offer it, too.
     pub http2: Option<Http2Settings>,
-    /// How WebSocket is spoken; none: it is not, and a request for one is a request like any other.
+    /// Settings of WebSocket; none: off, and a request for one is a request like any other.
     pub websockets: Option<WebSocketSettings>,
     /// Whether other processes accept at the same addresses.
     pub accept: Accept,
     /// Whether there are several of these processes: a further request of a client may reach another one.
     pub several: bool,
-    /// Which proxies are believed. None unless set.
+    /// The trusted proxies. None unless set.
     pub forwarding: Forwarding,
     /// The pool of all requests that no rule leads elsewhere.
     pub pool: PoolSettings,
     /// Further pools, each with a name of its own.
     pub pools: Vec<PoolSettings>,
-    /// Which requests are run by which pool. What takes precedence says [`PoolMap`](crate::pool_map::PoolMap).
+    /// Rules that lead requests to pools. [`PoolMap`](crate::pool_map::PoolMap) says which rule takes precedence.
     pub rules: Vec<PoolRule>,
-    /// Requests that an event loop runs at the same time, at most; further ones wait in the queue of the default pool. 0 for any
-    /// number. WebSockets do not count.
+    /// Most requests that an event loop runs at the same time; further ones wait in the queue of the default pool. 0
+    /// for no limit. WebSockets do not count.
     pub loop_requests: usize,
     /// Poll groups: each has an epoll descriptor, connections, and a part of the threads of `pool`. 0: one for each
     /// eight processors. There are never more than threads, and there is one where a language runs one thread at a
     /// time or brings an event loop, and with another strategy than the adaptive one.
     pub poll_groups: usize,
-    /// What answers which path of the default host.
+    /// The routes of the default host.
     pub routes: Routes,
-    /// What errors of the default host look like.
+    /// The error pages of the default host.
     pub pages: ErrorPages,
     /// Virtual hosts. With some, and without any of `routes`, requests for other hosts get 421.
     pub hosts: Vec<HostSettings>,
-    /// What requests meet before that, and their responses behind it.
+    /// Rules of the filters that requests pass before the routes and responses behind them.
     pub filters: Vec<FilterRule>,
     /// Filters of the program's own, in this order at each place.
     pub native_filters: Vec<Arc<dyn Filter>>,
-    /// Who makes application threads.
+    /// The host that makes application threads.
     pub threads: Arc<dyn ThreadHost>,
-    /// How long anything may take.
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// How slow peers may be, how much one client may ask for, how fast responses leave.
+    /// Limits on clients, and rates of peers and responses.
     pub limits: Limits,
     /// The longest request body in bytes; longer ones get 413.
     pub max_body: u64,
@@ -83,35 +86,37 @@ pub struct Settings {
     pub max_head: usize,
     /// Bytes of one field of a head, name and value; a larger one gets 431.
     pub max_field: usize,
-    /// Bytes of a request body that are kept in memory in any case; a longer one is while there is room in the budget, and goes to
-    /// a file without a name else.
+    /// Bytes of a request body that are kept in memory in any case. A longer body stays in memory while the budget
+    /// has room, and goes to a file without a name otherwise.
     pub body_memory: u64,
-    /// Bytes of memory for all request bodies longer than that; one of them has at most a quarter of it. Default: 64 MiB.
+    /// Bytes of memory for all request bodies longer than `body_memory`; one of them has at most a quarter. Default:
+    /// 64 MiB.
     pub body_budget: u64,
-    /// The folder of these files, and of those with what waits for slow readers.
+    /// The folder of these files, and of the files for slow readers.
     pub spool: PathBuf,
     /// Threads that write there, at least one. Default: 1.
     pub spool_threads: usize,
-    /// Output buffers: how much of a response may wait for a slow reader in memory, and how much in files.
+    /// Output queues: limits of a response that waits for a slow reader, in memory and in files.
     pub writer: WriterSettings,
     /// The folders whose files an application may have the engine send, by `X-Sendfile` and `X-Accel-Redirect`.
     pub submissions: Submissions,
-    /// The path for which the engine itself says that it serves, if any.
+    /// The path of the health check, if any.
     pub health_path: Option<String>,
-    /// The path at which the engine itself shows its figures, if any.
+    /// The path of the engine's figures, if any.
     pub metrics_path: Option<String>,
-    /// Who answers there instead: whoever knows the figures of several processes. It must not block.
+    /// Handler for `metrics_path` in place of the engine, with the figures of several processes. It must not block.
     pub metrics_handler: Option<Arc<dyn Handler>>,
-    /// What runs the applications, as the figures name it, such as `Python 3.11.2`; empty for nothing.
+    /// Name of the runtime of the applications in the figures, such as `Python 3.11.2`; empty without applications.
     pub language: String,
-    /// What is measured of each request.
+    /// Measurements of each request.
     pub insight: Insight,
-    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) in which another process reads what has been counted, also when this
-    /// one has been killed ([`figures`](crate::figures)). Without it only this process does.
+    /// Memory of at least [`MEMORY_BYTES`](crate::figures::MEMORY_BYTES) from which another process reads the counts,
+    /// also after the kill of this one ([`figures`](crate::figures)). Without it only this process reads them.
     pub figures: Option<Arc<SharedMemory>>,
-    /// Where clients are counted, by this process and by others that serve the same addresses. Without it only by this one.
+    /// Counts of clients, shared with other processes that serve the same addresses. Without it this process counts
+    /// alone.
     pub clients: Option<ProcessClients>,
-    /// Which responses of the application are compressed, if any. Files have settings of their own
+    /// Settings for the compression of application responses, if any. Files have settings of their own
     /// ([`StaticSettings`](maitred_files::StaticSettings)).
     pub compression: Option<CompressionSettings>,
     /// Error log and access log.
@@ -171,7 +176,7 @@ fn native_threads(log: &Arc<Log>) -> NativeThreads {
     NativeThreads::new(move |line| log.error(format_args!("{line}")))
 }
 
-/// Leads requests to a pool: those that meet all conditions it has.
+/// A rule that leads requests to a pool: those that meet all conditions of the rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolRule {
     /// The name of the pool: one of [`Settings::pools`], or [`DEFAULT_POOL`].
@@ -184,33 +189,33 @@ pub struct PoolRule {
     pub path: Option<PathPattern>,
     /// A header field.
     pub header: Option<HeaderPattern>,
-    /// Where the peer's address is, as the connection has it.
+    /// The network of the peer's address; the peer is the other end of the connection.
     pub client: Option<Network>,
-    /// The client's certificate, of the TLS session that ends here.
+    /// The client's certificate, of a TLS session with this server.
     pub certificate: Option<CertificatePattern>,
 }
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: Address,
-    /// What its sockets are told.
+    /// Options of the sockets.
     pub options: SocketOptions,
-    /// Connections speak TLS, by [`Settings::tls`].
+    /// Connections speak TLS with [`Settings::tls`].
     pub tls: bool,
     /// Every request is answered with 308 to the same host and path by https, at this port. Not together with `tls`.
     pub redirect: Option<u16>,
     /// Each connection begins with a header of the PROXY protocol, which a trusted proxy sends. Others are closed.
     pub proxy_protocol: bool,
-    /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that
-    /// [takes live bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body as it
-    /// comes, so that a slow peer keeps its thread. `None`: every body is received first but those that are for an event loop
-    /// and announced as longer than [`Settings::body_memory`]: waiting takes no thread there.
+    /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that [takes live
+    /// bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body while it arrives,
+    /// so that a slow peer keeps a thread. `None`: every body is received first, except bodies for an event loop that
+    /// are announced as longer than [`Settings::body_memory`]: a wait takes no thread there.
     pub read_ahead: Option<bool>,
-    /// Whether the engine sends what a handler has given it while that goes on. Without it, a handler that can wait
-    /// waits until the kernel has taken everything, so that a slow reader keeps its thread. Handlers on an event loop
-    /// cannot.
+    /// Whether the engine queues the bytes of a handler and sends them while the handler goes on. Without the queue,
+    /// a handler that can wait waits until the kernel has taken everything, so that a slow reader keeps a thread.
+    /// Handlers on an event loop cannot wait.
     pub writer: bool,
 }
 
@@ -231,7 +236,7 @@ impl<A: Into<Address>> From<A> for ListenerSettings {
 impl FromStr for ListenerSettings {
     type Err = AddrParseError;
 
-    /// A socket address; the rest is as usual.
+    /// Parses a socket address; the other fields have their defaults.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse::<SocketAddr>().map(Self::from)
     }

@@ -1,4 +1,4 @@
-//! Whether other processes take connections at the same addresses, and how they call each other.
+//! Sharing of addresses with other processes that accept, and the bell between them.
 
 use std::fmt;
 use std::io;
@@ -10,17 +10,17 @@ use maitred_io::listener::Address;
 use maitred_io::poller::Waker;
 use maitred_io::shared_memory::SharedMemory;
 
-/// How this process takes connections; see decision 0051.
+/// The way in which this process takes connections; see decision 0051.
 #[derive(Clone, Debug, Default)]
 pub enum Accept {
-    /// The sockets are this process's alone: what waits when it ends is taken and served first.
+    /// This process alone has the sockets: connections that wait at its end are taken and served first.
     #[default]
     Single,
-    /// Other processes accept from the same sockets. One takes a connection when it has a thread for it, else it rings and leaves
-    /// it to the others; what waits when it ends is theirs.
+    /// Other processes accept from the same sockets. A process takes a connection when it has a thread for it;
+    /// otherwise it rings and leaves the connection to the others, as it leaves those that wait at its end.
     Shared(Bell),
-    /// Each process has TCP sockets of its own, of a group with SO_REUSEPORT, whose queue is its successor's when it ends. Unix
-    /// sockets are shared.
+    /// Each process has TCP sockets of its own, of a group with SO_REUSEPORT. The queue of a socket goes to the
+    /// successor at the end of the process. Unix sockets are shared.
     Own(Bell),
 }
 
@@ -34,7 +34,7 @@ impl Accept {
         }
     }
 
-    /// What is rung where connections wait that this process does not take.
+    /// The bell to ring when connections wait that this process does not take.
     pub(crate) fn bell(&self) -> Option<&Bell> {
         match self {
             Self::Single => None,
@@ -43,19 +43,19 @@ impl Accept {
     }
 }
 
-/// What the processes that accept from the same sockets call each other by, and where the one that has taken a connection last says so: each of
-/// them has it. Who hears it looks whether somebody waits.
+/// The bell with which processes that accept from the same sockets call each other, and the note of the process that
+/// has taken the last connection. Each process has it. A process that hears the bell looks for waiting connections.
 #[derive(Clone)]
 pub struct Bell(Arc<Parts>);
 
 struct Parts {
     waker: Waker,
-    /// One word: the process that has taken a connection last.
+    /// One word: the process that has taken the last connection.
     last: SharedMemory,
 }
 
 impl Bell {
-    /// A new one, of this process and those that it is handed to.
+    /// Makes a bell of this process and of those that get its descriptors.
     ///
     /// # Errors
     /// Out of descriptors or memory.
@@ -64,33 +64,33 @@ impl Bell {
         Ok(Self(Arc::new(Parts { waker, last })))
     }
 
-    /// That of another process, by its [descriptors](Self::descriptors).
+    /// Opens the bell of another process, from its [descriptors](Self::descriptors).
     ///
     /// # Errors
-    /// They are not those of a bell.
+    /// The descriptors are not those of a bell.
     pub fn open([waker, last]: [OwnedFd; 2]) -> io::Result<Self> {
         let last = SharedMemory::open(last)?;
         Ok(Self(Arc::new(Parts { waker: Waker::from(waker), last })))
     }
 
-    /// To be handed to another process.
+    /// The descriptors for another process.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.0.waker.as_fd(), self.0.last.as_fd()]
     }
 
-    /// Calls a process that has a thread for a connection, if one has. To be rung also when a process that accepted has died: it may
-    /// have been woken for a connection that it did not take.
+    /// Calls a process with a thread for a connection, if there is one. Also to be called after the death of a
+    /// process that accepted: the kernel may have woken it for a connection that it did not take.
     pub fn ring(&self) {
         self.0.waker.wake();
     }
 
-    /// This process has taken a connection: whether it has taken the one before, too.
+    /// Notes that this process has taken a connection. Returns whether it has taken the previous one, too.
     pub(crate) fn note_taken(&self) -> bool {
         let own = u64::from(std::process::id());
         self.0.last.words().first().is_some_and(|last| last.swap(own, Ordering::Relaxed) == own)
     }
 
-    /// What it is to a poller.
+    /// The descriptor for a poller.
     pub(crate) fn waker(&self) -> &Waker {
         &self.0.waker
     }

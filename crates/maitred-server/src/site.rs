@@ -1,4 +1,4 @@
-//! What every connection of a server shares: hosts, bounds, logs and counters.
+//! The state that all connections of a server share: hosts, limits, logs and counters.
 //!
 //! Sections below: counters; figures of exchanges.
 
@@ -60,75 +60,75 @@ pub use totals::Totals;
 pub(crate) use websockets::WebSocketCounters;
 pub use websockets::WebSocketSettings;
 
-/// Read-only after the start, but for the counters.
+/// Shared state, read-only after the start except for the counters.
 pub(crate) struct Site {
     pub(crate) hosts: Hosts,
-    /// The pool of handlers that do not run on the event loop, where there is one.
+    /// Number of the pool of handlers that do not run on the event loop, where there is one.
     pub(crate) beside_loop: Option<usize>,
-    /// Requests that the event loop runs at the same time, at most; 0 for any number.
+    /// Most requests that the event loop runs at the same time; 0 for no limit.
     pub(crate) loop_requests: usize,
-    /// What requests meet before that.
+    /// Filters that requests pass before they reach a handler.
     pub(crate) filters: Filters,
-    /// Answered by the engine, before any route.
+    /// Path of the health check, answered by the engine before any route.
     pub(crate) health_path: Option<String>,
     pub(crate) metrics_path: Option<String>,
     pub(crate) metrics_handler: Option<Arc<dyn Handler>>,
-    /// For the figures.
+    /// Language of the application, for the figures.
     pub(crate) language: String,
     pub(crate) limits: Limits,
-    /// Which proxies are believed.
+    /// The trusted proxies.
     pub(crate) proxies: Proxies,
-    /// What limits peers beside these.
+    /// Limits on peers.
     pub(crate) guard: Guard,
     pub(crate) timeouts: Timeouts,
-    /// None without TLS.
+    /// TLS settings; none without TLS.
     pub(crate) tls: ArcSwapOption<Terms>,
-    /// None where HTTP/2 is not spoken.
+    /// Settings of HTTP/2; none where it is off.
     pub(crate) http2: Option<Http2Settings>,
     pub(crate) http2_counters: Http2Counters,
-    /// None where WebSocket is not spoken.
+    /// Settings of WebSocket; none where it is off.
     pub(crate) websockets: Option<WebSocketSettings>,
     pub(crate) websocket_counters: WebSocketCounters,
-    /// What contexts of their compression take.
+    /// Budget of compression contexts.
     pub(crate) contexts: Contexts,
     pub(crate) handshakes: Handshakes,
-    /// Of several processes: whether it has been told that sessions of long polling need a single one.
+    /// With several processes: whether the log has said that sessions of long polling need a single process.
     pub(crate) polling: Option<Once>,
     pub(crate) max_body: u64,
     pub(crate) body_memory: u64,
-    /// What bodies may have beyond that.
+    /// Shared budget of bodies beyond the memory for one.
     pub(crate) body_budget: Arc<BodyMemory>,
-    /// None without an application: nobody reads bodies then.
+    /// The spooler; none without an application, which alone reads bodies.
     pub(crate) spooler: Option<Spooler>,
-    /// None where it is off.
+    /// Compression; none where it is off.
     pub(crate) compression: Option<Compression>,
     pub(crate) spilling: Spilling,
     pub(crate) submissions: Submissions,
     pub(crate) log: Arc<Log>,
     pub(crate) counters: Counters,
-    /// Where all counters are that a killed process does not lose.
+    /// Memory of all counters that survive a killed process.
     pub(crate) counted: Memory,
-    /// What is measured of each exchange.
+    /// Measurements of each exchange.
     pub(crate) measures: Measures,
-    /// What becomes of these measures.
+    /// Figures made from the measurements.
     pub(crate) figures: Figures,
-    /// How the last requests got their threads, while that is traced.
+    /// Traces of the last requests: how each got its thread.
     pub(crate) traced: Traced,
-    /// The slowest of the last minutes, and the last that failed.
+    /// The slowest requests of the last minutes, and the last failed ones.
     pub(crate) recent: Recent,
-    /// All figures as text, for `metrics_path`; there from the start on.
+    /// All figures as text, for `metrics_path`; set at the start.
     pub(crate) metrics: OnceLock<MetricsText>,
 }
 
 /// Makes the figures of a server as text.
 pub(crate) type MetricsText = Box<dyn Fn(Format) -> String + Send + Sync>;
 
-/// How long a connection may take for each step.
+/// Time limits for the steps of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// From the accept to the end of the TLS handshake; then the connection is closed.
     pub handshake: Duration,
-    /// From the first byte of a request head (or from the accept) to its end; then 408.
+    /// From the first byte of a request head (or from the accept) to the end of the head; then 408.
     pub head: Duration,
     /// Without a byte of a request body; then 408.
     pub body: Duration,
@@ -136,8 +136,8 @@ pub struct Timeouts {
     pub keep_alive: Duration,
     /// Without the peer taking a byte of a response; then the connection is closed.
     pub send: Duration,
-    /// In a drain, without a request: one that is on its way is answered; then the connection is closed. Four times as long for the
-    /// first request of a connection.
+    /// In a drain, without a request: an arriving request is answered; then the connection is closed. Four times as
+    /// long for the first request of a connection.
     pub drain_idle: Duration,
 }
 
@@ -154,27 +154,27 @@ impl Default for Timeouts {
     }
 }
 
-/// What is measured of each request, and who is told.
+/// Measurements of requests, and their recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Insight {
-    /// When it passed which station.
+    /// Times of the stations of a request.
     pub times: bool,
-    /// With the kernel's time of receipt, so that waiting in a socket's buffer is seen.
+    /// Adds the kernel's time of receipt, so that waiting in a socket's buffer is seen.
     pub receipt: bool,
-    /// It is counted by listener, pool, route and class of status, with its times.
+    /// Counts by listener, pool, route and class of status, with times.
     pub statistics: bool,
-    /// Responses of the application tell the client its times (`Server-Timing`).
+    /// Adds `Server-Timing` to responses of the application.
     pub server_timing: bool,
-    /// A request that brings no id (`X-Request-ID`, `traceparent`) comes to the application with the one that the logs
-    /// know it by, as `X-Request-ID`.
+    /// Adds `X-Request-ID` to a request without an id (`X-Request-ID`, `traceparent`): the id of the request in the
+    /// logs.
     pub ids: bool,
-    /// Responses of the application, and errors of the engine, tell the client the id that the logs know its request by, as
-    /// `X-Request-ID`.
+    /// Adds `X-Request-ID`, the id of the request in the logs, to responses of the application and to errors of the
+    /// engine.
     pub response_ids: bool,
 }
 
 impl Default for Insight {
-    /// What is only told to logs and figures.
+    /// Measurements for logs and figures only.
     fn default() -> Self {
         Self {
             times: true,
@@ -187,7 +187,7 @@ impl Default for Insight {
     }
 }
 
-/// What is measured of each exchange, as [`Insight`] says; may change at any time.
+/// The measurements of each exchange, as in [`Insight`]; may change at any time.
 pub(crate) struct Measures {
     pub(crate) times: AtomicBool,
     pub(crate) receipt: AtomicBool,
@@ -216,7 +216,7 @@ impl Measures {
         self.response_ids.store(insight.response_ids, Ordering::Relaxed);
     }
 
-    /// `statistics` is known to [`Figures`].
+    /// Returns the present state. [`Figures`] has the value of `statistics`.
     pub(crate) fn get(&self, statistics: bool) -> Insight {
         let [times, receipt, server_timing, ids, response_ids] =
             [&self.times, &self.receipt, &self.server_timing, &self.ids, &self.response_ids]
@@ -226,12 +226,12 @@ impl Measures {
 }
 
 impl Site {
-    /// A later time of an exchange: looked at only where somebody wants to know, else `then`, in monotonic nanoseconds.
+    /// Reads the clock where times are measured, else returns `then`; in monotonic nanoseconds.
     pub(crate) fn later(&self, then: u64) -> u64 {
         if self.times() { clock::monotonic() } else { then }
     }
 
-    /// Whether the times of exchanges are looked at.
+    /// Whether times of exchanges are measured.
     pub(crate) fn times(&self) -> bool {
         self.measures.times.load(Ordering::Relaxed) || self.log.writes_access()
     }
@@ -239,9 +239,9 @@ impl Site {
 
 // ---- Counters ----
 //
-// Of all exchanges together.
+// Counts of all exchanges together.
 
-/// What they are called.
+/// Names of the figures.
 pub(crate) const ACCEPTED_TOTAL: &str = "maitred_connections_accepted_total";
 pub(crate) const REQUESTS_TOTAL: &str = "maitred_requests_total";
 pub(crate) const REFUSED_TOTAL: &str = "maitred_refused_total";
@@ -293,29 +293,29 @@ impl Counters {
 //
 // By listener, pool, route and class of status.
 //
-// Promises: each exchange is counted once, where it is written down, whoever has answered it; a client that invents
-// paths does not make routes of them. Leaves out: the figures themselves and their memory (maitred-stats), showing them
-// (`site/metrics.rs`).
+// Promises: each exchange is counted once, where it is written down, with an answer of a handler or of the engine;
+// paths invented by a client do not become routes. Leaves out: the figures themselves and their memory
+// (maitred-stats), showing them (`site/metrics.rs`).
 //
-// What a route is called is in `site/naming/`.
+// `site/naming/` has the names of routes.
 
-/// The number of the pool of what the engine answers.
+/// Number that stands for the engine in the place of a pool.
 const ENGINE: u16 = u16::MAX - 1;
 
-/// The texts in an arena that say what listeners and pools are called, by their numbers.
+/// Arena section with the names of listeners and pools, by number.
 const LISTENERS: &str = "listeners";
 const POOLS: &str = "pools";
 
-/// Entries of `Server-Timing` that are counted of one response.
+/// Most entries of `Server-Timing` that are counted of one response.
 const MAX_ENTRIES: usize = 32;
 
-/// What a server counts of its exchanges.
+/// Figures of the exchanges of a server.
 pub(crate) struct Figures {
     recorder: Arc<Recorder>,
     naming: Naming,
     /// The routes of the mounts, by the numbers of host and mount.
     mounts: Vec<Vec<EngineRoute>>,
-    /// What the engine answers about itself, called by its path.
+    /// Routes of the engine's own paths.
     own: Vec<EngineRoute>,
     listeners: Vec<String>,
     pools: Vec<String>,
@@ -326,11 +326,11 @@ pub(crate) struct Figures {
 /// A route that the engine answers.
 pub(crate) struct EngineRoute {
     pub(crate) name: String,
-    /// Its number among all routes.
+    /// Number among all routes.
     number: u32,
 }
 
-/// What a server calls its parts.
+/// Names of the parts of a server.
 pub(crate) struct Names<'a> {
     /// The paths of the engine's own answers.
     pub(crate) own: [&'a Option<String>; 2],
@@ -367,9 +367,8 @@ impl Figures {
         self.recorder.is_on()
     }
 
-    /// Counts an exchange, and its times if they were looked at; `route` is the [route](Self::route_of_engine) of what the
-    /// engine has answered.
-    /// `known` is the number of an application's route, if it is known.
+    /// Counts an exchange, with its times if measured. `route` is the [route](Self::route_of_engine) of an answer of
+    /// the engine, `known` the number of an application's route, if known.
     pub(crate) fn record(
         &self,
         outcome: &Outcome<'_>,
@@ -396,13 +395,13 @@ impl Figures {
         }
     }
 
-    /// The number of the route of a request with an application, where requests are counted.
+    /// Number of the route of a request for an application, where requests are counted.
     pub(crate) fn number_of(&self, head: &RequestHead, route: &str, status: Status) -> Option<u32> {
         self.is_on().then(|| self.naming.number(head, route, status))
     }
 
-    /// Counts what an application says of its own time (`Server-Timing`) in the head of a response. What it says of its
-    /// database is left out where that is `counted` already.
+    /// Counts the times that an application states in the head of a response (`Server-Timing`). Database times are
+    /// left out where `counted` has them already.
     pub(crate) fn record_timings(
         &self,
         (pool, counted): (u16, bool),
@@ -420,34 +419,34 @@ impl Figures {
         }
     }
 
-    /// A request for this pool has a body in a file. Counted also while nothing else is.
+    /// Counts a request of this pool with a body in a file, also while statistics are off.
     pub(crate) fn note_spooled(&self, pool: usize) {
         if let Some(count) = self.spooled.get(pool) {
             count.add(1);
         }
     }
 
-    /// How many there were, by pool.
+    /// Numbers of such requests, by pool.
     pub(crate) fn spooled(&self) -> impl Iterator<Item = u64> + '_ {
         self.spooled.iter().map(Counter::total)
     }
 
-    /// What the route of a request is called that leads to an application and has not been counted.
+    /// The name of the route of a request for an application that is not counted yet.
     pub(crate) fn name_of(&self, shape: Shape<'_>) -> String {
         self.naming.name_of(shape)
     }
 
-    /// The same of an exchange that is counted.
+    /// The name of the route of a counted exchange.
     pub(crate) fn name_of_exchange(&self, outcome: &Outcome<'_>) -> String {
         self.naming.name(outcome.head, outcome.told_route)
     }
 
-    /// What the route of an exchange with an application is called; none where that is the shape of its path.
+    /// The route name given by the application of an exchange; none where the shape of the path is the name.
     pub(crate) fn told_name(&self, head: &RequestHead, route: &str) -> Option<String> {
         (!route.is_empty() || self.naming.knows_more()).then(|| self.naming.name(head, route))
     }
 
-    /// The route of what the engine has answered at a path of the host with this number; none if nothing is there.
+    /// The route of the engine's answer at a path of the host with this number; none without such a route.
     pub(crate) fn route_of_engine(&self, path: &[u8], host: u16, hosts: &Hosts) -> Option<&EngineRoute> {
         let own = self.own.iter().find(|own| own.name.as_bytes() == path);
         let mounts = self.mounts.get(usize::from(host)).filter(|mounts| !mounts.is_empty());
@@ -466,12 +465,12 @@ impl Figures {
         mount.and_then(|mount| mounts.get(mount))
     }
 
-    /// Has everything counted where other processes see it.
+    /// Publishes all counts to other processes.
     pub(crate) fn settle(&self) {
         self.recorder.fold_all();
     }
 
-    /// The counts of the lock that all threads share.
+    /// Counts of the lock that all threads share.
     pub(crate) fn lock_snapshot(&self) -> LockSnapshot {
         self.recorder.lock_snapshot()
     }

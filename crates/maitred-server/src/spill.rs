@@ -1,21 +1,22 @@
-//! What responses may hold in memory, and what becomes of the rest: it goes to files without a name.
+//! Memory limits of responses that wait for slow readers; the rest goes to files without a name.
 //!
 //! ```text
 //!   writer   [ head | block | block | block ]      more in memory than one response may hold
 //!              lent ---- write(2), without any lock ---> file
 //!   writer   [ head | range of the file .... ]      exchanged where it stands; what has left meanwhile is passed over
 //! ```
-//! Who writes: the application thread that would have to wait for its reader, for as long as the disk takes. What nobody waits
-//! for (a complete body whose handler is an event loop's, or gone) is the spooler's; when a loop makes bodies faster than that, it
-//! writes what it has made itself before it makes more. A stream of an event loop is not written at all: its `send` awaits the
-//! reader, which costs no thread, and what is not read is not made.
+//! Writing threads: the application thread that would have to wait for its reader writes, for as long as the disk
+//! takes. The spooler writes content that no thread waits for (a complete body whose handler is an event loop's, or
+//! gone); when a loop makes bodies faster than that, the loop writes its own bodies before it makes more. A stream of
+//! an event loop is not written at all: its `send` awaits the reader, which costs no thread, and unread content is
+//! not made.
 //!
-//! Promises: the order of what a connection sends never changes; nothing is written, opened or closed under a slot's lock. The
-//! space of a file is given back with the last byte in it that has left, or that nobody takes any more: each file is a part of a
-//! response, of [`MAX_FILE`] bytes and one lot at most. (Holes would give it back earlier, but a hole can zero pages that the
-//! socket of a peer on the same machine still refers to.)
+//! Promises: the order of a connection's bytes never changes; no file is written, opened or closed under the lock of
+//! a slot. The space of a file is given back when its last byte has left or is dropped: each file is a part of a
+//! response, of [`MAX_FILE`] bytes and one lot at most. (Holes would give the space back earlier, but a hole can zero
+//! pages that the socket of a peer on the same machine still refers to.)
 //!
-//! Leaves out: what is held (`writer.rs`), and when a connection gives it away (`connection/spilling.rs`).
+//! Leaves out: the queues (`writer.rs`), and the decisions of connections to lend content (`connection/spilling.rs`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,16 +32,16 @@ use maitred_runtime::{CloseFile, Content};
 use maitred_log::Log;
 use maitred_spool::Spooler;
 
-/// A file that has become this long is not written to any more: the response goes on in another one.
+/// Length from which a file gets no further content, in bytes: the response goes on in another file.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
-/// Content up to this size is not counted as referenced: it is copied behind its head, or as small as what is.
+/// Content up to this size is not counted as referenced: such content is copied behind its head.
 pub(crate) const MIN_COUNTED: u64 = 16 * 1024;
 
-/// The error log tells of a disk that takes nothing once in this time, in nanoseconds.
+/// Shortest time between two lines about a disk that takes nothing in the error log, in nanoseconds.
 const TELL_EVERY: u64 = 60_000_000_000;
 
-/// What waits for slow readers, and where. May be changed while the server works.
+/// Limits of the output queues of slow readers. May be changed while the server works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterSettings {
     /// Bytes of a streamed response that wait in memory. Default: 256 KiB, twice the largest step in which Linux makes a
@@ -49,9 +50,9 @@ pub struct WriterSettings {
     /// Bytes of one response that wait in files without a name. Beyond that, and if it is 0, a handler that streams waits
     /// for its reader. Default: 1 GiB.
     pub file: u64,
-    /// Bytes of complete bodies in memory that all responses together refer to while they wait; what comes on top goes to
+    /// Bytes of complete bodies in memory that all responses together refer to while they wait; further ones go to
     /// files, up to `file`. An object that several responses refer to counts once, bodies up to 16 KiB do not count.
-    /// Default: 32 MiB: with what four threads make of 8 MiB bodies at the same time a server stays below 64.
+    /// Default: 32 MiB: with four threads that make bodies of 8 MiB at the same time a server stays below 64.
     pub budget: u64,
 }
 
@@ -61,17 +62,17 @@ impl Default for WriterSettings {
     }
 }
 
-/// What may be held, and what is; the limits may change at any time.
+/// The limits, which may change at any time, and the present use.
 pub(crate) struct Spilling {
     memory: AtomicU64,
     file: AtomicU64,
     budget: AtomicU64,
     referenced: Arc<Referenced>,
-    /// When the log was told last, in coarse monotonic nanoseconds.
+    /// Time of the last line in the log, in coarse monotonic nanoseconds.
     told: AtomicU64,
     /// Held by the thread that writes.
     turn: Mutex<()>,
-    /// What the spooler has been asked to write and has not tried yet.
+    /// Number of requests to the spooler without an attempt so far.
     asked: AtomicUsize,
 }
 
@@ -112,33 +113,34 @@ impl Spilling {
         self.file.load(Ordering::Relaxed)
     }
 
-    /// Whether writers refer to more bytes of bodies, each object counted once, than they may.
+    /// Whether writers refer to more bytes of bodies, each object counted once, than the budget.
     pub(crate) fn is_over(&self) -> bool {
         self.referenced.total.load(Ordering::Relaxed) > self.budget.load(Ordering::Relaxed)
     }
 
-    /// Whether writers refer to more than they may, and the spooler is at it.
+    /// Whether writers exceed the budget although the spooler is at work.
     pub(crate) fn is_behind(&self) -> bool {
         self.asked.load(Ordering::SeqCst) > 0 && self.is_over()
     }
 
-    /// The spooler is asked to write something.
+    /// Counts a request to the spooler.
     pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It has done so, or cannot.
+    /// Ends the count of a request after the spooler's attempt.
     pub(crate) fn note_done(&self) {
         self.asked.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether they refer to half as much again: the spooler does not keep up.
+    /// Whether writers refer to more than one and a half times the budget: the spooler does not keep up.
     pub(crate) fn is_far_over(&self) -> bool {
         let budget = self.budget.load(Ordering::Relaxed);
         self.referenced.total.load(Ordering::Relaxed) > budget.saturating_add(budget / 2)
     }
 
-    /// Counts content that has to wait, until the result is dropped. None for what takes no memory by waiting, or little.
+    /// Counts waiting content, until the result is dropped. None for content that takes little or no memory by
+    /// waiting.
     pub(crate) fn count(&self, content: &Content) -> Option<Counted> {
         if matches!(content, Content::Static(_) | Content::File(_)) || content.len() <= MIN_COUNTED {
             return None;
@@ -147,13 +149,13 @@ impl Spilling {
         Some(Counted::new(&self.referenced, bytes))
     }
 
-    /// Waits until no other thread writes. Several that do so at once fill the disk's queue no faster than one, and leave no
-    /// processor to those that serve.
+    /// Waits until no other thread writes. Several writing threads fill the disk's queue no faster than one, and
+    /// leave no processor to the threads that serve.
     pub(crate) fn await_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was to be written is kept in memory, because of this.
+    /// Logs the reason why content stays in memory.
     pub(crate) fn tell(&self, log: &Log, error: &io::Error) {
         let (now, before) = (clock::monotonic_coarse().max(1), self.told.load(Ordering::Relaxed));
         let due = before == 0 || now.saturating_sub(before) >= TELL_EVERY;
@@ -170,7 +172,7 @@ impl Spilling {
 #[derive(Default)]
 struct Referenced {
     total: AtomicU64,
-    /// By their addresses: how long, and how often. An object that many responses share takes its memory once.
+    /// Length and number of references, by address. An object that many responses share takes its memory once.
     objects: Mutex<HashMap<usize, (u64, u32)>>,
 }
 
@@ -180,7 +182,7 @@ impl Referenced {
     }
 }
 
-/// A reference to a body, as long as it is there.
+/// A reference to a counted body, until dropped.
 pub(crate) struct Counted {
     all: Arc<Referenced>,
     address: usize,
@@ -201,7 +203,7 @@ impl Counted {
         Self { all: Arc::clone(all), address }
     }
 
-    /// Whether no other response refers to the same: its memory is free when this one does not need it.
+    /// Whether no other response refers to the same body, so that writing it to a file frees its memory.
     pub(crate) fn is_only(&self) -> bool {
         self.all.lock().get(&self.address).is_none_or(|(_, count)| *count == 1)
     }
@@ -223,7 +225,7 @@ impl Drop for Counted {
 
 /// A file with a part of a response.
 pub(crate) struct Spilled {
-    /// Taken out by the end.
+    /// None only after the end.
     file: Option<Arc<File>>,
     close: CloseFile,
     length: AtomicU64,
@@ -237,19 +239,19 @@ impl Spilled {
         Self { file: Some(Arc::new(file)), close, length, busy }
     }
 
-    /// The file, to be sent from.
+    /// The file, for sending.
     pub(crate) fn file(&self) -> Option<Arc<File>> {
         self.file.clone()
     }
 
-    /// Whether more may be written to it, by the calling thread alone; `busy` is the caller's to take back.
+    /// Whether more may be written to the file, by the calling thread alone; the caller resets `busy`.
     fn claim(&self) -> bool {
         self.length.load(Ordering::Relaxed) < MAX_FILE && !self.busy.swap(true, Ordering::Acquire)
     }
 }
 
 impl Drop for Spilled {
-    /// Where closing may take its time.
+    /// Closes the file on a thread that may wait.
     fn drop(&mut self) {
         if let Some(file) = self.file.take().and_then(Arc::into_inner) {
             (self.close)(file);
@@ -257,37 +259,37 @@ impl Drop for Spilled {
     }
 }
 
-/// Which of the bytes in memory go to a file.
+/// The content in memory that goes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// All: their response holds more than it may.
+    /// All content: the response exceeds its limit.
     All,
-    /// Bodies that nobody else refers to: all responses together hold more than they may.
+    /// Bodies that no other response refers to: all responses together exceed the budget.
     Referenced,
 }
 
-/// A part of a response that a writer has lent to whoever writes it to a file.
+/// A part of a response, lent by a writer for writing to a file.
 pub(crate) struct Part {
-    /// How the writer finds it again.
+    /// Number under which the writer finds the part again.
     pub(crate) ticket: u64,
     pub(crate) content: Content,
-    /// Bytes of it that had left.
+    /// Bytes of the content that had left.
     pub(crate) done: u64,
 }
 
-/// What a writer has lent, in its order, and the file that what stands before it is in.
+/// The parts lent by a writer, in order, and the file of the content before them.
 pub(crate) struct Lot {
     pub(crate) parts: Vec<Part>,
     pub(crate) file: Option<Arc<Spilled>>,
 }
 
-/// Where the parts of a lot are now.
+/// The places of the parts of a lot in their file.
 pub(crate) struct Written {
     pub(crate) file: Arc<Spilled>,
     pub(crate) places: Vec<Place>,
 }
 
-/// Ticket of a part, its place in the file, and the bytes that had left before: they are not there.
+/// Ticket of a part, its offset in the file, and the number of bytes that had left before and are not in the file.
 pub(crate) type Place = (u64, u64, u64);
 
 impl Lot {
@@ -309,7 +311,7 @@ impl Lot {
                 Ok(Written { file: spilled, places })
             }
             Err(error) => {
-                // What was written of it is given back. If that fails too, the next lot is written over it.
+                // The space of the written part is given back. If that fails too, the next lot overwrites it.
                 let _ = spilled.file.as_ref().map(|file| file.set_len(start));
                 spilled.busy.store(false, Ordering::Release);
                 Err(error)

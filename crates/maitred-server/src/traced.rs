@@ -1,6 +1,6 @@
-//! The last entries of the dispatch trace, for whoever asks: how requests got their threads.
+//! The last entries of the dispatch trace for the control: how requests got their threads.
 //!
-//! Nothing comes here while the trace is off.
+//! No entry comes while the trace is off.
 
 use std::collections::VecDeque;
 
@@ -17,29 +17,29 @@ const KEPT: usize = 256;
 /// Bytes of a path that are kept.
 const MAX_PATH: usize = 256;
 
-/// How one request got its thread.
+/// The way of one request to its thread.
 #[derive(Clone, Debug)]
 pub struct Dispatched {
-    /// Its id in the logs.
+    /// Id of the request in the logs.
     pub id: String,
     /// The method.
     pub method: String,
     /// The path, cut at a length.
     pub path: String,
-    /// The number of its pool.
+    /// Number of the pool.
     pub pool: Option<usize>,
     /// The status of the response.
     pub status: u16,
-    /// What it has had of databases.
+    /// Database use of the request.
     pub database: Option<Database>,
-    /// What the dispatcher found.
+    /// The dispatcher's findings.
     pub trace: Trace,
     spans: Spans,
-    /// When it was written down, in monotonic nanoseconds.
+    /// Time of the record, in monotonic nanoseconds.
     pub noted: u64,
 }
 
-/// The last of them, the oldest first.
+/// The last entries, the oldest first.
 pub(crate) struct Traced(NamedLock<VecDeque<Dispatched>>);
 
 impl Traced {
@@ -67,7 +67,7 @@ impl Traced {
         kept.push_back(entry);
     }
 
-    /// Those there are, the latest first.
+    /// All entries, the latest first.
     pub(crate) fn all(&self) -> Vec<Dispatched> {
         self.0.lock().iter().rev().cloned().collect()
     }
@@ -78,7 +78,7 @@ impl Traced {
 }
 
 impl Dispatched {
-    /// How long it waited for its thread, ran, and took in all, in seconds.
+    /// Wait for a thread, run, and whole time, in seconds.
     pub fn seconds(&self) -> [f64; 3] {
         let spans = &self.spans;
         [spans.get(Span::Queue), spans.get(Span::Run), spans.total()].map(|nanos| nanos as f64 / 1e9)

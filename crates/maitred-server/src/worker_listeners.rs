@@ -1,5 +1,5 @@
-//! The listening sockets of a server of several processes whose workers have queues of their own (SO_REUSEPORT): all of them stay
-//! open in the process that supervises, so that no queue is ever closed with connections in it.
+//! The listening sockets of a server whose worker processes have queues of their own (SO_REUSEPORT): all sockets stay
+//! open in the supervisor, so that no queue is ever closed with connections in it.
 //!
 //! ```text
 //! worker i starts, or a successor:   descriptors(i)
@@ -7,8 +7,8 @@
 //! there are fewer workers:           steer() first; another worker empties the queues of those that are gone (Server::empty)
 //! there are more:                    descriptors(i), and steer() when it accepts
 //! ```
-//! Sockets for the most workers that there may be are made at the start: after rights are given up none can be added, since all of a
-//! group have to be those of one user, and one that nobody is led to costs a descriptor.
+//! Sockets for the largest number of workers are made at the start: after the process has given up rights none can be
+//! added, since all sockets of a group must belong to one user. A socket without connections costs one descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,14 +19,14 @@ use crate::settings::ListenerSettings;
 
 /// The sockets of each listener.
 enum Sockets {
-    /// One for each worker.
+    /// One socket for each worker.
     Group(ReusePortGroup),
-    /// One that all share: a Unix socket.
+    /// One socket that all workers share: a Unix socket.
     Shared(Listener),
 }
 
 impl Sockets {
-    /// That of the worker with this number.
+    /// The socket of the worker with this number.
     fn of(&self, worker: usize) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Group(group) => group.descriptor(worker),
@@ -42,18 +42,18 @@ impl Sockets {
     }
 }
 
-/// See the module text. Dropped they are closed, and the files of Unix sockets removed.
+/// Listening sockets of workers; see the module text. The drop closes them and removes the files of Unix sockets.
 pub struct WorkerListeners {
     listeners: Vec<Sockets>,
     most: usize,
 }
 
 impl WorkerListeners {
-    /// Listens at all of them, in this order, for up to `most` workers. Connections are led to the first worker until
-    /// [`steer`](Self::steer) says otherwise.
+    /// Binds all listeners, in this order, for up to `most` workers. Connections go to the first worker until a call
+    /// of [`steer`](Self::steer).
     ///
     /// # Errors
-    /// This one cannot be listened on; none is.
+    /// Listening failed on this address; no socket stays bound.
     pub fn bind(settings: &[ListenerSettings], most: usize) -> Result<Self, (Address, BindError)> {
         let mut bound = Self { listeners: Vec::with_capacity(settings.len()), most };
         for ListenerSettings { address, options, .. } in settings {
@@ -66,11 +66,12 @@ impl WorkerListeners {
         bound.steer_first()
     }
 
-    /// Takes the sockets that another process has bound so, as [`all_descriptors`](Self::all_descriptors) has them there. The files
-    /// of Unix sockets are these listeners' from now on.
+    /// Takes sockets that another process has bound in this way, as in its
+    /// [`all_descriptors`](Self::all_descriptors). These listeners remove the files of Unix sockets from now on.
     ///
     /// # Errors
-    /// This one has other sockets than there should be; all are closed here, and go on where else they are open.
+    /// The address whose sockets differ from the settings; all sockets are closed here, and go on in other processes
+    /// that have them open.
     pub fn adopt(
         sockets: Vec<Vec<OwnedFd>>,
         settings: &[ListenerSettings],
@@ -117,7 +118,7 @@ impl WorkerListeners {
         }
     }
 
-    /// The addresses listened on, with the ports that the system chose.
+    /// The addresses of the listeners, with the ports that the system chose.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.listeners.iter().filter_map(|sockets| match sockets {
             Sockets::Group(group) => group.address(),
@@ -125,20 +126,21 @@ impl WorkerListeners {
         })
     }
 
-    /// The most workers that have sockets.
+    /// The largest number of workers.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// The sockets of the worker with this number, from 0 on, in the order of the listeners, to be handed to it; none if there are
-    /// not as many.
+    /// The sockets of the worker with this number, from 0 on, in the order of the listeners, for that worker; none if
+    /// there are fewer workers.
     pub fn descriptors(&self, worker: usize) -> Option<Vec<BorrowedFd<'_>>> {
         (worker < self.most).then(|| self.listeners.iter().filter_map(|sockets| sockets.of(worker)).collect())
     }
 
-    /// Those of them that no other worker accepts from, with the numbers of their listeners: what another worker
-    /// [empties](crate::Server::empty) when this one is gone for good, once [`steer`](Self::steer) does not name it any more. A
-    /// connection that began before that may come a moment later, so it is done again after some seconds.
+    /// The sockets that only this worker accepts from, with the numbers of their listeners. Another worker
+    /// [empties](crate::Server::empty) them when this one is gone for good, once [`steer`](Self::steer) does not name
+    /// it any more. A connection that began before that may come a moment later, so the call is repeated after some
+    /// seconds.
     pub fn own_descriptors(&self, worker: usize) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         self.listeners.iter().enumerate().filter_map(move |(number, sockets)| match sockets {
             Sockets::Group(group) => Some((number, group.descriptor(worker)?)),
@@ -146,15 +148,15 @@ impl WorkerListeners {
         })
     }
 
-    /// All sockets by listener, to be handed to a process that takes over.
+    /// All sockets by listener, for a process that takes over.
     pub fn all_descriptors(&self) -> Vec<Vec<BorrowedFd<'_>>> {
         self.listeners.iter().map(Sockets::all).collect()
     }
 
-    /// Leads connections that begin from now on to the workers with these numbers: those that accept.
+    /// Leads connections that begin from now on to the workers with these numbers, which accept.
     ///
     /// # Errors
-    /// None is named, or one that has no sockets.
+    /// The list is empty, or names a worker without sockets.
     pub fn steer(&self, present: &[usize]) -> io::Result<()> {
         self.listeners.iter().try_for_each(|sockets| match sockets {
             Sockets::Group(group) => group.steer(present),
@@ -162,7 +164,7 @@ impl WorkerListeners {
         })
     }
 
-    /// The files of Unix sockets stay at the end of these: another process has the sockets, and will remove them.
+    /// Leaves the files of Unix sockets in place: another process has the sockets, and will remove the files.
     pub fn disown_files(&mut self) {
         for sockets in &mut self.listeners {
             if let Sockets::Shared(listener) = sockets {
@@ -176,7 +178,7 @@ impl Drop for WorkerListeners {
     fn drop(&mut self) {
         for sockets in &self.listeners {
             if let Sockets::Shared(listener) = sockets {
-                // Who ends has said what there is to say. The next server replaces the file.
+                // A process that ends reports no error of this. The next server replaces the file.
                 let _ = listener.remove_file();
             }
         }

@@ -1,4 +1,4 @@
-//! Readers that do not read: what was made for them is in files meanwhile, and nobody waits for them.
+//! Readers that do not read: their responses are in files meanwhile, and no thread waits for them.
 
 #[path = "suite/harness/mod.rs"]
 mod harness;
@@ -95,7 +95,7 @@ fn read_chunked(stream: &mut Client) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_that_nobody_reads_frees_its_thread_and_arrives_whole_later() {
+fn an_unread_stream_frees_its_thread_and_arrives_whole_later() {
     let (done, hear) = channel();
     let (running, folder) = serve(WriterSettings::default(), streaming(50 * MIB, done));
     let mut slow = ask(running.address, "/stream");
@@ -182,7 +182,7 @@ fn clients_that_reset_leave_nothing_behind() {
         let mut stream = ask(running.address, "/stream");
         let mut byte = [0];
         stream.read_exact(&mut byte).expect("it has begun");
-        // What is unread makes it a reset.
+        // Unread bytes turn the close into a reset.
     }
     wait_until("all connections end", || running.server.snapshot().open == 0);
     wait_until("the files are closed", || open_in(folder.path()) == 0);

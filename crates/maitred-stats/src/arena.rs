@@ -106,7 +106,7 @@ pub(crate) const fn run_words(name: &str, words: usize) -> usize {
 }
 
 /// A run of another process.
-pub(crate) struct Found<'a> {
+pub(crate) struct ForeignRun<'a> {
     pub(crate) kind: u8,
     pub(crate) shards: usize,
     pub(crate) name: String,
@@ -114,7 +114,7 @@ pub(crate) struct Found<'a> {
 }
 
 /// All runs, in the order in which they were given out; none in memory that is no arena of this version.
-pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = Found<'_>> {
+pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = ForeignRun<'_>> {
     let mut left = if load(words, 0) == MAGIC { words.get(ALIGN..).unwrap_or_default() } else { &[] };
     std::iter::from_fn(move || {
         let first = left.first()?.load(Acquire);
@@ -124,7 +124,7 @@ pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = Found<'_>> {
         let length = usize::try_from(load(own, 1)).unwrap_or(usize::MAX).min(own.len() * 8);
         let head = (1 + text_words(length)).next_multiple_of(ALIGN);
         let name = read_text(own.get(1..head).unwrap_or_default());
-        Some(Found { kind, shards: shards.into(), name, content: own.get(head..).unwrap_or_default() })
+        Some(ForeignRun { kind, shards: shards.into(), name, content: own.get(head..).unwrap_or_default() })
     })
 }
 

@@ -26,9 +26,9 @@ const SHARDS: usize = 16;
 /// assert_eq!(events.snapshot(), [1, 0]);
 /// # let _ = Event::Refused;
 /// ```
-pub struct Counters<const N: usize>(Place<N>);
+pub struct Counters<const N: usize>(CounterWords<N>);
 
-enum Place<const N: usize> {
+enum CounterWords<const N: usize> {
     Own([Shard<N>; SHARDS]),
     /// A word for each counter of each shard.
     Arena(Run),
@@ -45,13 +45,13 @@ impl<const N: usize> Counters<N> {
     /// All zero.
     #[must_use]
     pub fn new() -> Self {
-        Self(Place::Own(array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0))))))
+        Self(CounterWords::Own(array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0))))))
     }
 
     /// All zero, in memory in which others find them by these names, which have no line ends.
     #[must_use]
     pub fn in_arena<S: AsRef<str>>(arena: &Arena, names: [S; N]) -> Self {
-        Self(Place::Arena(arena.take(Kind::Counters, SHARDS, &lines(&names), SHARDS * Self::STRIDE)))
+        Self(CounterWords::Arena(arena.take(Kind::Counters, SHARDS, &lines(&names), SHARDS * Self::STRIDE)))
     }
 
     /// Adds `amount` to counter `which`, a number below `N`. Wraps at 2^64.
@@ -64,8 +64,8 @@ impl<const N: usize> Counters<N> {
 
     fn word(&self, shard: usize, which: usize) -> &AtomicU64 {
         match &self.0 {
-            Place::Own(shards) => &shards[shard].0[which],
-            Place::Arena(run) => &run.words()[shard * Self::STRIDE..][..N][which],
+            CounterWords::Own(shards) => &shards[shard].0[which],
+            CounterWords::Arena(run) => &run.words()[shard * Self::STRIDE..][..N][which],
         }
     }
 

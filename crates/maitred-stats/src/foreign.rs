@@ -13,7 +13,7 @@ use crate::arena::{Kind, runs};
 use crate::distribution::Distribution;
 use crate::names::read_names;
 use crate::recorder::{BATCH, LEAVES_BYTES, WORDS};
-use crate::rings::{Noted, noted};
+use crate::rings::{DecodedSample, noted};
 use crate::routes::read_routes;
 use crate::table::{Leaf, LeafKey, TimingKey};
 
@@ -53,7 +53,7 @@ impl<'a> Foreign<'a> {
         self.read(|area, first| area.read_leaves(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<LeafKey, Leaf>::new();
         self.noted(|sample| {
-            if let Noted::Exchange(key, bytes, spans) = sample {
+            if let DecodedSample::Exchange(key, bytes, spans) = sample {
                 noted.entry(LeafKey::unpack(key)).or_default().record(bytes, spans);
             }
         });
@@ -65,7 +65,7 @@ impl<'a> Foreign<'a> {
         self.read(|area, first| area.read_timings(first, BATCH), &mut visit);
         let mut noted = BTreeMap::<TimingKey, Distribution>::new();
         self.noted(|sample| {
-            if let Noted::Timing(key, nanos) = sample {
+            if let DecodedSample::Timing(key, nanos) = sample {
                 noted.entry(key).or_default().record(nanos);
             }
         });
@@ -88,7 +88,7 @@ impl<'a> Foreign<'a> {
     }
 
     /// Calls `visit` with the samples that threads had noted and not counted when their process ended.
-    fn noted(&self, mut visit: impl FnMut(Noted)) {
+    fn noted(&self, mut visit: impl FnMut(DecodedSample)) {
         if self.owner == Owner::Runs {
             return;
         }

@@ -62,18 +62,18 @@ pub(crate) fn timing(key: TimingKey, nanos: u64) -> Sample {
 
 /// A decoded sample.
 #[derive(Clone, Copy)]
-pub(crate) enum Noted {
+pub(crate) enum DecodedSample {
     /// The packed key, body bytes, and the spans if they are known.
     Exchange(u64, u64, Option<Spans>),
     Timing(TimingKey, u64),
 }
 
 #[inline]
-pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> Noted {
+pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> DecodedSample {
     if key & IS_TIMING == 0 {
-        Noted::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f, g])))
+        DecodedSample::Exchange(key, value, (a != UNTIMED).then_some(Spans([a, b, c, d, e, f, g])))
     } else {
-        Noted::Timing(TimingKey::unpack(key & !IS_TIMING), value)
+        DecodedSample::Timing(TimingKey::unpack(key & !IS_TIMING), value)
     }
 }
 

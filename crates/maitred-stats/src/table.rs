@@ -13,7 +13,7 @@ use std::sync::atomic::compiler_fence;
 use crate::area::{Area, BODY_BYTES, KEY, LEAF, LEAVES, LOST, REQUESTS, TIMING, TIMINGS, histograms};
 use crate::distribution::Distribution;
 use crate::memory::{add, load};
-use crate::rings::{Noted, Sample, noted};
+use crate::rings::{DecodedSample, Sample, noted};
 use crate::routes::OTHER;
 use crate::sparse::{COUNT, SPARSE, Sparse, ZEROS};
 use crate::times::{Span, Spans};
@@ -159,8 +159,8 @@ impl Table {
     /// Counts a sample; `of` is its ring and number, or none without a ring.
     pub(crate) fn count(&mut self, area: &Area<'_>, sample: Sample, of: Option<(u16, u64)>) {
         match noted(sample) {
-            Noted::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
-            Noted::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
+            DecodedSample::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
+            DecodedSample::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
         }
     }
 

@@ -1,5 +1,4 @@
-//! Test tools: wire scripts, an in-memory connection pair, a toy protocol with many streams, a virtual clock, a scripted handler, and behind a
-//! feature a client over TCP.
+//! Test tools: wire scripts, an in-memory connection pair, a virtual clock, a scripted handler, and behind a feature a client over TCP.
 //!
 //! Promises: nothing but that client opens a socket, nothing reads a clock, and nothing but that client and a [`disk`] waits; a test that uses it gives
 //! the same result every time. Never published; a tool panics where a test would.
@@ -8,13 +7,11 @@
 pub mod client;
 mod clock;
 pub mod disk;
-mod frames;
 mod handler;
 mod pipe;
 mod script;
 
 pub use clock::VirtualClock;
-pub use frames::{CONNECTION_WINDOW, Frame, MAX_FRAME, STREAM_WINDOW, frame_header};
 pub use handler::{ScriptedHandler, Seen};
 pub use pipe::{End, pair};
 pub use script::{Peer, Script};

@@ -5,7 +5,7 @@ use std::fmt;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
 use crate::handshake::Version;
-use crate::noted::{Noted, RefusedName};
+use crate::noted::{RefusedName, SessionNotes};
 
 /// Why a session has failed. The peer gets the alert that is unsent then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl SessionError {
     }
 
     /// The error behind one of rustls, with the notes of its callbacks.
-    pub(crate) fn new(error: &Error, noted: &Noted, minimum: Version, offered: Option<u16>) -> Self {
+    pub(crate) fn new(error: &Error, noted: &SessionNotes, minimum: Version, offered: Option<u16>) -> Self {
         match &noted.refused {
             Some(RefusedName::Unknown(name)) => return Self::UnknownName(name.clone()),
             Some(RefusedName::Missing) => return Self::MissingName,

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 /// The notes of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Noted {
+pub(crate) struct SessionNotes {
     /// The number of the certificate that was chosen.
     pub(crate) identity: Option<usize>,
     /// No certificate was given.
@@ -27,11 +27,11 @@ pub(crate) enum RefusedName {
 }
 
 thread_local! {
-    static NOTED: Cell<Noted> = const { Cell::new(Noted { identity: None, refused: None, client: None }) };
+    static NOTED: Cell<SessionNotes> = const { Cell::new(SessionNotes { identity: None, refused: None, client: None }) };
 }
 
 /// Runs `call` with these notes laid out.
-pub(crate) fn during<T>(noted: &mut Noted, call: impl FnOnce() -> T) -> T {
+pub(crate) fn during<T>(noted: &mut SessionNotes, call: impl FnOnce() -> T) -> T {
     NOTED.set(std::mem::take(noted));
     let result = call();
     *noted = NOTED.take();
@@ -39,7 +39,7 @@ pub(crate) fn during<T>(noted: &mut Noted, call: impl FnOnce() -> T) -> T {
 }
 
 /// Changes the notes that are laid out.
-pub(crate) fn note(change: impl FnOnce(&mut Noted)) {
+pub(crate) fn note(change: impl FnOnce(&mut SessionNotes)) {
     let mut noted = NOTED.take();
     change(&mut noted);
     NOTED.set(noted);

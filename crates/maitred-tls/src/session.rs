@@ -24,7 +24,7 @@ use crate::distinguished_name;
 use crate::errors::{ClientFault, SessionError};
 use crate::handshake::Handshake;
 use crate::hosts::{Beginning, Begun, Rules};
-use crate::noted::{self, Noted};
+use crate::noted::{self, SessionNotes};
 use crate::plain_http::is_plain_http;
 use crate::terms::Terms;
 
@@ -55,7 +55,7 @@ pub struct Session {
     /// The number of the rules for clients.
     rules: u16,
     terms: Arc<Terms>,
-    noted: Noted,
+    noted: SessionNotes,
     first: First,
     /// Bytes of plaintext that wait to be read.
     waiting: usize,
@@ -92,7 +92,7 @@ impl Session {
             beginning: terms.differ().then(|| Box::new(Beginning::new())),
             rules,
             terms: Arc::clone(terms),
-            noted: Noted::default(),
+            noted: SessionNotes::default(),
             first: First::default(),
             waiting: 0,
             has_ended: false,

@@ -7,7 +7,7 @@ mod bash;
 mod fish;
 mod zsh;
 
-use crate::options::familiar::{self, Familiar};
+use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition, Kind};
 use crate::print;
 use crate::problem::{Problem, nearest};
@@ -78,21 +78,13 @@ fn flags() -> Vec<Flag> {
             summary: brief(option.summary),
         })
     });
-    let familiar = familiar::all().filter(|familiar| familiar.option().is_some());
-    let theirs = familiar.flat_map(|familiar| familiar.names.iter().map(|name| of_familiar(name, familiar)));
-    own.chain(theirs).collect()
+    own.chain(familiar::taken().filter_map(of_familiar)).collect()
 }
 
-fn of_familiar(name: &str, familiar: &Familiar) -> Flag {
-    let option = familiar.option().and_then(options::find);
-    let is_same = matches!(familiar.becomes, familiar::Becomes::Option(_));
-    let takes = match (familiar.takes_value(), option.filter(|_| is_same)) {
-        (false, _) => Takes::Nothing,
-        (true, Some(option)) => takes(option),
-        (true, None) => Takes::Text,
-    };
-    let meaning = familiar.option().map(|option| format!("as --{option}")).unwrap_or_default();
-    Flag { name: name.to_owned(), takes, summary: format!("{meaning} ({})", familiar.whose()) }
+fn of_familiar(familiar: Familiar) -> Option<Flag> {
+    let Is::Option(option, fixed) = familiar.is else { return None };
+    let takes = if fixed.is_some() { Takes::Nothing } else { takes(option) };
+    Some(Flag { name: familiar.name.to_owned(), takes, summary: format!("as {}", option.flag()) })
 }
 
 fn takes(option: &Definition) -> Takes {

@@ -9,7 +9,7 @@ mod tables;
 use std::fmt::Write;
 
 use crate::host::Host;
-use crate::options::familiar::{self, Becomes, Familiar};
+use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition};
 use crate::print;
 use crate::problem::{Problem, nearest};
@@ -147,15 +147,15 @@ fn about(name: &str, words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
 }
 
 /// The familiar option with this name; a single letter has one dash.
-fn familiar_of(name: &str) -> Option<&'static Familiar> {
+fn familiar_of(name: &str) -> Option<Familiar> {
     let bare = name.trim_start_matches('-');
     let name = if bare.len() == 1 { format!("-{bare}") } else { format!("--{}", bare.replace('_', "-")) };
-    familiar::all().find(|familiar| familiar.names.contains(&name.as_str()))
+    familiar::all().find(|familiar| familiar.name == name)
 }
 
 fn unknown(name: &str, words: &[Word]) -> Problem {
     let bare = name.trim_start_matches('-');
-    let theirs = familiar::all().flat_map(|familiar| familiar.names).map(|name| name.trim_start_matches('-'));
+    let theirs = familiar::all().map(|familiar| familiar.name.trim_start_matches('-'));
     let names = options::all().map(|option| option.name).chain(words.iter().map(|word| word.name));
     let of_tables = tables::TABLES.iter().flat_map(|table| table.names);
     let remedy = match nearest(bare, names.chain(of_tables).chain(theirs)) {
@@ -199,17 +199,17 @@ fn about_word(word: Option<&Word>) -> String {
     text
 }
 
-fn about_familiar(familiar: &Familiar) -> String {
+fn about_familiar(Familiar { name, is }: Familiar) -> String {
     let mut text = String::new();
-    let names = familiar.names.join(", ");
-    let sentence = match familiar.becomes {
-        Becomes::Nothing => format!("{names} of {} is no option here: {}.", familiar.whose(), familiar.note),
-        _ => format!("{names} of {} is here {}.", familiar.whose(), familiar.meaning().replace('`', "")),
-    };
-    fill(&mut text, &sentence, "");
-    if let Some(option) = familiar.option().and_then(options::find) {
-        text.push('\n');
-        text.push_str(&about_option(option));
+    match is {
+        Is::Option(option, _) => {
+            fill(&mut text, &format!("{name} of other servers is here {}.", option.flag()), "");
+            text.push('\n');
+            text.push_str(&about_option(option));
+        }
+        Is::Other(instead) => {
+            fill(&mut text, &format!("{name} of other servers is no option here: {instead}."), "");
+        }
     }
     text
 }
@@ -288,7 +288,7 @@ fn paragraphs(definition: &Definition) -> Vec<String> {
     if !definition.cost.is_empty() {
         all.push(format!("Cost: {}. Worst case: {}.", definition.cost, definition.worst));
     }
-    let also: Vec<&str> = familiar::of_option(definition.name).collect();
+    let also = familiar::of_option(definition.name);
     if !also.is_empty() {
         all.push(format!("Also: {}.", also.join(", ")));
     }

@@ -1,9 +1,12 @@
-//! What would keep the service from starting, or from serving: what its user cannot read, an application that is not there, databases
-//! where it may not write.
+//! What would keep the service from starting: an application or a file that is not there, and what the service's user may not read.
 //!
-//! Leaves out: what only the server can know when it runs; nothing is imported.
+//! Leaves out: what the server can know only when it runs (nothing is imported), and access control lists.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use maitred_server::rights::Identity;
 
 use crate::config::Config;
 use crate::host::Host;
@@ -13,145 +16,72 @@ use crate::problem::Problem;
 use crate::sources::Loaded;
 use crate::validation;
 
-use super::access::Reader;
 use super::problem;
-use super::unit::{Service, is_in_home};
+use super::unit::Service;
 
-/// Something that the service reads.
-struct Read {
-    what: String,
-    path: PathBuf,
-    is_folder: bool,
-    /// Not everybody should read it.
-    is_secret: bool,
-    /// It belongs to the interpreter.
-    is_program: bool,
-}
-
-/// All problems. The current folder is that of the service from then on.
-pub(super) fn problems(service: &Service, loaded: &Loaded, host: &dyn Host) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let folder = match &loaded.config.chdir {
-        Some(inner) => service.folder.join(inner),
-        None => service.folder.clone(),
-    };
-    // The application is named from there.
-    match std::env::set_current_dir(&folder) {
-        Ok(()) => problems.extend(missing(loaded, host)),
-        Err(error) => problems.push(problem(
-            format!("the folder {} cannot be entered: {error}", folder.display()),
-            "run it as root, or name another one with --folder",
-        )),
-    }
-    match Reader::of(service.user.as_deref(), service.group.as_deref()) {
-        Ok(reader) => {
-            let (program, read): (Vec<_>, Vec<_>) =
-                all(service, &folder, loaded, host).into_iter().partition(|read| read.is_program);
-            // One line: its parts are in one environment.
-            problems.extend(program.iter().find_map(|read| closed(&reader, read)));
-            problems.extend(read.iter().filter_map(|read| closed(&reader, read)));
-        }
-        Err((option, bad)) => problems.push(problem(format!("--{option}: {}", bad.what), bad.remedy)),
-    }
-    problems
-}
-
-/// What a server that is started so would not find.
-fn missing(loaded: &Loaded, host: &dyn Host) -> Option<Problem> {
+/// Looks whether the service could start. The current folder is that of the service from then on.
+///
+/// # Errors
+/// The first reason why it could not.
+pub(super) fn look(service: &Service, loaded: &Loaded, host: &dyn Host) -> Result<(), Problem> {
     let mut config = loaded.config.clone();
+    let folder = config.chdir.as_ref().map_or(service.folder.clone(), |inner| service.folder.join(inner));
+    // The application is named from there.
+    std::env::set_current_dir(&folder).map_err(|error| {
+        let what = format!("the folder {} cannot be entered: {error}", folder.display());
+        problem(what, "run it as root, or name another one with --folder")
+    })?;
+    (config.user, config.group) = (service.user.clone(), service.group.clone());
     // systemd makes the folders of these when the service starts.
-    let no_log = |place: &mut LogPlace| *place = LogPlace::Auto;
-    no_log(&mut config.site.access_log);
-    config.hosts.iter_mut().for_each(|host| no_log(&mut host.site.access_log));
-    let default = Config::default();
-    (config.error_log, config.spool) = (default.error_log, std::env::temp_dir());
-    let checked = match validation::check(&config, &loaded.origins) {
-        Ok(checked) => checked,
-        Err(problem) => return Some(problem),
-    };
-    checked.programs().find_map(|program| loading::look(program, &config, &checked, host).err())
+    config.site.access_log = LogPlace::Auto;
+    config.hosts.iter_mut().for_each(|host| host.site.access_log = LogPlace::Auto);
+    (config.error_log, config.spool) = (Config::default().error_log, std::env::temp_dir());
+    let checked = validation::check(&config, &loaded.origins)?;
+    checked.programs().try_for_each(|program| loading::look(program, &config, &checked, host))?;
+    let sites = config
+        .sites()
+        .flat_map(|(_, site)| [&site.keys[..], &site.certificates, site.app_dir.as_slice()].concat());
+    let settings = loaded.files.iter().map(|file| service.folder.join(file));
+    let files = sites.chain(config.env_file.clone()).chain(settings);
+    let all = [folder.clone()].into_iter().chain(files).chain(program(&service.command, host));
+    let identity = checked.wanted.as_ref().map(|wanted| &wanted.identity);
+    // What is not there has had its message.
+    let mut real = all.filter_map(|path| fs::canonicalize(path).ok());
+    real.try_for_each(|path| readable(&path, service, identity))
 }
 
-fn all(service: &Service, folder: &Path, loaded: &Loaded, host: &dyn Host) -> Vec<Read> {
-    let config = &loaded.config;
-    let mut all = Vec::new();
-    let mut add = |what: &str, path: &Path, is_folder, is_secret, is_program| {
-        let path = folder.join(path).components().collect();
-        all.push(Read { what: what.to_owned(), path, is_folder, is_secret, is_program });
-    };
-    for word in service.command.iter().take(2).map(Path::new).filter(|word| word.is_absolute()) {
-        add("the program", word, false, false, true);
-    }
-    for (what, path) in host.folders() {
-        add(what, &path, true, false, true);
-    }
-    add("the folder that it runs in", folder, true, false, false);
-    for (_, site) in config.sites() {
-        let named = site
-            .application
-            .iter()
-            .map(Path::new)
-            .chain(site.mounted.iter().map(|one| Path::new(&one.application)));
-        for file in named.filter(|name| name.to_string_lossy().contains('/')) {
-            let is_folder = folder.join(file).is_dir();
-            let place = if is_folder { file } else { file.parent().unwrap_or(file) };
-            add("the application's folder", place, true, false, false);
-        }
-        for place in site.app_dir.iter().chain(site.mounted.iter().filter_map(|one| one.app_dir.as_ref())) {
-            add("the application's folder", place, true, false, false);
-        }
-        for mount in &site.mounts {
-            add("a folder of files (static)", &mount.folder, true, false, false);
-        }
-        site.certificates
-            .iter()
-            .for_each(|path| add("the certificate (tls-cert)", path, false, false, false));
-        site.keys.iter().for_each(|path| add("the key (tls-key)", path, false, true, false));
-        for path in site.client_ca.iter().chain(&site.client_crl) {
-            add("a file of TLS", path, false, false, false);
-        }
-    }
-    for path in config.tls.key_passwords.iter().filter(|path| !path.to_string_lossy().starts_with("env:")) {
-        add("the password of the key (tls-key-password)", path, false, true, false);
-    }
-    config.tls.ticket_key.iter().for_each(|path| add("tls-ticket-key", path, false, true, false));
-    config.env_file.iter().for_each(|path| add("the env-file", path, false, true, false));
-    loaded.files.iter().for_each(|path| add("the configuration", Path::new(path), false, true, false));
-    all.sort_by(|one, other| one.path.cmp(&other.path));
-    all.dedup_by(|one, other| one.path == other.path);
-    all
+/// The program, and the folders that it reads while it runs.
+pub(super) fn program(command: &[String], host: &dyn Host) -> Vec<PathBuf> {
+    let words = command.iter().take(2).map(PathBuf::from).filter(|word| word.is_absolute());
+    words.chain(host.folders().into_iter().map(|(_, folder)| folder)).collect()
 }
 
-fn closed(reader: &Reader, read: &Read) -> Option<Problem> {
-    let Read { what, path, is_folder, is_secret, is_program } = read;
-    if !path.exists() {
-        // Of what the server would refuse there is a line already; a folder that cannot be entered hides the rest.
-        return None;
-    }
-    let closed = reader.closed(path, *is_folder);
-    let (first, _) = closed.first()?;
-    let text =
-        format!("{} may not read {}, and {what} is {}", reader.shown(), first.display(), path.display());
-    let remedy = match is_in_home(first) {
-        true if *is_program => "make the virtual environment anew outside of homes with a Python that everybody may read, such as \
-                                /usr/bin/python3 -m venv /opt/NAME"
-            .to_owned(),
-        true => "move it to where everybody may read, such as /srv or /opt, or give --user with the user of that home".to_owned(),
-        false => reader.cure(&closed, *is_secret),
+/// Whether the service's user may read it, by owner, group and mode of itself and of the folders on the way.
+fn readable(path: &Path, service: &Service, identity: Option<&Identity>) -> Result<(), Problem> {
+    // The user that systemd makes owns nothing.
+    let uid = identity.filter(|_| service.user.is_some()).map(|identity| identity.uid);
+    let groups = identity.map_or(&[][..], |identity| &identity.groups);
+    let may = |step: &&Path| {
+        let Ok(found) = fs::metadata(step) else { return true };
+        let is_member = groups.contains(&found.gid());
+        let shift = if uid == Some(found.uid()) { 6 } else { 3 * u32::from(is_member) };
+        let need = if *step == path { 4 | u32::from(found.is_dir()) } else { 1 };
+        uid == Some(0) || found.mode() >> shift & need == need
     };
-    Some(problem(text, remedy))
-}
-
-/// Links of the program into homes, which the unit therefore shows to the service.
-pub(super) fn linked_homes(service: &Service) -> Option<String> {
-    let real = service.links.iter().find(|path| is_in_home(path))?;
-    if service.written().any(is_in_home) {
-        // The unit shows homes anyway.
-        return None;
-    }
-    Some(format!(
-        "the program's links lead to {}: the unit shows homes to the service for that (ProtectHome=read-only); to have them hidden, make the \
-         virtual environment anew with a Python outside of homes, such as /usr/bin/python3 -m venv",
-        real.display()
+    let way: Vec<&Path> = path.ancestors().collect();
+    let Some(step) = way.into_iter().rev().find(|step| !may(step)) else { return Ok(()) };
+    let user =
+        service.user.as_ref().map_or("the user that systemd makes".to_owned(), |user| format!("user {user}"));
+    let (step, path) = (step.display(), path.display());
+    let (lead, group) = match identity {
+        Some(identity) => ("", identity.gid.to_string()),
+        None => ("give the service a group with --group GROUP and ", "GROUP".to_owned()),
+    };
+    Err(problem(
+        format!("{user} may not read {step}, and the service needs {path}"),
+        format!(
+            "{lead}chgrp {group} '{step}' && chmod g+rX '{step}', or move it out of a home to /srv or /opt; --unchecked writes the unit \
+             all the same"
+        ),
     ))
 }

@@ -1,8 +1,9 @@
 //! The text of the units. What each line is for stands in docs/guides/systemd.md.
 
-use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+use crate::accounts::Account;
 
 /// What is to be run, and how.
 pub(super) struct Service {
@@ -16,8 +17,8 @@ pub(super) struct Service {
     /// Where the program and its libraries are, behind all links.
     pub(super) links: Vec<PathBuf>,
     /// Without one systemd makes a user while the service runs.
-    pub(super) user: Option<String>,
-    pub(super) group: Option<String>,
+    pub(super) user: Option<Account>,
+    pub(super) group: Option<Account>,
     /// Folders that it may write to, beside its own.
     pub(super) writable: Vec<PathBuf>,
     /// Addresses in the form of systemd at which systemd listens.
@@ -56,11 +57,9 @@ SystemCallErrorNumber=EPERM
 UMask=0027
 ";
 
-/// What `ProtectHome=` hides.
-const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
-
+/// Whether `ProtectHome=` hides it.
 pub(super) fn is_in_home(path: &Path) -> bool {
-    HOMES.iter().any(|home| path.starts_with(home))
+    ["/home", "/root", "/run/user"].iter().any(|home| path.starts_with(home))
 }
 
 impl Service {
@@ -73,11 +72,11 @@ impl Service {
             let _ = writeln!(text, "Requires={name}.socket\nAfter={name}.socket");
         }
         let command: Vec<String> = self.command.iter().map(|word| argument(word)).collect();
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "\n[Service]\nType=notify\nExecStart={}\nExecReload=kill -HUP $MAINPID\nWorkingDirectory={}\n",
+            "\n[Service]\nType=notify\nExecStart={}\nExecReload=kill -HUP $MAINPID\nWorkingDirectory={}",
             command.join(" "),
-            plain(&self.folder)
+            percent(&self.folder.to_string_lossy())
         );
         match &self.user {
             Some(user) => _ = writeln!(text, "User={user}"),
@@ -89,78 +88,69 @@ impl Service {
         if self.sets_control {
             let _ = writeln!(text, "Environment=MAITRED_CONTROL=/run/{name}/control.sock");
         }
-        let _ = write!(
+        let _ = writeln!(
             text,
             "RuntimeDirectory={name}\nStateDirectory={name}\nLogsDirectory={name}\n\
-             KillMode=mixed\nWatchdogSec=30\nRestart=on-failure\n\n"
+             KillMode=mixed\nWatchdogSec=30\nRestart=on-failure\n\n{CLOSED}{}\n\n[Install]\nWantedBy=multi-user.target",
+            self.opened().join("\n")
         );
-        self.write_limits(&mut text);
-        text.push_str("\n[Install]\nWantedBy=multi-user.target\n");
         text
     }
 
-    fn write_limits(&self, text: &mut String) {
-        text.push_str(CLOSED);
+    /// The lines that differ from service to service.
+    fn opened(&self) -> Vec<String> {
         let capabilities = if self.has_low_port { "CAP_NET_BIND_SERVICE" } else { "" };
-        let _ = writeln!(text, "CapabilityBoundingSet={capabilities}\nAmbientCapabilities={capabilities}");
+        let mut lines = vec![
+            format!("CapabilityBoundingSet={capabilities}"),
+            format!("AmbientCapabilities={capabilities}"),
+        ];
         if !self.has_low_port {
             // A capability in a user namespace of one's own opens no port.
-            text.push_str("PrivateUsers=yes\n");
+            lines.push("PrivateUsers=yes".to_owned());
         }
-        let _ = writeln!(text, "ProtectHome={}", if self.uses_home() { "read-only" } else { "yes" });
-        if !self.has_jit {
-            text.push_str("MemoryDenyWriteExecute=yes\n");
-        }
-        for folder in &self.writable {
-            let _ = writeln!(text, "ReadWritePaths={}", quoted(&folder.to_string_lossy(), false));
-        }
-    }
-
-    /// Whether the program, the folder or something that it writes to is in a home.
-    fn uses_home(&self) -> bool {
-        self.written().chain(self.links.iter().map(|path| &**path)).any(is_in_home)
-    }
-
-    /// The paths that stand in the unit.
-    pub(super) fn written(&self) -> impl Iterator<Item = &Path> {
         let program = self.command.iter().map(Path::new).filter(|word| word.is_absolute());
-        program.chain([&*self.folder]).chain(self.writable.iter().map(|path| &**path))
+        let others = self.links.iter().chain(&self.writable).chain([&self.folder]).map(|path| &**path);
+        let uses_home = program.chain(others).any(is_in_home);
+        lines.push(format!("ProtectHome={}", if uses_home { "read-only" } else { "yes" }));
+        if !self.has_jit {
+            lines.push("MemoryDenyWriteExecute=yes".to_owned());
+        }
+        let writable = self.writable.iter().map(|folder| quoted(&folder.to_string_lossy()));
+        lines.extend(writable.map(|folder| format!("ReadWritePaths={folder}")));
+        lines
     }
 
     /// The text of NAME.socket, if systemd listens.
     pub(super) fn socket_unit(&self) -> Option<String> {
-        if self.sockets.is_empty() {
-            return None;
-        }
-        let mut text = self.beginning("socket", &format!("where {} listens", self.name));
-        text.push_str("\n[Socket]\n");
-        for address in &self.sockets {
-            let _ = writeln!(text, "ListenStream={}", percent(address));
-        }
-        text.push_str("FileDescriptorName=http\nBacklog=4096\n\n[Install]\nWantedBy=sockets.target\n");
-        Some(text)
+        let addresses = self.sockets.iter().map(|address| format!("ListenStream={}\n", percent(address)));
+        (!self.sockets.is_empty()).then(|| {
+            let beginning = self.beginning("socket", &format!("where {} listens", self.name));
+            let addresses: String = addresses.collect();
+            format!(
+                "{beginning}\n[Socket]\n{addresses}FileDescriptorName=http\nBacklog=4096\n\n[Install]\nWantedBy=sockets.target\n"
+            )
+        })
     }
 
     fn beginning(&self, ending: &str, description: &str) -> String {
+        let (name, description) = (&self.name, percent(description));
         format!(
-            "# Written by `maitred install-service`. Changes of yours: systemctl edit {}.{ending}\n\
-             [Unit]\nDescription={}\n",
-            self.name,
-            percent(description)
+            "# Written by `maitred install-service`. Changes of yours: systemctl edit {name}.{ending}\n\
+             [Unit]\nDescription={description}\n"
         )
     }
 }
 
 /// A word of a command line (systemd.service(5), "Command lines").
 fn argument(word: &str) -> String {
-    quoted(&word.replace('$', "$$"), word.starts_with([';', '-', '@', ':', '+', '!']) && word.len() == 1)
+    quoted(&word.replace('$', "$$"))
 }
 
 /// In quotation marks if it needs them; `%` begins a specifier (systemd.unit(5)).
-fn quoted(word: &str, always: bool) -> String {
+fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,@%+~*$[]{}?&^!".contains(letter);
     let text = percent(word);
-    if !always && !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         return text;
     }
     let mut out = String::from("\"");
@@ -175,35 +165,9 @@ fn quoted(word: &str, always: bool) -> String {
     out
 }
 
-/// A path where systemd takes the rest of the line.
-fn plain(path: &Path) -> String {
-    percent(&path.to_string_lossy())
-}
-
 fn percent(text: &str) -> String {
     text.replace('%', "%%")
 }
-
-/// Whether systemd takes it as the name of a unit and of a folder.
-pub(super) fn is_name(name: &str) -> bool {
-    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    !name.is_empty() && name.len() <= 64 && !name.starts_with(['.', '-']) && name.chars().all(is_allowed)
-}
-
-/// The name of a service for an application, if nobody chooses one: `shop` for `shop.wsgi:application`, `srv/shop.py` and `srv/shop/`.
-pub(super) fn name_for(application: Option<&str>, folder: &Path) -> Option<String> {
-    let module = |target: &str| -> Option<String> {
-        let path = Path::new(target.split(':').next()?);
-        let last = path.file_stem().and_then(OsStr::to_str)?;
-        Some(last.split('.').next()?.to_owned())
-    };
-    let of_folder = || folder.file_name().and_then(OsStr::to_str).map(ToOwned::to_owned);
-    let name = application.and_then(module).filter(|name| !GENERAL.contains(&&**name)).or_else(of_folder)?;
-    is_name(&name).then_some(name)
-}
-
-/// Names of modules that say nothing of the site; the folder's name says more.
-const GENERAL: [&str; 7] = ["app", "main", "application", "asgi", "wsgi", "server", "src"];
 
 #[cfg(test)]
 mod tests {
@@ -245,50 +209,24 @@ mod tests {
 
     #[test]
     fn the_service_gets_no_more_than_it_needs() {
-        let text = service().service_unit();
-        for line in ["DynamicUser=yes", "PrivateUsers=yes", "CapabilityBoundingSet=", "ProtectHome=yes"] {
-            assert!(text.lines().any(|own| own == line), "{line} in {text}");
-        }
-        let text = Service {
-            user: Some("www-data".to_owned()),
+        let has = |service: Service, lines: &[&str]| {
+            let text = service.service_unit();
+            lines.iter().for_each(|line| assert!(text.lines().any(|own| own == *line), "{line} in {text}"));
+            text
+        };
+        has(service(), &["DynamicUser=yes", "PrivateUsers=yes", "CapabilityBoundingSet=", "ProtectHome=yes"]);
+        let open = Service {
+            user: Some(Account::Name("www-data".to_owned())),
             has_low_port: true,
             has_jit: true,
             folder: "/home/ann/shop".into(),
             writable: vec!["/srv/shop media".into()],
             ..service()
-        }
-        .service_unit();
-        for line in [
-            "User=www-data",
-            "AmbientCapabilities=CAP_NET_BIND_SERVICE",
-            "ProtectHome=read-only",
-            "ReadWritePaths=\"/srv/shop media\"",
-        ] {
-            assert!(text.lines().any(|own| own == line), "{line} in {text}");
-        }
-        let linked = Service { links: vec!["/home/ann/.local/bin/python3".into()], ..service() };
-        assert!(linked.service_unit().contains("\nProtectHome=read-only\n"));
+        };
+        let lines = ["User=www-data", "AmbientCapabilities=CAP_NET_BIND_SERVICE", "ProtectHome=read-only"];
+        let text = has(open, &[&lines[..], &["ReadWritePaths=\"/srv/shop media\""]].concat());
         assert!(!text.contains("PrivateUsers") && !text.contains("MemoryDenyWriteExecute"), "{text}");
-    }
-
-    #[test]
-    fn systemd_listens_where_it_is_told() {
-        assert_eq!(service().socket_unit(), None);
-        let service = Service { sockets: vec!["80".into(), "/run/shop.sock".into()], ..service() };
-        let text = service.socket_unit().expect("a unit");
-        assert!(text.contains("\nListenStream=80\nListenStream=/run/shop.sock\n"), "{text}");
-        assert!(service.service_unit().contains("\nRequires=shop.socket\n"));
-    }
-
-    #[test]
-    fn a_service_is_called_as_what_it_serves() {
-        let name = |application| name_for(application, Path::new("/srv/site"));
-        assert_eq!(name(Some("shop.wsgi:application")).as_deref(), Some("shop"));
-        assert_eq!(name(Some("srv/shop.py")).as_deref(), Some("shop"));
-        assert_eq!(name(Some("/srv/pages/")).as_deref(), Some("pages"));
-        assert_eq!(name(Some("app:app")).as_deref(), Some("site"));
-        assert_eq!(name(None).as_deref(), Some("site"));
-        assert_eq!(name_for(None, Path::new("/")), None);
-        assert_eq!(name_for(None, Path::new("/a b")), None);
+        let links = vec!["/home/ann/.local/bin/python3".into()];
+        has(Service { links, ..service() }, &["ProtectHome=read-only"]);
     }
 }

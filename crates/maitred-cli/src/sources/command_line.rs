@@ -3,15 +3,13 @@
 use crate::commands::{self, Command, Run};
 use crate::help;
 use crate::options::development::RELOAD;
-use crate::options::familiar::{self, Written};
+use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
 use crate::origins::Source;
 use crate::problem::{Problem, nearest};
-use crate::value::BadValue;
 
 use super::Assignment;
-use super::familiar::Parts;
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
@@ -48,55 +46,49 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
             }
         }
     }
-    let mut parts = Parts::default();
+    // Of other servers; together they are one address.
+    let (mut host, mut port) = (None, None);
     let mut only_names = false;
     while let Some(argument) = rest.next() {
         if !only_names && argument == "--" {
             only_names = true;
         } else if !only_names && argument.len() > 1 && argument.starts_with('-') {
-            let mut next = || rest.next_if(|next| !next.starts_with("--"));
-            match find(argument, earlier)? {
-                Flag::Own { definition, renamed, off, attached } => {
-                    line.renamed.add(definition.flag(), renamed);
-                    let value = match attached {
-                        Some(value) => value,
-                        None if off => "false",
-                        None if definition.is_switch() => "true",
-                        None => next().ok_or_else(|| missing_value(definition))?,
-                    };
-                    let called = |BadValue { what, remedy }| Problem::new(definition.flag(), what, remedy);
-                    let value = familiar::own_value(definition.name, value).map_err(called)?.unwrap_or(value);
-                    line.add(definition, value, None)?;
-                    if is_help(definition)
-                        && let Some(topic) = rest.next_if(|next| help::is_topic(next))
-                    {
-                        line.topic = vec![topic.to_owned()];
-                    }
-                }
-                Flag::Familiar(written) => parts.take(&written, next, &mut line)?,
+            let Flag { definition, renamed, name, value } = find(argument, earlier)?;
+            line.renamed.add(definition.flag(), renamed);
+            let value = match value {
+                Some(value) => value,
+                None if definition.is_switch() => "true",
+                None => rest
+                    .next_if(|next| !next.starts_with("--"))
+                    .ok_or_else(|| missing_value(definition, name))?,
+            };
+            match name {
+                Some("--host") => host = Some(value),
+                Some("--port") => port = Some(value),
+                _ => line.add(definition, value, name)?,
+            }
+            if is_help(definition)
+                && let Some(topic) = rest.next_if(|next| help::is_topic(next))
+            {
+                line.topic = vec![topic.to_owned()];
             }
         } else {
             line.add_application(argument)?;
         }
     }
-    parts.finish(&mut line)?;
+    line.add_host_and_port(host, port)?;
     Ok(line)
 }
 
 /// An argument with dashes.
-enum Flag<'a> {
-    /// An option of maitred.
-    Own {
-        definition: &'static Definition,
-        /// The earlier name that was used.
-        renamed: Option<Renamed>,
-        /// Whether the argument is `--no-name`.
-        off: bool,
-        /// The value behind `=`.
-        attached: Option<&'a str>,
-    },
-    /// An option of another server.
-    Familiar(Written<'a>),
+struct Flag<'a> {
+    definition: &'static Definition,
+    /// The earlier name of the option, if it was used.
+    renamed: Option<Renamed>,
+    /// The name in another server, if it was used.
+    name: Option<&'static str>,
+    /// The value behind `=`, or the fixed one of `--no-name`.
+    value: Option<&'a str>,
 }
 
 /// Prefix that switches a switch off.
@@ -115,18 +107,26 @@ fn find(argument: &str, earlier: Names) -> Result<Flag<'_>, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| !definition.is_positional());
     let negated = name.strip_prefix(NO);
     let switch = |name: &str| known(name).filter(|known| known.can_be_off());
-    let found = earlier.find(name, known).map(|found| (found, false));
-    let found = found.or_else(|| Some((earlier.find(negated?, switch)?, true)));
-    let Some(((definition, renamed), off)) = found else {
-        if let Some(written) = familiar::find(argument) {
-            return Ok(Flag::Familiar(written));
-        }
-        return Err(Problem::new(flag, "unknown option", suggest(flag, negated.is_some())));
+    let takes_none = || Problem::new(flag, "takes no value", "leave the value out");
+    let (found, fixed) = match earlier.find(name, known) {
+        Some(found) => (Some(found), None),
+        None => (negated.and_then(|name| earlier.find(name, switch)), Some("false")),
     };
-    if attached.is_some() && (off || definition.reach == Reach::CommandLine) {
-        return Err(Problem::new(flag, "takes no value", "leave the value out"));
+    if let Some((definition, renamed)) = found {
+        return match attached {
+            Some(_) if fixed.is_some() || definition.reach == Reach::CommandLine => Err(takes_none()),
+            _ => Ok(Flag { definition, renamed, name: None, value: attached.or(fixed) }),
+        };
     }
-    Ok(Flag::Own { definition, renamed, off, attached })
+    let (Familiar { name, is }, behind) = familiar::find(flag)
+        .ok_or_else(|| Problem::new(flag, "unknown option", suggest(flag, negated.is_some())))?;
+    match is {
+        Is::Other(instead) => Err(Problem::new(name, "an option of another server", instead)),
+        Is::Option(_, Some(_)) if attached.is_some() => Err(takes_none()),
+        Is::Option(definition, fixed) => {
+            Ok(Flag { definition, renamed: None, name: Some(name), value: attached.or(behind).or(fixed) })
+        }
+    }
 }
 
 /// The remedy for an unknown option: the nearest option, or the list of all.
@@ -135,8 +135,7 @@ fn suggest(flag: &str, negated: bool) -> String {
         if negated && known.can_be_off() { format!("--{NO}{}", known.name) } else { known.flag() }
     });
     let own: Vec<String> = own.collect();
-    let theirs = familiar::all().filter(|familiar| familiar.option().is_some());
-    let theirs = theirs.flat_map(|familiar| familiar.names).copied();
+    let theirs = familiar::taken().map(|familiar| familiar.name);
     match nearest(flag, own.iter().map(String::as_str).chain(theirs)) {
         Some(meant) => format!("did you mean '{meant}'?"),
         None => "'maitred --help all' lists the options".to_owned(),
@@ -152,14 +151,15 @@ fn is_of_another_server(file: &str) -> bool {
     file.ends_with(".py") || file.starts_with("python:") || file.starts_with("file:")
 }
 
-fn missing_value(definition: &Definition) -> Problem {
+fn missing_value(definition: &Definition, name: Option<&str>) -> Problem {
     let example = definition.default.first().map_or(definition.placeholder, |default| default);
-    Problem::new(definition.flag(), "needs a value", format!("for example {} {example}", definition.flag()))
+    let flag = definition.flag();
+    Problem::new(name.unwrap_or(&flag), "needs a value", format!("for example {flag} {example}"))
 }
 
 impl CommandLine {
     /// Adds a value, by a name that another server has for the option if there is one.
-    pub(super) fn add(
+    fn add(
         &mut self,
         definition: &'static Definition,
         value: &str,
@@ -171,7 +171,7 @@ impl CommandLine {
             Kind::Action => {
                 self.command = if definition.name == "version" { Command::Version } else { Command::Help };
             }
-            Kind::File if value.is_empty() => return Err(missing_value(definition)),
+            Kind::File if value.is_empty() => return Err(missing_value(definition, None)),
             Kind::File if is_of_another_server(value) => {
                 return Err(Problem::new(
                     definition.flag(),
@@ -181,7 +181,7 @@ impl CommandLine {
             }
             Kind::File => self.config_file = Some(value.to_owned()),
             _ => {
-                let source = name.map_or(Source::CommandLine, |name| Source::Familiar(vec![name]));
+                let source = name.map_or(Source::CommandLine, Source::Familiar);
                 let earlier = self
                     .assignments
                     .iter_mut()
@@ -200,6 +200,20 @@ impl CommandLine {
             }
         }
         Ok(())
+    }
+
+    /// `--host` and `--port` of other servers, whose defaults are ours.
+    fn add_host_and_port(&mut self, host: Option<&str>, port: Option<&str>) -> Result<(), Problem> {
+        let name = match (host, port) {
+            (None, None) => return Ok(()),
+            (Some(_), Some(_)) => "--host and --port",
+            (Some(_), None) => "--host",
+            (None, Some(_)) => "--port",
+        };
+        let (host, port) = (host.unwrap_or("127.0.0.1"), port.unwrap_or("8000"));
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        let address = if is_bare { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        options::find("listen").map_or(Ok(()), |listen| self.add(listen, &address, Some(name)))
     }
 
     fn add_application(&mut self, argument: &str) -> Result<(), Problem> {

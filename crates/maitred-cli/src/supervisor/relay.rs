@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use maitred_control::{
-    Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, Looked,
-    MEMORY, Question, RECENT, SNAPSHOT, WORKER, add_place, counts_of, find, help, merge_logs, merge_recent,
-    picture_from_json, process_row, snapshot_of, stats_of,
+    Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, MEMORY,
+    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, add_place, counts_of, find, help, merge_logs,
+    merge_recent, picture_from_json, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
@@ -119,10 +119,10 @@ const LOOK_LIMIT: Duration = Duration::from_millis(300);
 /// Counts that are not in the shared memory of the workers: the last answer of each worker, and the sum over all workers ever.
 #[derive(Default)]
 struct Seen {
-    last: BTreeMap<WorkerId, Looked>,
+    last: BTreeMap<WorkerId, ProcessFigures>,
     /// Answers that have not come yet.
     late: BTreeMap<WorkerId, Pending>,
-    sum: Looked,
+    sum: ProcessFigures,
 }
 
 impl Seen {
@@ -138,7 +138,7 @@ impl Seen {
             match pending.wait_until(deadline) {
                 Ok(answer) => {
                     let answer = answer.filter(|answer| answer.status == 200);
-                    let looked = answer.and_then(|answer| Some(Looked::from_json(&answer.value()?)));
+                    let looked = answer.and_then(|answer| Some(ProcessFigures::from_json(&answer.value()?)));
                     looked.into_iter().for_each(|looked| self.note(id, looked));
                 }
                 Err(pending) => _ = self.late.insert(id, pending),
@@ -146,7 +146,7 @@ impl Seen {
         }
     }
 
-    fn note(&mut self, id: WorkerId, looked: Looked) {
+    fn note(&mut self, id: WorkerId, looked: ProcessFigures) {
         let last = self.last.remove(&id).unwrap_or_default();
         self.sum.add_counts(&looked, &last);
         self.last.insert(id, looked);
@@ -154,11 +154,11 @@ impl Seen {
 
     /// Returns the gauges of the serving workers, with the counts of all workers ever. A worker that has not answered is in it with its last
     /// answer.
-    fn all(&mut self, serving: &[Arc<Process>]) -> Looked {
-        let mut now = Looked::default();
+    fn all(&mut self, serving: &[Arc<Process>]) -> ProcessFigures {
+        let mut now = ProcessFigures::default();
         self.last.retain(|id, _| serving.iter().any(|process| process.id == *id));
         self.last.values().for_each(|looked| now.merge(looked));
-        Looked { gauges: now.gauges, ..self.sum.clone() }
+        ProcessFigures { gauges: now.gauges, ..self.sum.clone() }
     }
 }
 

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Caller, Control, Counted, Looked, Question, picture_of, picture_to_json};
+use maitred_control::{
+    Answered, Caller, Control, Counted, ProcessFigures, Question, picture_of, picture_to_json,
+};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
@@ -314,7 +316,7 @@ impl Link {
             }
             LOOKED => {
                 server.settle_figures();
-                Some(Answered::json(200, &Looked::at(server).to_json()))
+                Some(Answered::json(200, &ProcessFigures::at(server).to_json()))
             }
             PICTURE => Some(Answered::json(200, &picture_to_json(&picture_of(server)))),
             OWN_PAGE => {

@@ -69,8 +69,8 @@ fn help_goes_to_standard_output() {
         (&["help", "--no-compress"], "  --[no-]compress\n"),
         (&["help", "max_threads"], "  --max-threads N\n"),
         (&["--help", "--workers"], "How many processes serve"),
-        (&["help", "bind"], "--bind, -b of gunicorn, hypercorn is here --listen"),
-        (&["help", "-t"], "-t, --timeout of gunicorn is no option here: "),
+        (&["help", "bind"], "--bind of other servers is here --listen."),
+        (&["help", "-t"], "-t of other servers is no option here: write --worker-timeout"),
         (&["help", "check"], "maitred check [APPLICATION] [OPTIONS]: print the merged configuration"),
         (&["help", "ctl"], "Usage: maitred ctl "),
     ] {

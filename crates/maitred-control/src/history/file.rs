@@ -15,7 +15,7 @@ use maitred_history::{Damage, History};
 use maitred_server::Log;
 
 /// Where the history is kept.
-pub(super) struct Place {
+pub(super) struct HistoryFile {
     path: PathBuf,
     log: Arc<Log>,
     /// Held while it is written.
@@ -28,7 +28,7 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// The reason: the file is something else, or cannot be read or written.
-pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History>), String> {
+pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(HistoryFile, Option<History>), String> {
     let shown = path.display();
     let history = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -48,7 +48,7 @@ pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History
     if !folder.is_dir() {
         return Err(format!("there is no folder '{}'", folder.display()));
     }
-    let place = Place {
+    let place = HistoryFile {
         path: path.to_owned(),
         log: Arc::clone(log),
         writing: Mutex::default(),
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(Place, Option<History
     Ok((place, history))
 }
 
-impl Place {
+impl HistoryFile {
     pub(super) fn write(&self, bytes: &[u8]) {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.try_write(bytes) {

@@ -23,7 +23,7 @@ const OF_COUNTERS: [&str; COUNTERS.len() - 1] = [
 
 /// The figures that a process reports itself, beside the counters in shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looked {
+pub struct ProcessFigures {
     /// The gauges at this moment.
     pub gauges: Gauges,
     /// Processor time so far, in the program and in the kernel, in nanoseconds.
@@ -32,7 +32,7 @@ pub struct Looked {
     pub log_dropped: u64,
 }
 
-impl Looked {
+impl ProcessFigures {
     /// Looks at this process.
     pub fn at(server: &Server) -> Self {
         let pools = server.pool_figures();
@@ -107,7 +107,7 @@ impl CounterSums {
 }
 
 /// All counts of a sample.
-pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &Looked) -> Counts {
+pub fn counts_of(totals: Totals, counters: &CounterSums, looked: &ProcessFigures) -> Counts {
     let mut counts = Counts {
         requests: totals.classes,
         bytes_out: totals.all.bytes,
@@ -131,13 +131,13 @@ mod tests {
     fn figures_survive_the_way_to_the_supervisor() {
         let mut gauges = Gauges::default();
         gauges.0[2] = Some(5);
-        let looked = Looked { gauges, cpu_ns: [7, 1], log_dropped: 9 };
+        let looked = ProcessFigures { gauges, cpu_ns: [7, 1], log_dropped: 9 };
         let text = looked.to_json().to_string();
-        assert_eq!(Looked::from_json(&serde_json::from_str(&text).expect("json")), looked);
+        assert_eq!(ProcessFigures::from_json(&serde_json::from_str(&text).expect("json")), looked);
         let mut sum = looked.clone();
         sum.merge(&looked);
         assert_eq!((sum.gauges.0[2], sum.gauges.0[0], sum.cpu_ns), (Some(10), None, [14, 2]));
-        sum.add_counts(&looked, &Looked { cpu_ns: [4, 9], ..Looked::default() });
+        sum.add_counts(&looked, &ProcessFigures { cpu_ns: [4, 9], ..ProcessFigures::default() });
         assert_eq!((sum.cpu_ns, sum.log_dropped), ([17, 2], 27));
         assert_eq!(GAUGES[2], "websockets_open");
     }
@@ -153,7 +153,11 @@ mod tests {
         ] {
             counters.add(series, count);
         }
-        let counts = counts_of(Totals::default(), &counters, &Looked { log_dropped: 1, ..Looked::default() });
+        let counts = counts_of(
+            Totals::default(),
+            &counters,
+            &ProcessFigures { log_dropped: 1, ..ProcessFigures::default() },
+        );
         assert_eq!(counts.counters, [2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1]);
     }
 }

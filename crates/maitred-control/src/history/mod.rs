@@ -23,8 +23,8 @@ use maitred_io::process;
 use maitred_server::{Log, Server, Statistics};
 
 pub(super) use answer::{ARGUMENTS, NAME, history};
-use file::Place;
-pub use looked::{CounterSums, Looked, counts_of};
+use file::HistoryFile;
+pub use looked::{CounterSums, ProcessFigures, counts_of};
 
 /// The part of a processor that looks may take.
 const SHARE: u32 = 100;
@@ -65,7 +65,7 @@ fn pause_after(processor_ns: u64) -> Duration {
 /// Keeps the history of a server.
 pub struct Keeper {
     state: Mutex<State>,
-    file: Option<Arc<Place>>,
+    file: Option<Arc<HistoryFile>>,
 }
 
 struct State {
@@ -89,7 +89,7 @@ impl Default for Keeper {
 }
 
 impl Keeper {
-    fn new(mut history: History, file: Option<Arc<Place>>) -> Self {
+    fn new(mut history: History, file: Option<Arc<HistoryFile>>) -> Self {
         let now = Instant::now();
         let (due, written) = (now + until_next(), Some(now));
         history.routes.mark(seconds(), "start");
@@ -177,7 +177,7 @@ impl Keeper {
     }
 
     pub(super) fn look_now(&self, server: &Server) {
-        let (look, totals, looked) = (Look::begin(), server.totals(), Looked::at(server));
+        let (look, totals, looked) = (Look::begin(), server.totals(), ProcessFigures::at(server));
         let mut counters = CounterSums::default();
         server.each_counter(|series, count| counters.add(series, count));
         let is_on = totals.on;

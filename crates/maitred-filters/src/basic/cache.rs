@@ -65,7 +65,7 @@ impl Tag {
 }
 
 /// The result of a check: the name of the user, or that it was wrong.
-pub(crate) type Found = Option<Arc<str>>;
+pub(crate) type CheckedUser = Option<Arc<str>>;
 
 #[derive(Default)]
 pub(super) struct Cache {
@@ -78,17 +78,17 @@ struct Kind(HashMap<u32, Entry>);
 
 struct Entry {
     tag: Tag,
-    found: Found,
+    found: CheckedUser,
     /// The end of the entry, in monotonic nanoseconds.
     until: u64,
 }
 
 impl Cache {
-    pub(super) fn find(&self, tag: &Tag, now: u64) -> Option<Found> {
+    pub(super) fn find(&self, tag: &Tag, now: u64) -> Option<CheckedUser> {
         self.right.find(tag, now).or_else(|| self.wrong.find(tag, now))
     }
 
-    pub(super) fn add(&mut self, tag: Tag, found: Found, now: u64) {
+    pub(super) fn add(&mut self, tag: Tag, found: CheckedUser, now: u64) {
         let (kind, time, most) = match found {
             Some(_) => (&mut self.right, RIGHT, MAX_RIGHT),
             None => (&mut self.wrong, WRONG, MAX_WRONG),
@@ -102,7 +102,7 @@ impl Cache {
 }
 
 impl Kind {
-    fn find(&self, tag: &Tag, now: u64) -> Option<Found> {
+    fn find(&self, tag: &Tag, now: u64) -> Option<CheckedUser> {
         let entry = self.0.get(&tag.place()).filter(|entry| entry.tag.is(tag) && now < entry.until)?;
         Some(entry.found.clone())
     }

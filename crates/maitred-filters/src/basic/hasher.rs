@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use maitred_io::machine;
 
 use super::Credentials;
-use super::cache::{Found, Tag};
+use super::cache::{CheckedUser, Tag};
 use super::users::Users;
 use maitred_io::work_queue::WorkQueue;
 use maitred_log::Log;
@@ -80,7 +80,7 @@ struct Check {
 
 #[derive(Default)]
 struct State {
-    result: Option<Found>,
+    result: Option<CheckedUser>,
     /// Requests that wait for it.
     waiting: usize,
     counted: Option<Counted>,
@@ -327,7 +327,7 @@ pub(crate) struct Ticket(Arc<Check>);
 
 impl Ticket {
     /// The result of the check.
-    pub(crate) fn result(&self) -> Option<Found> {
+    pub(crate) fn result(&self) -> Option<CheckedUser> {
         self.0.lock().result.clone()
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use base64ct::{Base64, Encoding};
 use maitred_http::{RequestHead, ResponseHead, Status};
 
-use cache::Found;
+use cache::CheckedUser;
 use hasher::{Counted, Full, Hasher, Ticket, Wake};
 use maitred_match::BadPattern;
 
@@ -110,7 +110,7 @@ impl BasicAuth {
 /// The state of a request's authentication.
 pub(super) enum Asked {
     /// The user; none where name or password are wrong.
-    Known(Found),
+    Known(CheckedUser),
     /// No name and password came.
     Nothing,
     /// The result will be known later.

@@ -12,7 +12,7 @@ use argon2::password_hash::phc::PasswordHash;
 use maitred_io::clock;
 
 use super::Credentials;
-use super::cache::{Cache, Found, Key, Tag};
+use super::cache::{Cache, CheckedUser, Key, Tag};
 use super::password;
 
 /// A change of the file is seen after this time at most, in nanoseconds, if requests come.
@@ -127,7 +127,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 pub(super) struct Known {
     pub(super) tag: Tag,
     /// The result of an earlier check, if that is not too long ago.
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<CheckedUser>,
     /// The last look at the file is too long ago.
     pub(super) stale: bool,
 }
@@ -196,7 +196,7 @@ impl Users {
     }
 
     /// Checks credentials; takes as long as a hash for all names. To be called on a thread that no request waits on.
-    pub(super) fn check(&self, credentials: &Credentials, tag: Tag) -> Found {
+    pub(super) fn check(&self, credentials: &Credentials, tag: Tag) -> CheckedUser {
         let state = self.lock();
         // Another thread may have made the same check meanwhile.
         if let Some(found) = state.cache.find(&tag, clock::monotonic()) {

@@ -12,17 +12,13 @@
 //! values are moved and questions are asked, and nothing else: no Python code runs, the interpreter is not released,
 //! and no object is made that the garbage collector tracks, since a collection runs Python code.
 
-use std::cell::Cell;
-use std::io::{self, ErrorKind};
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use maitred_http::{FieldSet, Method, ResponseHead, Status};
-use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Stream, Tail};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
-use pyo3::intern;
+use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Tail};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -30,6 +26,8 @@ use super::adapter::Adapter;
 use super::channel::Title;
 use super::current;
 use super::departure::{Departure, Onward};
+use super::reading::{Reading, disconnect, file_part, live_part, refusal, request_part};
+use super::response::{After, Phase, go_on, head_alone, joined, start, to_disk, whole};
 use super::scope::Scope;
 use super::watch::Watch;
 use crate::held::Held;
@@ -37,24 +35,12 @@ use crate::route::{Dictionary, Interface};
 use crate::unwanted::Unwanted;
 use crate::values::Declared;
 
-/// A body that is in a file is received in parts of this size: large enough that the messages cost nothing
-/// beside reading, small enough that many uploads at a time need little memory.
-const PART: u64 = 256 * 1024;
-
 /// A part of a stream this large does not wait in memory for its reader.
 const LARGE_PART: u64 = 256 * 1024;
 
 /// After so many parts of a body that a reader takes at once, the loop's other tasks get their turn: a fifth of a
 /// millisecond, of which an iteration of the loop is a tenth.
 const PARTS_A_TURN: u32 = 64;
-
-/// Bytes of a live body that are received at once.
-const LIVE_PART: usize = 64 * 1024;
-
-thread_local! {
-    /// Where they are received.
-    static LIVE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
 
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
@@ -90,40 +76,12 @@ struct State {
     tail: Option<Tail>,
 }
 
-enum Phase {
-    Waiting {
-        exchange: Exchange,
-        declared: Option<Declared>,
-    },
-    /// `due`: the body is complete, and its trailers, of which these have come, are not.
-    Streaming {
-        stream: Stream,
-        due: Option<FieldSet>,
-    },
-    Busy,
-    Over {
-        peer_gone: bool,
-    },
-}
-
 /// The target of a part of the body.
-enum Taken {
+enum BodyTarget {
     /// The phase, taken out for one thread; and whether trailers are announced.
     Out(Phase, bool),
     /// Nothing: the response is over.
     Nothing(Onward),
-}
-
-/// How much of the request body the application has had.
-enum Reading {
-    /// Nothing, and it is in memory.
-    Memory(Body),
-    /// So much of a file. None while a thread reads.
-    File { body: Option<Body>, position: u64 },
-    /// So many bytes of a body that is still arriving. None while a thread reads.
-    Live { body: Option<Body>, position: u64 },
-    /// Everything.
-    Ended,
 }
 
 /// The next message of `receive`.
@@ -234,8 +192,8 @@ impl Http {
     /// Sends a part of the body, the last one unless there is `more`. After that one further parts are ignored.
     pub(super) fn send(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
         let (mut phase, announced) = match self.take(py, body.len(), !more)? {
-            Taken::Out(phase, announced) => (phase, announced),
-            Taken::Nothing(onward) => return Ok(onward),
+            BodyTarget::Out(phase, announced) => (phase, announced),
+            BodyTarget::Nothing(onward) => return Ok(onward),
         };
         if announced && let Phase::Waiting { exchange, .. } = &mut phase {
             exchange.announce_trailers();
@@ -299,12 +257,12 @@ impl Http {
     }
 
     /// Takes out the target of a part of the body of so many bytes, for this thread alone.
-    fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<Taken> {
+    fn take(&self, py: Python<'_>, length: u64, ends: bool) -> PyResult<BodyTarget> {
         let mut state = self.state();
         match &state.phase {
             Phase::Waiting { declared: Some(_), .. } | Phase::Streaming { due: None, .. } => {
                 let announced = state.announced;
-                Ok(Taken::Out(mem::replace(&mut state.phase, Phase::Busy), announced))
+                Ok(BodyTarget::Out(mem::replace(&mut state.phase, Phase::Busy), announced))
             }
             Phase::Streaming { due: Some(_), .. } => Err(PyRuntimeError::new_err(
                 "a body was sent after the last http.response.body; now comes http.response.trailers, which \
@@ -313,11 +271,11 @@ impl Http {
             Phase::Over { peer_gone: false } => {
                 if state.unwanted.as_mut().is_some_and(|unwanted| unwanted.has_to_end(length)) {
                     state.phase = Phase::Over { peer_gone: true };
-                    return self.left(py, ends).map(Taken::Nothing);
+                    return self.left(py, ends).map(BodyTarget::Nothing);
                 }
-                Ok(Taken::Nothing(Onward::Ready))
+                Ok(BodyTarget::Nothing(Onward::Ready))
             }
-            Phase::Over { peer_gone: true } => self.left(py, ends).map(Taken::Nothing),
+            Phase::Over { peer_gone: true } => self.left(py, ends).map(BodyTarget::Nothing),
             Phase::Busy => {
                 Err(PyRuntimeError::new_err("two threads send parts of one response at the same time"))
             }
@@ -547,72 +505,39 @@ impl Http {
         }
     }
 
-    /// The next part of a file. It is taken out while it is read, because the interpreter is released.
+    /// The message with the next part of a file. The body is taken out while it is read, because the interpreter is released.
     fn read_part(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Py<PyDict>> {
-        let Some(body) = body else {
-            return Err(received_twice());
-        };
-        let count = (body.len() - position).min(PART);
-        let part = PyBytes::new_with(py, count as usize, |part| {
-            match py.detach(|| body.read_at(part, position))? {
-                read if read as u64 == count => Ok(()),
-                _ => Err(PyOSError::new_err("the request body has lost its end")),
-            }
-        });
-        let position = position + count;
-        let more = position < body.len();
+        let Some(body) = body else { return Err(received_twice()) };
+        let (part, next) = file_part(py, body, position);
+        let more = next.is_some();
         let mut state = self.state();
-        let is_wanted = more && !matches!(state.phase, Phase::Over { .. });
-        let next = if is_wanted { Reading::File { body: Some(body), position } } else { Reading::Ended };
-        let before = mem::replace(&mut state.reading, next);
+        let before = state.go_on_reading(next);
         drop(state);
         drop(before);
         request_part(py, &part?, more)
     }
 
-    /// The parts that have arrived of a live body; `None` while there are none.
+    /// The message with the bytes that have arrived of a live body; `None` while there are none.
     fn read_live(&self, py: Python<'_>, body: Option<Body>, position: u64) -> PyResult<Option<Py<PyDict>>> {
-        let Some(mut body) = body else { return Err(received_twice()) };
+        let Some(body) = body else { return Err(received_twice()) };
         let observer: Arc<dyn Observe> = self.watch();
-        let mut buffer = LIVE.take();
-        buffer.resize(LIVE_PART, 0);
-        let read = match body.live_mut() {
-            Some(live) => py.detach(|| live.poll_read(&mut buffer, &observer)),
-            None => Ok(Some(0)),
-        };
-        let count = match &read {
-            Ok(Some(count)) => *count,
-            Ok(None) | Err(_) => 0,
-        };
-        let position = position + count as u64;
-        let is_end = match &read {
-            Ok(Some(0)) | Err(_) => true,
-            Ok(Some(_)) => body.length() == Some(position),
-            Ok(None) => false,
-        };
+        let (read, next) = live_part(py, body, position, &observer);
+        let more = next.is_some();
         let mut state = self.state();
-        let is_wanted = !is_end && !matches!(state.phase, Phase::Over { .. });
-        let next = if is_wanted { Reading::Live { body: Some(body), position } } else { Reading::Ended };
-        let before = mem::replace(&mut state.reading, next);
+        let before = state.go_on_reading(next);
         if let Err(error) = &read {
-            state.told = true;
-            state.refused = refusal(error);
+            (state.told, state.refused) = (true, refusal(error));
         }
         drop(state);
         drop(before);
-        let message = match read {
+        match read {
             Ok(None) => Ok(None),
-            Ok(Some(_)) => {
-                let part = PyBytes::new(py, buffer.get(..count).unwrap_or_default());
-                request_part(py, &part, !is_end).map(Some)
-            }
+            Ok(Some(part)) => request_part(py, &part, more).map(Some),
             Err(_) => {
                 self.departure.tell(current::is_in(&self.title));
                 disconnect(py).map(Some)
             }
-        };
-        LIVE.set(buffer);
-        message
+        }
     }
 
     /// Whether `send` may go on after it has filled the room.
@@ -719,6 +644,12 @@ impl Http {
 }
 
 impl State {
+    /// Goes on with the body behind a part, unless the response is over. Returns the reading before, to be dropped without the lock.
+    fn go_on_reading(&mut self, next: Option<Reading>) -> Reading {
+        let next = next.filter(|_| !matches!(self.phase, Phase::Over { .. }));
+        mem::replace(&mut self.reading, next.unwrap_or(Reading::Ended))
+    }
+
     /// Has the engine tell `watch` of changes; later, if the exchange is busy.
     fn observe(&mut self, watch: &Arc<Watch>) {
         match &mut self.phase {
@@ -730,152 +661,6 @@ impl State {
     }
 }
 
-/// The result of sending a part, and the phase after it.
-type Sent = (Result<Flow, SendError>, Phase);
-
-const OVER: Phase = Phase::Over { peer_gone: false };
-
-/// The step after a part of a body.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    Body,
-    Trailers,
-    End,
-}
-
-impl After {
-    /// The phase of a stream that is not over.
-    fn of(self, stream: Stream) -> Phase {
-        Phase::Streaming { stream, due: (self == Self::Trailers).then(FieldSet::new) }
-    }
-}
-
-/// Sends a part of a body and writes it to a file, on this thread and before it makes another one: all responses
-/// together hold far more than they may, since bodies are made faster than the spooler writes them.
-fn to_disk(py: Python<'_>, phase: Phase, body: Last<'_>, next: After) -> Sent {
-    let started = match phase {
-        Phase::Waiting { exchange, declared: Some(declared) } => {
-            let length = declared.length.or_else(|| (next == After::End).then(|| body.len()));
-            let started = exchange.start(&declared.head, length);
-            Declared::recycle(declared.head);
-            started
-        }
-        Phase::Streaming { stream, .. } => Ok(stream),
-        unchanged => return (Ok(Flow::Ready), unchanged),
-    };
-    let mut stream = match started {
-        Ok(stream) => stream,
-        Err(error) => return (Err(error), OVER),
-    };
-    let sent = stream.send(body.keep()).and_then(|_| py.detach(|| stream.relieve()));
-    match sent {
-        Ok(()) if next == After::Body => {
-            let flow = if stream.is_full() { Flow::Full } else { Flow::Ready };
-            return (Ok(flow), next.of(stream));
-        }
-        Ok(()) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
-        Err(SendError::Closed) => stream.abort("the peer closed the connection"),
-        // If more was sent than declared, the declared bytes have been sent, so the response is whole.
-        Ok(()) | Err(_) => stream.finish(),
-    }
-    (sent.map(|()| Flow::Ready), OVER)
-}
-
-/// Sends the head of a response without a body, which is complete then; the application's body is dropped.
-fn head_alone(exchange: Exchange, declared: Declared, body: Last<'_>) -> Sent {
-    let started = exchange.start(&declared.head, declared.length);
-    Declared::recycle(declared.head);
-    match started {
-        Ok(stream) if body.is_empty() => {
-            stream.finish();
-            (Ok(Flow::Ready), OVER)
-        }
-        Ok(stream) => go_on(stream, body, After::Body),
-        Err(error) => (Err(error), OVER),
-    }
-}
-
-fn start(exchange: Exchange, declared: Declared, body: Last<'_>, next: After) -> Sent {
-    let started = exchange.start(&declared.head, declared.length);
-    Declared::recycle(declared.head);
-    let started = started.and_then(|mut stream| {
-        if body.is_empty() && next == After::Body {
-            // Nothing but the head is to be sent now; it would wait for the body otherwise.
-            stream.wait(Duration::ZERO)?;
-        }
-        Ok(stream)
-    });
-    match started {
-        Ok(stream) => go_on(stream, body, next),
-        Err(error) => (Err(error), OVER),
-    }
-}
-
-fn go_on(mut stream: Stream, body: Last<'_>, next: After) -> Sent {
-    if next == After::End {
-        // The engine delivers it; no thread has to wait.
-        return (stream.finish_with(body).map(|()| Flow::Ready), OVER);
-    }
-    let sent = if body.is_empty() { Ok(Flow::Ready) } else { stream.send(body.keep()) };
-    match sent {
-        Err(SendError::Closed) => stream.abort("the peer closed the connection"),
-        // The declared bytes have been sent, so the response is whole.
-        Err(_) => stream.finish(),
-        // The engine delivers the rest of it.
-        Ok(_) if next == After::Trailers => return (Ok(Flow::Ready), next.of(stream)),
-        Ok(_) => return (sent, next.of(stream)),
-    }
-    (sent, OVER)
-}
-
-/// A body that is complete: one write where the declared length does not speak against it.
-fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_head: bool) -> Sent {
-    let Declared { head, length } = declared;
-    // Without a body by nature, "nothing" says nothing about the length a GET would have.
-    let bodyless = is_head || head.status.forbids_body();
-    let length = length.or_else(|| (!body.is_empty() || !bodyless).then(|| body.len()));
-    let started = exchange.start(&head, length);
-    Declared::recycle(head);
-    let sent = started.and_then(|stream| stream.finish_with(body));
-    (sent.map(|()| Flow::Ready), OVER)
-}
-
-/// The fields of both.
-fn joined(mut before: FieldSet, after: FieldSet) -> FieldSet {
-    if before.is_empty() {
-        return after;
-    }
-    for (name, value) in after.iter() {
-        // They were checked; those past the length of a set are left out.
-        let _ = before.push_checked(name, value);
-    }
-    before
-}
-
 fn received_twice() -> PyErr {
     PyRuntimeError::new_err("two threads receive the body of one request at the same time")
-}
-
-/// The status for a peer whose body ended with this error; none if the peer has gone.
-fn refusal(error: &io::Error) -> Option<Status> {
-    match error.kind() {
-        ErrorKind::TimedOut => Some(Status::REQUEST_TIMEOUT),
-        ErrorKind::FileTooLarge => Some(Status::CONTENT_TOO_LARGE),
-        ErrorKind::InvalidData => Some(Status::BAD_REQUEST),
-        _ => None,
-    }
-}
-
-fn disconnect(py: Python<'_>) -> PyResult<Py<PyDict>> {
-    let message = PyDict::new(py);
-    message.set_item(intern!(py, "type"), intern!(py, "http.disconnect"))?;
-    Ok(message.unbind())
-}
-
-fn request_part(py: Python<'_>, body: &Bound<'_, PyBytes>, more: bool) -> PyResult<Py<PyDict>> {
-    let message = PyDict::new(py);
-    message.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
-    message.set_item(intern!(py, "body"), body)?;
-    message.set_item(intern!(py, "more_body"), more)?;
-    Ok(message.unbind())
 }

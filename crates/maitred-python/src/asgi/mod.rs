@@ -7,7 +7,8 @@
 //! scope.rs      request → dictionary      names.rs  its fields      tls.rs  its TLS
 //! coroutine.rs  the coroutine that the Task of a request runs      current.rs  which one is running
 //! channel.rs    the application's side of a request: one of the next two
-//! http.rs       the state of one exchange      websocket.rs  the state of one WebSocket, websocket_send.rs its callable
+//! http.rs       the state of one exchange: response.rs sends parts of its body, reading.rs receives those of the request
+//! websocket.rs  the state of one WebSocket, websocket_send.rs its callable
 //! send.rs       the callable      message.rs, head.rs, path_send.rs  its arguments
 //! receive.rs    the callable      pending.rs  the awaitables of both
 //! departure.rs  which part learns first that the peer has left
@@ -27,7 +28,9 @@ mod message;
 mod names;
 mod path_send;
 mod pending;
+mod reading;
 mod receive;
+mod response;
 mod runner;
 mod scope;
 mod send;

@@ -27,16 +27,16 @@ const BETWEEN_STACKS: Duration = Duration::from_secs(10);
 
 /// Where the backup poller tells it.
 pub(super) struct StillWatch {
-    tell: Option<Sender<Told>>,
+    tell: Option<Sender<StillEvent>>,
 }
 
 /// The thread that tells people.
 pub(crate) struct StillThread {
     thread: JoinHandle<()>,
-    tell: Sender<Told>,
+    tell: Sender<StillEvent>,
 }
 
-enum Told {
+enum StillEvent {
     Still(Instant),
     Back(Instant),
     /// The end of the thread.
@@ -74,7 +74,7 @@ impl StillWatch {
         if let Some(tell) = &self.tell {
             let now = Instant::now();
             // The thread has ended if it panicked, which was reported, or if everything ends.
-            let _ = tell.send(if still { Told::Still(now) } else { Told::Back(now) });
+            let _ = tell.send(if still { StillEvent::Still(now) } else { StillEvent::Back(now) });
         }
     }
 }
@@ -84,7 +84,7 @@ impl StillThread {
     pub(crate) fn stop(self, py: Python<'_>) {
         py.detach(|| {
             // It has ended if it panicked, which was reported by the panic hook.
-            let _ = self.tell.send(Told::End);
+            let _ = self.tell.send(StillEvent::End);
             let _ = self.thread.join();
         });
     }
@@ -103,22 +103,22 @@ struct Teller {
 }
 
 impl Teller {
-    fn run(mut self, changes: &Receiver<Told>) {
+    fn run(mut self, changes: &Receiver<StillEvent>) {
         loop {
             match changes.recv() {
-                Ok(Told::Still(since)) if !self.watch(changes, since) => break,
-                Ok(Told::Still(_) | Told::Back(_)) => {}
-                Ok(Told::End) | Err(_) => break,
+                Ok(StillEvent::Still(since)) if !self.watch(changes, since) => break,
+                Ok(StillEvent::Still(_) | StillEvent::Back(_)) => {}
+                Ok(StillEvent::End) | Err(_) => break,
             }
         }
         self.interpreter.finish();
     }
 
     /// Waits until the loop is back; false if the loop has ended.
-    fn watch(&mut self, changes: &Receiver<Told>, since: Instant) -> bool {
+    fn watch(&mut self, changes: &Receiver<StillEvent>, since: Instant) -> bool {
         let left = TOLD_AFTER.saturating_sub(since.elapsed());
         match changes.recv_timeout(left) {
-            Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(StillEvent::End) | Err(RecvTimeoutError::Disconnected) => return false,
             Ok(_back) => return true,
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -132,8 +132,8 @@ impl Teller {
         }
         loop {
             match changes.recv() {
-                Ok(Told::Still(_)) => {}
-                Ok(Told::Back(at)) => {
+                Ok(StillEvent::Still(_)) => {}
+                Ok(StillEvent::Back(at)) => {
                     if told {
                         let stood = at.duration_since(since).as_secs_f64();
                         let text = format!("the event loop is back after {stood:.2} s");
@@ -141,7 +141,7 @@ impl Teller {
                     }
                     return true;
                 }
-                Ok(Told::End) | Err(_) => return false,
+                Ok(StillEvent::End) | Err(_) => return false,
             }
         }
     }

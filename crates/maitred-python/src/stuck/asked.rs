@@ -15,9 +15,9 @@ use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
 /// The note about a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
-static ASKED: Mutex<Option<Asked>> = Mutex::new(None);
+static ASKED: Mutex<Option<StackAccess>> = Mutex::new(None);
 
-struct Asked {
+struct StackAccess {
     /// None before it is needed, and where no signal was free.
     dumper: Option<&'static Dumper>,
     interpreter: Interpreter,
@@ -31,7 +31,7 @@ struct Asked {
 pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
     py.import("threading")?;
     let dumper = if prepared { Dumper::install(py).ok() } else { None };
-    let asked = Asked { dumper, interpreter: Interpreter::new(py)? };
+    let asked = StackAccess { dumper, interpreter: Interpreter::new(py)? };
     py.detach(|| *lock() = Some(asked));
     Ok(())
 }
@@ -54,7 +54,7 @@ pub(crate) fn stacks(
     serving: &[i32],
 ) -> Option<Vec<ThreadStack>> {
     let mut place = lock();
-    let Asked { dumper, interpreter } = place.as_mut()?;
+    let StackAccess { dumper, interpreter } = place.as_mut()?;
     // A fault in the question itself is no reason to disturb the threads.
     let question = move |py: Python<'_>| (Dumper::install(py).ok(), all(py, only).unwrap_or_default());
     let (mut kept, mut keeper, present) = (Kept::by(gil, serving), None, dumper.or_else(Dumper::installed));
@@ -133,6 +133,6 @@ fn all(py: Python<'_>, only: Option<i32>) -> PyResult<Vec<ThreadStack>> {
     Ok(stacks)
 }
 
-fn lock() -> MutexGuard<'static, Option<Asked>> {
+fn lock() -> MutexGuard<'static, Option<StackAccess>> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }

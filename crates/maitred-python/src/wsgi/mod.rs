@@ -1,19 +1,23 @@
 //! WSGI 1.0.1 (PEP 3333).
 //!
 //! ```text
-//! mod.rs       the handler; the iterable → blocks sent
-//! environ.rs   request → dictionary with its keys, and wsgi.input
-//! response.rs  start_response and write, and the state of one response
-//! file.rs      wsgi.file_wrapper
-//! errors.rs    wsgi.errors
-//! tls.rs       the entries for TLS
+//! mod.rs          the handler; the iterable → blocks sent
+//! environ.rs      request → dictionary
+//! field_names.rs  names of fields → keys of the dictionary
+//! input.rs        wsgi.input
+//! response.rs     start_response and write, and the state of one response
+//! file.rs         wsgi.file_wrapper
+//! errors.rs       wsgi.errors
+//! tls.rs          the entries for TLS
 //! ```
 //!
 //! Sections below: the iterable.
 
 mod environ;
 mod errors;
+mod field_names;
 mod file;
+mod input;
 mod response;
 mod tls;
 

@@ -24,21 +24,21 @@ const MAX_ACCEPTS_A_TURN: usize = 64;
 /// Bytes of a usual request without a body.
 const AHEAD: usize = 4096;
 
-/// How long nothing is accepted when the process is out of descriptors. Connections wait in the
+/// How long no connection is accepted when the process is out of descriptors, in nanoseconds. Connections wait in the
 /// kernel's queue meanwhile; retrying at once would spin.
 pub(super) const EXHAUSTION_PAUSE: u64 = 50_000_000;
 
-/// The error log tells of exhaustion at most this often.
+/// Shortest time between two lines about exhaustion in the error log, in nanoseconds.
 const EXHAUSTION_REPORT: u64 = 1_000_000_000;
 
-/// Why nothing is accepted when there are descriptors yet, but not for connections.
+/// Reason for not accepting when only the reserve of descriptors is left.
 const NEAR: &str = "the limit of open files is near";
 
-/// While there is little of something, it is looked at this often whether that is still so.
+/// Time between two checks while a resource is scarce, in nanoseconds.
 pub(super) const LOOK_AGAIN: u64 = 1_000_000_000;
 
 impl Listening {
-    /// Takes the connections that wait, up to the turn's budget, and looks whether there is little of something.
+    /// Takes waiting connections, up to the turn's budget, and checks for scarce resources.
     pub(crate) fn accept(&self, group: &Arc<Group>, token: Token) {
         if group.is_draining() {
             self.close(group, token);
@@ -55,7 +55,8 @@ impl Listening {
         }
     }
 
-    /// Whether it is out of descriptors, and has set a time for the next attempt.
+    /// Accepts up to `most` connections. Returns whether the process is out of descriptors; the time of the next
+    /// attempt is set then.
     fn accept_some(&self, group: &Arc<Group>, token: Token, most: usize) -> bool {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = &*listener else { return false };
@@ -74,13 +75,13 @@ impl Listening {
         false
     }
 
-    /// Takes one connection that waits.
+    /// Takes one waiting connection.
     pub(super) fn accept_one(&self, group: &Arc<Group>, slot: u32) -> One {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner);
         listener.as_ref().map_or(One::None, |listener| self.take_one(group, listener, slot, most(group)))
     }
 
-    /// Takes one if fewer than `most` are open.
+    /// Takes one waiting connection if fewer than `most` are open.
     fn take_one(&self, group: &Arc<Group>, listener: &Listener, slot: u32, most: usize) -> One {
         let _alone = group.groups.accept_alone();
         if group.groups.open() >= most {
@@ -101,7 +102,7 @@ impl Listening {
         }
     }
 
-    /// Out of descriptors: connections wait in the kernel's queue until some are free again.
+    /// Logs that the process is out of descriptors: connections wait in the kernel's queue until some are free again.
     pub(super) fn report_full(&self, group: &Group, error: &io::Error) {
         let now = clock::monotonic();
         let reported = self.reported.load(Ordering::Relaxed);
@@ -117,8 +118,8 @@ impl Listening {
         }
     }
 
-    /// Takes what waits in the kernel's queue and closes the listener when nothing does any more.
-    /// False when descriptors ran out: to be tried again.
+    /// Takes the connections in the kernel's queue and closes the listener when the queue is empty. Returns false
+    /// when descriptors ran out and another attempt is needed.
     fn take_rest(&self, group: &Arc<Group>, index: u32) -> bool {
         let mut place = self.listener.write().unwrap_or_else(PoisonError::into_inner);
         let Some(listener) = &*place else { return true };
@@ -138,8 +139,8 @@ impl Listening {
         true
     }
 
-    /// Takes what waits at another socket with the same address, as if it waited at this one. How many connections that were; or
-    /// why one waits yet.
+    /// Takes the connections that wait at another socket with the same address, as if they waited at this one.
+    /// Returns their number, or the reason why one still waits.
     pub(crate) fn empty(&self, group: &Arc<Group>, other: &Listener, slot: u32) -> io::Result<usize> {
         let most = most(group);
         let mut taken = 0;
@@ -152,8 +153,8 @@ impl Listening {
         }
     }
 
-    /// Closes the listener for a drain: every connection that the kernel has taken is served, by this process or, where it has
-    /// others or a successor, by these.
+    /// Closes the listener for a drain: this process, or another worker or a successor where one exists, serves every
+    /// connection that the kernel has taken.
     pub(crate) fn close(&self, group: &Arc<Group>, token: Token) {
         if !group.groups.takes_rest() {
             self.shut(&group.scheduler.poller, &group.site.log);
@@ -165,11 +166,12 @@ impl Listening {
         }
     }
 
-    /// Gives a connection to its group. That of a client which has as many as it may is closed at once: nothing of it has
-    /// been read, so that it costs neither a slot nor a deadline, and its client may ask again on another one (RFC 9110
-    /// §9.2.2). An answer would have to wait for the request, and hold what the limit is to spare.
+    /// Gives a connection to its group. A client with as many connections as allowed has the new one closed at once:
+    /// none of its bytes has been read, so that it costs neither a slot nor a deadline, and the client may ask again
+    /// on another connection (RFC 9110 §9.2.2). A response would have to wait for the request, and hold what the
+    /// limit is to spare.
     ///
-    /// Its token, if it has become one of this group.
+    /// Returns the token if the connection belongs to this group.
     fn take(
         &self,
         group: &Arc<Group>,
@@ -187,7 +189,7 @@ impl Listening {
             proxy_header::refuse(site, peer, self.address());
             return Ok(None);
         }
-        // The connections of a proxy are those of all its clients.
+        // The connections of a proxy carry the requests of all its clients.
         let counted = if trusted { Some(false) } else { site.guard.open(peer, &site.log) };
         let Some(counted) = counted else { return Ok(None) };
         let (awaits_header, awaits_handshake) = (self.expects_proxy_header(), self.speaks_tls());
@@ -217,8 +219,9 @@ impl Listening {
 }
 
 impl Connection {
-    /// Reads what the peer of a new connection has sent already; whether it has sent something. For one of several processes: if it is killed
-    /// before it has read a request that it has accepted, the request is lost, although any other process could have run it.
+    /// Reads the first bytes of a new connection if they have arrived, and returns whether there were some. Used with
+    /// several processes: the kill of a process loses the requests that it has accepted and not read, although any
+    /// other process could have run them.
     fn read_ahead(&mut self, group: &Group) -> bool {
         let is_new = self.phase == Phase::Receiving && self.streams == 0 && self.input.is_empty();
         if !is_new || !matches!(self.transport, Transport::Plain(_)) || self.awaits_proxy_header() {
@@ -239,18 +242,18 @@ impl Connection {
     }
 }
 
-/// What one attempt to take a connection led to.
+/// Result of one attempt to take a connection.
 pub(super) enum One {
-    /// One was there, which may be gone already; its token, if this group has it.
+    /// A connection was taken and may have ended already; its token, if this group has it.
     Taken(Option<Token>),
-    /// Nobody waits.
+    /// No connection waits.
     None,
-    /// There is no room for one more.
+    /// The process has no room for another connection.
     Full(io::Error),
 }
 
 impl Group {
-    /// Looks at what there is; see [`look_at_resources`](Self::look_at_resources).
+    /// Checks the resources now; see [`look_at_resources`](Self::look_at_resources).
     pub(super) fn look_at_resources_now(&self) -> bool {
         self.look_at_resources(self.groups.open(), most(self))
     }
@@ -260,17 +263,17 @@ fn process_of(Credentials { pid, uid, gid }: Credentials) -> Process {
     Process { pid, uid, gid }
 }
 
-/// The most connections now.
+/// The present limit of connections.
 fn most(group: &Group) -> usize {
     group.site.guard.max_connections(possible())
 }
 
-/// The most that there can be.
+/// The largest number of connections that the limit of open files allows.
 fn possible() -> usize {
     max_connections(machine::descriptor_limit())
 }
 
-/// How many connections fit a limit of open files: an eighth of it, between 32 and 512, is left for
+/// The number of connections for a limit of open files: an eighth of the limit, between 32 and 512, is left for
 /// files, for the engine's own descriptors and for the application.
 fn max_connections(descriptors: Option<u64>) -> usize {
     let descriptors = descriptors.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);

@@ -24,7 +24,7 @@ use crate::site::Site;
 /// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
 const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
-/// The same for a server without an application.
+/// Methods of a server without an application.
 const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 impl Connection {
@@ -91,8 +91,9 @@ impl Connection {
         OwnResponse::with_body(answer.head, answer.length, answer.body)
     }
 
-    /// Does what may take a while, so that others have the interpreter meanwhile. With frames they do not: a handler of the same
-    /// connection that has it could wait for the slot, whose lock this turn has, and the turn for the interpreter.
+    /// Runs `act`, which may take long, without the interpreter, so that other threads may have it. With frames the
+    /// interpreter is kept: a handler of the same connection could take the interpreter and wait for the lock of the
+    /// slot, which this turn holds, while this turn waits for the interpreter.
     fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut()) {
         if self.protocol.is_framed() { act() } else { context.group.host.without_interpreter(act) }
     }
@@ -157,7 +158,7 @@ impl Connection {
         Received::HandedOver
     }
 
-    /// Whether it depends on the reader of its path which pool an application's request is for.
+    /// The ambiguity of a path for which the choice of the pool depends on the reader; none for other paths.
     pub(super) fn ambiguous_pool(&self, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
         let head = &stream.request.head;
         let found = context.group.pool_of(|map| map.ambiguity(head, self.client_of(stream).peer.ip()));
@@ -197,7 +198,8 @@ fn health(group: &Group) -> OwnResponse {
     OwnResponse::text(status, text).with("Cache-Control", "no-store").keep_alive(status == Status::OK)
 }
 
-/// Whether a request is one of a session of Engine.IO, which Socket.IO begins with, by long polling: the next one has to reach the same process.
+/// Whether a request belongs to a session of Engine.IO (used by Socket.IO) by long polling: the next request has to
+/// reach the same process.
 fn is_polling(head: &RequestHead) -> bool {
     const MARK: &[u8] = b"transport=polling";
     head.query()

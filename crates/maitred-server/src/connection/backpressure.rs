@@ -10,7 +10,7 @@ use crate::connection::Key;
 use crate::connection::spilling;
 use crate::spill::{Lot, Which};
 
-/// Is told of changes.
+/// Wakes the waiting thread on changes.
 #[derive(Default)]
 struct Room {
     made: Mutex<bool>,
@@ -24,17 +24,17 @@ impl Observe for Room {
     }
 }
 
-/// What to do about a response.
+/// The next step for a response.
 enum Step {
     /// There is room.
     Go,
-    /// This can be written to a file, which makes room.
+    /// Content that can be written to a file, which makes room.
     Write(Lot),
     Wait,
 }
 
-/// Waits until the response of the connection is not full any more: as long as the disk takes to get what is in memory, or
-/// the reader. Looks only, if the limit is 0.
+/// Waits until the queue of the response has room: as long as the disk takes to write queued bytes, or the peer to
+/// read. With a limit of 0, only checks.
 ///
 /// # Errors
 /// The peer is gone.
@@ -51,7 +51,7 @@ pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow
                 return Ok(Step::Go);
             }
             if left.is_zero() {
-                // Who does not wait leaves whoever observes.
+                // A call that does not wait keeps the present observer.
                 return Ok(Step::Wait);
             }
             if let Some(lot) = connection.lend(group, Which::All) {
@@ -64,7 +64,7 @@ pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow
         });
         match step.ok_or(SendError::Closed)?? {
             Step::Go => return Ok(Flow::Ready),
-            // If it fails, nothing more is lent.
+            // After a failed write no further content is lent.
             Step::Write(lot) => {
                 group.scheduler.write_out(group, || spilling::write(group, key.token, lot));
             }

@@ -1,5 +1,5 @@
-//! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when nobody will read it. One that its
-//! handler reads while it comes is the business of `live.rs`.
+//! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when the response does not need
+//! it. `streaming_body.rs` has the bodies that handlers read while they arrive.
 
 use std::io::{Error, ErrorKind};
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use super::stream::{Received, Stream};
 use super::streaming_body::{Live, MAX_DROPPED};
 use super::{Connection, Context};
 
-/// Where the bytes of a body that is being received go.
+/// Destination of the bytes of a body.
 #[derive(Default)]
 pub(crate) enum Keeping {
     /// To the request.
@@ -25,11 +25,11 @@ pub(crate) enum Keeping {
     Shared(Share),
     /// To a file.
     Spool(Spool),
-    /// Nowhere, but they are counted: the engine answers, and does not look at them.
+    /// Nowhere, with a count: the engine answers without the body.
     Nowhere(u64),
-    /// To the handler, which runs already and asks for them.
+    /// To the running handler, which asks for bytes.
     Live(Live),
-    /// Nowhere: the handler has answered without them.
+    /// Nowhere: the handler has answered without the rest.
     Dropped(u64),
 }
 
@@ -38,25 +38,25 @@ impl Keeping {
         matches!(self, Self::Spool(_))
     }
 
-    /// Whether it has to leave memory, because others need the room.
+    /// Whether the body has to leave memory, because others need the room.
     pub(super) fn leaves(&self) -> bool {
         matches!(self, Self::Shared(share) if share.leaves())
     }
 
-    /// Tells a handler that waits for bytes to look.
+    /// Tells a handler that waits for bytes to read again.
     pub(super) fn tell(&mut self) {
         if let Self::Live(live) = self {
             live.tell();
         }
     }
 
-    /// Whether the answer has been given without this body.
+    /// Whether the response has been given without this body.
     pub(super) fn is_dropped(&self) -> bool {
         matches!(self, Self::Dropped(_))
     }
 }
 
-/// Takes bytes of a body. False when it is longer than its limit, or than what is dropped.
+/// Takes bytes of a body. Returns false when the body exceeds its limit, or the limit for dropping.
 pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> bool {
     let site = &context.group.site;
     let before = match &stream.keeping {
@@ -99,7 +99,7 @@ pub(super) fn keep(context: &Context<'_>, stream: &mut Stream, bytes: &[u8]) -> 
     true
 }
 
-/// Whether memory keeps all of this body in any case.
+/// Whether the body fits memory without a share of the budget.
 pub(super) fn fits_memory(context: &Context<'_>, stream: &Stream) -> bool {
     match stream.request.head.body {
         BodyLength::Fixed(length) => length <= context.group.site.body_memory,
@@ -108,7 +108,7 @@ pub(super) fn fits_memory(context: &Context<'_>, stream: &Stream) -> bool {
     }
 }
 
-/// A share of the budget for a body that becomes longer than it may be without one; none if it goes to a file.
+/// A share of the budget for a body that exceeds the memory for one; none if the body goes to a file.
 fn share(context: &Context<'_>, stream: &Stream) -> Option<Share> {
     let length = match stream.request.head.body {
         BodyLength::Fixed(length) => Some(length),
@@ -121,7 +121,7 @@ fn share(context: &Context<'_>, stream: &Stream) -> Option<Share> {
     context.group.site.body_budget.begin(length, move || group.resume(token))
 }
 
-/// Memory keeps no more of this body.
+/// Moves the body from memory to a file.
 pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
     let bytes = stream.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
     let share = match std::mem::take(&mut stream.keeping) {
@@ -142,17 +142,17 @@ pub(super) fn spill(context: &Context<'_>, stream: &mut Stream) {
     };
 }
 
-/// A body is received where it stays while at least this much of it is missing: the last bytes come the usual way, which
+/// A body is received in place while at least this many bytes are missing: the last bytes come the usual way, which
 /// asks for the time of their receipt.
 const LAST: u64 = 16 * 1024;
 
-/// Bytes asked for by one call at least and at most. Of a body that is longer already a quarter of what has come is asked for: no
-/// more of the budget is taken for what its peer may never send.
+/// Least and most bytes asked for by one call. For a body that is longer already the call asks for a quarter of the
+/// received bytes, so that the budget holds little for bytes that the peer may never send.
 const PIECES: RangeInclusive<u64> = 64 * 1024..=512 * 1024;
 
 impl Connection {
-    /// Receives a part of a long body of known length where it stays: without a copy, and in larger pieces. None if the usual way
-    /// has to be gone.
+    /// Receives a part of a long body of known length in place: without a copy, and in larger pieces. None if the
+    /// usual way is needed.
     pub(super) fn receive_into_body(&mut self, context: &Context<'_>) -> Option<Moved> {
         let Protocol::H1(receiver) = &mut self.protocol else { return None };
         let left = receiver.fixed_left().filter(|left| *left >= 2 * LAST && self.input.is_empty())?;
@@ -191,7 +191,8 @@ impl Connection {
                 (transport.receive_more(gathered, most as usize), most)
             })?
         } else {
-            // Room for all that is announced, a quarter of the budget at most: the system gives memory when it is written to.
+            // Room for the whole announced body, at most a quarter of the budget: the system gives memory only when
+            // it is written to.
             if !stream.request.body.try_reserve(left as usize) {
                 spill(context, stream);
                 return None;
@@ -211,7 +212,7 @@ impl Connection {
         Some(moved)
     }
 
-    /// Goes on with a body that goes to a file.
+    /// Goes on with a body in the spool.
     pub(super) fn advance_spool(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
         let Keeping::Spool(spool) = &mut stream.keeping else { return Received::Goes(stream) };
         match spool.advance() {
@@ -226,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// The deadline of a body is over: how far the spool is, if the body goes there.
+    /// State of the spool at the deadline of the body, if the body is in the spool.
     pub(super) fn spool_progress(&mut self) -> Option<Progress> {
         match &mut self.stream.as_mut()?.keeping {
             Keeping::Spool(spool) => Some(spool.advance()),
@@ -234,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// The body cannot be kept: that is our fault, or the disk's, and this request's end only.
+    /// Refuses a request whose body cannot be kept, because of the server or the disk. Other requests go on.
     pub(super) fn refuse_unkept(
         &mut self,
         context: &mut Context<'_>,

@@ -1,11 +1,11 @@
-//! Who has sent a request: the other end of the connection, or whom a trusted proxy there names.
+//! The client of a request: the other end of the connection, or the client named by a trusted proxy at that end.
 //!
 //! ```text
-//! peer of the connection --not trusted--> the client; fields in which it claims to be somebody else are removed
+//! peer of the connection --not trusted--> the client; fields in which it claims another identity are removed
 //!            `-----------trusted--------> whom the believed fields name
 //! ```
-//! Promises: everything that asks for the client of a request (logs, limits, filters, pool rules, applications) gets the same
-//! answer. Leaves out: what the fields mean (maitred-forward).
+//! Promises: logs, limits, filters, pool rules and applications see the same client for a request. Leaves out: the
+//! meaning of the fields (maitred-forward).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::secured::Shaking;
 use super::stream::Stream;
 use super::{Connection, Context};
 
-/// Who has sent a request, and how it was sent to the first proxy.
+/// The client of a request, and the way in which the request reached the first proxy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) secure: bool,
-    /// What the client has asked for, where a proxy has told it.
+    /// Port that the client has asked for, where a proxy has told it.
     port: Option<u16>,
 }
 
-/// What is known of the ends of a connection beside the peer's address. Plain TCP connections have none of it.
+/// Facts about the ends of a connection beside the peer's address. Plain TCP connections have none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) process: Option<Process>,
@@ -35,22 +35,22 @@ pub(crate) struct Ends {
     pub(crate) awaits_header: bool,
     /// The TLS handshake is not over.
     pub(crate) awaits_handshake: bool,
-    /// What it has agreed, for all requests.
+    /// The agreed session, for all requests.
     pub(crate) session: Option<Arc<TlsSession>>,
-    /// By which rules it has asked for the client's certificate, where hosts have different ones.
+    /// Rules by which the server has asked for the client's certificate, where hosts have different ones.
     pub(crate) rules: Option<Rules>,
-    /// When it was, until the first request begins, to whose time it belongs.
+    /// Times of the handshake, until the first request begins and counts them.
     pub(crate) shaking: Option<Shaking>,
-    /// What else that header has said.
+    /// Further facts of the PROXY header.
     pub(crate) proxied: Option<Arc<Proxied>>,
-    /// Where the client has connected to the proxy, by that header.
+    /// Address at which the client has connected to the proxy, from the PROXY header.
     pub(crate) local: Option<SocketAddr>,
-    /// The client speaks TLS: with us, or, by that header, with the proxy.
+    /// The client speaks TLS with this server, or with the proxy according to the PROXY header.
     pub(crate) secure: bool,
 }
 
 impl Connection {
-    /// Finds out who has sent the request whose head is there.
+    /// Finds the client of a request whose head is complete.
     pub(super) fn identify(&self, context: &Context<'_>, stream: &mut Stream) {
         let site = &context.group.site;
         let mut client = self.own_client();
@@ -72,7 +72,7 @@ impl Connection {
                 && port_of(host).is_none()
                 && port != default_port(client.secure)
             {
-                // A port of no digits is the usual one (RFC 3986 §3.2.3).
+                // A port without digits is the default port (RFC 3986 §3.2.3).
                 let name = host.strip_suffix(b":").unwrap_or(host);
                 let host = [name, b":", port.to_string().as_bytes()].concat();
                 set_host(head, &host);
@@ -83,17 +83,17 @@ impl Connection {
         stream.client = Some(client);
     }
 
-    /// Who has sent a request, as far as that is known.
+    /// Returns the client of a request, or the peer of the connection before the head is complete.
     pub(super) fn client_of(&self, stream: &Stream) -> Client {
         stream.client.unwrap_or_else(|| self.own_client())
     }
 
-    /// The TLS session that requests came by.
+    /// The TLS session of the connection.
     pub(super) fn session(&self) -> Option<Arc<TlsSession>> {
         self.ends.as_ref().and_then(|ends| ends.session.clone())
     }
 
-    /// The other end of the connection.
+    /// The peer of the connection as a client.
     fn own_client(&self) -> Client {
         let secure = self.ends.as_ref().is_some_and(|ends| ends.secure);
         Client { peer: self.peer, secure, port: None }
@@ -109,7 +109,8 @@ impl Connection {
         Endpoint { peer: client.peer, local, secure: client.secure, process }
     }
 
-    /// Our own address: what a proxy has told, else the listener's, unless it listens on all.
+    /// The server's address: told by a proxy, otherwise the listener's, unless the listener is bound to all
+    /// addresses.
     fn local(&self, group: &super::Group) -> Local {
         if let Some(address) = self.ends.as_ref().and_then(|ends| ends.local) {
             return Local::Ip(address);
@@ -124,7 +125,7 @@ impl Connection {
     }
 }
 
-/// Makes the request one for this authority, whatever it was sent with.
+/// Replaces the authority of the request, in all forms in which HTTP carries it.
 fn set_host(head: &mut RequestHead, authority: &[u8]) {
     head.fields.set("Host", authority);
     head.authority = head.fields.adopt(authority).unwrap_or_default();
@@ -137,12 +138,12 @@ fn port_of(host: &[u8]) -> Option<u16> {
     port.parse().ok()
 }
 
-/// The port that was asked for with this Host field.
+/// The port that the client has asked for with this Host field.
 fn asked_port(head: &RequestHead, secure: bool) -> u16 {
     head.fields.first("host").and_then(port_of).unwrap_or(default_port(secure))
 }
 
-/// RFC 9110 §4.2.
+/// The default port of the scheme (RFC 9110 §4.2).
 fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }

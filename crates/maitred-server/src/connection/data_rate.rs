@@ -1,8 +1,9 @@
-//! How long a connection waits for its peer: for a request body, and until a response is taken.
+//! Waits of a connection for its peer: for a request body, and until a response is taken.
 //!
-//! Promises: what comes or leaves in time costs a store; only when a deadline rings, somebody looks whether enough has.
-//! What a peer has taken is what its system has acknowledged, not what our socket took: that takes megabytes at once,
-//! and then, from a slow reader, nothing for minutes. Time in which nothing waits for the peer does not count.
+//! Promises: bytes that arrive or leave in time cost one store; only a deadline causes a check of the rate. The bytes
+//! taken by a peer are those that its system has acknowledged, not those that our socket took: the socket takes
+//! megabytes at once, and then, with a slow reader, none for minutes. Time in which no bytes wait for the peer does
+//! not count.
 
 use maitred_io::clock;
 use maitred_limits::Rule;
@@ -16,19 +17,19 @@ use super::{Connection, Context, Group, Turn, nanos};
 use crate::group::slots::Token;
 use crate::site::Site;
 
-/// How long a peer may take nothing of a response that asks for nothing, in milliseconds.
+/// Send timeout of a response without one of its own, in milliseconds.
 pub(super) fn send_timeout_of_all(site: &Site) -> u32 {
-    // What does not fit is longer than any response may ask for.
+    // A longer time exceeds every timeout that a response may ask for.
     u32::try_from(site.timeouts.send.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// The time that a response asks for, in nanoseconds.
+/// Converts a response's own timeout to nanoseconds.
 pub(super) fn own_nanos(milliseconds: u32) -> u64 {
     u64::from(milliseconds) * 1_000_000
 }
 
-/// The least that a peer has to take, and how long it may take nothing, where a response asks for `own`, in nanoseconds, and all have
-/// these. Where it may take nothing for longer, the rate is an average over as long at least.
+/// Combines the minimum rate and the send timeout of all responses with the timeout `own` that a response asks for,
+/// in nanoseconds. With a longer timeout the rate is an average over at least that time.
 pub(super) fn limits_of_one(own: u64, (minimum, all): (Minimum, u64)) -> (Minimum, u64) {
     let grace = if own > all { minimum.grace.max(own) } else { minimum.grace };
     (Minimum { grace, ..minimum }, own)
@@ -40,7 +41,7 @@ impl Stream {
         let timeout = nanos(site.timeouts.body);
         let minimum = site.guard.inward();
         if matches!(&self.keeping, Keeping::Spool(spool) if spool.is_full()) {
-            // For the disk.
+            // The exchange waits for the disk, not for the peer.
             self.patience = None;
             return now + timeout;
         }
@@ -50,15 +51,15 @@ impl Stream {
         patience.due(minimum, timeout)
     }
 
-    /// Its deadline has come.
+    /// Checks the peer when the deadline of the body has come, and returns the next deadline.
     ///
     /// # Errors
-    /// How its peer is late; else it has time until the deadline that is returned.
+    /// The way in which the peer is late.
     pub(super) fn check_body(&mut self, site: &Site, now: u64) -> Result<u64, Late> {
         let timeout = nanos(site.timeouts.body);
         let minimum = site.guard.inward();
         let received = self.received;
-        // Without a watch the disk is late, or what is not read any more.
+        // Without a watch the exchange waits for the disk, or for bytes that are dropped.
         let patience = self.patience.as_mut().filter(|_| self.facts.is_some()).ok_or(Late::Silent)?;
         patience.look(minimum, timeout, now, received)?;
         Ok(patience.due(minimum, timeout))
@@ -66,8 +67,8 @@ impl Stream {
 }
 
 impl Connection {
-    /// The deadline of a request has come: how its peer is late, or none if it has still time, until when the deadline is
-    /// put off.
+    /// Checks the peer when the deadline of a request has come. Returns the way in which the peer is late, or none
+    /// and puts the deadline off.
     pub(super) fn check_body(&mut self, context: &Context<'_>) -> Option<Late> {
         let checked = self.stream.as_mut().ok_or(Late::Silent);
         match checked.and_then(|stream| stream.check_body(&context.group.site, context.now)) {
@@ -79,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// The socket takes no more: the rest waits for the peer, whose time begins or is put off.
+    /// Starts or puts off the peer's time when the socket takes no more.
     pub(super) fn await_reader(&mut self, group: &Group, token: Token, now: Option<u64>) {
         let Some(writer) = &mut self.writer else { return };
         if writer.is_stuck() && writer.patience.is_some() {
@@ -97,7 +98,7 @@ impl Connection {
         self.arm(group, token);
     }
 
-    /// The least that the peer has to take, and how long it may take nothing. Of responses that share the connection the
+    /// The least rate of the peer and the longest time without progress. Of responses that share the connection the
     /// longest time counts.
     fn send_limits(&self, site: &Site) -> (Minimum, u64) {
         let (minimum, all) = (site.guard.outward(), nanos(site.timeouts.send));
@@ -112,12 +113,12 @@ impl Connection {
         }
     }
 
-    /// Since when the peer has taken nothing of what waits for it, as far as is known; none while nothing does.
+    /// Known time since which the peer has taken none of the queued bytes; none while the queue is empty.
     pub(super) fn stands_still_since(&self) -> Option<u64> {
         self.writer.as_ref()?.patience.as_ref().map(RateWatch::moved)
     }
 
-    /// The same, and what is known is as the system has it now.
+    /// As [`stands_still_since`](Self::stands_still_since), after asking the system for the acknowledged bytes.
     pub(super) fn look_at_reader(&mut self, now: u64) -> Option<u64> {
         let writer = self.writer.as_mut()?;
         let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
@@ -125,7 +126,7 @@ impl Connection {
         self.stands_still_since()
     }
 
-    /// The deadline of a response has come.
+    /// Checks the peer when the deadline of a response has come.
     pub(super) fn check_reader(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let site = &context.group.site;
         let (minimum, timeout) = self.send_limits(site);

@@ -1,5 +1,5 @@
-//! Delivering: what a handler sends through its responder, from whatever thread, under the slot's
-//! lock. What the socket does not take stays with the writer, and turns send it on.
+//! Delivery of handlers' responses, from any thread, under the lock of the slot. Bytes that the socket does not take
+//! stay with the writer, and turns send them on.
 
 use std::io::IoSlice;
 
@@ -17,11 +17,11 @@ use super::{Connection, Group, Key, Phase, Reach, idle_time};
 use crate::connection;
 use crate::group::slots::Token;
 
-/// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at
-/// 10 KiB by some per cent of the whole request.
+/// Content up to this size is copied behind its head: a call with several buffers costs more than the copy, at 10 KiB
+/// by some per cent of the whole request.
 const MAX_COPIED: usize = 16 * 1024;
 
-/// Appends content to what stands before it, if it is small; whether it was.
+/// Appends small content to `before`. Returns whether the content was small.
 fn copy_small(before: &mut Vec<u8>, content: &Last<'_>, behind: &[u8]) -> bool {
     let small = last_bytes(content).filter(|bytes| bytes.len() <= MAX_COPIED);
     if let Some(bytes) = small {
@@ -32,8 +32,8 @@ fn copy_small(before: &mut Vec<u8>, content: &Last<'_>, behind: &[u8]) -> bool {
 }
 
 impl Connection {
-    /// Sends a part of a handler's response: `head` and what stands before the content, the content,
-    /// what stands behind it. One write where the socket takes it; the rest stays with the writer.
+    /// Sends a part of a handler's response: `head` and the bytes before the content, the content, the bytes behind
+    /// it. One write where the socket takes everything; the rest stays with the writer.
     ///
     /// # Errors
     /// The peer is gone.
@@ -86,7 +86,7 @@ impl Connection {
         self.send_kept(group, token)
     }
 
-    /// Sends an interim response, unless an earlier one still waits: then it is left out. The time limit of the request goes on.
+    /// Sends an interim response, or drops it if an earlier one still waits. The time limit of the request goes on.
     ///
     /// # Errors
     /// The peer is gone.
@@ -126,7 +126,7 @@ impl Connection {
         Ok(Flow::Ready)
     }
 
-    /// Leaves it all to the writer.
+    /// Queues the whole part at the writer.
     fn queue(&mut self, before: &mut Vec<u8>, content: Last<'_>, behind: &'static [u8]) {
         if copy_small(before, &content, behind) {
             return self.writer_push(before);
@@ -137,7 +137,7 @@ impl Connection {
         writer.push(Content::Static(behind), 0);
     }
 
-    /// Everything has left.
+    /// Releases the writer after the last byte has left.
     pub(super) fn drop_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
             if !writer.records.is_empty() {
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Nobody takes what waits.
+    /// Drops the queued bytes of a peer that is gone.
     pub(crate) fn lose_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
             self.reach = Reach::Lost;
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the record of a response until its last byte has left, if that has not happened.
+    /// Keeps the record of a response whose last byte has not left yet.
     pub(crate) fn keep_record(&mut self, record: &mut Option<Record>) {
         if let Some(writer) = &mut self.writer {
             writer.records.extend(record.take());
@@ -197,7 +197,8 @@ impl Connection {
     pub(super) fn send_kept(&mut self, group: &Group, token: Token) -> Result<Flow, SendError> {
         let Some(writer) = &self.writer else { return Ok(Flow::Ready) };
         if writer.is_blocked() {
-            // Small blocks to a slow reader would try it once each; a try with a part of a file reads that first.
+            // With small blocks and a slow reader each block would cause an attempt; an attempt with a part of a file
+            // reads that part first.
             self.note_waiting(group, token);
             return Ok(self.flow(group));
         }
@@ -233,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// What was to be sent cannot be.
+    /// Logs a failed send. After a file that became shorter, the open files of the routes are forgotten.
     pub(super) fn note_broken(&self, group: &Group, error: &std::io::Error) {
         group.site.log.info(format_args!("{}: sending: {error}", self.peer));
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
@@ -241,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// The send timeout counts from the last byte that has left.
+    /// Restarts the send timeout at the last byte that has left.
     fn put_off(&mut self, group: &Group, token: Token) {
         self.note_waiting(group, token);
         self.await_reader(group, token, None);
@@ -254,22 +255,23 @@ impl Connection {
         Err(SendError::Closed)
     }
 
-    /// What was to be sent cannot be.
+    /// Notes that queued bytes are lost.
     pub(super) fn lose(&mut self) {
         self.reach = Reach::Lost;
     }
 
-    /// Whether nothing can be sent any more.
+    /// Whether sending is impossible.
     pub(crate) fn is_dead(&self) -> bool {
         self.reach != Reach::Open
     }
 
-    /// How a response ends because the peer lacks a byte that was to be sent, and will not get it; none if it lacks none.
+    /// The end of a response whose queued bytes are lost; none if no bytes are lost.
     pub(crate) fn lost_as(&self) -> Option<End> {
         (self.reach == Reach::Lost).then_some(self.ended_as)
     }
 
-    /// Ends an exchange for an operator: of HTTP/1 the next turn closes the connection, with frames the stream is reset.
+    /// Ends an exchange for an operator: the next turn closes a connection of HTTP/1, and a stream with frames is
+    /// reset.
     pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
         if key.stream != 0 {
             return self.reset_stream(group, key, End::Operator);
@@ -278,7 +280,8 @@ impl Connection {
         group.scheduler.make_ready(key.token.to_u64(), Signals::CLOSED);
     }
 
-    /// The handler has finished its response at `now`; `reusable` says whether another one may follow.
+    /// Ends the exchange of a handler that finished its response at `now`. `reusable` says whether another request
+    /// may follow.
     pub(crate) fn end_exchange(&mut self, group: &Group, Key { token, .. }: Key, reusable: bool, now: u64) {
         self.served = self.served.saturating_add(1);
         self.last |= !reusable;
@@ -292,7 +295,7 @@ impl Connection {
             self.listen_on(group, token, now);
         }
         self.relieve_later(group, token);
-        // Else the next edge, the deadline, or `send_last` goes on.
+        // Otherwise the next edge, the deadline, or `send_last` goes on.
     }
 
     /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
@@ -314,12 +317,12 @@ impl Connection {
         }
     }
 
-    /// Everything has left, and another request may come.
+    /// Waits for the next request after everything has left.
     fn listen_on(&mut self, group: &Group, token: Token, now: u64) {
         self.phase = Phase::Receiving;
         if self.watched == Interest::Write {
             self.listen_again(group, token);
-            // The new edge brings it, unless there is none.
+            // The new edge reports unread bytes. If the descriptor could not be armed, no edge comes.
             self.unread = self.watched == Interest::Write;
         }
         self.deadline = now + idle_time(group);

@@ -1,4 +1,4 @@
-//! The end of the server, for one connection: what is asked of handlers, and for whom nobody waits.
+//! The drain of one connection: the engine asks handlers to end, and abandons those whose peers are gone.
 //!
 //! ```text
 //! running, a stream of events  --drain begins--> asked to end --the grace is over--> ended: its handler cannot send any more
@@ -21,12 +21,12 @@ use super::{Connection, Context, Group, Key, Turn};
 pub(crate) enum Endless {
     /// Server-sent events (HTML Standard): their client comes again.
     Events,
-    /// Records or pictures one after the other; some have an end.
+    /// A sequence of records or pictures; some have an end.
     Records,
 }
 
 impl Endless {
-    /// What the types begin with.
+    /// Prefixes of the media types.
     const TYPES: [(&[u8], Self); 7] = [
         (b"text/event-stream", Self::Events),
         (b"application/x-ndjson", Self::Records),
@@ -46,7 +46,7 @@ impl Endless {
 }
 
 impl Connection {
-    /// The response to this request need not have an end of its own.
+    /// Marks a response that need not have an end of its own.
     pub(crate) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
         let Some(stream) = self.stream_of(key) else { return };
         stream.endless = Some(endless);
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Asks the handlers of such streams to end, or ends them where their time is over.
+    /// Asks the handlers of endless responses to end, or ends their responses when the grace is over.
     pub(super) fn end_events(&mut self, context: &mut Context<'_>, signals: Signals) -> Option<Turn> {
         if !signals.any(Signals::DRAIN) {
             return None;
@@ -84,7 +84,7 @@ impl Connection {
         Some(self.peer_gone(context))
     }
 
-    /// The drain waits for this connection no longer: it only waits for its handler.
+    /// Abandons the connection: the drain does not wait for its handler.
     pub(super) fn abandon(&mut self, group: &Group) {
         if !std::mem::replace(&mut self.abandoned, true) {
             group.groups.abandon();

@@ -6,7 +6,7 @@
 //!            `──────► wait: a password is checked. Nothing is read until the hasher wakes the connection,
 //!                     and what is pipelined behind waits in its buffers
 //! ```
-//! Leaves out: what filters decide (`filters/`).
+//! Leaves out: the decisions of the filters (`filters/`).
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use super::{Connection, Context};
 use crate::destination::Destination;
 use crate::site::Site;
 
-/// What becomes of a request whose head is there.
+/// Result of the filters for a request.
 pub(super) enum Filtered {
-    /// It goes on.
+    /// The request goes on.
     Pass(Box<Stream>),
-    /// A password is being checked: the connection is woken.
+    /// A password is being checked; the hasher wakes the connection.
     Wait(Box<Stream>),
-    /// It has been answered.
+    /// A filter has answered.
     Answered(Received),
 }
 
 impl Connection {
-    /// Leads a request through the filters, or on where it has waited.
+    /// Leads a request through the filters, or on from the filter where it has waited.
     pub(super) fn filter(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Filtered {
         let group = context.group;
         let site = &group.site;
@@ -97,13 +97,13 @@ impl Connection {
         }
     }
 
-    /// Whether a password is being checked, so that there is nothing to do.
+    /// Whether the request waits for the check of a password.
     pub(super) fn waits_for_filter(&self) -> bool {
         let passed = self.stream.as_ref().and_then(|stream| stream.passed.as_ref());
         passed.is_some_and(|passed| passed.is_waiting())
     }
 
-    /// Answers before the body has come.
+    /// Sends the answer of a filter before the body has arrived.
     pub(super) fn answer_filtered(
         &mut self,
         context: &mut Context<'_>,
@@ -116,7 +116,7 @@ impl Connection {
             BodyLength::Fixed(length) => length <= MAX_DROPPED,
             _ => true,
         };
-        // Who waits for 100 may or may not send the body when it has the answer.
+        // A client that waits for 100 may or may not send the body after the response.
         let keeps = facts.complete || is_short && !facts.expect_continue;
         let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
         let received = self.respond(context, stream, response);
@@ -137,14 +137,14 @@ fn rule_of(suspicion: Suspicion) -> Rule {
     }
 }
 
-/// A check of a password that is counted among those of its client, in all processes.
+/// A check of a password, counted for its client in all processes.
 struct CountedCheck {
     site: Arc<Site>,
     client: u128,
 }
 
 impl CountedCheck {
-    /// None if the client has as many as it may. Where no table is shared, the value counts nothing.
+    /// Counts a check; none if the client has as many as allowed. Without a shared table the value counts nothing.
     fn begin(site: &Arc<Site>, client: u128, most: u32) -> Option<Box<dyn Send + Sync>> {
         site.guard.begin_check(client, most).map(|is_counted| match is_counted {
             true => Box::new(Self { site: Arc::clone(site), client }) as Box<dyn Send + Sync>,

@@ -1,4 +1,4 @@
-//! The TLS handshake: what comes before the first request of a connection that speaks TLS.
+//! The TLS handshake, before the first request of a connection.
 //!
 //! ```text
 //! first bytes --HTTP in clear--> 400, closed
@@ -6,7 +6,8 @@
 //!      `--else--> session --agreed--> requests
 //!                    `--refused, or late--> an alert, closed
 //! ```
-//! Promises: no memory for a session before the peer has sent something; nothing of the peer is believed before the handshake is over.
+//! Promises: no memory for a session before the peer has sent a byte; no data of the peer is used before the end of
+//! the handshake.
 //! Leaves out: the session (maitred-tls), and its bytes (the transport).
 
 use std::sync::Arc;
@@ -16,11 +17,10 @@ use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
-use super::framed::http2;
 use super::secured::{self, Shaking};
 use super::{Connection, Context, Phase, Turn, nanos};
 
-/// What a client is told that sends HTTP without TLS. It is no response to a request: none has been read.
+/// Response to a client that sends HTTP without TLS. No request has been read, so the response belongs to none.
 const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\
     Content-Type: text/plain; charset=utf-8\r\n\
     Content-Length: 92\r\n\
@@ -34,7 +34,7 @@ impl Connection {
         self.ends.as_ref().is_some_and(|ends| ends.awaits_handshake)
     }
 
-    /// Goes on with the handshake. None when requests may come.
+    /// Goes on with the handshake. Returns none when requests may come.
     pub(super) fn shake_hands(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let mut received = Vec::new();
         if !self.transport.has_session() {
@@ -56,7 +56,7 @@ impl Connection {
                 Err(error) => return Some(self.refuse_handshake(context, &error)),
             }
             if context.group.is_draining() {
-                // It has been given the time of an idle connection, and is none any more.
+                // Until now the connection had the time of an idle connection.
                 self.set_deadline(context, context.now + nanos(context.group.site.timeouts.handshake));
             }
             received = std::mem::take(&mut self.input);
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Receives the first bytes of the peer. None when there are some.
+    /// Receives the first bytes of the peer. Returns none when some have arrived.
     fn receive_first(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         if !self.unread {
             return Some(Turn::Wait);
@@ -95,7 +95,7 @@ impl Connection {
                 self.unread = false;
                 Some(Turn::Wait)
             }
-            // A health check of a balancer: it connects and leaves.
+            // A health check of a balancer connects and leaves.
             Moved::End | Moved::Failed(_) => Some(Turn::Close),
         }
     }
@@ -119,7 +119,7 @@ impl Connection {
         self.end_after_this()
     }
 
-    /// What the peer sends still is read and dropped, so that it gets the last word.
+    /// Lets the alert leave, then reads and drops the peer's bytes, so that a reset does not take the alert away.
     fn end_after_this(&mut self) -> Turn {
         self.last = true;
         self.phase = Phase::Sending;
@@ -130,7 +130,7 @@ impl Connection {
         let site = &context.group.site;
         site.handshakes.note(&handshake);
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
-        // The handshake's own work is a part of its time.
+        // The work of the handshake is a part of the handshake's time.
         context.now = clock::monotonic().max(context.now);
         let speaks_http2 = site.http2.is_some() && handshake.alpn.as_deref() == Some(b"h2");
         if let Some(ends) = &mut self.ends {
@@ -141,15 +141,16 @@ impl Connection {
         }
         self.unread = true;
         if speaks_http2 {
-            self.speak_framed(http2::codec(site));
+            self.speak_framed(site);
         }
         self.set_deadline(context, context.now + nanos(site.timeouts.head));
     }
 
-    /// The peer is late.
+    /// Ends a handshake that is late.
     pub(super) fn time_out_handshake(&mut self, context: &mut Context<'_>) -> Turn {
         let site = &context.group.site;
-        // Who has sent nothing is no client, but a connection that was opened ahead. At the end of the server nobody is late.
+        // A peer that has sent no byte is a connection opened ahead, not a late client. While the server drains no
+        // client is late.
         let began = self.transport.has_session() || !self.input.is_empty();
         if began && !context.group.is_draining() {
             site.guard.applied.note(Rule::HandshakeTimeout, self.peer, &site.log);

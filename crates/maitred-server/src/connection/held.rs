@@ -1,9 +1,11 @@
-//! What a connection holds in memory: it counts against the budgets of all, and what is waited for is given up when others need it.
+//! Memory that connections hold: it counts against the process-wide budgets, and connections give up incomplete
+//! requests when others need the memory.
 //!
-//! Sections below: its heads.
+//! Section below: memory of heads.
 
 use std::mem::size_of;
 
+use maitred_h2::{ConnectionError, ErrorCode};
 use maitred_http::Status;
 use maitred_limits::Rule;
 use maitred_limits::heads::{HeadShare, HeldHeads};
@@ -11,35 +13,36 @@ use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_spool::Progress;
 
-use super::framed::{Queue, Why};
+use super::framed::Queue;
 use super::protocol::Protocol;
 use super::stream::{Record, Stream};
 use super::{Connection, Context, Group, Phase, Turn, nanos};
 use crate::destination::asks_engine;
 use crate::group::slots::Token;
 
-/// How long a connection may be idle while there is little of something, as Jetty's LowResourceMonitor has it.
+/// Longest idle time of a connection while a resource is scarce, in nanoseconds; the value of Jetty's
+/// LowResourceMonitor.
 const LOW_KEEP_ALIVE: u64 = 1_000_000_000;
 
-/// What a connection has of the budgets of all.
+/// The shares of a connection in the process-wide memory budgets.
 #[derive(Default)]
 pub(super) struct Shares {
-    /// Bytes that it holds.
+    /// Bytes that the connection holds.
     buffers: u64,
-    /// Where they are more than usual ones.
+    /// Share of the head budget; none while the heads have a usual size.
     heads: Option<HeadShare>,
 }
 
 impl Connection {
-    /// Bytes that it holds in buffers, beside its heads.
+    /// Bytes in buffers of the connection, beside its heads.
     fn holds(&self) -> u64 {
         let streams: u64 = self.streams().map(Stream::held).sum();
-        // What has come of a head counts as one.
+        // Received bytes of an incomplete head count as a head.
         let input = if self.phase == Phase::Receiving { 0 } else { self.input.len() as u64 };
         input + streams + self.writer.as_ref().map_or(0, |writer| writer.held())
     }
 
-    /// Tells the budgets what has changed.
+    /// Reports changes of the held memory to the budgets.
     pub(super) fn tell_budgets(&mut self, group: &Group, token: Token) {
         let guard = &group.site.guard;
         let (heads, buffers) = (self.held_heads().counted(), self.holds());
@@ -66,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// It is over: it holds nothing, and is no connection of its client any more.
+    /// Gives back all shares at the end of the connection, and ends the count of the connection for its client.
     pub(super) fn give_back_budgets(&mut self, group: &Group) {
         let guard = &group.site.guard;
         if let Some(mut shares) = self.shares.take() {
@@ -80,16 +83,17 @@ impl Connection {
     }
 }
 
-/// In a drain, a connection without its first request has this many times [`Timeouts::drain_idle`](crate::Timeouts::drain_idle): by
-/// default more than the second within which TCP sends a lost segment again (RFC 6298 §2.1).
+/// Factor for the time of a connection without its first request in a drain, applied to
+/// [`Timeouts::drain_idle`](crate::Timeouts::drain_idle). By default the product is more than the second within which
+/// TCP sends a lost segment again (RFC 6298 §2.1).
 const FIRST_REQUEST: u64 = 4;
 
-/// How long a connection may stay without its first request when the server drains, in nanoseconds.
+/// Longest wait of a connection for its first request while the server drains, in nanoseconds.
 pub(super) fn first_request_time(group: &Group) -> u64 {
     nanos(group.site.timeouts.drain_idle).saturating_mul(FIRST_REQUEST)
 }
 
-/// How long a connection may be idle now, in nanoseconds.
+/// Longest idle time of a connection at present, in nanoseconds.
 pub(super) fn idle_time(group: &Group) -> u64 {
     let keep_alive = nanos(group.site.timeouts.keep_alive);
     if group.is_draining() {
@@ -101,19 +105,19 @@ pub(super) fn idle_time(group: &Group) -> u64 {
     }
 }
 
-// ---- Its heads ----
+// ---- Memory of heads ----
 //
-// Few bytes of a peer can become many of a head (HPACK), and a head is kept until its exchange is over. A request whose peer has not
-// completed it can be refused: nobody has begun with it.
+// Few bytes of a peer can become many bytes of a head (HPACK), and a head is kept until its exchange is over. An
+// incomplete request can be refused: no handler has begun with it.
 
-/// What a stream of many costs beside its head.
+/// Memory of a multiplexed stream beside its head, in bytes.
 const STREAM: u64 = (size_of::<Stream>() + size_of::<Request>() + size_of::<Queue>()) as u64;
 
-/// What a request is told that is refused.
+/// Reason given to refused requests.
 const NO_ROOM: &str = "the server is short of memory";
 
 impl Connection {
-    /// What its heads hold, and what has come of those to come.
+    /// Bytes of the heads, including received parts of incomplete heads.
     fn held_heads(&self) -> HeldHeads {
         let mut held = HeldHeads::default();
         let more = if self.protocol.is_framed() { STREAM } else { 0 };
@@ -130,7 +134,7 @@ impl Connection {
         held
     }
 
-    /// Bytes of a head that frames have brought a part of.
+    /// Bytes of an incomplete head in received frames.
     fn gathered(&self) -> u64 {
         match &self.protocol {
             Protocol::H1(_) => 0,
@@ -138,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// Whether there is no room for the head of this request, which is noted then.
+    /// Whether the head of this request exceeds the memory for one connection; notes that if so.
     pub(super) fn lacks_room(&self, context: &Context<'_>, stream: &Stream) -> bool {
         let site = &context.group.site;
         let head = &stream.request.head;
@@ -154,7 +158,7 @@ impl Connection {
         self.shares.as_ref().and_then(|shares| shares.heads.as_ref()).is_some_and(HeadShare::take_asked)
     }
 
-    /// Refuses the requests that are not complete; none if the turn goes on.
+    /// Refuses the incomplete requests. Returns none if the turn goes on.
     pub(super) fn give_up_heads(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let site = &context.group.site;
         if self.protocol.is_framed() {
@@ -166,14 +170,14 @@ impl Connection {
             }
             let framed = self.protocol.framed()?;
             for number in &waiting {
-                framed.reset(*number, Why::Refused);
+                framed.reset(*number, ErrorCode::RefusedStream);
             }
-            // Nothing else can come before the rest of that head.
-            let fault = is_within_head.then(|| framed.calm(NO_ROOM));
+            // No other frame can come before the rest of that head.
+            let error = ConnectionError { code: ErrorCode::EnhanceYourCalm, reason: NO_ROOM };
             for number in waiting {
                 self.cancel(context.group, number, End::Cut);
             }
-            return fault.map(|fault| self.end_faulty(context, fault));
+            return is_within_head.then(|| self.end_faulty(context, error));
         }
         let is_open = matches!(self.spool_progress(), None | Some(Progress::Open));
         let waits = |stream: &mut Box<Stream>| is_open && stream.waits_for_peer();

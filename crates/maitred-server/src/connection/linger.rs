@@ -11,7 +11,7 @@ use super::{Connection, Context, Phase, Turn, receive};
 const LINGER: u64 = 2_000_000_000;
 
 impl Connection {
-    /// The last response has left: ends our side, and reads on if the peer may still be sending.
+    /// Ends our side after the last response, and reads on if the peer may still be sending.
     pub(super) fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
         if self.input.is_empty() && self.protocol.is_between_requests() && !self.unread {
             return Turn::Close;

@@ -74,8 +74,8 @@ pub(crate) use crate::group::slots::{Flags, Key};
 pub(crate) use framed::Values;
 pub(crate) use protocol::Protocol;
 
-/// How often that time is granted: half a minute in all, as nginx does (`lingering_time`). Clients
-/// that send a whole upload before they read get to its end on a slow link.
+/// Most time slices of lingering for one connection: half a minute in all, as nginx does (`lingering_time`). A client
+/// that sends a whole upload before it reads completes the upload also on a slow link.
 const MAX_LINGERS: u8 = 15;
 
 /// No deadline.
@@ -85,60 +85,62 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Connection {
     transport: Transport,
     peer: Peer,
-    /// What else is known of its ends.
+    /// Facts about both ends beside the address: PROXY header, TLS, socket.
     ends: Option<Box<Ends>>,
-    /// Which listener accepted it: fewer than 65,535 are used.
+    /// Number of the listener that accepted the connection, below 65,535.
     listener: u16,
     phase: Phase,
     protocol: Protocol,
-    /// When the kernel had the last of the bytes received, in monotonic nanoseconds.
+    /// Time at which the kernel had the last of the received bytes, in monotonic nanoseconds.
     received: u64,
-    /// How much later the socket was empty at least, in [steps](receive); the most that fits if that is not known.
+    /// Time from `received` to the last moment at which the socket was known to be empty, in [steps](receive); the
+    /// largest value if that is unknown.
     emptied: u16,
-    /// The kernel is asked for that; else it is when they are read.
+    /// The kernel stamps received bytes. Without stamps `received` is the time of the read.
     has_receipts: bool,
     /// Bytes received and not consumed; no memory while there are none.
     input: Vec<u8>,
     /// The exchange under way; none between requests.
     stream: Option<Box<Stream>>,
-    /// How many have begun.
+    /// Number of exchanges that have begun.
     streams: u32,
-    /// What waits to be sent; none when nothing does.
+    /// Bytes queued for the peer; none when the queue is empty.
     writer: Option<Box<Writer>>,
-    /// What holds back its responses, where there is a limit.
+    /// Rate limit of the responses, where one applies.
     shaper: Option<Box<Shaper>>,
-    /// How long its peer may take nothing of what is sent now, in milliseconds; 0: as of all.
+    /// Send timeout of the response being sent, in milliseconds; 0 for the timeout of the site.
     send_timeout: u32,
     deadline: u64,
-    /// When the timer looks at it next, which may be before anything is due.
+    /// Time for which the timer is set. It may be earlier than every deadline of the connection.
     armed: u64,
     watched: Interest,
     /// Requests answered.
     served: u32,
-    /// Events while a request was running.
+    /// Readiness events that arrived while a request was running.
     useless_wakes: u8,
-    /// An edge said that there is something to read, and it has not been read to the end.
+    /// The socket has reported readable bytes, and no read has found it empty since.
     unread: bool,
     /// The peer has ended its sending side.
     read_closed: bool,
-    /// The last check of its reader's speed found it fast.
+    /// The last measurement found that the peer reads fast.
     swift: bool,
     /// Its handlers wait until the kernel has taken all that they send.
     direct: bool,
     /// Close when everything has left.
     last: bool,
-    /// How often the time to linger has been granted, and whether anything has come in it.
+    /// `lingers` counts the granted slices of lingering time; `lingering` says that bytes have arrived in the present
+    /// one.
     lingers: u8,
     lingering: bool,
-    /// Whether anything can be sent still.
+    /// State of the sending direction.
     reach: Reach,
-    /// How its responses end if nothing can be sent any more: who is the cause.
+    /// End of the responses that are incomplete when sending becomes impossible; it names the cause.
     ended_as: End,
-    /// It counts among the connections of its client.
+    /// The guard counts this connection for its client.
     counted: bool,
-    /// What it has of the budgets of all; none where it holds nothing that counts.
+    /// Shares of the process-wide memory budgets; none while the connection holds nothing that counts.
     shares: Option<Box<Shares>>,
-    /// The drain does not wait for it.
+    /// The drain does not wait for this connection.
     abandoned: bool,
 }
 
@@ -150,24 +152,24 @@ enum Phase {
     Lingering,
 }
 
-/// Whether the peer can be reached; never better than it was.
+/// State of the sending direction. It never improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     Open,
-    /// Nothing can be sent any more; the connection waits for its handler only.
+    /// Sending is impossible; the connection waits for its handler only.
     Dead,
-    /// Nor could all that was to be sent.
+    /// Sending is impossible, and queued bytes were dropped.
     Lost,
 }
 
-/// The group that connections are in.
+/// A group of connections.
 pub(crate) type Group = crate::group::Group<Connection>;
 
-/// What a turn of a connection may use.
+/// Context of a connection's turn.
 pub(crate) type Context<'a> = crate::group::Context<'a, Connection>;
 
 impl Group {
-    /// Calls `act` with a connection, if it is still there, and so is the exchange of it that a handler has.
+    /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
     pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         self.with_connection(key.token, |connection| {
             connection.stream_of(key)?;
@@ -209,7 +211,7 @@ impl Resident for Connection {
     }
 
     fn end_turn(group: &Group, scratch: &mut Scratch, now: u64) {
-        // Of a turn that ended without sending.
+        // Records of a turn that ended without sending.
         group.site.note_all(&mut scratch.records, now, Some(End::Cut));
     }
 
@@ -234,7 +236,7 @@ impl Connection {
     /// Takes a connection into the group.
     ///
     /// # Errors
-    /// It cannot be watched; it is closed.
+    /// The poller cannot watch the transport. The transport is closed then.
     pub(crate) fn open(
         group: &Arc<Group>,
         transport: Transport,
@@ -256,7 +258,7 @@ impl Connection {
             (false, false) => nanos(timeouts.head),
         };
         let deadline = clock::monotonic() + time;
-        // Locked until all is set: events may come as soon as the socket is watched.
+        // The lock is held until all fields are set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
         let connection = place.insert(Self {
             transport,
@@ -307,7 +309,7 @@ impl Connection {
         Ok(token)
     }
 
-    /// Does what the signals ask for.
+    /// Handles `signals`, then goes on with the present phase.
     fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         self.writer.iter_mut().for_each(|writer| writer.note_turn());
         if signals.any(Signals::READ_CLOSED) && !self.read_closed {
@@ -327,7 +329,7 @@ impl Connection {
                 return turn;
             }
         }
-        // A handshake that has begun is for a request that is on its way.
+        // A handshake has begun, so a request is on its way.
         let shakes_hands = self.awaits_handshake() && self.transport.has_session();
         if signals.any(Signals::DRAIN) && self.is_idle() && !shakes_hands {
             let is_new = self.served == 0 && !self.protocol.is_framed();
@@ -387,8 +389,8 @@ impl Connection {
         }
     }
 
-    /// Packets that arrive while the request runs wake threads for nothing: the second one ends it,
-    /// and the end of the exchange arms the descriptor again.
+    /// Packets that arrive while a request runs wake threads in vain: after the second wake the connection stops
+    /// watching for reads. The end of the exchange arms the descriptor again.
     fn note_wake_while_running(&mut self, context: &Context<'_>) {
         if !self.unread || self.watched == Interest::Write {
             return;
@@ -399,8 +401,8 @@ impl Connection {
         }
     }
 
-    /// Arms the descriptor again if packets have disarmed it while a request ran. What is there to
-    /// read is reported as a new edge.
+    /// Arms the descriptor again if packets have disarmed it while a request ran. The kernel then reports unread
+    /// bytes as a new edge.
     fn listen_again(&mut self, group: &Group, token: Token) {
         if self.watched == Interest::Write {
             self.watch(group, token, Interest::ReadWrite);
@@ -416,7 +418,7 @@ impl Connection {
         }
     }
 
-    /// Nothing of a request has been seen and nothing waits to be sent.
+    /// Whether no part of a request has arrived and nothing waits to be sent.
     fn is_idle(&self) -> bool {
         let between = match &self.protocol {
             Protocol::H1(_) => self.stream.is_none(),
@@ -425,12 +427,12 @@ impl Connection {
         self.phase == Phase::Receiving && between && self.input.is_empty()
     }
 
-    /// Whether a handler has one of its exchanges.
+    /// Whether a handler has one of the exchanges.
     fn is_running(&self) -> bool {
         self.streams().any(|stream| stream.running)
     }
 
-    /// Both directions are dead, or sending failed.
+    /// Handles the loss of both directions or a failed send.
     fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
         self.reach = self.reach.max(Reach::Dead);
         self.lose_writer(context.group);
@@ -444,18 +446,18 @@ impl Connection {
             self.abandon(context.group);
         }
         if self.awaits_response() {
-            // What its timer has to say may have come together with this.
+            // The signal of the timer may have come together with this one.
             self.arm(context.group, context.token);
         }
         Turn::Wait
     }
 
-    /// Tells the handler that something has changed.
+    /// Tells the handlers that the state of the connection has changed.
     pub(crate) fn tell(&mut self) {
         self.each_stream().for_each(|stream| stream.tell());
     }
 
-    /// The same, and that nothing can be sent any more.
+    /// Tells the handlers that sending is impossible from now on.
     pub(crate) fn tell_gone(&mut self) {
         for stream in self.each_stream() {
             stream.flags().set_gone();
@@ -465,7 +467,7 @@ impl Connection {
 
     /// Whether the peer has ended its sending side, or is gone.
     pub(crate) fn has_peer_ended(&self) -> bool {
-        // A handler that reads its body itself may see the end before an event tells of it.
+        // A handler that reads a body itself may see the end before the event arrives.
         self.read_closed || self.is_dead() || self.streams().any(Stream::has_read_end)
     }
 
@@ -474,18 +476,18 @@ impl Connection {
         self.arm(context.group, context.token);
     }
 
-    /// When the first of its exchanges is due.
+    /// Earliest deadline of the exchanges.
     fn request_due(&self) -> u64 {
         self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
 
-    /// When the first of its WebSockets is due.
+    /// Earliest deadline of the WebSockets.
     fn sockets_due(&self, site: &Site) -> u64 {
         self.streams().map(|stream| stream.socket_due(site)).min().unwrap_or(NEVER)
     }
 
-    /// Has the timer look at it when the first of all is due. Most deadlines are put off and never reached, so a timer that is
-    /// set to an earlier time stays: the connection finds then that nothing is due, and sets it anew.
+    /// Sets the timer to the earliest deadline. Most deadlines are put off and never reached, so a timer that is set
+    /// to an earlier time stays: the turn of the timer finds then that nothing is due and sets the timer anew.
     fn arm(&mut self, group: &Group, token: Token) {
         let due =
             self.deadline.min(self.request_due()).min(self.resumes_at()).min(self.sockets_due(&group.site));
@@ -495,7 +497,8 @@ impl Connection {
         }
     }
 
-    /// What a deadline leads to; none if the turn goes on. `alone` says that nothing else has happened.
+    /// Handles the deadlines that have passed; none if the turn goes on. `alone` says that the timer is the only
+    /// signal.
     fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
         self.check_websockets(context);
         if let Some(turn) = self.check_request(context) {
@@ -505,11 +508,11 @@ impl Connection {
             return self.check_streams(context, alone);
         }
         if context.now < self.deadline {
-            // A limit lets more of a response leave, as the turn sees.
+            // The rate limit lets more of the response leave; `flush` sends it.
             if self.resumes_at() <= context.now {
                 return None;
             }
-            // It was put off since the timer was set.
+            // The deadline was put off since the timer was set.
             self.arm(context.group, context.token);
             return alone.then_some(Turn::Wait);
         }
@@ -533,7 +536,7 @@ impl Connection {
             }
             Phase::Running | Phase::Sending => self.check_reader(context),
             Phase::Receiving if self.is_idle() => {
-                // A request may have come in this moment: it is served.
+                // A request may have arrived at this moment and is served.
                 self.unread = true;
                 let served = self.served;
                 let turn = self.receive(context);
@@ -544,8 +547,8 @@ impl Connection {
         }
     }
 
-    /// Sends what waits: first the turn's own bytes, then the writer's. `Wait` when all has left or
-    /// the socket takes no more.
+    /// Sends the bytes of this turn, then the writer's. Returns `Wait` when everything has left or the socket takes
+    /// no more.
     fn flush(&mut self, context: &mut Context<'_>) -> Turn {
         let site = &context.group.site;
         if !context.scratch.records.is_empty() {
@@ -618,7 +621,7 @@ fn nanos(duration: std::time::Duration) -> u64 {
 
 // ---- Memory of a thread ----
 //
-// It is used again from turn to turn, so that an idle connection holds none.
+// Each thread reuses these buffers from turn to turn, so that an idle connection holds none.
 
 /// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
 /// head needs one page of it.
@@ -633,13 +636,13 @@ const RESPONSE: usize = 512;
 /// A kept request holds at most this much of a body; the memory of a larger one is given back.
 const MAX_KEPT: usize = 64 * 1024;
 
-/// The same of its head: usual ones have less than half of that.
+/// Most bytes of head fields that a kept request holds; usual heads need less than half.
 const MAX_KEPT_HEAD: usize = 4 * 1024;
 
-/// The same for the buffer of a response: it holds a head and a body that is copied.
+/// Most bytes of a kept response buffer: a head and a body that is copied.
 const MAX_KEPT_BUFFER: usize = 20 * 1024;
 
-/// Buffers kept by one thread: as many as responses wait for the end of a turn of an event loop, and some.
+/// Buffers kept by one thread: a few more than the responses that wait for the end of a turn of an event loop.
 const MAX_SPARE_BUFFERS: usize = 32;
 
 /// The buffers of a thread that serves.
@@ -648,22 +651,22 @@ pub(crate) struct Scratch {
     receive: Vec<u8>,
     /// Response bytes of the present turn.
     pub(crate) out: Vec<u8>,
-    /// The exchanges of the present turn whose responses are among them.
+    /// Records of the exchanges whose responses end in `out`.
     pub(crate) records: Vec<Record>,
     /// A normalised path.
     pub(crate) path: Vec<u8>,
     date: Date,
     clock: TurnClock,
-    /// How far the real clock is ahead of the monotonic one, in nanoseconds, and when that was looked at.
+    /// Lead of the real clock over the monotonic one, and the time of that measurement; both in nanoseconds.
     ahead: (u64, u64),
 }
 
-/// How long a difference of the clocks is good, in nanoseconds: what a clock that is being corrected drifts meanwhile
-/// (adjtimex(2): 0.5 ms a second at most) is below what a span is wanted to.
+/// How long a measured lead is used, in nanoseconds. A clock under correction drifts less in that time (adjtimex(2):
+/// at most 0.5 ms a second) than the precision of a span.
 const AHEAD_IS_GOOD: u64 = 20_000_000;
 
 impl Scratch {
-    /// A time of the real clock, which is not later than `now`, on the monotonic one; both in nanoseconds.
+    /// Converts a time of the real clock to the monotonic clock; at most `now`. Both in nanoseconds.
     pub(crate) fn monotonic_of(&mut self, real: u64, now: u64) -> u64 {
         let (mut ahead, looked) = self.ahead;
         if now.saturating_sub(looked) > AHEAD_IS_GOOD {
@@ -735,7 +738,7 @@ thread_local! {
     static DATE: RefCell<Date> = RefCell::new(Date::default());
 }
 
-/// What answered requests have left.
+/// Memory of answered requests, kept for reuse.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "they move in and out of exchanges and connections by their pointers")]
 struct Answered {
@@ -745,7 +748,7 @@ struct Answered {
     heads: Vec<ResponseHead>,
 }
 
-/// Empties `request`. False when it holds too much memory to be kept.
+/// Empties `request`. Returns false when the request holds too much memory to be kept.
 pub(crate) fn clear_request(request: &mut Request) -> bool {
     let RequestHead { fields, .. } = &request.head;
     let is_small = fields.memory() <= MAX_KEPT_HEAD;

@@ -128,7 +128,7 @@ impl OwnResponse {
 
 /// The request that the engine answers, as far as the response depends on it.
 pub(super) struct Asked<'a> {
-    /// The filters that it has met. Without any, rules count that ask for nothing but host and scheme.
+    /// The filters that the request has passed. Without any, only rules for host and scheme count.
     pub(super) passed: Option<&'a Passed>,
     pub(super) head: &'a RequestHead,
     /// The number of the request.
@@ -170,7 +170,7 @@ impl Connection {
         };
         let mut times = Times { begun: context.now, ..stream.times };
         if refused {
-            // Refused before its last byte, it took its peer's time until the last one that was read.
+            // For a request refused before its last byte, the peer's time ends with the last byte read.
             times.complete = times.complete.max(self.received);
         }
         context.scratch.records.push(Record {
@@ -196,10 +196,10 @@ impl Connection {
         Received::Ended(Turn::Wait)
     }
 
-    /// Writes a response of the engine in HTTP/1. Whether another one may follow.
+    /// Writes a response of the engine in HTTP/1. Returns whether another one may follow.
     ///
     /// # Errors
-    /// The head cannot be sent: a mistake of ours, which is in the log.
+    /// The head cannot be sent: a fault of the engine, which is in the log.
     pub(super) fn write_own(
         &mut self,
         context: &mut Context<'_>,
@@ -236,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Refuses a request that is not understood or not welcome: the response is the last one.
+    /// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
     pub(super) fn refuse(
         &mut self,
         context: &mut Context<'_>,
@@ -255,7 +255,7 @@ impl Connection {
         self.refuse_noted(context, stream, status, reason)
     }
 
-    /// The same where a rule has its line in the log already.
+    /// Refuses a request; the line of the rule is in the log already.
     pub(super) fn refuse_noted(
         &mut self,
         context: &mut Context<'_>,
@@ -263,14 +263,14 @@ impl Connection {
         status: Status,
         reason: &'static str,
     ) -> Received {
-        // Of a head that could not be read nothing else is known.
+        // A head that could not be read has no other facts.
         stream.request.head.tls = self.session();
         context.group.site.counters.refused.add(1);
         self.respond(context, stream, OwnResponse::refusal(status, reason))
     }
 }
 
-/// The option that says how large a head may be, for the log of its operator.
+/// The option with the limit of the head, for the log.
 fn option_of(reason: &str) -> &'static str {
     match reason {
         "field too large" => " (--max-field)",

@@ -1,25 +1,25 @@
-//! Which protocol a connection speaks. `h1.rs` and `framed/` have what differs. What holds for every exchange goes over
-//! `streams()` and `stream_of()`, whichever protocol it is.
+//! The protocol of a connection. `receive.rs` and `framed/` have the differences; code for every exchange uses
+//! `streams()` and `stream_of()`, whatever the protocol is.
 
 use maitred_h1::Receiver;
 
 use super::framed::Framed;
 
-/// See the module text.
+/// The protocol of a connection; see the module text.
 pub(crate) enum Protocol {
     /// One exchange at a time, in the order of the requests.
     H1(Receiver),
-    /// Any number of exchanges at once, interleaved in frames.
+    /// HTTP/2: any number of exchanges at once, interleaved in frames.
     Framed(Box<Framed>),
 }
 
 impl Protocol {
-    /// HTTP/1, before the first request.
+    /// HTTP/1 before the first request.
     pub(crate) fn h1() -> Self {
         Self::H1(Receiver::new())
     }
 
-    /// The frames, where there are any.
+    /// The state of the frames; none with HTTP/1.
     pub(super) fn framed(&mut self) -> Option<&mut Framed> {
         match self {
             Self::H1(_) => None,
@@ -31,7 +31,7 @@ impl Protocol {
         matches!(self, Self::Framed(_))
     }
 
-    /// Whether nothing of a request has been received that is not complete.
+    /// Whether no incomplete request has been received.
     pub(super) fn is_between_requests(&self) -> bool {
         match self {
             Self::H1(receiver) => receiver.is_between_requests(),

@@ -1,7 +1,8 @@
-//! The header of the PROXY protocol: what a proxy says of its client, before the client's own first byte.
+//! The header of the PROXY protocol: facts about the client, sent by a proxy before the client's first byte.
 //!
-//! Promises: nothing of the client is looked at before the header is whole; only a trusted proxy gets so far; what is no header,
-//! or does not come in [`TIME`], ends the connection without an answer. Leaves out: what the bytes mean (maitred-forward).
+//! Promises: no byte of the client is looked at before the header is complete; only a trusted proxy may send a
+//! header; other bytes, or a header later than [`TIME`], end the connection without a response. Leaves out: the
+//! meaning of the header (maitred-forward).
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ use maitred_io::transport::Moved;
 use super::{Connection, Context, Turn, nanos};
 use crate::site::Site;
 
-/// How long a header may take, in nanoseconds: the specification wants 3 s at least, for a packet that is sent again.
+/// Time limit of the header, in nanoseconds: the specification wants at least 3 s, for a packet that is sent again.
 pub(super) const TIME: u64 = 5_000_000_000;
 
-/// The longest header, in bytes: one with a client's certificate has some two thousand.
+/// The longest header, in bytes; a header with a client's certificate has about two thousand.
 const LIMIT: usize = 4096;
 
-/// Tells the log of a peer that may not send a header.
+/// Logs a peer that may not send a header.
 pub(super) fn refuse(site: &Site, peer: Peer, listener: &Address) {
     let peer = peer.without_port();
     site.log.warn(format_args!(
@@ -29,12 +30,12 @@ pub(super) fn refuse(site: &Site, peer: Peer, listener: &Address) {
 }
 
 impl Connection {
-    /// Whether the client's own bytes come only behind a header.
+    /// Whether a PROXY header has to come before the bytes of the client.
     pub(super) fn awaits_proxy_header(&self) -> bool {
         self.ends.as_ref().is_some_and(|ends| ends.awaits_header)
     }
 
-    /// Receives the header. None when it is there: what came behind it is kept.
+    /// Receives the header. Returns none when the header is complete; the bytes behind it are kept.
     pub(super) fn receive_proxy_header(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         loop {
             match proxy::parse(&self.input, LIMIT) {
@@ -72,13 +73,13 @@ impl Connection {
                     self.unread = false;
                     return Some(Turn::Wait);
                 }
-                // A health check of a balancer: it connects and leaves.
+                // A health check of a balancer connects and leaves.
                 Moved::End | Moved::Failed(_) => return Some(Turn::Close),
             }
         }
     }
 
-    /// The client becomes the peer of the connection; a limit on its connections counts from now on.
+    /// Makes the client the peer of the connection; the limit on connections counts the client from now on.
     fn use_proxy_header(&mut self, context: &mut Context<'_>, source: Source, secure: bool) -> Option<Turn> {
         let site = &context.group.site;
         if let Some(ends) = &mut self.ends {
@@ -101,7 +102,8 @@ impl Connection {
     }
 }
 
-/// What applications are told of a header. The name in a certificate counts only if the proxy has verified that.
+/// Returns the facts of a header for applications. The name in a certificate counts only if the proxy has verified
+/// the certificate.
 fn proxied(header: &Header<'_>) -> Proxied {
     let kept = |value: Option<&[u8]>| value.map(Box::from);
     let tls = header.tls();

@@ -14,28 +14,26 @@ use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
 use super::body::spill;
-use super::framed::http2;
 use super::protocol::Protocol;
 use super::stream::{Received, Stream};
 use super::{Connection, Context, Phase, Turn, first_request_time, idle_time, nanos};
 
-/// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB is about 300 µs.
+/// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB take about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
 
-/// The same in bytes, where one call brings more.
+/// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
 
-/// The most by which the time of a receipt may be wrong where the kernel is not asked for it, in nanoseconds: what the
-/// documents promise of short spans. To be asked costs a fortieth of a small request.
+/// Largest error of a receipt time that was estimated instead of asked from the kernel, in nanoseconds: the precision
+/// that the documents promise for short spans. Asking the kernel costs a fortieth of a small request.
 const MAX_ERROR: u64 = 200_000;
 
-/// In which it is noted how long after a receipt the socket was empty, in nanoseconds: small connections are worth more
-/// than four microseconds.
+/// Unit of [`emptied`](Connection), in nanoseconds: a small connection is worth more than a precision below four
+/// microseconds.
 const STEP: u64 = 4096;
 
 impl Connection {
-    /// Reads and answers until there is nothing to read, a request has to be run, or the budget is
-    /// used up.
+    /// Receives and answers until the socket is empty, a request has to be run, or the budget of the turn is used up.
     pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
         let turn = self.receive_all(context);
         if self.protocol.is_framed() {
@@ -49,11 +47,11 @@ impl Connection {
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
             (_, flushed) if self.writer.is_some() => {
-                // Neither read on nor idle before this has left: the deadline is the sending's.
+                // The connection is neither reading nor idle until the response has left: the send timeout applies.
                 self.phase = Phase::Sending;
                 flushed
             }
-            // What was to be sent has left meanwhile.
+            // The queued bytes have left meanwhile.
             _ if self.phase == Phase::Sending && self.last => self.end_gently(context),
             _ if self.phase == Phase::Sending => self.receive_again(),
             (turn, _) => {
@@ -91,7 +89,7 @@ impl Connection {
             return turn;
         }
         if !self.protocol.is_framed() && context.group.site.http2.is_some_and(|http2| http2.only) {
-            self.speak_framed(http2::codec(&context.group.site));
+            self.speak_framed(&context.group.site);
         }
         if self.protocol.is_framed() {
             return Turn::Wait;
@@ -132,7 +130,7 @@ impl Connection {
                 break;
             }
             let moved = self.receive_into_body(context);
-            // Also where nothing has come: the body may have left memory.
+            // Also where no byte has arrived: the body may have left memory.
             if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
                 let received = self.advance_spool(context, stream);
                 if let Some(turn) = self.after(context, received, &mut requests) {
@@ -154,7 +152,7 @@ impl Connection {
             let turn = match moved {
                 Moved::Bytes(count) => {
                     room = room.saturating_sub(count);
-                    // A short read has emptied the socket; only the end can hide behind it.
+                    // A short read has emptied the socket; only the end of the stream can follow.
                     let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
                     self.unread = !empty || self.read_closed;
                     if empty {
@@ -182,16 +180,17 @@ impl Connection {
         Turn::Later
     }
 
-    /// The socket was empty at `now` or later: what comes has arrived after that.
+    /// Notes that the socket was empty at `now`: later bytes have arrived after that.
     fn note_empty(&mut self, now: u64) {
         self.emptied = u16::try_from(now.saturating_sub(self.received) / STEP).unwrap_or(u16::MAX);
     }
 
-    /// Receives, and notes when the kernel did. What comes soon after the socket was empty needs no stamp of the kernel's.
+    /// Receives bytes, and notes the time at which the kernel had them. Bytes that come soon after the socket was
+    /// empty need no stamp of the kernel.
     pub(super) fn receive_some(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Moved {
         let wanted = context.group.site.measures.receipt.load(Ordering::Relaxed);
         if wanted != self.has_receipts {
-            // Without effect where the kernel has no such stamps.
+            // No effect where the kernel has no such stamps.
             self.transport.set_receipts(wanted);
             self.has_receipts = wanted;
         }
@@ -242,20 +241,21 @@ impl Connection {
         consumed.turn
     }
 
-    /// The peer has ended its sending side and everything it sent has been read.
+    /// Handles the end of the peer's sending side after all its bytes were read.
     fn end_of_input(&mut self, context: &Context<'_>) -> Turn {
         self.unread = false;
         if !self.is_idle() {
             let log = &context.group.site.log;
             log.debug(format_args!("{}: the peer ended the connection inside a request", self.peer));
         }
-        // Answers to what came before may still have to leave.
+        // Responses to earlier requests may still have to leave.
         self.last = true;
         self.phase = Phase::Sending;
         Turn::Wait
     }
 
-    /// Nothing can be received any more. That a peer leaves is usual; that it breaks the rules of TLS is told.
+    /// Ends a connection that cannot receive any more. A peer that leaves is usual; a peer that breaks the rules of
+    /// TLS is logged.
     pub(super) fn end_broken(&self, context: &Context<'_>, error: &io::Error) -> Turn {
         if error.kind() == io::ErrorKind::InvalidData {
             // The line is the same for all connections of an address, so that the log folds them.
@@ -264,7 +264,7 @@ impl Connection {
         Turn::Close
     }
 
-    /// Sets the deadline of what is awaited next.
+    /// Sets the deadline of the next event.
     fn settle(&mut self, context: &Context<'_>) {
         // A handshake has its own time, also in a drain.
         if self.phase != Phase::Receiving || self.awaits_handshake() {
@@ -280,7 +280,7 @@ impl Connection {
                 let deadline = stream.began + nanos(timeouts.head);
                 self.set_deadline(context, deadline);
             }
-            // The deadline of the accept stays: head timeout.
+            // The deadline set at the accept stays: the head timeout.
             None if self.served == 0 && !context.group.is_draining() => {}
             None if self.served == 0 => {
                 self.set_deadline(context, context.now + first_request_time(context.group));
@@ -289,13 +289,13 @@ impl Connection {
         }
     }
 
-    /// The peer is late with what it sends, or the disk with a body.
+    /// Ends a request whose peer is late with bytes, or whose disk is late with the body.
     pub(super) fn time_out_request(&mut self, context: &mut Context<'_>, late: Late) -> Turn {
         let spooled = self.spool_progress();
         let is_checked =
             self.stream.as_ref().is_some_and(|stream| stream.is_filtering()) && !self.waits_for_filter();
         if matches!(spooled, Some(Progress::Written)) || is_checked {
-            // In this very moment.
+            // The body was completed at this very moment.
             return self.receive(context);
         }
         let Some(mut stream) = self.stream.take() else { return Turn::Close };
@@ -315,7 +315,7 @@ impl Connection {
             return Turn::Close;
         }
         if matches!(spooled, None | Some(Progress::Open)) && !stream.is_filtering() {
-            // All of its time was its peer's.
+            // The whole wait was the peer's.
             stream.times.complete = context.now;
         }
         let received = match spooled {
@@ -345,8 +345,8 @@ impl Connection {
     }
 }
 
-/// When bytes have arrived that were not there at `empty` and are at `now`, both in monotonic nanoseconds, to within
-/// [`MAX_ERROR`]; none if that cannot be said.
+/// Estimates the arrival time of bytes that were missing at `empty` and present at `now`, in monotonic nanoseconds,
+/// to within [`MAX_ERROR`]; none if the estimate would be worse.
 fn arrived_between(empty: u64, now: u64) -> Option<u64> {
     let within = now.saturating_sub(empty);
     (within <= 2 * MAX_ERROR).then(|| now - within / 2)
@@ -362,15 +362,15 @@ const MAX_REQUESTS_A_TURN: u32 = 64;
 /// Response bytes gathered before they are sent while pipelined requests are being answered.
 const MAX_GATHERED: usize = 64 * 1024;
 
-/// What a look at received bytes led to.
+/// Result of decoding received bytes.
 pub(super) struct Consumed {
     pub(super) bytes: usize,
-    /// Why the look ended before the bytes did; `None` when more bytes are needed.
+    /// The turn that follows before the rest is decoded; `None` when all bytes are used and more are needed.
     pub(super) turn: Option<Turn>,
 }
 
 impl Connection {
-    /// Takes events from `data` until it is used up or something has to be done first.
+    /// Decodes events from `data` until the bytes are used up or other work has to come first.
     pub(super) fn consume(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Consumed {
         let mut at = 0;
         if self.streams == 0 && self.stream.is_none() {
@@ -378,7 +378,7 @@ impl Connection {
                 Preface::No => {}
                 Preface::Perhaps => return Consumed { bytes: 0, turn: None },
                 Preface::Yes => {
-                    self.speak_framed(http2::codec(&context.group.site));
+                    self.speak_framed(&context.group.site);
                     return Consumed { bytes: 0, turn: Some(Turn::Wait) };
                 }
             }
@@ -392,7 +392,7 @@ impl Connection {
             }
             let mut stream = self.stream.take().unwrap_or_else(|| self.begin_stream(context.now));
             let received = if stream.is_filtering() {
-                // Its head has been read already, and has waited in the filters.
+                // The head has been read already, and has waited in the filters.
                 self.pass_filters(context, stream)
             } else {
                 let head = &mut stream.request.head;
@@ -432,14 +432,14 @@ impl Connection {
         }
     }
 
-    /// Whether a connection begins with HTTP/2 although nobody has agreed on that (prior knowledge, RFC 9113 §3.3).
+    /// Whether a connection begins with HTTP/2 without an agreement (prior knowledge, RFC 9113 §3.3).
     fn is_http2(&self, context: &Context<'_>, data: &[u8]) -> Preface {
-        // By TLS it is agreed on (ALPN).
+        // With TLS, ALPN makes the agreement.
         let may = context.group.site.http2.is_some() && self.session().is_none();
         if may { maitred_h2::preface(data) } else { Preface::No }
     }
 
-    /// Goes on after something was received of the exchange; none when more of this connection's bytes can be looked at.
+    /// Goes on with the connection after a received part. Returns none when more received bytes can be decoded.
     pub(super) fn after(
         &mut self,
         context: &mut Context<'_>,
@@ -465,15 +465,15 @@ impl Connection {
         }
     }
 
-    /// The first byte of a request is there.
+    /// Begins an exchange at its first byte.
     pub(super) fn begin_stream(&mut self, now: u64) -> Box<Stream> {
         let mut stream = Stream::blank();
         self.note_begun(&mut stream, now);
         stream
     }
 
-    /// Sends the answers so far if they are many. What ends the turn: the reader is slow, and the next request waits until
-    /// they have left.
+    /// Sends the gathered responses if they are many. Returns the turn that ends when the reader is slow: the next
+    /// request waits until they have left.
     fn make_room(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         if context.scratch.out.len() <= MAX_GATHERED && self.writer.is_none() {
             return None;

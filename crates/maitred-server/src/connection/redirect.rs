@@ -1,4 +1,4 @@
-//! From http to https: a listener that sends its clients on, before any filter asks them for something in clear.
+//! Redirects from http to https, before a filter asks the client for a secret in clear text.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use super::{Connection, Context};
 use crate::destination::Destination;
 
 impl Connection {
-    /// Where a request is sent on to. Not who asks how the server is: a balancer does that without TLS. Not who speaks TLS with the
-    /// proxy before us: it would come back for ever.
+    /// Returns the redirect of a request, if any. Health checks get none: a balancer asks without TLS. Requests that
+    /// came to the proxy by TLS get none, since the redirect would never end.
     pub(super) fn redirect(&self, context: &Context<'_>, stream: &Stream) -> Option<Answer> {
         let listening = context.group.groups.listeners.get(self.listener as usize)?;
         let port = listening.redirect()?;
@@ -24,13 +24,13 @@ impl Connection {
             Some(location) => {
                 answer(ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location))
             }
-            // HTTP/1.0 without Host, `OPTIONS *`: there is no address to send it to.
+            // HTTP/1.0 without Host, or `OPTIONS *`: the request has no address for a redirect.
             None => answer(ResponseHead::new(Status::BAD_REQUEST)),
         })
     }
 }
 
-/// Where a request is sent on to, with https at `port`; none if it names no host or path.
+/// The target of the redirect, with https at `port`; none if the request names no host or path.
 pub fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
     let host = without_port(head.authority());
     if host.is_empty() || head.method == Method::Connect || !head.path().starts_with(b"/") {

@@ -1,4 +1,4 @@
-//! A request that its handler has not begun to answer, where there is a time limit for that.
+//! The time limit for the first byte of a handler's response.
 //!
 //! ```text
 //! handler's thread                           connection                        turns
@@ -30,24 +30,25 @@ use super::own_response::{Asked, OwnResponse};
 use super::stream::{Kept, Record, Stream};
 use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
 
-/// A request whose response is awaited.
+/// A request whose response has not begun, with the facts for a 504.
 pub(super) struct Awaited {
-    /// In monotonic nanoseconds.
+    /// Deadline, in monotonic nanoseconds.
     due: u64,
     times: Times,
     peer: Peer,
     limit: Duration,
     pool: usize,
-    /// The handler has the request itself, and it is not known when it gives it back: a copy, for the logs.
+    /// A copy of the head for the logs: the handler has the request for an unknown time.
     head: RequestHead,
     number: u64,
     secure: bool,
-    /// What the filters do to an answer.
+    /// The filters that the request has passed; the 504 takes their fields.
     passed: Option<Box<Passed>>,
 }
 
 impl Awaited {
-    /// Of this request, which is received as far as it is going to be now. None without a time limit.
+    /// Begins the wait for the response to a request that is received as far as it will be now. None without a time
+    /// limit.
     pub(super) fn of(
         context: &Context<'_>,
         request: &Request,
@@ -64,7 +65,7 @@ impl Awaited {
 }
 
 impl Awaited {
-    /// Bytes of memory that it holds.
+    /// Bytes of memory of the kept head.
     pub(super) fn held(&self) -> u64 {
         self.head.fields.memory() as u64
     }
@@ -74,7 +75,7 @@ impl Awaited {
     }
 }
 
-/// What is answered in the place of the handler.
+/// Status of the response that the engine sends in place of the handler.
 const LATE: Status = Status::GATEWAY_TIMEOUT;
 
 fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
@@ -84,19 +85,20 @@ fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
 }
 
 impl Stream {
-    /// When its response is due.
+    /// Deadline of the response, in monotonic nanoseconds.
     pub(super) fn response_due(&self) -> u64 {
         self.awaited.as_ref().map_or(NEVER, |awaited| awaited.due)
     }
 
-    /// Its handler has got something: its time begins again. The timer finds out when it rings.
+    /// Restarts the time limit, since the handler has received something. A timer that is set stays, and its turn
+    /// sets the new time.
     pub(super) fn put_off(&mut self) {
         if let Some(awaited) = &mut self.awaited {
             awaited.due = clock::monotonic().saturating_add(nanos(awaited.limit));
         }
     }
 
-    /// Ends the wait for its response: its handler's thread, its observer and its reader are told.
+    /// Ends the wait for the response, and tells the handler's thread, observer and reader.
     fn give_up(&mut self, context: &Context<'_>) -> Option<Box<Awaited>> {
         let awaited = self.awaited.take()?;
         context.group.site.counters.timeouts.add(1);
@@ -112,26 +114,26 @@ impl Stream {
 }
 
 impl Connection {
-    /// A byte of the response is on its way: the time limit does not apply any more.
+    /// Ends the time limit when the first byte of the response is on its way.
     pub(super) fn begin_response(&mut self, key: Key) {
         if let Some(stream) = self.stream_of(key) {
             stream.awaited = None;
         }
     }
 
-    /// The handler has got a part of a body that it reads as it comes: its time begins again.
+    /// Restarts the time limit when the handler has read a part of a live body.
     pub(super) fn note_body_read(&mut self, key: Key) {
         if let Some(stream) = self.stream_of(key) {
             stream.put_off();
         }
     }
 
-    /// Whether a request runs, or waits to be run, that has a time limit and no response yet.
+    /// Whether a request that runs or waits to be run has a time limit and no response yet.
     pub(super) fn awaits_response(&self) -> bool {
         self.streams().any(|stream| stream.awaited.is_some())
     }
 
-    /// Answers a request whose time is over; none if it is not, or begins again.
+    /// Answers the requests whose time limit has passed; none if the turn goes on.
     pub(super) fn check_request(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         if context.now < self.request_due() {
             return None;
@@ -140,7 +142,7 @@ impl Connection {
         let mut late = Vec::new();
         for stream in self.each_stream().filter(|stream| stream.response_due() <= now) {
             if stream.waits_for_body() {
-                // For the peer, and body-timeout ends that.
+                // The handler waits for the peer, and body-timeout ends that wait.
                 stream.put_off();
             } else {
                 late.push(stream.number);
@@ -161,7 +163,8 @@ impl Connection {
         None
     }
 
-    /// The engine's own answer on a stream; the others go on. It is there until its handler lets go of it.
+    /// Sends the response of the engine on one stream; other streams go on. The stream stays until the handler lets
+    /// go of it.
     fn answer_stream_in_its_place(
         &mut self,
         context: &mut Context<'_>,
@@ -180,7 +183,7 @@ impl Connection {
         self.put(stream);
     }
 
-    /// Tells the log that a request has had no response in time: and makes its record.
+    /// Logs that a request has had no response in time, and returns its record.
     fn timed_out(
         &self,
         context: &Context<'_>,
@@ -201,7 +204,7 @@ impl Connection {
             listener: self.listener.into(),
             pool: u16::try_from(pool).ok(),
             status: LATE,
-            // What no thread has begun has only waited.
+            // A request that no thread has begun has only waited.
             times: Times { begun: begun.unwrap_or(context.now), done: context.now, awaited: waited, ..times },
             end: End::Complete,
             refused: false,
@@ -210,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// The engine's own answer, the last one of the connection.
+    /// Sends the response of the engine as the last one of the connection.
     fn answer_in_its_place(
         &mut self,
         context: &mut Context<'_>,

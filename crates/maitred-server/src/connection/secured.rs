@@ -1,28 +1,28 @@
-//! What requests know of the TLS session of their connection, and which of them the handshake's time belongs to.
+//! TLS facts for requests: the session of their connection, and the time of the handshake.
 
 use maitred_http::{TlsClient, TlsSession};
 use maitred_stats::Times;
 use maitred_tls::{ClientIdentity, ClientName, Handshake};
 
-/// When a handshake was, in monotonic nanoseconds.
+/// Times of a handshake, in monotonic nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shaking {
-    /// The connection was accepted, or its header of the PROXY protocol was over.
+    /// End of the accept or of the PROXY header.
     pub(crate) began: u64,
-    /// The handshake was over; not before `began`.
+    /// End of the handshake, not before `began`.
     pub(crate) ended: u64,
 }
 
 impl Shaking {
-    /// Counts it with the first request: as if that had come as soon as the handshake was over. What the client has let pass between
-    /// them is nobody's time.
+    /// Adds the handshake to the times of the first request, as if the request had arrived right after the handshake.
+    /// The client's pause between both counts for no span.
     pub(crate) fn count(self, times: &mut Times) {
         times.handshake = self.ended - self.began;
         times.arrived = self.began + times.arrived.saturating_sub(self.ended);
     }
 }
 
-/// What requests are told of the session that has been agreed on.
+/// Builds the session facts for requests from the handshake.
 pub(super) fn session(handshake: Handshake) -> TlsSession {
     let Handshake { version, suite, group, resumed, sni, alpn, certificate, client_chain, .. } = handshake;
     TlsSession {
@@ -35,7 +35,7 @@ pub(super) fn session(handshake: Handshake) -> TlsSession {
         sni,
         alpn,
         server_certificate: Some(certificate),
-        // The verifier has read it.
+        // The verifier has parsed this chain already.
         client: ClientIdentity::new(client_chain).map(client),
     }
 }
@@ -63,7 +63,7 @@ fn client(identity: ClientIdentity) -> TlsClient {
     }
 }
 
-/// Seconds since 1970 as OpenSSL writes the dates of certificates.
+/// Formats seconds since 1970 as OpenSSL prints dates of certificates.
 fn utc(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.map_or_else(String::new, |time| time.strftime("%b %e %H:%M:%S %Y GMT").to_string())

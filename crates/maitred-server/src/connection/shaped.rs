@@ -1,4 +1,4 @@
-//! Responses that may leave only so fast: what holds them back, and the timer that goes on with them.
+//! Rate limits of responses, and the timer that goes on with a response that is held back.
 
 use maitred_http::{RequestHead, target};
 use maitred_io::clock;
@@ -12,7 +12,8 @@ use super::{Connection, Context, Group, Key, NEVER};
 use crate::group::slots::Token;
 
 impl Connection {
-    /// A response begins, run by this pool or by none: whether and how it is limited. One load where nothing is.
+    /// Sets the rate limit of a response that begins; the pool is none for the engine's own. Costs one load where no
+    /// limit is set.
     pub(super) fn shape(
         &mut self,
         context: &Context<'_>,
@@ -22,7 +23,7 @@ impl Connection {
     ) {
         let bandwidth = &context.group.site.guard.bandwidth;
         if !bandwidth.is_on() {
-            // What waits of an earlier one goes on as it began, without a limit.
+            // Queued bytes of an earlier response go on as they began, without a limit.
             if self.writer.is_none() {
                 self.shaper = None;
             }
@@ -34,14 +35,15 @@ impl Connection {
         }
         let mut shared = bandwidth.shared(pool, &path);
         if let Some(queue) = queue {
-            // What several share holds back the stream, the connection's own limit all of them together.
+            // A limit shared by several connections holds back the stream; the connection's own limit holds back all
+            // streams together.
             let own = std::mem::take(&mut shared);
             queue.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(own);
         }
         self.shaper.get_or_insert_with(|| Box::new(Shaper::default())).set(shared);
     }
 
-    /// The application says what holds for its response beside all other limits.
+    /// Applies the limits that the application asks for this response, beside all other limits.
     pub(crate) fn limit_response(&mut self, key: Key, own: OwnLimits) {
         let (shaper, send_timeout) = match &mut self.protocol {
             Protocol::H1(_) => (&mut self.shaper, &mut self.send_timeout),
@@ -60,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// A request begins: what the application has asked for its last response holds no longer.
+    /// Ends the limits that the application has asked for the last response, when a request begins.
     pub(super) fn end_own_limits(&mut self) {
         if !self.protocol.is_framed() {
             self.send_timeout = 0;
@@ -68,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the writer has, as far as limits and the socket allow.
+    /// Sends queued bytes as far as limits and the socket allow.
     pub(super) fn send_writer(&mut self, group: &Group) -> Sent {
         let Some(writer) = &mut self.writer else { return Sent::All };
         match &mut self.shaper {
@@ -93,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// A limit holds back the rest: the timer goes on with it, and the peer is not waited for meanwhile.
+    /// Sets the timer for a response that a limit holds back; the peer's time does not run meanwhile.
     pub(super) fn hold(&mut self, group: &Group, token: Token) {
         if let Some(writer) = &mut self.writer {
             writer.patience = None;
@@ -103,7 +105,7 @@ impl Connection {
         self.arm(group, token);
     }
 
-    /// When the timer has to go on with a response that is held back.
+    /// Time at which the timer goes on with a response that is held back, in monotonic nanoseconds.
     pub(super) fn resumes_at(&self) -> u64 {
         let own = self.shaper.as_ref().map_or(NEVER, |shaper| shaper.resume());
         match &self.protocol {
@@ -112,7 +114,7 @@ impl Connection {
         }
     }
 
-    /// Bytes per second that the present response may leave with at most.
+    /// Rate limit of the present response, in bytes a second.
     pub(super) fn bandwidth(&self, group: &Group) -> Option<u64> {
         self.shaper.as_ref()?.limit(&group.site.guard.bandwidth)
     }

@@ -1,4 +1,4 @@
-//! What a connection shows of itself to whoever asks from outside: copies, made under the slot's lock.
+//! Views of a connection for the control interface: copies, made under the lock of the slot.
 
 use maitred_http::{Peer, TlsSession};
 
@@ -11,23 +11,24 @@ use super::{Connection, Phase};
 use crate::connection::Group;
 use crate::connection::writer::Marks;
 
-/// A connection in one moment.
+/// The state of a connection at one moment.
 pub struct ConnectionSnapshot {
-    /// Who is at the other end.
+    /// The peer.
     pub peer: Peer,
-    /// Which listener accepted it.
+    /// Number of the listener that accepted the connection.
     pub listener: u32,
-    /// What it is doing.
+    /// The present activity.
     pub state: State,
-    /// It speaks HTTP/2.
+    /// The connection speaks HTTP/2.
     pub is_http2: bool,
-    /// Its TLS session; none by plain TCP, and before the handshake is over.
+    /// The TLS session; none with plain TCP, and before the end of the handshake.
     pub tls: Option<Arc<TlsSession>>,
-    /// The requests that handlers have, or are to get, with their numbers: 0 where there is one at a time.
+    /// The requests that handlers have or are about to get, with their stream numbers; the number is 0 where a
+    /// connection has one request at a time.
     pub requests: Vec<(u32, RequestSummary)>,
-    /// The WebSockets among these, likewise.
+    /// The WebSockets among these requests, with their stream numbers.
     pub websockets: Vec<(u32, WebSocketSnapshot)>,
-    /// What leaves, with the numbers of the exchanges.
+    /// The responses being sent, with their stream numbers.
     pub deliveries: Vec<(u32, Delivery)>,
 }
 
@@ -38,26 +39,26 @@ impl ConnectionSnapshot {
     }
 }
 
-/// What a connection is doing.
+/// Activity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Between two requests.
     Idle,
-    /// A request is on its way.
+    /// A request is arriving.
     Receiving,
     /// A request waits for a thread, or is in the application.
     Running,
-    /// A complete response leaves.
+    /// A complete response is being sent.
     Sending,
-    /// The last response has left, and the peer is given time to read it.
+    /// The last response has left, and the peer has time to read it.
     Ending,
 }
 
 impl State {
-    /// All of them, in the order of a request.
+    /// All states, in the order of a request.
     pub const ALL: [Self; 5] = [Self::Idle, Self::Receiving, Self::Running, Self::Sending, Self::Ending];
 
-    /// In a word.
+    /// The name of the state, one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -69,24 +70,25 @@ impl State {
     }
 }
 
-/// What its writer has.
+/// State of an output queue.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// In nanoseconds of the coarse monotonic clock.
+    /// Begin of the delivery, in nanoseconds of the coarse monotonic clock.
     pub since: u64,
     /// Bytes that have left since then.
     pub sent: u64,
-    /// Bytes that have not.
+    /// Bytes that have not left.
     pub remaining: u64,
-    /// Bytes a second with which it may leave at most.
+    /// Rate limit in bytes a second, if any.
     pub limit: Option<u64>,
-    /// How many of the latter are in memory, and were so before they went to a file.
+    /// Unsent bytes in memory, and unsent bytes moved from memory to a file.
     pub marks: Marks,
-    /// The thread that gave it the last of them, as the system numbers it; 0 for the engine's own answers.
+    /// System number of the thread that queued bytes last; 0 for the engine's own answers.
     pub thread: i32,
-    /// What the application calls it.
+    /// The application's label for the response.
     pub label: Option<Arc<str>>,
-    /// What it answers; of several requests the last one. The number of its pool, none for the engine's own answers.
+    /// The request of the response, the last one of several; and the number of its pool, none for the engine's own
+    /// answers.
     pub answers: Option<(RequestSummary, Option<usize>)>,
 }
 
@@ -102,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// A copy of all that can be shown.
+    /// Copies the state of the connection.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
         let running = self.streams().filter(|stream| stream.running);
         let requests: Vec<_> =
@@ -138,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// By which number an exchange is shown: 0 where there is one at a time.
+    /// The number under which an exchange is shown; 0 where the connection has one exchange at a time.
     pub(super) fn shown_number(&self, stream: &Stream) -> u32 {
         if self.protocol.is_framed() { stream.number } else { 0 }
     }

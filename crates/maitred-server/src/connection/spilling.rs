@@ -1,4 +1,4 @@
-//! When a connection gives away what waits in memory for a slow reader; how that is done says `spill.rs`.
+//! Decisions of a connection to move queued bytes of a slow reader from memory to files (`spill.rs` writes them).
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::site::Site;
 use crate::spill::{Lot, Part, Which, Written};
 
 impl Connection {
-    /// Whether the handler of a streamed response has to wait: more than the limit waits for the peer, or anything
-    /// where writing is left to the handler's thread, or where all responses of an event loop hold too much together: its
-    /// streams are not written to a disk.
+    /// Whether the handler of a streamed response has to wait: the queue exceeds its limit; or the listener has no
+    /// writer, so that the handler's thread itself writes; or all responses together exceed the budget and the handler
+    /// belongs to an event loop, whose streams are not written to a disk.
     pub(super) fn is_writer_full(&self, group: &Group) -> bool {
         let Some(writer) = &self.writer else { return false };
         let (held, spilling) = (writer.held(), &group.site.spilling);
@@ -20,12 +20,12 @@ impl Connection {
         self.direct || held > spilling.memory() || (held > 0 && spilling.is_over() && on_loop())
     }
 
-    /// Whether its handlers wait until the kernel has taken everything.
+    /// Whether handlers wait until the kernel has taken everything.
     pub(crate) fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// The calling thread has given it something; what the application calls that.
+    /// Notes the calling thread as the sender, and the application's label for the response.
     pub(crate) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
         if let Some(writer) = self.writer_of(key) {
             writer.thread = own_tid();
@@ -33,7 +33,7 @@ impl Connection {
         }
     }
 
-    /// Hands out what is in memory, so that it is written to a file; none if it cannot be, or not now.
+    /// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
     pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
         let most = group.site.spilling.file();
         if self.is_dead() || self.direct || group.site.spooler.is_none() {
@@ -45,27 +45,28 @@ impl Connection {
         })
     }
 
-    /// What was lent is in a file now.
+    /// Replaces lent bytes by the file that holds them now.
     pub(crate) fn exchange(&mut self, written: &Written) {
         self.writers().for_each(|writer| writer.exchange(written));
         self.tell();
     }
 
-    /// What was lent stays in memory, and so does the rest of the response.
+    /// Takes back lent bytes that could not be written; the rest of the response stays in memory, too.
     pub(crate) fn take_back(&mut self, parts: &[Part]) {
         self.writers().for_each(|writer| writer.take_back(parts));
         self.tell();
     }
 
-    /// The peer takes no more now. What is left is counted; if that makes all responses together hold too much, and no
-    /// handler is there to do something about it, the spooler does.
+    /// Counts the queued bytes of a peer that takes no more now. If all responses together hold too much, and no
+    /// handler of the connection is running, the spooler writes.
     pub(super) fn note_waiting(&mut self, group: &Group, token: Token) {
         let Some(writer) = &mut self.writer else { return };
         writer.count(&group.site.spilling);
         if let Some(swift) = writer.is_swift()
             && swift != self.swift
         {
-            // What the kernel holds for a slow reader is memory, too; a fast one would be woken up for too little.
+            // The kernel's send buffer for a slow reader is memory, too; a fast reader with a small one would cause
+            // wakes for few bytes.
             self.swift = swift;
             self.transport.set_send_ahead(!swift);
         }
@@ -74,14 +75,14 @@ impl Connection {
         }
     }
 
-    /// All that a handler had to send is here.
+    /// Asks the spooler to write if memory is short and the handler has sent everything.
     pub(super) fn relieve_later(&mut self, group: &Group, token: Token) {
         if group.site.spilling.is_over() && self.writers().any(|writer| writer.has_counted()) {
             self.spill_later(group, token, Which::Referenced);
         }
     }
 
-    /// Has the spooler write to a file what waits in memory.
+    /// Asks the spooler to write the queued bytes to a file.
     pub(crate) fn spill_later(&mut self, group: &Group, token: Token, which: Which) {
         let Some(writer) = self.writers().find(|writer| !writer.asked) else { return };
         let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
@@ -100,7 +101,7 @@ impl Connection {
     }
 }
 
-/// What the spooler is asked to write, until it has tried.
+/// Counts one request to the spooler; the drop ends the count after the attempt.
 struct Asked<'a>(&'a Group);
 
 impl Drop for Asked<'_> {
@@ -110,24 +111,24 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// Whether a writer that held `before` and holds `now` has passed the mark at which a handler that waits for room is told:
-/// half of what makes it wait, so that it is not told for every byte, or nothing.
+/// Whether the queue has fallen to the mark at which a waiting handler is told: half of the limit of memory or of
+/// files, so that the handler is not told for every byte; or no bytes in memory.
 pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
     let (memory, file) = (site.spilling.memory() / 2, site.spilling.file() / 2);
     let is_empty = before.memory > 0 && now.memory == 0;
     is_empty || before.memory > memory && now.memory <= memory || before.file > file && now.file <= file
 }
 
-/// Writes what the connection holds to a file, on a thread that may wait for the disk. False when nothing has changed.
+/// Writes queued bytes to a file, on a thread that may wait for the disk. Returns false when nothing has changed.
 pub(crate) fn spill(group: &Group, token: Token, which: Which) -> bool {
     let lot = group.with_connection(token, |connection| connection.lend(group, which)).flatten();
     lot.is_some_and(|lot| write(group, token, lot))
 }
 
-/// The same with what has been lent already.
+/// Writes bytes that have been lent already to a file. Returns false when nothing has changed.
 pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
     let Some(spooler) = &group.site.spooler else { return false };
-    // An event loop does not wait for a thread that waits for a disk.
+    // A request of an event loop must not wait for a thread that waits for a disk.
     let turn = (!group.is_looped()).then(|| group.site.spilling.await_turn());
     let written = lot.write(spooler);
     drop(turn);

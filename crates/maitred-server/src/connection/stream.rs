@@ -4,8 +4,8 @@
 //! receiving --the request goes to a handler--> running --the handler has ended its response--> over
 //!     `-----------------the engine has answered it, or its peer is gone-----------------------> over
 //! ```
-//! A connection of HTTP/1 has one stream at a time. Others name a stream by its [`Key`]: who comes too late, because the
-//! exchange is over or was answered in its place, finds none.
+//! A connection of HTTP/1 has one stream at a time. Handlers name a stream by its [`Key`]: after the exchange is
+//! over, or after the engine has answered in the handler's place, the key finds no stream.
 //!
 //! Sections below: the parts of a request; admission; its record.
 
@@ -41,55 +41,55 @@ use crate::site::Site;
 /// One exchange.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// Within its connection.
+    /// Number of the stream within its connection.
     pub(crate) number: u32,
-    /// A handler has it, or is to get it.
+    /// A handler has the request or is about to get it.
     pub(crate) running: bool,
     /// The whole response is in the queue.
     pub(super) answered: bool,
-    /// Its peer has reset it, or it was answered in its handler's place: nothing of its handler is sent any more.
+    /// The peer has reset the stream, or the engine has answered in the handler's place: bytes of the handler are
+    /// dropped.
     pub(super) dead: bool,
     /// How its response ends, if it was cancelled.
     pub(super) ended_as: Option<End>,
-    /// The response need not have an end of its own.
+    /// Set where the response needs no end of its own.
     pub(super) endless: Option<Endless>,
-    /// Bytes go in both directions until either side ends: the request has no length, and its end is not waited for.
-    pub(super) tunnel: bool,
-    /// It asks for a WebSocket, or has become one.
+    /// The exchange asks for a WebSocket or has become one.
     pub(super) websocket: bool,
-    /// When something is due of it that its connection's deadline does not know, in monotonic nanoseconds.
+    /// Earliest deadline that the connection's own deadline does not cover, in monotonic nanoseconds.
     pub(super) due: u64,
-    /// It asks for a WebSocket, and no handler has it yet.
+    /// The WebSocket offer of the request, until a handler has it.
     pub(super) offer: Option<Box<Offer>>,
-    /// It has become one.
+    /// The WebSocket that the exchange has become.
     pub(super) socket: Option<Box<Socket>>,
-    /// What waits to be sent, where exchanges are interleaved.
+    /// Bytes queued for the peer, where exchanges are interleaved.
     pub(super) queue: Option<Box<Queue>>,
     pub(crate) request: Box<Request>,
-    /// Where the body goes.
+    /// The destination of the body.
     pub(crate) keeping: Keeping,
-    /// Who has sent it; none until the head is there.
+    /// The client that sent the request; none until the head has arrived.
     pub(super) client: Option<Client>,
-    /// The filters that it has met.
+    /// The filters that the request has passed.
     pub(crate) passed: Option<Box<Passed>>,
-    /// Known from the head.
+    /// The destination of the request, found from its head.
     pub(super) destination: Destination,
-    /// The head is complete, and this is what it said.
+    /// Facts of the head; none until the head is complete.
     pub(crate) facts: Option<HeadFacts>,
-    /// When its first byte was read, in monotonic nanoseconds.
+    /// Time at which the first byte was read, in monotonic nanoseconds.
     pub(crate) began: u64,
-    /// Of the stations the first two.
+    /// Times of the exchange; only the first two are set here.
     pub(crate) times: Times,
-    /// Bytes received since then, and the time that the peer has left to send the body; none while it is not waited for.
+    /// Bytes received since the head, and the time that the peer has left to send the body; none while the body is
+    /// not awaited.
     pub(crate) received: u64,
     pub(crate) patience: Option<RateWatch>,
     /// A copy of method and path for the control, while a handler has the request.
     pub(super) summary: RequestSummary,
     /// The time limit of its response; none without one, or when the response has begun.
     pub(super) awaited: Option<Box<Awaited>>,
-    /// Who is told of changes while a handler answers.
+    /// Observer of changes while a handler answers.
     pub(crate) observer: Option<Arc<dyn Observe>>,
-    /// What others ask about it without the lock.
+    /// Flags that other threads read without the lock.
     flags: Arc<Flags>,
 }
 
@@ -99,29 +99,29 @@ thread_local! {
 }
 
 impl Stream {
-    /// An empty one, with used memory if this thread has some.
+    /// Returns an empty stream, with reused memory if this thread has some.
     pub(super) fn blank() -> Box<Self> {
         SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
     }
 
-    /// Its first byte is there.
+    /// Begins the stream at its first byte.
     fn begin(&mut self, number: u32, began: u64, arrived: u64) {
         (self.number, self.began, self.due) = (number, began, NEVER);
         self.times = Times { arrived, ..Times::default() };
         self.request.number = next_number();
     }
 
-    /// Whether its head waits in the filters.
+    /// Whether the head waits in the filters.
     pub(crate) fn is_filtering(&self) -> bool {
         self.passed.as_ref().is_some_and(|passed| passed.is_checking())
     }
 
-    /// The longest body it may have, in bytes.
+    /// Limit of the request body, in bytes.
     pub(crate) fn max_body(&self, site: &Site) -> u64 {
         self.passed.as_ref().and_then(|passed| passed.max_body()).unwrap_or(site.max_body)
     }
 
-    /// Why it is refused when its body is longer.
+    /// Reason given when the body exceeds that limit.
     pub(crate) fn too_large(&self) -> &'static str {
         match self.passed.as_ref().filter(|passed| passed.max_body().is_some()) {
             None => "the request body is larger than the limit (--max-body)",
@@ -132,28 +132,28 @@ impl Stream {
         }
     }
 
-    /// A handler gets it: what others will ask about it, all unset.
+    /// Marks the stream as running and returns its flags, all unset.
     pub(super) fn run(&mut self) -> Arc<Flags> {
         self.running = true;
-        // Weak references are never made.
+        // No code makes weak references.
         if Arc::strong_count(&self.flags) == 1 {
             fence(Ordering::Acquire);
             self.flags.reset();
         } else {
-            // Somebody still has those of the last exchange.
+            // A handle of the last exchange still refers to those flags.
             self.flags = Arc::default();
         }
         Arc::clone(&self.flags)
     }
 
-    /// Its request is complete and goes to a handler.
+    /// Keeps a summary of a complete request that goes to a handler.
     pub(super) fn summarise(&mut self, request: &Request, since: u64, pool: usize) {
         self.summary.set(&request.head, since, pool);
         self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
         self.summary.head = request.head.fields.memory() as u64;
     }
 
-    /// The number of the pool whose handler has its request.
+    /// Number of the pool whose handler has the request.
     pub(super) fn pool(&self) -> usize {
         self.summary.pool
     }
@@ -166,11 +166,11 @@ impl Stream {
         &self.flags
     }
 
-    /// Bytes that it holds in memory, beside its head.
+    /// Bytes that the stream holds in memory, beside its head.
     pub(super) fn held(&self) -> u64 {
         let request = match &self.keeping {
             Keeping::Spool(spool) => spool.held(),
-            // Its handler has the request.
+            // The handler has the request.
             _ if self.running => self.summary.held,
             _ => self.request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64),
         };
@@ -178,19 +178,19 @@ impl Stream {
         request + socket + self.queue.as_ref().map_or(0, |queue| queue.held())
     }
 
-    /// Whether nothing is awaited but the rest of its request.
+    /// Whether the stream waits only for the rest of its request.
     pub(super) fn waits_for_peer(&self) -> bool {
         let complete = self.queue.as_ref().is_some_and(|queue| queue.received);
         !(self.running || self.answered || complete || self.is_filtering())
     }
 
-    /// Bytes of memory of its head, and of what a handler has of it.
+    /// Bytes of memory of the head, here or with the handler, and of its copy for a 504.
     pub(super) fn held_by_head(&self) -> u64 {
         let awaited = self.awaited.as_ref().map_or(0, |awaited| awaited.held());
         self.request.head.fields.memory() as u64 + self.summary.head + awaited
     }
 
-    /// Tells the handler that something has changed.
+    /// Tells the handler that the state of the exchange has changed.
     pub(super) fn tell(&mut self) {
         self.keeping.tell();
         if let Some(observer) = &self.observer {
@@ -198,13 +198,13 @@ impl Stream {
         }
     }
 
-    /// The handler has ended its response: it has nothing of a handler any more.
+    /// Detaches the stream from its handler, which has ended the response.
     pub(super) fn stop(&mut self) {
         (self.running, self.endless, self.observer, self.awaited) = (false, None, None, None);
         (self.offer, self.socket) = (None, None);
     }
 
-    /// Keeps its memory for the next one.
+    /// Keeps the memory of `stream` for the next exchange.
     pub(crate) fn give_back(mut stream: Box<Self>) {
         if !clear_request(&mut stream.request) {
             return;
@@ -213,7 +213,7 @@ impl Stream {
         if let Some(queue) = stream.queue.take() {
             Queue::give_back(queue);
         }
-        (stream.answered, stream.dead, stream.tunnel, stream.websocket) = (false, false, false, false);
+        (stream.answered, stream.dead, stream.websocket) = (false, false, false);
         stream.ended_as = None;
         stream.keeping = Keeping::Memory;
         (stream.client, stream.passed) = (None, None);
@@ -228,7 +228,7 @@ impl Stream {
     }
 }
 
-/// Bytes of a path that are kept to be shown.
+/// Most bytes of a path that a summary keeps.
 const MAX_PATH: usize = 256;
 
 /// A copy of a request's method and path for the control: the handler owns the request.
@@ -236,17 +236,17 @@ const MAX_PATH: usize = 256;
 pub struct RequestSummary {
     /// The method.
     pub method: Method,
-    /// The number of its virtual host.
+    /// Number of the virtual host.
     pub host: u16,
     /// As sent, without the query; cut at a length.
     pub path: Vec<u8>,
-    /// When it was complete, in monotonic nanoseconds.
+    /// Time at which the request was complete, in monotonic nanoseconds.
     pub since: u64,
-    /// The number of its pool.
+    /// Number of the pool.
     pub pool: usize,
-    /// Bytes of its body in memory.
+    /// Bytes of the body in memory.
     pub(super) held: u64,
-    /// Bytes of memory of its head, until the exchange is over.
+    /// Bytes of memory of the head, until the exchange is over.
     head: u64,
 }
 
@@ -257,14 +257,14 @@ impl Default for RequestSummary {
 }
 
 impl RequestSummary {
-    /// Of this request.
+    /// Returns the summary of a request.
     pub(crate) fn of(head: &RequestHead, since: u64, pool: usize) -> Self {
         let mut summary = Self::default();
         summary.set(head, since, pool);
         summary
     }
 
-    /// Makes it that of another request.
+    /// Replaces the summary by that of another request.
     fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
         let path = head.path();
         self.method.clone_from(&head.method);
@@ -283,27 +283,27 @@ impl RequestSummary {
 
 // ---- The parts of a request ----
 //
-// What is done with the parts of a request as they are received, whatever protocol they come by: admit it, filter it, keep
-// its body, and answer it or hand it over.
+// Each part of a request as it arrives, whatever protocol carries it: admission, filters, keeping the body, and the
+// answer of the engine or the handover to a handler.
 
-/// What has become of an exchange by what was received of it.
+/// State of an exchange after a received part.
 pub(super) enum Received {
-    /// More of it can be received.
+    /// The exchange can receive more.
     Goes(Box<Stream>),
-    /// It waits for the check of a password, or for the disk; what follows of it waits, too.
+    /// The exchange waits for the check of a password or for the disk; its further parts wait, too.
     Waits(Box<Stream>),
-    /// The engine has answered it.
+    /// The engine has answered the request.
     Answered,
-    /// A handler has it.
+    /// A handler has the request.
     HandedOver,
-    /// All of a body has come that nobody wanted: its answer has been given before.
+    /// The whole of an unwanted body has arrived; the response was given before.
     Dropped,
-    /// Its answer is the last one of the connection.
+    /// The response is the last one of the connection.
     Ended(Turn),
 }
 
 impl Received {
-    /// What a turn makes of it that received nothing else.
+    /// Returns the turn that follows if nothing else was received.
     pub(super) fn turn(self) -> Turn {
         match self {
             Self::Ended(turn) => turn,
@@ -313,13 +313,13 @@ impl Received {
 }
 
 impl Connection {
-    /// The first byte of this request is there, at `now`.
+    /// Notes that the first byte of a request arrived at `now`.
     pub(super) fn note_begun(&mut self, stream: &mut Stream, now: u64) {
         self.streams = self.streams.wrapping_add(1);
         self.end_own_limits();
         let shaking = self.ends.as_mut().and_then(|ends| ends.shaking.take());
         if let Some(shaking) = &shaking {
-            // Bytes that came together with the end of the handshake could be read after it.
+            // Bytes that came together with the end of the handshake could be read only after it.
             self.received = self.received.max(shaking.ended);
         }
         stream.begin(self.streams, now, self.received);
@@ -328,11 +328,11 @@ impl Connection {
         }
     }
 
-    /// Finds the virtual host and where the request leads. The engine's own paths are those of all hosts.
+    /// Finds the virtual host and the destination of the request. The engine's own paths exist on all hosts.
     ///
     /// # Errors
-    /// Why this connection is not for it (RFC 9110 section 15.5.20): there is none, or its clients are asked for certificates by other rules than this one
-    /// has been.
+    /// The reason why this connection cannot serve the request (RFC 9110 section 15.5.20): no such host exists, or
+    /// that host asks clients for certificates by other rules than those of this connection.
     fn find_host(&self, context: &Context<'_>, stream: &mut Stream) -> Result<(), &'static str> {
         let site = &context.group.site;
         let head = &mut stream.request.head;
@@ -353,7 +353,7 @@ impl Connection {
         }
     }
 
-    /// The head of a request is there.
+    /// Handles a complete request head.
     pub(super) fn head_received(
         &mut self,
         context: &mut Context<'_>,
@@ -379,7 +379,7 @@ impl Connection {
         self.pass_filters(context, stream)
     }
 
-    /// Leads it through the filters, if there are any, or on where it has waited, and then on.
+    /// Leads the request through the filters, or on from the filter where it has waited, and then to its destination.
     pub(super) fn pass_filters(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
         if context.group.site.filters.is_on() || stream.passed.is_some() {
             stream = match self.filter(context, stream) {
@@ -413,7 +413,7 @@ impl Connection {
         Received::Goes(stream)
     }
 
-    /// A part of its body is there.
+    /// Handles a part of the request body.
     pub(super) fn data_received(
         &mut self,
         context: &mut Context<'_>,
@@ -430,7 +430,7 @@ impl Connection {
         if stream.keeping.is_spool() { self.advance_spool(context, stream) } else { Received::Goes(stream) }
     }
 
-    /// All of it is there.
+    /// Handles the end of a request.
     pub(super) fn request_received(
         &mut self,
         context: &mut Context<'_>,
@@ -457,7 +457,7 @@ impl Connection {
         }
     }
 
-    /// The head is accepted and a body follows.
+    /// Prepares for the body that follows an accepted head.
     fn prepare_body(&mut self, context: &mut Context<'_>, stream: &mut Stream, facts: HeadFacts) {
         /// Memory set aside before the first byte of a body has come. It is not touched before.
         const MAX_RESERVED: u64 = 256 * 1024;
@@ -472,7 +472,7 @@ impl Connection {
         }
     }
 
-    /// What an answered request leaves unread is more than is dropped, or malformed: nothing follows it.
+    /// Ends a connection whose unread body is malformed or longer than the limit for dropping: no request can follow.
     pub(super) fn end_dropped(&mut self, stream: Box<Stream>) -> Received {
         Stream::give_back(stream);
         self.last = true;
@@ -482,12 +482,9 @@ impl Connection {
     }
 }
 
-/// What speaks against a request before its body is asked for.
+/// Returns the refusal of a request whose body must not be asked for.
 fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static str)> {
     let head = &stream.request.head;
-    if stream.tunnel {
-        return None;
-    }
     match head.body {
         BodyLength::Fixed(length) if length > stream.max_body(&context.group.site) => {
             Some((Status::CONTENT_TOO_LARGE, stream.too_large()))
@@ -499,9 +496,9 @@ fn objection(context: &Context<'_>, stream: &Stream) -> Option<(Status, &'static
 
 // ---- Admission ----
 //
-// Requests that are not let in: of a client that makes too many, or while connections hold more than they may.
+// Refusals of requests: the client makes too many, or connections hold more memory than allowed.
 
-/// Why a request is not let in, and after how many seconds another one may be.
+/// Reason of a refusal, and the seconds until another request may be admitted.
 pub(super) struct NotNow {
     status: Status,
     text: &'static str,
@@ -509,10 +506,10 @@ pub(super) struct NotNow {
 }
 
 impl Connection {
-    /// Whether the peer may make this request now. Two loads where there is no limit.
+    /// Admits the request or refuses it. Costs two loads where no limit is set.
     ///
     /// # Errors
-    /// It may not.
+    /// The refusal.
     pub(super) fn admit(&self, context: &Context<'_>, stream: &Stream) -> Result<(), NotNow> {
         let site = &context.group.site;
         let peer = self.client_of(stream).peer;
@@ -531,7 +528,8 @@ impl Connection {
         })
     }
 
-    /// 429 or 503. The connection stays after the former, unless a body is on its way that nobody wants.
+    /// Answers with 429 or 503. The connection stays after a 429, unless the unwanted body of the request is still to
+    /// come.
     pub(super) fn answer_not_now(
         &mut self,
         context: &mut Context<'_>,
@@ -549,9 +547,8 @@ impl Connection {
 
 // ---- Its record ----
 //
-// An exchange is written down once, by [`Site::note`], by whichever thread gave the kernel the
-// last byte of its response, or saw that nobody is there to take it. Until then its record is with the turn that
-// answered it, or with the connection's writer.
+// [`Site::note`] writes each exchange down once, on the thread that gave the kernel the last byte of the response or
+// found the peer gone. Until then the record belongs to the turn that answered, or to the connection's writer.
 
 /// An exchange whose response is complete: kept until its last byte has left, then written down.
 pub(crate) struct Record {
@@ -559,27 +556,27 @@ pub(crate) struct Record {
     /// The number of the request.
     pub(crate) number: u64,
     pub(crate) peer: Peer,
-    /// Which listener accepted its connection.
+    /// Number of the listener that accepted the connection.
     pub(crate) listener: u32,
-    /// The pool whose threads run it; none for what the engine answers.
+    /// Number of the pool whose threads ran the request; none for an answer of the engine.
     pub(crate) pool: Option<u16>,
     pub(crate) status: Status,
     pub(crate) body_bytes: u64,
     pub(crate) times: Times,
     pub(crate) end: End,
-    /// It was refused before it reached a route, and counts as that.
+    /// The request was refused before it reached a route, and is counted as refused.
     pub(crate) refused: bool,
-    /// How it got its thread, if that is traced.
+    /// The wait for a thread, where waits are traced.
     pub(crate) trace: Option<Box<Trace>>,
-    /// The number of its route, if it is known already.
+    /// Number of the route, if already known.
     pub(crate) route: Option<u32>,
 }
 
-/// What was asked for, and whose memory it is.
+/// The memory that holds the request of a record.
 pub(crate) enum Kept {
-    /// Of a request that the engine has answered.
+    /// Memory of the stream; the engine has answered the request.
     Stream(Box<Stream>),
-    /// Of a request that a handler has answered.
+    /// Memory of the request; a handler has answered it.
     Request(Box<Request>),
     /// A copy: the handler still has the request.
     Head(Box<RequestHead>),
@@ -594,12 +591,12 @@ impl Kept {
         }
     }
 
-    /// What its handler has called its route; empty where it has said nothing.
+    /// The route name given by the handler; empty if none was given.
     pub(super) fn told_route(&self) -> &str {
         if let Self::Request(request) = self { &request.route } else { "" }
     }
 
-    /// What it has had of databases, if its handler has counted any.
+    /// Database statements that the handler has counted, if any.
     fn database(&self) -> Option<DatabaseCounts> {
         let Self::Request(request) = self else { return None };
         request.database.as_deref().map(maitred_runtime::Database::counts).filter(|counts| !counts.is_empty())
@@ -607,7 +604,7 @@ impl Kept {
 }
 
 impl Record {
-    /// The path of what the engine has answered and not refused, and the number of its host.
+    /// Path and host number of a request that the engine has answered and not refused.
     pub(crate) fn engine_path(&self) -> Option<(&[u8], u16)> {
         let head = self.request.head();
         (self.pool.is_none() && !self.refused).then(|| (head.path(), head.host))
@@ -618,7 +615,7 @@ impl Record {
         self.request.head().fields.memory() as u64
     }
 
-    /// What becomes known of it.
+    /// Returns the facts of the exchange for logs and statistics.
     pub(crate) fn outcome<'a>(&'a self, route: Option<&'a str>) -> Outcome<'a> {
         let head = self.request.head();
         Outcome {
@@ -640,13 +637,13 @@ impl Record {
         }
     }
 
-    /// What was asked for, for whoever looks at its delivery, and the number of the pool.
+    /// Returns the summary of the request, for the view of its delivery, and the number of the pool.
     pub(crate) fn asked(&self) -> (RequestSummary, Option<usize>) {
         let pool = self.pool.map(usize::from);
         (RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
     }
 
-    /// Keeps its memory for the next request.
+    /// Keeps the memory of the request for the next one.
     pub(crate) fn recycle(self) {
         match self.request {
             Kept::Stream(stream) => Stream::give_back(stream),
@@ -657,7 +654,7 @@ impl Record {
 }
 
 impl Site {
-    /// Writes down an exchange whose last byte left at `written`, or nobody was there to take it.
+    /// Writes down an exchange whose last byte left, or whose peer was found gone, at `written`.
     pub(crate) fn note(&self, mut record: Record, written: u64) {
         record.times.written = written;
         let wanted = self.figures.is_on() || self.log.writes_access();
@@ -688,7 +685,7 @@ impl Site {
         record.recycle();
     }
 
-    /// What statistics call the route of an exchange, if it has one.
+    /// The name of the route in statistics, if the exchange has one.
     fn route_of(&self, outcome: &Outcome<'_>) -> Option<String> {
         match outcome.pool {
             Some(_) => Some(self.figures.name_of_exchange(outcome)),
@@ -696,7 +693,7 @@ impl Site {
         }
     }
 
-    /// The same for several; none has reached its end if `end` says so.
+    /// Writes down several exchanges; `end`, where given, replaces the end of each.
     pub(crate) fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
         for mut record in records.drain(..) {
             record.end = end.unwrap_or(record.end);
@@ -710,7 +707,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_of_an_exchange_that_somebody_still_asks_are_not_those_of_the_next() {
+    fn flags_with_a_second_handle_are_not_reused_for_the_next_exchange() {
         let mut stream = Stream::default();
         let first = stream.run();
         first.set_gone();

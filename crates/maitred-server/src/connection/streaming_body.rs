@@ -1,4 +1,4 @@
-//! A body that its handler reads while it comes: requests of listeners that do not read ahead.
+//! Request bodies that handlers read while they arrive, on listeners that do not read ahead.
 //!
 //! ```text
 //! handler's thread                     connection                       turns
@@ -7,11 +7,11 @@
 //!     <---- nothing there ------------- the edge is noted <------------ READ, the end, the cut
 //!   waits for the edge, at most body-timeout <------- told --------------'
 //! ```
-//! Promises: nothing is received for which the handler has not asked, so that a body takes one buffer of memory and
-//! TCP slows its sender down. `100 Continue` is sent when the handler reads first. What it leaves unread is dropped
-//! up to [`MAX_DROPPED`]; beyond it the connection ends. While the handler waits the peer has body-timeout for the next byte, and
-//! min-rate-in on an average until the response begins: after that both may talk as they like. Leaves out: which requests come here
-//! (`receive.rs`).
+//! Promises: the connection receives only bytes that the handler has asked for, so that a body takes one buffer of
+//! memory and TCP slows its sender down. The engine sends `100 Continue` when the handler reads first. Bytes that the
+//! handler leaves unread are dropped up to [`MAX_DROPPED`]; beyond that the connection ends. While the handler waits,
+//! the peer has body-timeout for the next byte and must keep min-rate-in on average until the response begins; after
+//! that both sides may pause as they like. Leaves out: the choice of the requests that are read live (`receive.rs`).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
-use maitred_limits::minimum::{Late, Minimum, RateWatch};
+use maitred_limits::minimum::{Late, RateWatch};
 use maitred_runtime::{Last, LiveBody, Observe};
 
 use super::body::{Keeping, fits_memory};
@@ -36,37 +36,35 @@ use super::{Connection, Context, Flags, Group, Key, NEVER, Turn, nanos};
 use crate::group::slots::Token;
 use crate::site::Site;
 
-/// Bytes of a body that are read and dropped after an answer that did not wait for them, so that the connection can
-/// be kept. As many as Go's net/http: about what arrives while a new connection would be made.
+/// Bytes of an unread request body that are dropped after the response, so that the connection can be kept. As many
+/// as in Go's net/http: about the bytes that arrive while a new connection would be made.
 pub(super) const MAX_DROPPED: u64 = 256 * 1024;
 
-/// Bytes received at once, as for requests that are read ahead.
+/// Bytes received by one call, as for requests that are read ahead.
 const RECEIVE: usize = 64 * 1024;
 
-/// What the connection knows of a body that its handler reads.
+/// State of a body that its handler reads while it arrives.
 pub(crate) struct Live {
     length: BodyLength,
-    /// The most that may be received.
+    /// Limit of the body, in bytes.
     max: u64,
     received: u64,
-    /// `100 Continue`, until it has been sent.
+    /// Bytes of `100 Continue`, until sent.
     interim: Option<Vec<u8>>,
     end: Option<End>,
-    /// The answer has begun: what the peer sends besides is a stream of its own, which may be silent as long as it likes.
+    /// The response has begun: the rest of the body is a stream of its own, and the peer may pause without limit.
     answering: bool,
-    /// What a turn has received for it, where exchanges are interleaved.
+    /// Bytes that turns have received for the handler, where exchanges are interleaved.
     taken: VecDeque<u8>,
-    /// The time that the peer has left, from the first moment in which the handler waits for it.
+    /// The time that the peer has left, from the first moment in which the handler waits for the body.
     patience: Option<RateWatch>,
-    /// Since when it does not wait, in monotonic nanoseconds; 0 while it does.
+    /// Time since which the handler does not wait, in monotonic nanoseconds; 0 while it waits.
     rested: u64,
-    /// Since when the handler waits for the peer, in monotonic nanoseconds; 0 while it does not.
+    /// Time since which the handler waits for the peer, in monotonic nanoseconds; 0 while it does not wait.
     since: u64,
-    /// Where it is counted how long that was, when the handler has it.
+    /// Flags of the exchange, which count the time of waiting; none until the handler has the body.
     flags: Option<Arc<Flags>>,
-    /// A minimum holds of the rate: it is no tunnel.
-    rated: bool,
-    /// Who is told when there may be bytes.
+    /// Observer to tell when bytes may have arrived; set while the handler waits.
     waiting: Option<Arc<dyn Observe>>,
 }
 
@@ -105,8 +103,8 @@ impl From<RequestError> for End {
 }
 
 impl Live {
-    /// Whether the connection cannot be kept after an answer that begins now: the peer may or may not send a body
-    /// that was not asked for, or what is left is too much, or in no known state.
+    /// Whether the connection cannot be kept after a response that begins now: the peer may or may not send a body
+    /// that was not asked for, the unread rest is too long, or the state of the body is unknown.
     fn is_last(&self) -> bool {
         let left = match self.length {
             BodyLength::Fixed(length) => length - self.received,
@@ -119,27 +117,27 @@ impl Live {
         }
     }
 
-    /// The handler has read, and does not wait.
+    /// Notes that the handler has read bytes and does not wait.
     fn rest(&mut self) {
         self.rested = clock::monotonic();
         self.count_wait(self.rested);
     }
 
-    /// Something has come, or nothing comes any more: the handler has waited until now. What it takes to look belongs to itself.
+    /// Ends a wait of the handler at `now`, since bytes or the end have arrived. The time for looking at them counts
+    /// as the handler's own.
     fn count_wait(&mut self, now: u64) {
         let since = std::mem::take(&mut self.since);
-        // Of a tunnel nobody says who is to speak.
-        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0 && self.rated) {
+        if let Some(flags) = self.flags.as_ref().filter(|_| since > 0) {
             flags.add_awaited(now.saturating_sub(since));
         }
     }
 
-    /// The handler waits for the peer since `now`, or still.
+    /// Notes that the handler waits for the peer at `now`.
     fn wait(&mut self, site: &Site, now: u64) {
         if self.since == 0 {
             self.since = now;
         }
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.get_or_insert_with(|| RateWatch::begin(minimum, now, received));
         let rested = std::mem::take(&mut self.rested);
         if rested > 0 {
@@ -148,21 +146,16 @@ impl Live {
         patience.note(now, received);
     }
 
-    fn minimum(&self, site: &Site) -> Minimum {
-        let minimum = site.guard.inward();
-        if self.rated { minimum } else { Minimum { rate: 0, ..minimum } }
-    }
-
-    /// When to look at a peer for which the handler waits.
+    /// Time of the next check of a peer for which the handler waits, in monotonic nanoseconds.
     fn due(&self, site: &Site) -> u64 {
         let timeout = nanos(site.timeouts.body);
         let timed = self.patience.as_ref().filter(|_| !self.answering);
-        timed.map_or(u64::MAX, |patience| patience.due(self.minimum(site), timeout))
+        timed.map_or(u64::MAX, |patience| patience.due(site.guard.inward(), timeout))
     }
 
-    /// Looks at it. How it is late, if it is: the rest of the body does not come any more.
+    /// Checks whether the peer is late. If so, ends the body and returns the rule that applies.
     fn look(&mut self, site: &Site, now: u64) -> Option<Rule> {
-        let (minimum, received) = (self.minimum(site), self.received);
+        let (minimum, received) = (site.guard.inward(), self.received);
         let patience = self.patience.as_mut().filter(|_| !self.answering)?;
         let late = patience.look(minimum, nanos(site.timeouts.body), now, received).err()?;
         let (end, rule) = match late {
@@ -174,7 +167,7 @@ impl Live {
         Some(rule)
     }
 
-    /// A turn has received this for the reader.
+    /// Keeps bytes that a turn has received for the handler.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.received += bytes.len() as u64;
         if self.received > self.max {
@@ -185,13 +178,13 @@ impl Live {
         self.tell();
     }
 
-    /// The peer has sent all of it.
+    /// Notes the end of the body.
     pub(super) fn complete(&mut self) {
         self.end.get_or_insert(End::Complete);
         self.tell();
     }
 
-    /// Has the reader look.
+    /// Tells a waiting handler to read again.
     pub(super) fn tell(&mut self) {
         self.count_wait(clock::monotonic());
         if let Some(waiting) = &self.waiting {
@@ -199,7 +192,7 @@ impl Live {
         }
     }
 
-    /// Moves decoded bytes of `data` to `buffer`; returns how many of `data` are used up, and how many were moved.
+    /// Moves decoded bytes of `data` to `buffer`. Returns the number of consumed bytes of `data` and of moved bytes.
     fn decode(
         &mut self,
         receiver: &mut Receiver,
@@ -212,7 +205,7 @@ impl Live {
         while self.end.is_none() {
             let rest = &data[at..];
             let room = buffer.len() - filled;
-            // Not more than there is room for. A trailer section is looked at as a whole: there is no data in it.
+            // No more bytes than fit `buffer`. A trailer section contains no data, so the decoder may see all of it.
             let part = &rest[..rest.len().min(room)];
             let step = match receiver.poll_event(part, head, &site.limits) {
                 Ok(step) if step.consumed == 0 && room > 0 && matches!(step.event, Event::NeedMore) => {
@@ -255,50 +248,51 @@ impl Stream {
         }
     }
 
-    /// Whether its handler has read that the peer has ended, or is gone, inside the body.
+    /// Whether the handler has read an end of the body that came from the loss of the peer.
     pub(super) fn has_read_end(&self) -> bool {
         let Keeping::Live(live) = &self.keeping else { return false };
         matches!(live.end, Some(End::Failed(ErrorKind::ConnectionReset, _)))
     }
 
-    /// When to look at the peer of a body that its handler waits for.
+    /// Time of the next check of a peer whose body the handler waits for, in monotonic nanoseconds.
     pub(super) fn live_due(&mut self, site: &Site) -> u64 {
         self.live().map_or(u64::MAX, |live| live.due(site))
     }
 
-    /// Ends the body if the peer is late; which rule says so.
+    /// Ends the body if the peer is late, and returns the rule that applies.
     pub(super) fn end_late_live(&mut self, site: &Site, now: u64) -> Option<Rule> {
         self.live().and_then(|live| live.look(site, now))
     }
 
-    /// Whether the handler waits for its peer, which has `body-timeout` for the next byte.
+    /// Whether the handler waits for the body under `body-timeout`.
     fn has_time_for_body(&mut self) -> bool {
         self.live().is_some_and(|live| live.waiting.is_some() && !live.answering)
     }
 
-    /// Whether the handler waits for its peer.
+    /// Whether the handler waits for the body.
     pub(super) fn waits_for_body(&mut self) -> bool {
         self.live().is_some_and(|live| live.waiting.is_some())
     }
 }
 
 impl Connection {
-    /// Whether a handler takes the body of this request while it comes.
+    /// Whether a handler reads the body of this request while it arrives.
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream, facts: HeadFacts) -> bool {
         let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
-        if said == Some(true) && !stream.tunnel {
+        if said == Some(true) {
             return false;
         }
         stream.destination.application().is_some_and(|handler| {
-            // Who asks whether to continue waits for the handler's word; of a length that nobody says there may be no end before the answer.
+            // A client that sends `Expect: 100-continue` waits for the handler's decision. A body of unknown length
+            // may end only after the response.
             let is_early = || facts.expect_continue || !fits_memory(context, stream);
             let waits_cheaply = || handler.runs_on_event_loop() && is_early();
-            handler.takes_live_bodies() && (stream.tunnel || said.map_or_else(waits_cheaply, |on| !on))
+            handler.takes_live_bodies() && said.map_or_else(waits_cheaply, |on| !on)
         })
     }
 
-    /// Hands a request over of which only the head is there.
+    /// Hands over a request of which only the head has arrived.
     pub(super) fn answer_live(
         &mut self,
         context: &mut Context<'_>,
@@ -311,7 +305,7 @@ impl Connection {
         }
         stream.keeping = Keeping::Live(Live {
             length: stream.request.head.body,
-            max: if stream.tunnel { u64::MAX } else { stream.max_body(&context.group.site) },
+            max: stream.max_body(&context.group.site),
             received: 0,
             interim: Some(interim).filter(|interim| !interim.is_empty()),
             end: None,
@@ -321,17 +315,16 @@ impl Connection {
             rested: 0,
             since: 0,
             flags: None,
-            rated: !stream.tunnel,
             waiting: None,
         });
         match self.answer(context, stream) {
-            // Something else than the application cannot be the answer; if it were, nothing could follow it.
+            // Only the application answers such a request. If the engine has answered, no request can follow.
             Received::Answered => Received::Ended(Turn::Close),
             received => received,
         }
     }
 
-    /// The body of a request that is handed over, if it is live.
+    /// Returns the reader of a live body for the handler, and the length of the body if known.
     pub(super) fn live_reader(
         context: &Context<'_>,
         stream: &mut Stream,
@@ -354,7 +347,8 @@ impl Connection {
         Some((reader, length))
     }
 
-    /// The answer begins: from now on the body is not asked for. Whether the connection must end with it.
+    /// Notes that the response begins and that the body is not asked for any more. Returns whether the connection
+    /// must end after the response.
     pub(crate) fn begin_answer(&mut self, key: Key) -> bool {
         self.stream_of(key).and_then(Stream::live).is_some_and(|live| {
             let last = live.is_last();
@@ -364,7 +358,7 @@ impl Connection {
         })
     }
 
-    /// Something has come while the handler runs: true when it waits for that.
+    /// Tells the handler that bytes or the end have arrived. Returns false when the handler does not wait.
     pub(super) fn tell_reader(&mut self) -> bool {
         let Some(live) = self.stream.as_deref_mut().and_then(Stream::live) else { return false };
         let Some(waiting) = live.waiting.take() else { return false };
@@ -373,13 +367,14 @@ impl Connection {
         true
     }
 
-    /// A handler waits for the body, and nothing of its response waits for the peer. One that waits in a loop has no time of its own.
+    /// Sets the deadline for the next bytes of the body. A handler that waits in a loop has no deadline of its own.
     fn await_body(&mut self, group: &Group, token: Token, due: u64) {
         self.deadline = due;
         self.arm(group, token);
     }
 
-    /// What waited for the peer has left: if the handler waits for the body, the peer has its time for that from now on.
+    /// Restarts the peer's time for the body when the queued response bytes have left and the handler waits for the
+    /// body.
     pub(super) fn go_on_with_body(&mut self, group: &Group, token: Token) {
         let Some(stream) = self.stream.as_deref_mut().filter(|_| self.writer.is_none()) else { return };
         if stream.has_time_for_body()
@@ -393,8 +388,8 @@ impl Connection {
         }
     }
 
-    /// The deadline of a running request has come: if its handler waits for the body, the rest does not come any more, or is
-    /// looked at again.
+    /// Handles the deadline of a running request: if the handler waits for the body and the peer is late, ends the
+    /// body; otherwise sets the time of the next check.
     pub(super) fn end_late_body(&mut self, context: &Context<'_>) {
         let (site, mut due) = (&context.group.site, NEVER);
         if let Some(stream) = self.stream.as_deref_mut()
@@ -408,7 +403,7 @@ impl Connection {
         self.set_deadline(context, due);
     }
 
-    /// As [`read_live`](Self::read_live) where turns receive it.
+    /// Reads from the bytes that turns have received; otherwise as [`read_live`](Self::read_live).
     fn read_taken(
         &mut self,
         site: &Site,
@@ -438,7 +433,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Bytes for the handler: `Ok(None)` when none are there, and `observer` is told when some may be.
+    /// Reads bytes for the handler. Returns `Ok(None)` when none have arrived; `observer` is told when some may have.
     fn read_live(
         &mut self,
         reader: &LiveReader,
@@ -456,7 +451,7 @@ impl Connection {
                 }
                 self.note_body_read(reader.key);
             }
-            // Whether the peer is gone is seen with the next read.
+            // The next read finds out whether the peer is gone.
             let _ = self.fill(&reader.group, reader.key.token);
             self.settle_framed(&reader.group, reader.key.token, clock::monotonic());
             return read;
@@ -496,14 +491,14 @@ impl Connection {
         if live.end.is_none()
             && let Some(mut interim) = live.interim.take()
         {
-            // Whether the peer is gone is seen below.
+            // The check below finds out whether the peer is gone.
             let _ = self.deliver(group, reader.key, &mut interim, Last::NOTHING, b"");
         }
         loop {
             if let Some(end) = live.end {
                 return end.result().map(Some);
             }
-            // The end of a body is an event without bytes: also with nothing kept.
+            // The end of a body is an event without bytes, so the decoder runs also without kept input.
             let mut input = std::mem::take(&mut self.input);
             let (used, filled) = match &mut self.protocol {
                 Protocol::H1(receiver) => live.decode(receiver, head, &group.site, &input, buffer),
@@ -543,10 +538,10 @@ impl Connection {
         }
     }
 
-    /// The exchange is over: what its handler has not read is dropped, or ends the connection.
+    /// Ends the exchange: the unread rest of the body is dropped, or the connection ends.
     pub(super) fn end_stream(&mut self) {
         let Some(mut stream) = self.stream.take() else { return };
-        // Closed with something unread, the connection would be reset, and the last frame be lost with it.
+        // A socket closed with unread bytes is reset, and the peer loses the last frame.
         self.unread |= stream.awaits_last_frames();
         if let Keeping::Live(live) = &stream.keeping {
             let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
@@ -563,7 +558,7 @@ impl Connection {
 }
 
 thread_local! {
-    /// Where a part of a live body is received.
+    /// Buffer for received parts of live bodies.
     static SPACE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -581,7 +576,7 @@ impl LiveReader {
         if self.complete {
             return Ok(Some(0));
         }
-        // Not the reader's own: each that waits for its peer would hold one.
+        // The buffer belongs to the thread: each reader that waits for its peer would hold one otherwise.
         let mut space = SPACE.take();
         space.resize(RECEIVE, 0);
         let read = self
@@ -624,7 +619,7 @@ impl LiveBody for LiveReader {
     }
 }
 
-/// Where a handler waits for bytes.
+/// Wait of a handler for the next bytes.
 #[derive(Default)]
 struct Edge {
     told: Mutex<bool>,
@@ -636,7 +631,7 @@ impl Edge {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
-    /// Waits until told; false when the time is over before.
+    /// Waits until told. Returns false when the time is over first.
     fn wait(&self, until: Instant) -> bool {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until.saturating_duration_since(Instant::now());

@@ -1,4 +1,5 @@
-//! Taking turns with other processes that accept from the same sockets: one takes a connection only while it has a thread for it.
+//! Turns of several processes that accept from the same sockets: a process takes a connection only while it has a
+//! free thread.
 //!
 //! ```text
 //! open    watched, among the others: an event, or the bell
@@ -9,9 +10,10 @@
 //!           a thread has nothing else to do: takes one; or none waits --> open
 //!           PATIENCE is over:                takes one: its backup poller reads it, answers from files, refuses
 //! ```
-//! The kernel wakes the process that has watched longest and has a thread that sleeps (EPOLLEXCLUSIVE). It cannot know that the
-//! interpreter of that one is busy, so the process says it by the bell, for which the next one in line is woken. Where all are
-//! busy nobody watches, connections wait in the one queue of the socket, and who is free first takes the oldest.
+//! The kernel wakes the process that has watched longest and has a sleeping thread (EPOLLEXCLUSIVE). The kernel
+//! cannot know that the interpreter of that process is busy, so the process rings the bell, which wakes the next
+//! process in line. While all processes are busy none watches, connections wait in the one queue of the socket, and
+//! the first free process takes the oldest.
 
 use std::sync::Arc;
 
@@ -24,20 +26,21 @@ use super::accept::{EXHAUSTION_PAUSE, LOOK_AGAIN, One};
 use crate::group::slots::Token;
 use crate::group::turnstile::{Line, PAUSE, Side};
 
-/// How long a connection waits in the kernel's queue while every process is busy, before a backup poller takes it although it cannot have
-/// it run; in nanoseconds. A process that is free takes it within microseconds.
+/// Longest wait of a connection in the kernel's queue while every process is busy, in nanoseconds. Then a backup
+/// poller takes the connection although no thread can run its request. A free process takes a connection within
+/// microseconds.
 const PATIENCE: u64 = 10_000_000;
 
-/// The same at most where requests of this process wait for a thread already: it would wait behind those, while another process may
-/// become free. In nanoseconds.
+/// Longest wait in the kernel's queue where requests of this process already wait for a thread, in nanoseconds. The
+/// connection would wait behind those, while another process may become free.
 const LONG_PATIENCE: u64 = 100_000_000;
 
-/// Looks at the shared listener `only`, or at all of them: an event, the bell, or a time says that there may be something. Whether a
-/// connection was taken.
+/// Looks at the shared listener `only`, or at all shared listeners, after an event, the bell, or a time. Returns
+/// whether a connection was taken.
 pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
     let mut line = group.groups.turnstile.lock();
     if group.is_draining() {
-        // What waits is taken, or left, by whoever closes the listeners.
+        // The code that closes the listeners takes or leaves the waiting connections.
         return false;
     }
     let now = clock::monotonic();
@@ -45,7 +48,7 @@ pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
         Side::Open if is_free(group) => take(group, only, &mut line, now),
         Side::Open => {
             close(group, &mut line, now + patience(group, now));
-            // A thread may have become free before it could see that.
+            // A thread may have become free before it could see that `side` is closed.
             let taken = is_free(group) && take(group, None, &mut line, now);
             if !taken && matches!(line.side, Side::Closed { .. }) {
                 group.groups.ring();
@@ -63,14 +66,15 @@ pub(super) fn look(group: &Arc<Group>, only: Option<u32>) -> bool {
     taken
 }
 
-/// Whether this process runs at once what it takes.
+/// Whether a thread of this process is free for a request.
 fn is_free(group: &Arc<Group>) -> bool {
     group.scheduler.is_free()
         || group.groups.others(group.number).any(|other| other.scheduler.is_free_apart())
 }
 
-/// How long the next connection waits while nobody is free. Where requests wait here, those in the kernel's queue are taken one by one
-/// within the time that the first of these has waited: so clients that come wait about as long as those that are there.
+/// Time for which the next connection waits while no thread is free, in nanoseconds. Where requests wait in this
+/// process, connections are taken one by one within the time that the oldest of these requests has waited: so new
+/// clients wait about as long as present ones.
 fn patience(group: &Group, now: u64) -> u64 {
     if !group.scheduler.has_queue() {
         return PATIENCE;
@@ -80,7 +84,7 @@ fn patience(group: &Group, now: u64) -> u64 {
     (group.scheduler.queue_age(now) / waiting.max(1)).clamp(PATIENCE, LONG_PATIENCE)
 }
 
-/// Takes one connection, of the first listener that has one.
+/// Takes one connection from the first listener that has one.
 fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> bool {
     let own = |slot: &u32| only.is_none_or(|only| only == *slot);
     for slot in group.shared_listeners().filter(own) {
@@ -94,7 +98,7 @@ fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> boo
             One::Full(error) => {
                 listening.report_full(group, &error);
                 close(group, line, now + EXHAUSTION_PAUSE);
-                // Nobody looks before that time.
+                // No attempt is useful before that time.
                 group.scheduler.set_deferred(false);
                 group.groups.ring();
                 return false;
@@ -107,49 +111,49 @@ fn take(group: &Arc<Group>, only: Option<u32>, line: &mut Line, now: u64) -> boo
     false
 }
 
-/// Goes to the end of the line, if it is in it, or leaves it for a moment.
+/// Goes to the end of the line after a taken connection, or leaves the line for a moment.
 fn after_one(group: &Arc<Group>, slot: u32, token: Option<Token>, line: &mut Line, now: u64) {
     if let Side::Closed { due } = &mut line.side {
         *due = now + patience(group, now);
-        // It has waited, so that its request is there: this thread reads it next.
+        // The connection has waited, so its request has arrived: this thread reads it next.
         if let Some(token) = token {
             group.scheduler.ready_next(token.to_u64(), Signals::READ);
         }
     } else if line.note_taken(group.groups.note_taken()) {
-        // Another one has been woken for what comes next, or is now. With fewer processors than processes it has none until this one
-        // sleeps.
+        // The kernel wakes another process for the next connection. With fewer processors than processes, that
+        // process gets none until this one sleeps.
         leave(group);
         line.side = Side::Paused { until: now + PAUSE };
-        if somebody_waits(group) {
+        if has_waiting_connection(group) {
             group.groups.ring();
         }
     } else {
-        // What waits besides is an event.
+        // Each further waiting connection causes an event.
         group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
         watch(group, slot);
     }
 }
 
-/// Whether a connection waits at a shared listener; also where the kernel does not tell.
-fn somebody_waits(group: &Group) -> bool {
+/// Whether a connection waits at a shared listener; true also where the kernel does not tell.
+fn has_waiting_connection(group: &Group) -> bool {
     backlogs(group).any(|backlog| backlog.is_none_or(|backlog| backlog.waiting > 0))
 }
 
-/// What waits at each shared listener; none where the kernel does not tell.
+/// Backlog of each shared listener; none where the kernel does not tell.
 fn backlogs(group: &Group) -> impl Iterator<Item = Option<Backlog>> {
     group.shared_listeners().map(|slot| group.listeners()[slot as usize].backlog())
 }
 
-/// Watches no more.
+/// Stops watching the shared listeners and the bell.
 fn leave(group: &Group) {
     for slot in group.shared_listeners() {
         group.listeners()[slot as usize].unwatch(&group.scheduler.poller);
     }
-    // Who is not in line hears nothing.
+    // A process outside the line needs no bell.
     let _ = group.watch_bell(false);
 }
 
-/// Watches no more, until `due` at the latest.
+/// Stops watching, until `due` at the latest.
 fn close(group: &Group, line: &mut Line, due: u64) {
     if let Side::Open = line.side {
         leave(group);
@@ -158,7 +162,7 @@ fn close(group: &Group, line: &mut Line, due: u64) {
     group.scheduler.set_deferred(true);
 }
 
-/// Watches again. What waits is an event.
+/// Watches again. Connections that already wait cause an event.
 fn open(group: &Group, line: &mut Line) {
     line.side = Side::Open;
     group.scheduler.set_deferred(false);
@@ -181,7 +185,7 @@ fn watch(group: &Group, slot: u32) {
     }
 }
 
-/// When somebody looks again whatever happens: at the first shared listener.
+/// Sets the time of the next look, as the deadline of the first shared listener.
 fn set_time(group: &Group, side: &Side, now: u64) {
     let low = group.look_at_resources_now();
     let due = match side {

@@ -1,8 +1,7 @@
-//! What waits to be sent on one connection, and how it leaves.
+//! The output queue of one connection.
 //!
-//! A chain: content goes in, the transform (none yet: TLS will be one) makes bytes for the socket
-//! of it, the socket takes what it takes. What it does not take stays here, and the next edge of
-//! the descriptor sends on; no thread waits for the reader.
+//! Content goes in, and the transport makes bytes for the socket of it (TLS encrypts). The socket takes as much as it
+//! can. The rest stays here, and the next edge of the descriptor sends on; no thread waits for the peer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,25 +25,25 @@ use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Wr
 /// eight responses; the kernel's own limit is 1,024 (IOV_MAX).
 const MAX_SEGMENTS_A_CALL: usize = 16;
 
-/// Bytes sent in one turn before others get theirs, reached or passed by one call: half of Linux's largest send buffer
-/// (net.ipv4.tcp_wmem, 4 MiB), about 0.2 ms of copying.
+/// Bytes sent in one turn before other connections get theirs, reached or passed by one call: half of Linux's largest
+/// send buffer (net.ipv4.tcp_wmem, 4 MiB), about 0.2 ms of copying.
 pub(super) const MAX_BYTES_A_TURN: u64 = 2 * 1024 * 1024;
 
-/// A writer that is kept for the next response has room for at most so many segments.
+/// Most segments for which a writer kept for reuse has room.
 const MAX_KEPT_SEGMENTS: usize = 64;
 
-/// A segment that small parts are appended to grows up to this size. A stream of short messages to a slow reader would
-/// otherwise take many times their length in memory, and a segment of the call above for each.
+/// Largest size of a segment to which small parts are appended. With one segment for each short message, a stream to
+/// a slow reader would take many times its length in memory, and one segment of the call for each message.
 const MAX_JOINED: usize = 16 * 1024;
 
-/// A buffer up to this size is copied behind what stands before it; a larger one becomes a segment of its own.
+/// Largest buffer that is copied behind the bytes before it; a larger one becomes a segment of its own.
 const COPIED: u64 = 4 * 1024;
 
-/// A reader is fast if it takes so many bytes within [`LONG`]: 4 Mbit/s. It is twice what the kernel takes without knowing that, so that a
-/// peer has read when it is reached.
+/// A peer that takes this many bytes within [`LONG`] reads fast: 4 Mbit/s. The kernel takes half of them without any
+/// reading, so a peer that reaches the number has read.
 const SWIFT: u64 = 2 * SEND_AHEAD as u64;
 
-/// In nanoseconds.
+/// The time of one measurement of the peer's speed, in nanoseconds.
 const LONG: u64 = 1_000_000_000;
 
 /// How a turn of sending ended.
@@ -52,62 +51,63 @@ const LONG: u64 = 1_000_000_000;
 pub(crate) enum Sent {
     /// Everything has left.
     All,
-    /// The socket takes no more now: an edge will tell.
+    /// The socket takes no more now; an edge reports room.
     Blocked,
-    /// The turn's budget is used up: go on after the others.
+    /// The turn's budget is used up; the turn goes on after the other connections.
     Budget,
-    /// A limit holds back the rest: a timer will tell.
+    /// A rate limit holds back the rest; a timer reports the end of the hold.
     Held,
-    /// Nothing more can be sent.
+    /// Sending is impossible.
     Broken(io::Error),
 }
 
-/// The bytes and file ranges that wait, in order.
+/// The queued bytes and file ranges of a connection, in order.
 #[derive(Default)]
 pub(crate) struct Writer {
     segments: VecDeque<Segment>,
-    /// Bytes in memory among them.
+    /// Queued bytes in memory.
     held: u64,
-    /// Bytes among them that were in memory, and are in files now.
+    /// Queued bytes that were in memory and are in files now.
     filed: u64,
-    /// Among them is content that [`count`](Self::count) has not looked at.
+    /// The queue has content that [`count`](Self::count) has not looked at.
     uncounted: bool,
-    /// The spooler has been asked to write what is in memory to a file.
+    /// The spooler has been asked to write the queue to a file.
     pub(crate) asked: bool,
-    /// It cannot be written: it stays in memory.
+    /// Writing to a file has failed: the queue stays in memory.
     keeps: bool,
-    /// The thread that gave it something last, as the system numbers it; 0 for none.
+    /// System number of the thread that queued bytes last; 0 for none.
     pub(crate) thread: i32,
-    /// What the application calls what it sends.
+    /// The application's label for the response.
     pub(crate) label: Option<Arc<str>>,
-    /// Bytes that have left.
+    /// Bytes that have left since `since`.
     sent: u64,
-    /// When its use began, in nanoseconds of the coarse monotonic clock.
+    /// Begin of the present use, in nanoseconds of the coarse monotonic clock.
     since: u64,
-    /// When [`is_swift`](Self::is_swift) has told, on the same clock, and how much had left.
+    /// Time of the last answer of [`is_swift`](Self::is_swift), on the same clock, and `sent` at that time.
     looked: (u64, u64),
-    /// Nothing has left since [`is_stuck`](Self::is_stuck) was asked.
+    /// No byte has left since the last call of [`is_stuck`](Self::is_stuck).
     stuck: bool,
-    /// The socket has taken no more, and no turn has come since, which an edge brings: until then it takes none.
+    /// The socket is full, and no turn has come since. The turn of an edge clears this.
     blocked: bool,
-    /// The time that the peer has left to take what waits; none while nothing waits for it.
+    /// The time that the peer has left to take the queue; none while the queue does not wait for the peer.
     pub(crate) patience: Option<RateWatch>,
-    /// The exchanges whose last bytes are here.
+    /// Records of the exchanges whose last bytes are in the queue.
     pub(crate) records: Vec<Record>,
 }
 
 struct Segment {
     content: Content,
-    /// Bytes of it that have left.
+    /// Bytes of the content that have left.
     done: u64,
-    /// The file whose range the content is, if it was in memory before. Behind the content, so that it is dropped later.
+    /// The file of the content, if it was in memory before. The field stands behind `content`, so that it is dropped
+    /// later.
     spilled: Option<Arc<Spilled>>,
     counted: Option<Counted>,
-    /// Whoever writes it to a file names it so; 0 while nobody does.
+    /// Number under which the segment is being written to a file; 0 while it is not.
     ticket: u64,
 }
 
-/// How much waits.
+/// Queued bytes by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Bytes in memory.
@@ -117,22 +117,22 @@ pub struct Marks {
 }
 
 impl Writer {
-    /// Bytes in memory that wait.
+    /// Queued bytes in memory.
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
-    /// The same, and what was in memory before.
+    /// Queued bytes in memory and in files.
     pub(crate) fn marks(&self) -> Marks {
         Marks { memory: self.held, file: self.filed }
     }
 
-    /// Bytes that have left since its use began.
+    /// Bytes that have left since the present use began.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Bytes that wait, up to `most`.
+    /// Queued bytes, up to `most`.
     pub(crate) fn waiting(&self, most: u64) -> u64 {
         let mut waiting = 0;
         for segment in &self.segments {
@@ -144,13 +144,13 @@ impl Writer {
         waiting
     }
 
-    /// Its use begins.
+    /// Begins a new use.
     pub(crate) fn begin(&mut self) {
         self.since = clock::monotonic_coarse();
         self.looked = (self.since, 0);
     }
 
-    /// What has left, and what waits.
+    /// Returns a view of the sent and queued bytes.
     pub(crate) fn show(&self) -> Delivery {
         let remaining = self.segments.iter().map(|segment| segment.content.len() - segment.done).sum();
         let (marks, label) = (self.marks(), self.label.clone());
@@ -166,22 +166,22 @@ impl Writer {
         }
     }
 
-    /// Whether nothing has left since this was last asked.
+    /// Whether no byte has left since the last call.
     pub(crate) fn is_stuck(&mut self) -> bool {
         std::mem::replace(&mut self.stuck, true)
     }
 
-    /// Whether to try the socket again is in vain.
+    /// Whether another attempt at the socket is in vain.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// A turn comes: the socket may have room.
+    /// Notes a turn: the socket may have room.
     pub(crate) fn note_turn(&mut self) {
         self.blocked = false;
     }
 
-    /// Whether the peer reads fast, if that can be told again: it has taken [`SWIFT`] bytes, or [`LONG`] has passed.
+    /// Whether the peer reads fast; none until the peer has taken [`SWIFT`] bytes or [`LONG`] has passed.
     pub(crate) fn is_swift(&mut self) -> Option<bool> {
         let now = clock::monotonic_coarse();
         let (then, sent) = self.looked;
@@ -193,7 +193,7 @@ impl Writer {
         Some(has_taken && now.saturating_sub(then) <= LONG)
     }
 
-    /// Empties it for the next use. False when it has too much memory to be kept.
+    /// Empties the writer for the next use. Returns false when the writer holds too much memory to be kept.
     pub(crate) fn clear(&mut self) -> bool {
         self.segments.clear();
         (self.held, self.filed, self.sent, self.patience) = (0, 0, 0, None);
@@ -203,7 +203,7 @@ impl Writer {
         self.segments.capacity() <= MAX_KEPT_SEGMENTS
     }
 
-    /// Appends `content`, of which `done` bytes have left already.
+    /// Appends `content` without its first `done` bytes, which have left already.
     pub(crate) fn push(&mut self, content: Content, done: u64) {
         self.sent += done;
         if done < content.len() {
@@ -215,7 +215,7 @@ impl Writer {
         }
     }
 
-    /// Appends `bytes` and leaves them empty.
+    /// Moves `bytes` to the queue and leaves an empty vector.
     pub(crate) fn push_all(&mut self, bytes: &mut Vec<u8>) {
         if let Some(Segment { content: Content::Bytes(last), .. }) = self.segments.back_mut()
             && last.len() + bytes.len() <= MAX_JOINED
@@ -239,17 +239,17 @@ impl Writer {
         }
     }
 
-    /// Sends what the socket takes.
+    /// Sends as many bytes as the socket takes.
     pub(crate) fn send(&mut self, transport: &mut Transport) -> Sent {
         self.send_within(transport, MAX_BYTES_A_TURN, false)
     }
 
-    /// Sends what the socket takes of the next `most` bytes; [`Sent::Budget`] when these have left and more waits.
+    /// Sends at most `most` bytes. Returns [`Sent::Budget`] when these have left and more bytes wait.
     pub(crate) fn send_up_to(&mut self, transport: &mut Transport, most: u64) -> Sent {
         self.send_within(transport, most, true)
     }
 
-    /// Goes on until `budget` bytes have left: exactly, or so that one call may pass it.
+    /// Sends until `budget` bytes have left: exactly, or with one call that may exceed the budget.
     fn send_within(&mut self, transport: &mut Transport, mut budget: u64, exact: bool) -> Sent {
         while let Some(first) = self.segments.front() {
             if budget == 0 {
@@ -292,7 +292,7 @@ impl Writer {
         let mut file_follows = false;
         for segment in &self.segments {
             let Some(bytes) = segment.rest() else {
-                // Unless a limit holds it back.
+                // No file part follows when the limit is used up.
                 file_follows = most > 0;
                 break;
             };
@@ -308,8 +308,9 @@ impl Writer {
         }
     }
 
-    /// Makes the first `count` bytes ready to be moved; how many they are, no more than a part of a file has. If `reads`, what begins a file's
-    /// part is read: where a transport changes bytes it is in any case, and then head and data of a frame are one record.
+    /// Prepares the first `count` bytes for [`move_to`](Self::move_to) and returns their number, at most one part of
+    /// a file. With `reads` the beginning of a file part is read: a transport that changes bytes reads it anyway, and
+    /// head and data of a frame become one record.
     ///
     /// # Errors
     /// The file cannot be read, or has become shorter.
@@ -318,12 +319,12 @@ impl Writer {
         let Content::File(range) = &first.content else { return Ok(count) };
         let here = count.min(range.length - first.done);
         if !reads {
-            // In the middle of a frame it would be too late: nothing could follow that.
+            // A failure in the middle of a frame would come too late: no frame could follow.
             let is_there = range.file.metadata()?.len() >= range.offset + first.done + here;
             return if is_there { Ok(here) } else { Err(shortened(io::ErrorKind::UnexpectedEof.into())) };
         }
         let mut bytes = spare_buffer();
-        // No more than a frame has.
+        // At most the length of a frame.
         bytes.resize(here as usize, 0);
         range.file.read_exact_at(&mut bytes, range.offset + first.done).map_err(shortened)?;
         first.done += here;
@@ -339,8 +340,8 @@ impl Writer {
         Ok(here)
     }
 
-    /// Moves the first `count` bytes, of which there are as many, to another one: parts of files as they are, what is in memory as a
-    /// copy, or a whole buffer as it is.
+    /// Moves the first `count` bytes, which must exist, to another writer: parts of files as ranges, bytes in memory
+    /// as a copy or as a whole buffer.
     pub(crate) fn move_to(&mut self, other: &mut Self, mut count: u64) {
         while let Some(first) = self.segments.front_mut() {
             let here = count.min(first.content.len() - first.done);
@@ -400,7 +401,7 @@ impl Writer {
 }
 
 impl Writer {
-    /// Counts what has to wait.
+    /// Counts the queued content in the memory of slow readers.
     pub(crate) fn count(&mut self, spilling: &Spilling) {
         if !std::mem::take(&mut self.uncounted) {
             return;
@@ -412,12 +413,13 @@ impl Writer {
         }
     }
 
-    /// Whether something of it is counted.
+    /// Whether some queued content is counted.
     pub(crate) fn has_counted(&self) -> bool {
         self.segments.iter().any(|segment| segment.counted.is_some())
     }
 
-    /// Hands out what is in memory and nobody writes to a file yet, as long as no more than `most` bytes are in files then.
+    /// Lends the content in memory that is not being written to a file, as long as at most `most` bytes are in files
+    /// afterwards.
     pub(crate) fn lend(&mut self, which: Which, most: u64) -> Option<Lot> {
         static NEXT_TICKET: AtomicU64 = AtomicU64::new(1);
         let mut room = if self.keeps { 0 } else { most.saturating_sub(self.filed) };
@@ -436,12 +438,12 @@ impl Writer {
         (!parts.is_empty()).then_some(Lot { parts, file })
     }
 
-    /// What was lent is in a file.
+    /// Replaces lent content by the ranges of the file that holds it now.
     pub(crate) fn exchange(&mut self, written: &Written) {
         let Some(file) = written.file.file() else { return };
         let mut kept: VecDeque<Segment> = VecDeque::with_capacity(self.segments.len());
         for mut segment in self.segments.drain(..) {
-            // Tickets rise within a lot. What has left meanwhile is missing here.
+            // Tickets rise within a lot. Content that has left meanwhile has no segment.
             if let Ok(place) = written.places.binary_search_by_key(&segment.ticket, |(ticket, ..)| *ticket) {
                 let (_, offset, before) = written.places[place];
                 let left = segment.content.len() - segment.done;
@@ -465,7 +467,7 @@ impl Writer {
         self.segments = kept;
     }
 
-    /// What was lent could not be written, and neither will what follows.
+    /// Takes back lent content that could not be written; the writer stays in memory from then on.
     pub(crate) fn take_back(&mut self, parts: &[Part]) {
         for segment in &mut self.segments {
             if parts.iter().any(|part| part.ticket == segment.ticket) {
@@ -478,21 +480,21 @@ impl Writer {
 
 #[cfg(test)]
 impl Writer {
-    /// What waits, with the bytes of each that have left.
+    /// The queued contents, each with its number of bytes that have left.
     pub(crate) fn contents(&self) -> impl Iterator<Item = (&Content, u64)> {
         self.segments.iter().map(|segment| (&segment.content, segment.done))
     }
 }
 
 impl Segment {
-    /// Whether it is among these, and nobody writes it to a file yet.
+    /// Whether `which` includes this segment and no writing to a file is under way.
     fn is_wanted(&self, which: Which) -> bool {
         self.ticket == 0
             && !matches!(self.content, Content::File(_))
             && (which == Which::All || self.counted.as_ref().is_some_and(Counted::is_only))
     }
 
-    /// The content for somebody else too, without a copy.
+    /// Returns the content as a shared handle, without a copy.
     fn share(&mut self) -> Content {
         if let Content::Bytes(bytes) = &mut self.content {
             self.content = Content::Owned(Owner::new(std::mem::take(bytes)));
@@ -506,7 +508,7 @@ impl Segment {
     }
 }
 
-/// What is said of a file that ends too early; other errors are as they are.
+/// Names the cause of a file that ended too early; returns other errors unchanged.
 fn shortened(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::UnexpectedEof {
         return error;
@@ -514,7 +516,7 @@ fn shortened(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), "the file has become shorter while it was being sent")
 }
 
-/// The bytes of what is in memory; `None` for a file.
+/// The bytes of content in memory; `None` for a file.
 pub(crate) fn last_bytes<'a>(last: &'a Last<'_>) -> Option<&'a [u8]> {
     match last {
         Last::Given(content) => content.bytes(),

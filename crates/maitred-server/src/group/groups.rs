@@ -1,7 +1,8 @@
-//! What the poll groups of a server share: listeners, which group gets a connection, the end.
+//! Shared state of the poll groups of a server: listeners, distribution of connections, the drain.
 //!
-//! One group accepts. A connection belongs to the group with the fewest open ones for all its life; why not a listener
-//! each: [decision 0024](../../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
+//! One group accepts. A connection belongs to the group with the fewest open ones for all its life. The reason for
+//! one listening group:
+//! [decision 0024](../../../../docs/decisions/0024-one-group-listens-and-gives-connections-away.md).
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -14,47 +15,46 @@ use super::{Group, Resident};
 use crate::listener::Listening;
 use crate::sharing::{Accept, Bell};
 
-/// The group that accepts: its events are those of the listeners, too.
+/// Number of the group that accepts: it gets the events of the listeners, too.
 const ACCEPTING: usize = 0;
 
-/// Processors a group: one epoll descriptor for all threads of many is a lock that all of them take.
+/// Processors per group: the epoll descriptor of many threads is a lock that all of them take.
 const PROCESSORS: usize = 8;
 
-/// How many groups there are: `wanted`, or as many as fit the processors. Each has a thread at least.
+/// The number of groups: `wanted`, or as many as fit the processors, but no more than threads.
 pub(crate) fn count(wanted: usize, processors: usize, max_threads: usize) -> usize {
     let count = if wanted == 0 { processors.div_ceil(PROCESSORS) } else { wanted };
     count.clamp(1, max_threads.max(1))
 }
 
-/// What one group, the `index`th of `count`, has of `whole`: the first ones have what cannot be shared evenly.
+/// The part of `whole` for group `index` of `count`: the first groups get the remainder.
 pub(crate) fn share(whole: usize, index: usize, count: usize) -> usize {
     whole / count + usize::from(index < whole % count)
 }
 
-/// What all groups share.
+/// Shared state of all groups.
 pub(crate) struct Groups<R: Resident> {
     pub(crate) listeners: Vec<Listening>,
-    /// The threads.
+    /// All threads that serve.
     pub(crate) thread_registry: Arc<ThreadRegistry>,
-    /// What is known of routes.
-    /// A handler that claimed not to block has blocked: none is believed any more.
+    /// A handler that claimed not to block has blocked: no such claim is believed any more.
     pub(crate) distrusts: AtomicBool,
-    /// The engine's own answer about itself is that nothing new should come here.
+    /// The health check answers that no new requests should come.
     unready: AtomicBool,
     draining: AtomicBool,
     /// Whether other processes accept at the same addresses.
     pub(crate) accept: Accept,
     pub(crate) turnstile: Turnstile,
-    /// What waits at the listeners is taken before they are closed.
+    /// A drain takes the connections that wait at the listeners before it closes them.
     takes_rest: AtomicBool,
-    /// Streams of events are ended, whether or not their handlers have heard of it.
+    /// A drain ends streams of events, whether or not their handlers have been told.
     ends_events: AtomicBool,
-    /// Open connections that only wait for their handlers: their peers are gone.
+    /// Number of open connections that only wait for their handlers: their peers are gone.
     abandoned: AtomicUsize,
-    /// Open connections of each group.
+    /// Numbers of open connections, by group.
     open: Box<[Open]>,
-    /// Held from the look at how many connections are open until the next one is counted, so that threads which
-    /// accept at the same time keep to the limit.
+    /// Held from the check of the open connections until the next one is counted, so that threads that accept at the
+    /// same time keep to the limit.
     accepting: Mutex<()>,
     drained: (Mutex<()>, Condvar),
     members: OnceLock<Box<[Weak<Group<R>>]>>,
@@ -85,13 +85,13 @@ impl<R: Resident> Groups<R> {
         }
     }
 
-    /// Makes the groups known, once, before any of them serves.
+    /// Sets the groups, once, before any of them serves.
     pub(crate) fn introduce(&self, members: &[Arc<Group<R>>]) {
         let known = self.members.set(members.iter().map(Arc::downgrade).collect());
         debug_assert!(known.is_ok(), "the groups are introduced once");
     }
 
-    /// How many there are.
+    /// Number of groups.
     pub(crate) fn count(&self) -> usize {
         self.open.len()
     }
@@ -101,12 +101,12 @@ impl<R: Resident> Groups<R> {
         self.members.get()?.get(number)?.upgrade()
     }
 
-    /// All of them.
+    /// All groups.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter_map(|number| self.find(number))
     }
 
-    /// All but the one with this number.
+    /// All groups but the one with this number.
     pub(crate) fn others(&self, number: usize) -> impl Iterator<Item = Arc<Group<R>>> + '_ {
         (0..self.count()).filter(move |other| *other != number).filter_map(|other| self.find(other))
     }
@@ -126,19 +126,19 @@ impl<R: Resident> Groups<R> {
         }
     }
 
-    /// One more connection only waits for its handler.
+    /// Counts a connection that only waits for its handler.
     pub(crate) fn abandon(&self) {
         self.abandoned.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One of those is about to close.
+    /// Ends the count of such a connection, which is about to close.
     pub(crate) fn count_abandoned_closed(&self) {
         self.abandoned.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether nothing is accepted any more, and nobody is there that could be sent anything.
+    /// Whether all listeners are closed and all open connections only wait for their handlers.
     pub(crate) fn has_only_abandoned(&self) -> bool {
-        // The latter is never more: it falls first.
+        // `abandoned` never exceeds the number of open connections: it falls first.
         self.listeners.iter().all(Listening::is_closed)
             && self.open() <= self.abandoned.load(Ordering::SeqCst)
     }
@@ -153,20 +153,20 @@ impl<R: Resident> Groups<R> {
         self.ends_events.load(Ordering::SeqCst)
     }
 
-    /// Has other threads wait until this one has counted the connection it accepts.
+    /// Locks out other threads until this one has counted the connection that it accepts.
     pub(crate) fn accept_alone(&self) -> MutexGuard<'_, ()> {
         self.accepting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connections that are open, in all groups.
+    /// Number of open connections in all groups.
     pub(crate) fn open(&self) -> usize {
         self.open.iter().map(|open| open.0.load(Ordering::SeqCst)).sum()
     }
 
-    /// The budget of buffers is used up: has a listener look at what there is, from a turn of its own.
+    /// Causes a turn of a listener that checks the resources, since the budget of buffers is used up.
     pub(crate) fn look_at_resources(&self) {
         if let Some(group) = self.find(ACCEPTING).filter(|group| !group.listeners().is_empty()) {
-            // Any time that has been: at once.
+            // A time in the past is due at once.
             group.set_deadline(0, 1);
         }
     }
@@ -177,12 +177,12 @@ impl<R: Resident> Groups<R> {
         (0..self.count()).min_by_key(|number| (open(*number), *number != own)).unwrap_or(own)
     }
 
-    /// Has the engine say of itself that nothing new should come here.
+    /// Makes the health check answer that no new requests should come.
     pub(crate) fn set_unready(&self) {
         self.unready.store(true, Ordering::Release);
     }
 
-    /// Whether it says that more may come.
+    /// Whether the health check answers that requests may come.
     pub(crate) fn is_ready(&self) -> bool {
         !self.unready.load(Ordering::Acquire) && !self.is_draining()
     }
@@ -191,17 +191,18 @@ impl<R: Resident> Groups<R> {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Whether what waits at the listeners is taken before they are closed; else it is that of other processes.
+    /// Whether a drain takes the connections that wait at the listeners; otherwise other processes take them.
     pub(crate) fn takes_rest(&self) -> bool {
         self.takes_rest.load(Ordering::SeqCst)
     }
 
-    /// There is no other process for what waits.
+    /// Makes a drain take the waiting connections, since no other process will.
     pub(crate) fn take_rest(&self) {
         self.takes_rest.store(true, Ordering::SeqCst);
     }
 
-    /// Calls another process, if there are any: this one may have been woken for a connection that it does not take.
+    /// Rings for another process, if there are any: the kernel may have woken this one for a connection that it does
+    /// not take.
     pub(crate) fn ring(&self) {
         if let Some(bell) = self.accept.bell() {
             bell.ring();
@@ -213,28 +214,29 @@ impl<R: Resident> Groups<R> {
         self.accept.bell().is_some()
     }
 
-    /// This process has taken a connection: whether it has taken the one before, too, of those that several processes accept.
+    /// Notes that this process has taken a connection from a shared listener. Returns whether the previous one was
+    /// taken by this process, too.
     pub(crate) fn note_taken(&self) -> bool {
         self.accept.bell().is_some_and(Bell::note_taken)
     }
 
-    /// Begins the end; whether it had not begun.
+    /// Begins the drain. Returns false when the drain had begun already.
     pub(crate) fn begin_drain(&self) -> bool {
         !self.draining.swap(true, Ordering::SeqCst)
     }
 
-    /// Nothing is accepted any more, and nothing that was is open.
+    /// Whether no connection can be accepted and none is open except abandoned ones.
     fn is_drained(&self) -> bool {
         self.listeners.iter().all(Listening::is_closed) && self.open() == 0
     }
 
-    /// Tells whoever waits for the end of the drain to look.
+    /// Wakes the thread that waits for the end of the drain.
     pub(crate) fn tell_drained(&self) {
         drop(self.drained.0.lock().unwrap_or_else(PoisonError::into_inner));
         self.drained.1.notify_all();
     }
 
-    /// Waits until the last connection has ended, at most for `limit`; whether it has.
+    /// Waits until the last connection has ended, at most for `limit`. Returns whether the last one has ended.
     pub(crate) fn wait_drained(&self, limit: Duration) -> bool {
         let guard = self.drained.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_guard, timeout) = self

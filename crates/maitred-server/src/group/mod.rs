@@ -1,7 +1,7 @@
 //! A poll group: one readiness queue with everything that is served from it.
 //!
-//! Promises: whoever waits on the group can serve whatever the wait brings; nothing that was
-//! fetched from the kernel stays on one thread's stack (the ready list belongs to the group).
+//! Promises: each thread that waits on the group can serve every event; events fetched from the kernel are never kept
+//! on the stack of one thread (the ready list belongs to the group).
 //!
 //! Section below: requests on their way through the scheduler.
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_extra, work};
+use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_reserve, work};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
@@ -45,12 +45,12 @@ pub(crate) use resident::{Context, Resident, Turn};
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
 
-/// The token of what processes that accept from the same sockets call each other by.
+/// The token of the bell with which processes that accept from the same sockets call each other.
 const BELL: u64 = u64::MAX - 3;
 
 /// The group.
 pub(crate) struct Group<R: Resident> {
-    /// Which one of all.
+    /// Number of the group.
     pub(crate) number: usize,
     pub(crate) groups: Arc<Groups<R>>,
     pub(crate) scheduler: Scheduler<Job>,
@@ -59,14 +59,14 @@ pub(crate) struct Group<R: Resident> {
     pub(crate) timers: Timers,
     alarm: Alarm,
     pub(crate) site: Arc<Site>,
-    /// Which pool runs what. Exchanged at run time, and not looked at while it says nothing.
+    /// Map from requests to pools. Exchanged at run time, and not read while it is trivial.
     pool_map: ArcSwap<PoolMap>,
     is_mapped: AtomicBool,
-    /// Requests that its event loop runs.
+    /// Number of requests that the event loop runs.
     on_loop: AtomicUsize,
 }
 
-/// A request that the event loop runs, as long as this lives.
+/// Counts a request that the event loop runs, until dropped.
 pub(crate) struct OnLoop<R: Resident>(Arc<Group<R>>);
 
 impl<R: Resident> Drop for OnLoop<R> {
@@ -121,7 +121,7 @@ impl<R: Resident> Group<R> {
         token == BELL || listening().is_some_and(|listening| listening.shared)
     }
 
-    /// Begins or ends to hear the bell of the processes that accept from the same sockets.
+    /// Starts or stops watching the bell of the processes that accept from the same sockets.
     pub(crate) fn watch_bell(&self, on: bool) -> io::Result<()> {
         let poller = &self.scheduler.poller;
         match self.groups.accept.bell() {
@@ -131,12 +131,12 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Takes no turns any more with the processes that accept from the same sockets, and calls them: this one may have been woken
-    /// for a connection that it does not take.
+    /// Leaves the line of the processes that accept from the same sockets, and rings for them: the kernel may have
+    /// woken this one for a connection that it does not take.
     pub(crate) fn leave_line(&self) {
         let mut line = self.groups.turnstile.lock();
         if let Side::Open = line.side {
-            // It may be closed already where there are no shared listeners.
+            // The bell may be closed already where there are no shared listeners.
             let _ = self.watch_bell(false);
         }
         line.side = Side::Closed { due: u64::MAX };
@@ -157,7 +157,7 @@ impl<R: Resident> Group<R> {
         other.unwrap_or_else(|| Arc::clone(self))
     }
 
-    /// Takes turns on a connection until nothing has happened to it meanwhile.
+    /// Takes turns on a connection until no event has come meanwhile.
     fn turn(self: &Arc<Self>, token: Token, signals: Signals, scratch: &mut R::Scratch) -> Jobs<Job> {
         let mut jobs = Jobs::none();
         let Some(slot) = self.slots.find(token.slot) else { return jobs };
@@ -174,7 +174,7 @@ impl<R: Resident> Group<R> {
                     Context { group: self, token, now, scratch: &mut *scratch, jobs: Jobs::none() };
                 let turn = catch_unwind(AssertUnwindSafe(|| resident.turn(&mut context, signals)));
                 resident.account(self, token);
-                // Taken out whatever happened: an exchange must not be dropped under the lock.
+                // Taken out in every case: an exchange must not be dropped under the lock.
                 jobs.append(context.jobs);
                 match turn.unwrap_or_else(|panic| self.note_panic(&*panic, scratch)) {
                     Turn::Wait => {}
@@ -202,7 +202,7 @@ impl<R: Resident> Group<R> {
         jobs
     }
 
-    /// A turn that panicked ends its connection, and nothing else.
+    /// Logs a turn that panicked. Only its connection ends.
     fn note_panic(&self, panic: &(dyn Any + Send), scratch: &mut R::Scratch) -> Turn {
         let text = panic_text(panic);
         let log = &self.site.log;
@@ -211,7 +211,7 @@ impl<R: Resident> Group<R> {
         Turn::Close
     }
 
-    /// Moves what is due to the ready list.
+    /// Moves tokens with a passed deadline to the ready list.
     fn ring(&self) {
         let now = clock::monotonic();
         let time = Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() };
@@ -241,13 +241,13 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Goes on with a connection whose exchange has ended, from whatever thread ended it.
+    /// Makes a connection ready whose exchange has ended, from any thread.
     pub(crate) fn resume(&self, token: Token) {
         self.scheduler.make_ready(token.to_u64(), Signals::RESUME);
     }
 
-    /// Calls `act` with a connection, if it is still there. Slot and generation are looked at under the lock, where the
-    /// connection is taken out too.
+    /// Calls `act` with a connection, if it still exists. Slot and generation are checked under the lock, under which
+    /// the connection is also taken out.
     pub(crate) fn with_connection<T>(&self, token: Token, act: impl FnOnce(&mut R) -> T) -> Option<T> {
         let slot = self.slots.find(token.slot)?;
         let mut place = slot.lock();
@@ -259,7 +259,7 @@ impl<R: Resident> Group<R> {
         })
     }
 
-    /// What `find` finds in the map; of a trivial one the default, which is the number of the default pool.
+    /// Calls `find` with the map. With a trivial map, returns the default, which is the number of the default pool.
     pub(crate) fn pool_of<T: Default>(&self, find: impl FnOnce(&PoolMap) -> T) -> T {
         if !self.is_mapped.load(Ordering::Relaxed) {
             return T::default();
@@ -267,7 +267,7 @@ impl<R: Resident> Group<R> {
         find(&self.pool_map.load())
     }
 
-    /// The map as it is now.
+    /// The present map.
     pub(crate) fn pool_map(&self) -> Arc<PoolMap> {
         self.pool_map.load_full()
     }
@@ -293,7 +293,7 @@ impl<R: Resident> Group<R> {
         self.groups.count_closed(self.number);
     }
 
-    /// Whether its handlers run on the thread of an event loop.
+    /// Whether handlers of this group run on the thread of an event loop.
     pub(crate) fn is_looped(&self) -> bool {
         self.scheduler.is_looped()
     }
@@ -307,7 +307,7 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Whether the event loop runs what the pool with this number gets.
+    /// Whether the event loop runs the requests of the pool with this number.
     pub(crate) fn is_on_loop(&self, pool: usize) -> bool {
         pool == 0 && self.scheduler.is_looped()
     }
@@ -324,15 +324,14 @@ impl<R: Resident> Group<R> {
         self.groups.is_draining()
     }
 
-    /// Takes what waits in the listeners' queues, and closes them.
+    /// Takes the connections that wait at the listeners, and closes the listeners.
     pub(crate) fn close_listeners(self: &Arc<Self>) {
         for (slot, listening) in (0..).zip(self.listeners()) {
             R::close_listener(self, listening, Token { slot, generation: 0 });
         }
     }
 
-    /// Tells the connections that they may be idle for a moment only, in which a request that is on its way still
-    /// arrives.
+    /// Shortens the idle time of the connections to a moment in which a request on its way still arrives.
     pub(crate) fn tell_idle(&self) {
         for slot in self.slots.numbers().skip(self.listeners().len()) {
             if let Some(found) = self.slots.find(slot) {
@@ -362,41 +361,42 @@ impl<R: Resident> Group<R> {
 
 // ---- Requests on their way through the scheduler ----
 //
-// Where they run, and what is learnt from it.
+// The choice of their threads, and the lessons from their runs.
 
-/// A handler that says it does not block and runs for longer than this, in nanoseconds, counts as one that does: a thousand
-/// times what such a handler takes, and no time slice of the system's either.
+/// A handler that claims not to block and runs for longer than this, in nanoseconds, counts as blocking: a thousand
+/// times the usual time of such a handler, and more than a time slice of the system.
 const BLOCKED: u64 = 20_000_000;
 
-/// What the thread of an event loop is called here.
+/// Name of the thread of an event loop in the registry.
 const LOOP: &str = "maitred-loop";
 
 /// A request that waits for, or is given to, an application thread.
 pub(crate) struct Job {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) exchange: Exchange,
-    /// Whose it is.
+    /// The exchange of the request.
     pub(crate) home: Place,
-    /// The number of its pool.
+    /// Number of the pool.
     pub(crate) pool: usize,
-    /// Whether its time was over before its response began, where there is a limit: to be asked also after it has run.
+    /// Flags of the exchange, where a time limit applies: they tell, also after the run, whether the time was over
+    /// before the response began.
     pub(crate) limited: Option<Arc<Flags>>,
 }
 
 impl Job {
-    /// Whether it has been answered while it waited: it is dropped then, and not run. One load.
+    /// Whether the engine has answered while the request waited; such a request is dropped. Costs one load.
     pub(crate) fn is_dead(&self) -> bool {
         self.limited.as_ref().is_some_and(|flags| flags.is_out())
     }
 
-    /// A number for its route, equal for all requests of that route, which no peer can foretell.
+    /// A number for the route, equal for all requests of that route. No peer can foretell it.
     pub(crate) fn route(&self) -> u64 {
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let head = &self.exchange.request().head;
         Shape { method: head.method.as_str(), path: head.path(), host: head.host }.hash(&KEY)
     }
 
-    /// A number for its connection, 0 where that has one exchange at a time.
+    /// A number for the connection; 0 where the connection has one exchange at a time.
     pub(crate) fn connection(&self) -> u64 {
         let Place { group, token, stream } = self.home;
         if stream == 0 { 0 } else { token ^ (group as u64).rotate_right(8) }
@@ -424,7 +424,7 @@ impl<R: Resident> Serve for Group<R> {
             return Jobs::none();
         }
         if signals.any(Signals::READ) && self.is_shared(token) {
-            // After what came with it, which may take the thread that a connection needs.
+            // Behind the jobs of the same turn, which may take the thread that a connection needs.
             self.scheduler.ready_next(token, Signals::RESUME);
             return Jobs::none();
         }
@@ -440,7 +440,7 @@ impl<R: Resident> Serve for Group<R> {
             R::accept(self, listening, token);
             return Jobs::none();
         }
-        // A token of the scheduler's own finds no slot.
+        // The scheduler's own tokens find no slot.
         self.turn(token, signals, scratch)
     }
 
@@ -471,7 +471,7 @@ impl<R: Resident> Serve for Group<R> {
         Target { pool: job.pool, class }
     }
 
-    /// The job may be that of another group.
+    /// Runs a job, which may belong to another group.
     fn run(&self, job: Job, now: u64) -> bool {
         if job.is_dead() {
             return false;
@@ -481,7 +481,7 @@ impl<R: Resident> Serve for Group<R> {
         exchange.begin(now);
         let Some(exchange) = exchange.unless_left() else { return false };
         if own_tid() == 0 {
-            // The backup poller may have read what the loop runs first.
+            // The backup poller may have read the first requests of the loop.
             self.note_loop();
         }
         let _entered = enter(home, now);
@@ -489,7 +489,7 @@ impl<R: Resident> Serve for Group<R> {
             flags.enter(self.number, now);
         }
         assert_outside("a handler is called");
-        // One of a handler that has ended a response for another thread.
+        // The tail of a handler that has ended a response for another thread.
         drop(Tail::take());
         // The exchange is dropped by the unwinding and answers 500.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
@@ -525,7 +525,7 @@ impl<R: Resident> Serve for Group<R> {
         let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)
             .with("Content-Type", PLAIN)
             .with("Retry-After", "1");
-        // The peer may have gone meanwhile: nothing is left to do then.
+        // The peer may have left meanwhile; nothing is left to do then.
         let _ = job.exchange.respond_error(head, text);
     }
 
@@ -549,7 +549,7 @@ impl<R: Resident> Serve for Group<R> {
         self.host.spawn(name, Box::new(body))
     }
 
-    fn spawn_extra(self: &Arc<Self>) {
+    fn spawn_reserve(self: &Arc<Self>) {
         let own = Arc::clone(self);
         let name = match self.groups.count() {
             1 => "maitred-reserve".to_owned(),
@@ -558,9 +558,9 @@ impl<R: Resident> Serve for Group<R> {
         let known = name.clone();
         let body = move || {
             own.groups.thread_registry.join(known, Role::Reserve);
-            run_extra(&own);
+            run_reserve(&own);
         };
-        // One that cannot be made is tried again.
+        // A failed spawn is tried again later.
         let _ = self.host.spawn(name, Box::new(body));
     }
 
@@ -570,14 +570,14 @@ impl<R: Resident> Serve for Group<R> {
 }
 
 impl<R: Resident> Group<R> {
-    /// The calling thread is in no registry: that of an event loop, which the language has made.
+    /// Adds the calling thread to the registry if it is missing: the thread of an event loop, made by the language.
     fn note_loop(&self) {
         if self.scheduler.is_looped() {
             self.groups.thread_registry.join(LOOP.to_owned(), Role::EventLoop);
         }
     }
 
-    /// A handler that claims not to block has taken `nanos`.
+    /// Checks the run time of a handler that claims not to block.
     fn check_claim(&self, nanos: u64) {
         if nanos >= BLOCKED && !self.groups.distrusts.swap(true, Ordering::Relaxed) {
             self.site.log.error(format_args!(

@@ -1,4 +1,4 @@
-//! What lives in a slot: something with a state of its own that takes turns.
+//! Residents of slots: state machines that take turns, such as connections.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use super::slots::{Key, Token};
 use super::{Group, Job};
 use crate::listener::Listening;
 
-/// What a turn may use.
+/// Resources of a turn.
 pub(crate) struct Context<'a, R: Resident> {
     pub(crate) group: &'a Arc<Group<R>>,
     pub(crate) token: Token,
-    /// In monotonic nanoseconds.
+    /// Time of the turn, in monotonic nanoseconds.
     pub(crate) now: u64,
     pub(crate) scratch: &'a mut R::Scratch,
-    /// The requests that have to be run.
+    /// Requests to run after the turn.
     pub(crate) jobs: Jobs<Job>,
 }
 
 impl<R: Resident> Context<'_, R> {
-    /// The name of an exchange of this resident.
+    /// The key of an exchange of this resident.
     pub(crate) fn key(&self, stream: u32) -> Key {
         Key { token: self.token, stream }
     }
@@ -30,44 +30,44 @@ impl<R: Resident> Context<'_, R> {
 pub(crate) enum Turn {
     /// An event or a deadline will bring the next one.
     Wait,
-    /// The budget is used up: go on after the others.
+    /// The budget is used up; the next turn comes after those of others.
     Later,
-    /// It is over.
+    /// The resident has ended.
     Close,
 }
 
-/// See the module text. Every function is called under the slot's lock, and never waits.
+/// A resident of a slot; see the module text. Every function is called under the lock of the slot, and never waits.
 pub(crate) trait Resident: Sized + Send + 'static {
-    /// What a thread keeps from turn to turn.
+    /// Memory that a thread keeps from turn to turn.
     type Scratch: TurnContext;
 
-    /// Does what the signals ask for.
+    /// Handles the signals.
     fn turn(&mut self, context: &mut Context<'_, Self>, signals: Signals) -> Turn;
 
-    /// Tells the budget of memory what has changed.
+    /// Reports changes of the held memory to the budget.
     fn account(&mut self, group: &Group<Self>, token: Token);
 
-    /// It is over, and taken out of its slot.
+    /// Gives back everything shared, after the resident was taken out of its slot.
     fn leave(&mut self, group: &Group<Self>);
 
-    /// The server ends at once: whoever waits for something of it is told.
+    /// Tells waiting threads that the server ends at once.
     fn cut(&mut self);
 
     /// Sends the complete response that a handler has left.
     fn send_last(&mut self, group: &Group<Self>, token: Token, now: u64);
 
-    /// A turn is over, without the lock: what it has left in the thread's memory is put away.
+    /// Ends a turn, without the lock: puts away the data that the turn has left in the thread's memory.
     fn end_turn(group: &Group<Self>, scratch: &mut Self::Scratch, now: u64);
 
-    /// A turn has panicked: nothing of it may be left.
+    /// Drops all data of a turn that has panicked.
     fn clear(scratch: &mut Self::Scratch);
 
-    /// Takes what waits at a listener.
+    /// Takes the connections that wait at a listener.
     fn accept(group: &Arc<Group<Self>>, listening: &Listening, token: Token);
 
-    /// Takes a connection that other processes would take, too. Whether one waited.
+    /// Takes one connection from the shared listeners. Returns whether one waited.
     fn take_deferred(group: &Arc<Group<Self>>) -> bool;
 
-    /// Takes what waits at a listener, and closes it.
+    /// Takes the connections that wait at a listener, and closes the listener.
     fn close_listener(group: &Arc<Group<Self>>, listening: &Listening, token: Token);
 }

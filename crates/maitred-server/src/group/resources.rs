@@ -1,13 +1,13 @@
-//! The mode in which there is little of something: entered and left by whoever looks. Memory that was needed in it is given back to the
-//! system when it ends.
+//! The low-resource mode, entered and left by checks. Memory that was needed in the mode is given back to the system
+//! at its end.
 
 use super::{Group, Resident};
 use maitred_io::memory;
 use maitred_limits::resources::Scarce;
 
 impl<R: Resident> Group<R> {
-    /// Looks at what there is, with `open` of at most `most` connections. In the low-resource mode, idle connections of all
-    /// groups end in a moment. Whether it is on, so that somebody has to look again.
+    /// Checks the resources, with `open` of at most `most` connections. In the low-resource mode, idle connections of
+    /// all groups end in a moment. Returns whether the mode is on, so that another check has to follow.
     pub(crate) fn look_at_resources(&self, open: usize, most: usize) -> bool {
         let guard = &self.site.guard;
         let (held, budget) = guard.budget.figures();

@@ -22,7 +22,7 @@ const CHUNK: usize = 256;
 /// fs.nr_open is 1,048,576).
 pub(crate) const MAX_SLOTS: usize = 1 << 20;
 
-/// One place for a connection.
+/// A slot of one connection.
 pub(crate) struct Slot<R> {
     pub(crate) claim: Claim,
     resident: Mutex<Option<R>>,
@@ -33,8 +33,8 @@ impl<R> Slot<R> {
         Self { claim: Claim::default(), resident: Mutex::new(None) }
     }
 
-    /// What lives here, for a turn or for the responder of an exchange. Held only over work that
-    /// does not wait, never over application code.
+    /// Locks the resident, for a turn or for the responder of an exchange. The lock is held only over work that does
+    /// not wait, never over application code.
     pub(crate) fn lock(&self) -> Occupied<'_, R> {
         let held = SlotHeld::begin();
         let resident = self.resident.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl<R> Slot<R> {
     }
 }
 
-/// What lives in a slot, under its lock.
+/// The resident of a slot, under the lock.
 pub(crate) struct Occupied<'a, R> {
     resident: MutexGuard<'a, Option<R>>,
     _held: SlotHeld,
@@ -66,7 +66,7 @@ impl<R> DerefMut for Occupied<'_, R> {
     }
 }
 
-/// Made at once, and never moved.
+/// Allocated as a whole, and never moved.
 type Chunk<R> = Box<[Slot<R>]>;
 
 /// All slots of a group.
@@ -76,14 +76,14 @@ pub(crate) struct Slots<R> {
 }
 
 struct Free {
-    /// Used again last-in first-out: the warm ones.
+    /// Free slots, reused last-in first-out, since the last ones are warm in the cache.
     list: Vec<u32>,
-    /// How many slots have ever been used.
+    /// Number of slots that have ever been used.
     made: u32,
 }
 
 impl<R> Slots<R> {
-    /// What the lock of the free list has counted.
+    /// Counts of the lock of the free list.
     pub(crate) fn lock_snapshot(&self) -> maitred_stats::LockSnapshot {
         self.free.snapshot()
     }
@@ -134,9 +134,9 @@ impl<R> Slots<R> {
 
 // ---- Names ----
 //
-// How an exchange is named from outside its connection.
+// Names of exchanges outside their connection.
 
-/// What an event stands for: a slot, and which of the connections that were ever there.
+/// Token of events: a slot, and the generation of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) slot: u32,
@@ -157,29 +157,29 @@ impl Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) token: Token,
-    /// Its number within the connection.
+    /// Number of the exchange within the connection.
     pub(crate) stream: u32,
 }
 
-/// Where a connection is, or an exchange of it, in all of a server. As text `GROUP.SLOT.GENERATION`, with `.STREAM` where a
-/// connection has several exchanges at a time. A place is never used again.
+/// The place of a connection, or of one of its exchanges, in a server. As text `GROUP.SLOT.GENERATION`, with
+/// `.STREAM` where a connection has several exchanges at a time. A place is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The number of the group.
     pub(crate) group: usize,
     /// The [`Token`] of the connection.
     pub(crate) token: u64,
-    /// The number of the exchange in its connection; 0 where there is one at a time.
+    /// The number of the exchange in its connection; 0 where the connection has one exchange at a time.
     pub(crate) stream: u32,
 }
 
 impl Place {
-    /// The number of the exchange in its connection; 0 where there is one at a time.
+    /// The number of the exchange in its connection; 0 where the connection has one exchange at a time.
     pub fn stream(self) -> u32 {
         self.stream
     }
 
-    /// The exchange with this number of the same connection.
+    /// The place of the exchange with this number in the same connection.
     #[must_use]
     pub fn with_stream(self, stream: u32) -> Self {
         Self { stream, ..self }
@@ -197,7 +197,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is not the text of a [`Place`].
+/// Error for a text that is not a [`Place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPlace;
 
@@ -219,13 +219,13 @@ impl FromStr for Place {
 
 // ---- Flags of an exchange ----
 
-/// What several threads ask about an exchange while a handler has it, without the lock of its connection.
+/// State of an exchange that threads read without the lock of its connection while a handler has it.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     word: AtomicU32,
-    /// When a thread entered the handler, in monotonic nanoseconds; 0 before.
+    /// Time at which a thread entered the handler, in monotonic nanoseconds; 0 before.
     begun: AtomicU64,
-    /// How long the handler has waited for bytes of the body, in nanoseconds.
+    /// Time for which the handler has waited for bytes of the body, in nanoseconds.
     awaited: AtomicU64,
 }
 
@@ -233,15 +233,15 @@ pub(crate) struct Flags {
 const RUNNING: u32 = 1;
 /// The time limit was over before the response began.
 const OUT: u32 = 2;
-/// The peer can be sent nothing any more.
+/// Sending to the peer is impossible.
 const GONE: u32 = 4;
-/// The server, which stops, has asked the handler to end its stream of events.
+/// The server stops and has asked the handler to end its stream of events.
 const ASKED: u32 = 8;
-/// Above: the number of the group whose thread has it, which need not be the connection's.
+/// First bit of the number of the group whose thread runs the handler, which may differ from the connection's.
 const GROUP: u32 = 8;
 
 impl Flags {
-    /// Those of the next exchange: nobody else has them.
+    /// Clears the flags for the next exchange; no other handle may exist.
     pub(crate) fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
         self.begun.store(0, Ordering::Relaxed);
@@ -252,12 +252,12 @@ impl Flags {
         self.word.load(Ordering::Acquire) & flag != 0
     }
 
-    /// Whether its time was over. Once it was, it stays so.
+    /// Whether the time limit is over. Never becomes false again.
     pub(crate) fn is_out(&self) -> bool {
         self.has(OUT)
     }
 
-    /// Whether its peer can be sent nothing any more.
+    /// Whether sending to the peer is impossible.
     pub(crate) fn is_gone(&self) -> bool {
         self.has(GONE)
     }
@@ -266,7 +266,7 @@ impl Flags {
         self.word.fetch_or(GONE, Ordering::AcqRel);
     }
 
-    /// Whether the server, which stops, has asked the handler to end.
+    /// Whether the stopping server has asked the handler to end.
     pub(crate) fn is_asked_to_end(&self) -> bool {
         self.has(ASKED)
     }
@@ -275,34 +275,34 @@ impl Flags {
         self.word.fetch_or(ASKED, Ordering::AcqRel);
     }
 
-    /// A thread of the group with this number enters the handler.
+    /// Notes that a thread of the group with this number enters the handler.
     pub(crate) fn enter(&self, group: usize, now: u64) {
         self.begun.store(now, Ordering::Relaxed);
         self.word.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
     }
 
-    /// The thread is back; whether the time was over meanwhile.
+    /// Notes that the thread is back. Returns whether the time limit was over meanwhile.
     pub(crate) fn leave(&self) -> bool {
         self.word.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
     }
 
-    /// The time is over; if a thread is in the handler, the number of its group.
+    /// Ends the time limit. Returns the number of the group whose thread is in the handler, if any.
     pub(crate) fn end(&self) -> Option<usize> {
         let before = self.word.fetch_or(OUT | GONE, Ordering::AcqRel);
         (before & RUNNING != 0).then_some((before >> GROUP) as usize)
     }
 
-    /// The handler has waited so long for bytes of the body.
+    /// Adds a wait of the handler for bytes of the body.
     pub(crate) fn add_awaited(&self, nanos: u64) {
         self.awaited.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// How long it has, in nanoseconds.
+    /// Time for which the handler has waited for bytes of the body, in nanoseconds.
     pub(crate) fn awaited(&self) -> u64 {
         self.awaited.load(Ordering::Relaxed)
     }
 
-    /// When a thread entered the handler, if one has.
+    /// Time at which a thread entered the handler, in monotonic nanoseconds; none before.
     pub(crate) fn begun(&self) -> Option<u64> {
         Some(self.begun.load(Ordering::Relaxed)).filter(|begun| *begun > 0)
     }
@@ -315,7 +315,7 @@ mod tests {
     /// nginx's idle keep-alive connection, measured; ours has no memory beside these while it is idle.
     const MAX_IDLE: usize = 517;
 
-    /// Its deadline, and its place in the queue of deadlines in a heap that has just doubled.
+    /// The deadline, and its place in the queue of deadlines in a heap that has just doubled.
     const TIMER: usize = 16 + 2 * 16;
 
     #[test]

@@ -1,8 +1,8 @@
-//! The registry lists the threads that serve. Each thread writes into it what it is doing.
+//! The registry of the threads that serve. Each thread writes its activity into it.
 //!
-//! Promises: a thread writes with plain stores into a place of its own and waits for nobody; who reads takes what it
-//! finds, and notices when it was changed meanwhile (the time of entry is the sequence number). Leaves out: threads
-//! that neither poll nor run requests, which the system's list has.
+//! Promises: a thread writes with plain stores into a place of its own and waits for no other thread; a reader
+//! notices a change during its read (the time of entry is the sequence number). Leaves out: threads that neither poll
+//! nor run requests, which the system's list has.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -15,21 +15,21 @@ use maitred_io::{clock, tasks};
 
 use super::slots::Place;
 
-/// What a thread is for.
+/// Role of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It runs requests, and polls for them.
+    /// A thread that runs requests, and polls for events.
     Worker,
     /// The language's event loop.
     EventLoop,
-    /// It runs usual requests while all workers are in slow ones.
+    /// A thread that runs usual requests while all workers are in slow ones.
     Reserve,
-    /// It polls while no other thread can.
+    /// A thread that polls while no other thread can.
     BackupPoller,
 }
 
 impl Role {
-    /// In words.
+    /// The name of the role.
     pub fn name(self) -> &'static str {
         match self {
             Self::Worker => "worker",
@@ -40,24 +40,24 @@ impl Role {
     }
 }
 
-/// All that have begun and not ended.
+/// Members that have begun and not ended.
 #[derive(Default)]
 pub(crate) struct ThreadRegistry {
     members: Mutex<Vec<Arc<Member>>>,
     ended: Mutex<Ended>,
 }
 
-/// The threads that have left.
+/// Threads that have left.
 #[derive(Clone, Default)]
 pub(crate) struct Ended {
-    /// What they took, by role.
+    /// Processor time of these threads, by role.
     pub(crate) times: Vec<(Role, Times)>,
-    /// The last of them, which the system may list for a moment more.
+    /// The last of these threads; the system may list them for a moment more.
     last: VecDeque<Arc<Member>>,
 }
 
 impl Ended {
-    /// Whether this thread, and this member if it was one when it was looked up, has left.
+    /// Whether a thread has left: `member` if an earlier look-up has found one, otherwise a thread numbered `tid`.
     pub(crate) fn has(&self, tid: i32, member: Option<&Arc<Member>>) -> bool {
         self.last.iter().any(|left| member.map_or(left.tid == tid, |member| Arc::ptr_eq(left, member)))
     }
@@ -74,15 +74,15 @@ impl Ended {
     }
 }
 
-/// More than can be between their last line and their end.
+/// More threads than can be between their last line and their end.
 const LAST_ENDED: usize = 64;
 
 /// Processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// In the program.
+    /// Time in the program.
     pub user: Duration,
-    /// In the kernel for it.
+    /// Time in the kernel for the program.
     pub system: Duration,
 }
 
@@ -93,34 +93,34 @@ impl Times {
     }
 }
 
-/// One thread.
+/// A thread of the registry.
 pub struct Member {
-    /// What it is called.
+    /// Name of the thread.
     pub name: String,
-    /// What it is for.
+    /// Role of the thread.
     pub role: Role,
-    /// The system's number of it.
+    /// System number of the thread.
     pub tid: i32,
-    /// The number of the pool whose requests it runs, if it runs any.
+    /// Number of the pool whose requests the thread runs, if any.
     pub pool: Option<usize>,
-    /// Rises with every event it serves and every request it runs.
+    /// Count of served events and run requests.
     steps: AtomicU64,
-    /// The token of the event it has served last.
+    /// Token of the last event.
     event: AtomicU64,
-    /// When it entered the application, in monotonic nanoseconds; 0 while it is not there.
+    /// Time at which the thread entered the application, in monotonic nanoseconds; 0 outside.
     entered: AtomicU64,
-    /// Whose request it runs: the group and the token of the connection.
+    /// Group and token of the connection whose request the thread runs.
     home: AtomicU32,
     token: AtomicU64,
     stream: AtomicU32,
 }
 
-/// A request, as a thread names it that runs it.
+/// A request in the hands of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// When it entered the application, in monotonic nanoseconds.
+    /// Time at which the thread entered the application, in monotonic nanoseconds.
     pub since: u64,
-    /// Where the request is.
+    /// Place of the request.
     pub place: Place,
 }
 
@@ -129,13 +129,13 @@ thread_local! {
 }
 
 impl ThreadRegistry {
-    /// Notes the calling thread until it ends.
+    /// Adds the calling thread, until it ends.
     pub(crate) fn join(self: &Arc<Self>, name: String, role: Role) {
-        // An event loop runs what the default pool gets.
+        // An event loop runs the requests of the default pool.
         self.note(name, role, (role == Role::EventLoop).then_some(0));
     }
 
-    /// The same for a thread of this pool.
+    /// Adds the calling thread as one of this pool, until it ends.
     pub(crate) fn join_pool(self: &Arc<Self>, name: String, pool: usize) {
         self.note(name, Role::Worker, Some(pool));
     }
@@ -179,17 +179,17 @@ impl ThreadRegistry {
     }
 }
 
-/// The calling thread as the system numbers it; 0 if it is in no registry.
+/// System number of the calling thread; 0 if the thread is in no registry.
 pub(crate) fn own_tid() -> i32 {
     OWN.with(|own| own.get().map_or(0, |own| own.member.tid))
 }
 
-/// What the calling thread is called; none if it is in no registry.
+/// Name of the calling thread; none if the thread is in no registry.
 pub(crate) fn own_name() -> Option<String> {
     OWN.with(|own| own.get().map(|own| own.member.name.clone()))
 }
 
-/// The calling thread serves an event. False if it is in no registry.
+/// Notes that the calling thread serves an event. Returns false if the thread is in no registry.
 pub(crate) fn note_event(token: u64) -> bool {
     OWN.with(|own| {
         let Some(Own { member, .. }) = own.get() else { return false };
@@ -199,14 +199,14 @@ pub(crate) fn note_event(token: u64) -> bool {
     })
 }
 
-/// The calling thread runs a request from `now` on, in monotonic nanoseconds or 0 for the present time, until the result
-/// is dropped.
+/// Notes that the calling thread runs a request from `now` on, in monotonic nanoseconds or 0 for the present time,
+/// until the result is dropped.
 #[must_use]
 pub(crate) fn enter(place: Place, now: u64) -> Entered {
     OWN.with(|own| {
         if let Some(Own { member, .. }) = own.get() {
             member.step();
-            // A reader that sees any of the two also sees that the earlier request has ended.
+            // A reader that sees either store also sees that the earlier request has ended.
             fence(Ordering::Release);
             member.home.store(place.group as u32, Ordering::Relaxed);
             member.token.store(place.token, Ordering::Relaxed);
@@ -218,9 +218,9 @@ pub(crate) fn enter(place: Place, now: u64) -> Entered {
     Entered { not_send: PhantomData }
 }
 
-/// The calling thread runs a request.
+/// The run of a request by the calling thread.
 pub(crate) struct Entered {
-    // It must end on the thread on which it began.
+    // The run must end on the thread on which it began.
     not_send: PhantomData<*const ()>,
 }
 
@@ -235,23 +235,23 @@ impl Drop for Entered {
 }
 
 impl Member {
-    /// Only the thread itself counts: no other store can come between.
+    /// Only the thread itself writes the count, so no store can come between.
     fn step(&self) {
         let steps = self.steps.load(Ordering::Relaxed);
         self.steps.store(steps.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// What rises as long as it gets on.
+    /// A number that rises as long as the thread makes progress.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// The event it has served last.
+    /// Token of the last event.
     pub fn event(&self) -> Option<u64> {
         Some(self.event.load(Ordering::Relaxed)).filter(|token| *token != u64::MAX)
     }
 
-    /// The request it runs, if it runs one.
+    /// The request that the thread runs, if any.
     pub fn inside(&self) -> Option<Inside> {
         let since = self.entered.load(Ordering::Acquire);
         let place = Place {
@@ -265,7 +265,7 @@ impl Member {
     }
 }
 
-/// The place of a thread, in the list as long as the thread lives.
+/// The member of a thread, in the list as long as the thread lives.
 struct Own {
     registry: Arc<ThreadRegistry>,
     member: Arc<Member>,

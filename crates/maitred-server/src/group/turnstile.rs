@@ -1,34 +1,37 @@
-//! Where this process stands in the line of those that accept from the same sockets; `connection/turns.rs` moves it.
+//! The place of this process in the line of processes that accept from the same sockets; `connection/turns.rs` moves
+//! it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Connections that a worker takes while no other one takes any, before it leaves the line for a [`PAUSE`].
+/// Connections that a process takes while no other process takes any, before it leaves the line for a [`PAUSE`].
 const MOST_IN_A_ROW: u32 = 3;
 
-/// How long it stays out, in nanoseconds: three times what another one needs to wake. Its thread gives the processor away meanwhile.
+/// Time outside the line, in nanoseconds: three times the wake-up time of another process. The thread gives the
+/// processor away meanwhile.
 pub(crate) const PAUSE: u64 = 150_000;
 
-/// The place in the line.
+/// The place in the line, under a lock.
 #[derive(Default)]
 pub(crate) struct Turnstile(Mutex<Line>);
 
 impl Turnstile {
-    /// Whoever has it is the only one of this process that accepts from shared sockets.
+    /// Locks the place. Only the holder accepts from shared sockets in this process.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Line> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The place, and what led there.
+/// The place in the line, and its history.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) side: Side,
-    /// Connections taken in a row.
+    /// Connections taken by this process in a row.
     row: u32,
 }
 
 impl Line {
-    /// One was taken, and so was the one before, if `again`, by this process: whether others are to be let in.
+    /// Notes a taken connection; `again` says that this process has taken the previous one, too. Returns whether to
+    /// let other processes in.
     pub(crate) fn note_taken(&mut self, again: bool) -> bool {
         self.row = if again { self.row + 1 } else { 1 };
         let ends = self.row >= MOST_IN_A_ROW;
@@ -39,18 +42,18 @@ impl Line {
     }
 }
 
-/// On which side of the line.
+/// The side of the line.
 #[derive(Debug, Default)]
 pub(crate) enum Side {
-    /// In it: connections are events.
+    /// In the line: connections are events.
     #[default]
     Open,
-    /// Out of it: this process was not free, and looks again when it is, or at `due`, in monotonic nanoseconds.
+    /// Outside: this process was not free, and looks again when it is, or at `due`, in monotonic nanoseconds.
     Closed {
         /// The time.
         due: u64,
     },
-    /// Out of it until then: it has taken some in a row.
+    /// Outside until then: this process has taken some connections in a row.
     Paused {
         /// The time, in monotonic nanoseconds.
         until: u64,

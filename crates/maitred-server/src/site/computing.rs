@@ -1,5 +1,5 @@
-//! How much of the time in an application its threads have computed, or waited for a processor, by route: of some requests, so that it is known as
-//! a part. And how long handlers went on behind the end of their responses.
+//! Processor time of applications' threads and their wait for a processor, by route: of some requests, so that both
+//! are known as parts. And the time for which handlers went on after the end of their responses.
 //!
 //! Counted beside what applications say in `Server-Timing`, under names that no entry of that can have, as in `site/database.rs`.
 
@@ -16,17 +16,18 @@ const STARVED: &str = "run;starved";
 const MEASURED: &str = "run;measured";
 const AFTER: &str = "run;after";
 
-/// What a handler does behind its response in less time is not counted, as every one returns: in nanoseconds.
+/// Shortest work of a handler after its response that is counted, in nanoseconds; every handler needs some time to
+/// return.
 const LEAST_AFTER: u64 = 100_000;
 
-/// How requests have spent their time in an application, in nanoseconds.
+/// Sums of measured requests in an application, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Computing {
-    /// How long their threads have computed.
+    /// Processor time of their threads.
     pub computed: u64,
-    /// How long they have waited for a processor.
+    /// Wait of their threads for a processor.
     pub starved: u64,
-    /// How long they were in the application.
+    /// Time of the requests in the application.
     pub measured: u64,
 }
 
@@ -40,7 +41,7 @@ impl Figures {
         }
     }
 
-    /// What stands for a pool and a route where a handler goes on behind its response.
+    /// Key of a pool and a route for the time after a response.
     pub(crate) fn tail_key(pool: u16, route: u32) -> u64 {
         u64::from(pool) << 32 | u64::from(route)
     }
@@ -56,7 +57,7 @@ impl CountTail for Site {
 }
 
 impl Statistics {
-    /// How long handlers of each route went on behind the end of their responses, in nanoseconds.
+    /// Time for which handlers of each route went on after the end of their responses, in nanoseconds.
     #[must_use]
     pub fn after(&self) -> BTreeMap<&str, Distribution> {
         let mut routes = BTreeMap::<&str, Distribution>::new();
@@ -66,7 +67,7 @@ impl Statistics {
         routes
     }
 
-    /// Of the requests of each route that were measured.
+    /// Sums of the measured requests of each route.
     #[must_use]
     pub fn computing(&self) -> HashMap<&str, Computing> {
         let mut routes = HashMap::<&str, Computing>::new();

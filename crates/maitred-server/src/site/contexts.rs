@@ -1,30 +1,31 @@
-//! The memory that compression with a context takes (RFC 7692 §7.1.1), of all WebSockets together.
+//! The memory budget of compression contexts (RFC 7692 §7.1.1) for all WebSockets together.
 //!
-//! A context makes small messages that resemble each other much shorter, and takes a multiple of everything else that an idle
-//! WebSocket holds. So it is given as long as there is room; further WebSockets compress each message by itself.
+//! A context makes similar small messages much shorter, and takes a multiple of everything else that an idle
+//! WebSocket holds. So WebSockets get contexts as long as the budget has room; further WebSockets compress each
+//! message by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What all of them may take.
+/// Budget of all contexts.
 pub(crate) struct Contexts {
     most: u64,
     taken: Arc<AtomicU64>,
 }
 
-/// What one of them has taken, until it is dropped.
+/// The part of one WebSocket, until dropped.
 pub(crate) struct Share {
     bytes: u64,
     taken: Arc<AtomicU64>,
 }
 
 impl Contexts {
-    /// Room for so many bytes.
+    /// A budget of this many bytes.
     pub(crate) fn new(most: u64) -> Self {
         Self { most, taken: Arc::default() }
     }
 
-    /// Room for one more; none if there is none.
+    /// Takes a part of the budget; none if there is no room.
     pub(crate) fn take(&self, bytes: u64) -> Option<Share> {
         let room = |taken: u64| taken.checked_add(bytes).filter(|all| *all <= self.most);
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);

@@ -1,7 +1,7 @@
-//! What applications have had of databases, by pool and route.
+//! Database use of applications, by pool and route.
 //!
-//! The times are counted as if the application had said them in `Server-Timing`. The numbers are counted beside them, under names that
-//! no `Server-Timing` entry can have: a semicolon ends such a name.
+//! The times are counted as if the application had stated them in `Server-Timing`. The numbers are counted beside
+//! them, under names that no `Server-Timing` entry can have: a semicolon ends such a name.
 
 use maitred_log::Outcome;
 use maitred_runtime::DatabaseCounts;
@@ -12,16 +12,16 @@ use super::{ApplicationTiming, Figures, Statistics};
 
 /// The time of all statements of a request.
 pub(super) const TIME: &str = "db";
-/// How long it waited for connections of the database's pool.
+/// Time of a request's waits for connections of the database's pool.
 pub(super) const WAIT: &str = "db-wait";
 const STATEMENTS: &str = "db;statements";
 const FAILED: &str = "db;failed";
 const CONNECTIONS: &str = "db;connections";
 
-/// Numbers are counted as so many thousandths: a distribution knows small values within 32 (see maitred-stats).
+/// Numbers are counted in thousandths: a distribution knows values within 32 only roughly (see maitred-stats).
 const THOUSANDTHS: u64 = 1000;
 
-/// What the requests of one route and pool have had of databases.
+/// Database use of the requests of one route and pool.
 #[derive(Clone, Debug, Default)]
 pub struct DatabaseUse {
     /// The name of the pool.
@@ -30,18 +30,18 @@ pub struct DatabaseUse {
     pub route: String,
     /// The time of a request's statements, in nanoseconds.
     pub time: Distribution,
-    /// How long a request waited for connections, in nanoseconds; only of those that did.
+    /// Time of a request's waits for connections, in nanoseconds; only of requests that waited.
     pub wait: Distribution,
     /// The completed statements of a request, in thousandths.
     pub statements: Distribution,
-    /// Those that failed, of requests that had any, in thousandths.
+    /// The failed statements of a request, of requests that had any, in thousandths.
     pub failed: Distribution,
     /// The most connections that the database's pool had, in thousandths.
     pub connections: Distribution,
 }
 
 impl Figures {
-    /// Counts what the request of an exchange has had of databases.
+    /// Counts the database use of an exchange.
     pub(crate) fn record_database(&self, outcome: &Outcome<'_>, counts: DatabaseCounts) {
         let Some(pool) = outcome.pool.filter(|_| self.is_on()) else { return };
         let route = self.naming.number(outcome.head, outcome.told_route, outcome.status);
@@ -64,7 +64,7 @@ impl Figures {
 }
 
 impl ApplicationTiming {
-    /// Whether it is a duration, and no number.
+    /// Whether the value is a duration, not a number.
     #[must_use]
     pub fn is_duration(&self) -> bool {
         !self.name.contains(';')
@@ -72,7 +72,7 @@ impl ApplicationTiming {
 }
 
 impl Statistics {
-    /// What has been counted of databases, by pool and route.
+    /// Database use, by pool and route.
     #[must_use]
     pub fn databases(&self) -> Vec<DatabaseUse> {
         let mut all: Vec<DatabaseUse> = Vec::new();
@@ -107,7 +107,7 @@ impl Statistics {
     }
 }
 
-/// The numbers; the times are with those of `Server-Timing`.
+/// Writes the numbers; the times are with those of `Server-Timing`.
 pub(super) fn write(statistics: &Statistics, format: Format, out: &mut String) {
     let all = statistics.databases();
     let labels: Vec<_> = all.iter().map(|one| [("pool", &*one.pool), ("route", &*one.route)]).collect();

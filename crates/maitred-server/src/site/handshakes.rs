@@ -1,4 +1,4 @@
-//! What TLS handshakes have come to, counted.
+//! Counts of TLS handshakes.
 
 use maitred_stats::exposition::{Metric, series};
 use maitred_stats::{Arena, Counters};
@@ -6,19 +6,19 @@ use maitred_tls::{Handshake, Reason, SessionError, Version};
 
 use super::rows::{self, Row};
 
-/// Handshakes that were completed, by version, and by how.
+/// Completed handshakes, by version and kind.
 const HANDSHAKES_TOTAL: &str = "maitred_tls_handshakes_total";
-/// The same by cipher suite.
+/// Completed handshakes by cipher suite.
 const SUITES_TOTAL: &str = "maitred_tls_suites_total";
-/// The same by group of the exchange of keys.
+/// Completed handshakes by group of the key exchange.
 const GROUPS_TOTAL: &str = "maitred_tls_groups_total";
-/// Connections that did not get so far, by why.
+/// Connections without a completed handshake, by reason.
 const FAILURES_TOTAL: &str = "maitred_tls_failures_total";
 
 const VERSIONS: [&str; 2] = ["1.2", "1.3"];
-/// Full, full after the client was asked for another group, resumed.
+/// Full; full after the client was asked for another group; resumed.
 const KINDS: [&str; 3] = ["full", "retried", "resumed"];
-/// Those that are ever agreed on; what is not here is the last one.
+/// Suites that can be agreed on; the last entry stands for all others.
 const SUITES: [&str; 10] = [
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",
@@ -31,9 +31,9 @@ const SUITES: [&str; 10] = [
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
     "other",
 ];
-/// The last one: resumed by TLS 1.2, which exchanges no keys again.
+/// Groups; the last entry stands for resumption by TLS 1.2, which exchanges no keys again.
 const GROUPS: [&str; 6] = ["X25519MLKEM768", "X25519", "secp256r1", "secp384r1", "other", "none"];
-/// Beside the reasons of sessions: HTTP without TLS, and a peer that has left.
+/// Further reasons beside those of sessions: HTTP without TLS, and a peer that has left.
 const PLAIN_HTTP: &str = "plain-http";
 const LEFT: &str = "left";
 const REASONS: usize = Reason::ALL.len() + 2;
@@ -59,7 +59,7 @@ impl Handshakes {
         }
     }
 
-    /// One is complete.
+    /// Counts a completed handshake.
     pub(crate) fn note(&self, handshake: &Handshake) {
         let version = usize::from(handshake.version == Version::V1_3);
         let kind = match (handshake.resumed, handshake.retried) {
@@ -76,19 +76,19 @@ impl Handshakes {
         self.groups.add(group, 1);
     }
 
-    /// One has failed.
+    /// Counts a failed handshake.
     pub(crate) fn note_failed(&self, error: &SessionError) {
         let reason = error.reason();
         let place = Reason::ALL.iter().position(|known| *known == reason);
         self.failed.add(place.unwrap_or(Reason::ALL.len() - 1), 1);
     }
 
-    /// A peer speaks HTTP without TLS.
+    /// Counts a peer that speaks HTTP without TLS.
     pub(crate) fn note_plain_http(&self) {
         self.failed.add(Reason::ALL.len(), 1);
     }
 
-    /// A peer has left before the end.
+    /// Counts a peer that has left before the end.
     pub(crate) fn note_left(&self) {
         self.failed.add(Reason::ALL.len() + 1, 1);
     }
@@ -105,12 +105,12 @@ impl Handshakes {
         done.chain(suites).chain(groups).chain(failed)
     }
 
-    /// Those that have happened, by series, for the control.
+    /// Counts above zero, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
         rows::totals(self.rows())
     }
 
-    /// Calls `show` with all of them as figures.
+    /// Calls `show` with all counts as figures.
     pub(crate) fn with_metrics(&self, show: impl FnOnce(&[Metric<'_>])) {
         rows::with_metrics(self.rows(), help, show);
     }

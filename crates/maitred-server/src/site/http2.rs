@@ -1,4 +1,4 @@
-//! How HTTP/2 is spoken, and what its connections have done, counted.
+//! Settings of HTTP/2, and counts of its connections.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use maitred_stats::{Arena, Counters};
 
 use super::rows::{self, Row};
 
-/// Connections that have spoken it.
+/// Connections with HTTP/2.
 const CONNECTIONS_TOTAL: &str = "maitred_http2_connections_total";
 /// Frames, by direction and type.
 const FRAMES_TOTAL: &str = "maitred_http2_frames_total";
-/// Streams that were reset, by whom.
+/// Streams that were reset, by side.
 const RESETS_TOTAL: &str = "maitred_http2_resets_total";
 /// Bytes of heads, by direction, before and after compression.
 const HEADS_TOTAL: &str = "maitred_http2_head_bytes_total";
-/// How often a response had to wait for its peer's window.
+/// Waits of responses for the window of the peer.
 const WAITS_TOTAL: &str = "maitred_http2_window_waits_total";
-/// Connections that ended with an error, by its name.
+/// Connections that ended with an error, by name of the error.
 const ERRORS_TOTAL: &str = "maitred_http2_errors_total";
 
 const DIRECTIONS: [&str; 2] = ["received", "sent"];
-/// By the peer, by this side, and refused because there were too many.
+/// Reset by the peer, by this side, or refused because there were too many.
 const RESETS: [&str; 3] = ["peer", "server", "refused"];
-/// As it is on the wire, and the names and values.
+/// Encoded bytes, and bytes of names and values.
 const FORMS: [&str; 2] = ["wire", "plain"];
 /// The window of the stream, and that of the connection.
 const WINDOWS: [&str; 2] = ["stream", "connection"];
-/// What a peer is told (RFC 9113 §7); what is not here is the last one.
+/// Error codes (RFC 9113 §7); the last entry stands for all others.
 const ERRORS: [(ErrorCode, &str); 6] = [
     (ErrorCode::ProtocolError, "protocol-error"),
     (ErrorCode::FlowControlError, "flow-control-error"),
@@ -38,14 +38,14 @@ const ERRORS: [(ErrorCode, &str); 6] = [
     (ErrorCode::StreamClosed, "stream-closed"),
 ];
 
-/// How HTTP/2 is spoken.
+/// Settings of HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Settings {
-    /// The most streams of one connection at a time. Those count that are reset, until their handlers are done.
+    /// Most streams of one connection at a time. A reset stream counts until its handler is done.
     pub streams: u32,
-    /// Nothing else is spoken: what does not begin so is closed.
+    /// Only HTTP/2 is spoken: other connections are closed.
     pub only: bool,
-    /// A client of HTTP/1.1 without TLS may go over to it (RFC 7540 §3.2).
+    /// A client of HTTP/1.1 without TLS may upgrade (RFC 7540 §3.2).
     pub upgrade: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Http2Counters {
     open: Open,
 }
 
-/// Held by each connection that is open: how many hold it is how many there are.
+/// Held by each open connection; the number of holders is the number of connections.
 pub(crate) type Open = Arc<()>;
 
 impl Http2Counters {
@@ -86,31 +86,31 @@ impl Http2Counters {
         }
     }
 
-    /// A connection speaks it, as long as it holds what is returned.
+    /// Counts a connection, and its end when the returned value is dropped.
     pub(crate) fn note_connection(&self) -> Open {
         self.connections.add(0, 1);
         Arc::clone(&self.open)
     }
 
-    /// Connections that speak it now.
+    /// Number of open connections with HTTP/2.
     pub(crate) fn open(&self) -> u64 {
         Arc::strong_count(&self.open) as u64 - 1
     }
 
-    /// A connection ends because of this.
+    /// Counts a connection that ends with this error.
     pub(crate) fn note_error(&self, code: ErrorCode) {
         let place = ERRORS.iter().position(|(known, _)| *known == code);
         self.errors.add(place.unwrap_or(ERRORS.len()), 1);
     }
 
-    /// So many responses have had to wait for the window of their stream, and of their connection.
+    /// Counts waits of responses for the window of their stream and of their connection.
     pub(crate) fn note_waits(&self, waits: [u64; 2]) {
         for (at, count) in waits.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             self.waits.add(at, count);
         }
     }
 
-    /// What a connection has counted.
+    /// Adds the counts of a connection.
     pub(crate) fn note(&self, counted: &Counted) {
         let frames = counted.received.iter().chain(&counted.sent);
         for (at, count) in frames.enumerate().filter(|(_, count)| **count > 0) {
@@ -142,12 +142,12 @@ impl Http2Counters {
         connections.into_iter().chain(frames).chain(resets).chain(heads).chain(waits).chain(errors)
     }
 
-    /// Those that have happened, by series, for the control.
+    /// Counts above zero, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
         rows::totals(self.rows())
     }
 
-    /// Calls `show` with all of them as figures.
+    /// Calls `show` with all counts as figures.
     pub(crate) fn with_metrics(&self, show: impl FnOnce(&[Metric<'_>])) {
         rows::with_metrics(self.rows(), help, show);
     }

@@ -9,7 +9,7 @@ use maitred_stats::{Distribution, Leaf, Span, exposition};
 use super::database;
 use crate::site::{LeafCount, Statistics};
 
-/// What all exchanges have done, by listener, pool, route and class; their times by pool, and in short by route.
+/// Writes counts of all exchanges by listener, pool, route and class; times by pool, and in short form by route.
 pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String) {
     let plain = |name, help, value| Metric { name, help, labels: &[], value };
     let metrics = [
@@ -65,7 +65,7 @@ fn write_leaves(leaves: &[LeafCount], format: Format, out: &mut String) {
     exposition::write(&metrics, format, out);
 }
 
-/// The spans of a leaf that have taken any time, with their names.
+/// The spans of a leaf with any time, with their names.
 fn spans(leaf: &Leaf) -> impl Iterator<Item = (&'static str, &Distribution)> {
     Span::ALL.into_iter().map(Span::name).zip(&leaf.spans).filter(|(_, distribution)| distribution.max() > 0)
 }
@@ -126,7 +126,7 @@ fn write_application(statistics: &Statistics, format: Format, out: &mut String) 
     database::write(statistics, format, out);
 }
 
-/// What the caches of static files have done and hold, all mounts together.
+/// Writes counts and contents of the caches of static files, all mounts together.
 pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut String) {
     let count = |name, help, value| Metric { name, help, labels: &[], value: Value::Counter(value) };
     let level = |name, help, value| Metric { name, help, labels: &[], value: Value::gauge(value) };
@@ -161,7 +161,8 @@ pub(crate) fn write_cache(cache: &CacheStatistics, format: Format, out: &mut Str
 /// The commit that the program was built from; none unless the build named one.
 const COMMIT: Option<&str> = option_env!("MAITRED_COMMIT");
 
-/// What program this is. The value is always 1, so that other figures can be multiplied by it for its labels.
+/// Writes the version of the program. The value is always 1, so that other figures can be multiplied by it for its
+/// labels.
 pub(crate) fn write_build(language: &str, format: Format, out: &mut String) {
     let mut labels = vec![("version", env!("CARGO_PKG_VERSION"))];
     labels.extend(COMMIT.map(|commit| ("commit", commit)));
@@ -175,8 +176,8 @@ pub(crate) fn write_build(language: &str, format: Format, out: &mut String) {
     exposition::write(&[metric], format, out);
 }
 
-/// The page of a supervisor's own figures: how many workers serve, how many are wanted, and how often one was started in the place of
-/// another, by reason. The admin listener is the supervisor's: `wrong_tokens` were shown to it.
+/// The page of a supervisor's own figures: serving workers, wanted workers, and replaced workers by reason. The admin
+/// listener is the supervisor's; `wrong_tokens` counts wrong tokens at that listener.
 #[must_use]
 pub fn page_of_workers(
     ready: usize,
@@ -210,7 +211,7 @@ pub fn page_of_workers(
     out
 }
 
-/// What the process has and takes. Names without `maitred` are those that readers expect of every process.
+/// Writes the resources of the process. Readers expect the names without `maitred` of every process.
 pub(crate) fn write_process(process: &process::Figures, format: Format, out: &mut String) {
     let memory = &process.memory;
     let levels = [

@@ -1,7 +1,8 @@
 //! The slowest requests of this minute and the one before, and the last ones that failed.
 //!
-//! Promises: a request that is quicker than those that are kept costs two loads of words that hardly ever change. At most
-//! 3 x [`KEPT`] requests are kept, each with at most some hundred bytes of text. Leaves out: requests that have not ended.
+//! Promises: a request that is quicker than the kept ones costs two loads of words that hardly ever change. At most 3
+//! x [`KEPT`] requests are kept, each with at most some hundred bytes of text. Leaves out: requests that have not
+//! ended.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use maitred_stats::{LockSnapshot, Spans};
 /// Requests of each kind: about 30 KiB in all.
 pub(crate) const KEPT: usize = 32;
 
-/// What a minute is, in nanoseconds.
+/// A minute, in nanoseconds.
 const MINUTE: u64 = 60_000_000_000;
 
 /// Bytes of a target that are kept.
@@ -30,27 +31,27 @@ pub struct RecentRequest {
     pub id: String,
     /// The method.
     pub method: String,
-    /// As the access log has it, printable and cut at a length.
+    /// The target as in the access log, printable and cut at a length.
     pub target: String,
-    /// As the statistics call it; none where the engine has refused it.
+    /// The route as in the statistics; none where the engine has refused the request.
     pub route: Option<String>,
-    /// Of the response; 0 where there was none.
+    /// Status of the response; 0 without a response.
     pub status: u16,
-    /// Who has asked.
+    /// The client.
     pub peer: String,
-    /// The number of its pool; none where the engine has answered.
+    /// Number of the pool; none where the engine has answered.
     pub pool: Option<usize>,
-    /// The thread that has written it down: as a rule the one that has run it.
+    /// The thread that has written the record: as a rule the thread that has run the request.
     pub thread: Option<String>,
-    /// How it ended.
+    /// The end of the exchange.
     pub end: &'static str,
-    /// Where its time has gone.
+    /// The time in each span.
     pub spans: Spans,
-    /// When it was written down, in monotonic nanoseconds.
+    /// Time of the record, in monotonic nanoseconds.
     pub noted: u64,
 }
 
-/// What is kept, the slowest first and the last ones first.
+/// The kept requests: the slowest first, and the last failed first.
 #[derive(Clone, Debug, Default)]
 pub struct RecentRequests {
     /// Of this minute and the one before.
@@ -66,9 +67,9 @@ struct State {
     failed: VecDeque<RecentRequest>,
 }
 
-/// See the module text.
+/// Kept requests; see the module text.
 pub(crate) struct Recent {
-    /// Who takes no longer is not kept.
+    /// Least time of a request that is kept, in nanoseconds.
     threshold: AtomicU64,
     /// The end of this minute, in monotonic nanoseconds.
     until: AtomicU64,
@@ -81,7 +82,7 @@ impl Recent {
         Self { threshold: AtomicU64::new(0), until: AtomicU64::new(0), state }
     }
 
-    /// Whether this exchange is to be kept. It was written down at `now`.
+    /// Whether to keep this exchange, written down at `now`.
     #[inline]
     pub(crate) fn wants(&self, outcome: &Outcome<'_>, now: u64) -> bool {
         outcome.times.total() > self.threshold.load(Ordering::Relaxed)
@@ -89,7 +90,7 @@ impl Recent {
             || outcome.status.code() >= FAILED
     }
 
-    /// Keeps it with its route and the thread that writes it down, if it is still slow enough, or has failed.
+    /// Keeps the exchange with its route and the present thread, if it is still slow enough, or has failed.
     pub(crate) fn add(&self, outcome: &Outcome<'_>, route: Option<String>, thread: Option<String>) {
         let target = outcome.head.target();
         let request = RecentRequest {
@@ -121,14 +122,14 @@ impl Recent {
         self.threshold.store(slowest, Ordering::Relaxed);
     }
 
-    /// A new minute begins, if it is time to.
+    /// Begins a new minute, if it is time.
     fn turn(&self, state: &mut State, now: u64) {
         let until = self.until.load(Ordering::Relaxed);
         if now <= until {
             return;
         }
         let present = std::mem::take(&mut state.present);
-        // What is older than the minute before was of no minute that somebody asks for.
+        // Requests older than the previous minute are not asked for.
         state.previous = if now - until <= MINUTE { present } else { Vec::new() };
         self.until.store(now + MINUTE, Ordering::Relaxed);
     }
@@ -149,7 +150,7 @@ impl Recent {
 }
 
 impl State {
-    /// The slowest first.
+    /// Inserts in the order of the times, the slowest first.
     fn insert(&mut self, request: RecentRequest) {
         let total = request.spans.total();
         let place = self.present.partition_point(|kept| kept.spans.total() >= total);
@@ -221,7 +222,7 @@ mod tests {
     fn a_minute_later_they_are_those_before_and_then_gone() {
         let recent = Recent::new();
         assert!(ends(&recent, 1, 5_000, 200));
-        // The minute is over: the next one that ends begins another, however quick it is.
+        // The minute is over: the next request that ends begins another, however quick it is.
         let past = || recent.until.store(clock::monotonic() - 1, Ordering::Relaxed);
         (0..KEPT as u64).for_each(|number| _ = ends(&recent, number, 9_000, 200));
         assert!(!ends(&recent, 2, 10, 200));

@@ -1,17 +1,17 @@
-//! Counters that are shown as rows: by the control those that have happened, as figures all of them.
+//! Counters shown as rows: in the control those above zero, in the figures all.
 
 use maitred_stats::exposition::{Metric, Value, series};
 
-/// How often something has happened: the name of the figure, its labels, and the count.
+/// Name of the figure, its labels, and the count.
 pub(super) type Row = (&'static str, Vec<(&'static str, &'static str)>, u64);
 
-/// Those that have happened, by series.
+/// Counts above zero, by series.
 pub(super) fn totals(rows: impl Iterator<Item = Row>) -> Vec<(String, u64)> {
     let happened = rows.filter(|(_, _, count)| *count > 0);
     happened.map(|(name, labels, count)| (series(name, &labels), count)).collect()
 }
 
-/// Calls `show` with all of them as figures; `help` explains a name.
+/// Calls `show` with all counts as figures; `help` explains a name.
 pub(super) fn with_metrics(
     rows: impl Iterator<Item = Row>,
     help: fn(&str) -> &'static str,

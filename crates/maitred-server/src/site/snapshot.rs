@@ -1,4 +1,4 @@
-//! Figures put together for whoever asks.
+//! Sums of the figures for the control and the metrics page.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,16 +9,16 @@ use maitred_stats::{Distribution, Foreign, Leaf, LeafKey, MAX_BYTES, Owner, Timi
 
 use crate::site::{ENGINE, Figures, LISTENERS, POOLS};
 
-/// The figures of exchanges since the start, without those that were counted nowhere because counting was off.
+/// The figures of exchanges since the start, without exchanges that ended while counting was off.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     /// Whether exchanges are counted now.
     pub on: bool,
     /// All exchanges.
     pub server: Leaf,
-    /// By listener, called by its address.
+    /// By address of the listener.
     pub listeners: Vec<(String, Leaf)>,
-    /// By pool; what the engine has answered itself is in `engine`.
+    /// By pool; `engine` has the engine's own answers.
     pub pools: Vec<(String, Leaf)>,
     /// By route: `GET /user/*`, `/static/*`, a path of the engine, or `other`. The order is that of their first requests.
     pub routes: Vec<(String, Leaf)>,
@@ -26,13 +26,13 @@ pub struct Statistics {
     pub classes: Vec<(String, Leaf)>,
     /// The counts of each combination that has occurred.
     pub leaves: Vec<LeafCount>,
-    /// What applications said of their own time, by pool, route and name.
+    /// Times stated by applications, by pool, route and name.
     pub application: Vec<ApplicationTiming>,
     /// Entries of applications' `Server-Timing` that were not counted, for want of memory.
     pub application_lost: u64,
-    /// What the figures take, in bytes, but for what a reading makes of them.
+    /// Memory of the figures, in bytes, without that of a reading.
     pub bytes: usize,
-    /// What they may take.
+    /// Limit of that memory, in bytes.
     pub max_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct Statistics {
 pub struct LeafCount {
     /// The address of the listener; `other` stands for several, for want of memory.
     pub listener: String,
-    /// The name of the pool, `engine` for what the engine has answered itself; `other` likewise.
+    /// The name of the pool; `engine` for the engine's own answers, `other` for several, for want of memory.
     pub pool: String,
     /// The route.
     pub route: String,
@@ -67,13 +67,13 @@ pub struct ApplicationTiming {
 }
 
 impl Figures {
-    /// The figures now. Takes some milliseconds and megabytes with many routes; nobody waits meanwhile for more than some
+    /// The figures now. Takes some milliseconds and megabytes with many routes; threads that count wait at most some
     /// ten microseconds.
     pub(crate) fn snapshot(&self) -> Statistics {
         let mut sums = Sums::default();
         self.recorder.leaves(|key, leaf| sums.add(key, &leaf));
         self.recorder.timings(|key, nanos| sums.add_timing(key, &nanos));
-        // Afterwards: all routes and names that were counted are known now.
+        // Read after the counts, so that all counted routes and names are known.
         let (routes, timings) = (self.naming.routes.names(), self.recorder.names());
         let names =
             Called { listeners: &self.listeners, pools: &self.pools, routes: &routes, timings: &timings };
@@ -88,7 +88,7 @@ impl Figures {
 }
 
 impl Statistics {
-    /// Those in the [memory](crate::Settings::figures) of another process; none if there are none of this version.
+    /// The figures in the [memory](crate::Settings::figures) of another process; none unless they have this version.
     #[must_use]
     pub fn read(words: &[AtomicU64], owner: Owner) -> Option<Self> {
         let foreign = Foreign::find(words, owner)?;
@@ -108,8 +108,8 @@ impl Statistics {
         })
     }
 
-    /// Adds those of another process: what has the same name is one, whatever its number there. Percentiles of the sum are
-    /// exactly those of all exchanges together.
+    /// Adds the figures of another process. Entries with the same name are added, whatever their numbers there.
+    /// Percentiles of the sum are exactly those of all exchanges together.
     pub fn merge(&mut self, other: &Self) {
         self.on |= other.on;
         self.server.merge(&other.server);
@@ -146,7 +146,7 @@ fn merge_leaves(mine: &mut Vec<(String, Leaf)>, theirs: &[(String, Leaf)]) {
     merge_by(mine, theirs, |(name, _)| name.clone(), |(_, mine), (_, theirs)| mine.merge(theirs));
 }
 
-/// Adds what has the same name, and takes over what has another one, behind the rest.
+/// Adds entries with the same name, and appends entries with other names.
 fn merge_by<T: Clone, K: Eq + Hash>(
     mine: &mut Vec<T>,
     theirs: &[T],
@@ -177,7 +177,7 @@ struct Sums {
     timings: BTreeMap<TimingKey, Distribution>,
 }
 
-/// What these numbers stand for.
+/// The names of these numbers.
 struct Called<'a> {
     listeners: &'a [String],
     pools: &'a [String],
@@ -202,7 +202,7 @@ impl Sums {
     }
 
     fn add_timing(&mut self, key: TimingKey, nanos: &Distribution) {
-        // Those of a route that has given up its place are counted elsewhere.
+        // Exchanges of a route that has given up its place are counted elsewhere.
         if nanos.count() > 0 {
             self.timings.entry(key).or_default().merge(nanos);
         }
@@ -241,7 +241,7 @@ impl Sums {
         if names.len() == statistics.routes.len() {
             return statistics;
         }
-        // Routes that have turned out to be one.
+        // Two routes may have become one.
         let mut whole = Statistics::default();
         whole.merge(&statistics);
         whole

@@ -125,7 +125,7 @@ fn what_finds_nothing_makes_no_route() {
     let expected = [
         of("GET /a", "2xx", 1),
         of("GET /a", "4xx", 1),
-        // What was refused is the engine's, the rest the pool's.
+        // Refused requests count for the engine, the rest for the pool.
         of("other", "4xx", 1),
         of("other", "4xx", 4),
         of("other", "5xx", 1),
@@ -134,7 +134,7 @@ fn what_finds_nothing_makes_no_route() {
 }
 
 impl Site {
-    /// Of an application that calls its route so.
+    /// Records an exchange whose application gives this route name.
     fn record_told(&self, path: &str, route: &str, status: u16) {
         let head = head(&Method::Get, path);
         let outcome = Outcome { told_route: route, ..outcome_of(&head, Some(0), status, Times::default()) };
@@ -150,7 +150,8 @@ impl Site {
 fn a_route_that_an_application_tells_has_its_name_also_before_it_is_told_again() {
     let site = Site::new();
     site.record_told("/order/7", "/order/<int:\"n\n\">", 200);
-    // A request of this shape that was cut before its route was told, or still runs. Each is asked for at once: another shape may take the place.
+    // A request of this shape was cut before the application gave a route name, or still runs. Each is looked up at
+    // once: another shape may take the place.
     site.record(Some(0), "/order/8", 504);
     assert_eq!(site.name_of("/order/9"), "GET /order/<int:\"n\\n\">");
     site.record_told("/users/nobody", "/users/{name}", 404);
@@ -293,7 +294,7 @@ fn a_client_that_invents_paths_adds_nothing() {
     }
     let after = site.figures.snapshot();
     assert_eq!((after.bytes, after.routes.len(), after.server.requests), (before, 2, 100_002));
-    // Also where the application answers whatever is asked for.
+    // Also with an application that answers every path.
     for number in 0..100_000 {
         site.record(Some(0), &format!("/{}", letters(number)), 200);
     }
@@ -320,7 +321,7 @@ fn a_scan_that_repeats_its_list_keeps_no_real_route_out() {
         all += 1;
     };
     (0..300).for_each(|_| (0..2_000).for_each(&mut ask));
-    // Of two in each other's way none has found a place.
+    // Of two routes that compete for a place neither has found one.
     let mut number = 2_000;
     while !site.figures.naming.routes.is_wanting() {
         (0..300).for_each(|_| ask(number));
@@ -346,7 +347,7 @@ fn a_scan_that_repeats_its_list_keeps_no_real_route_out() {
     assert_eq!(counts.iter().map(|(.., requests)| requests).sum::<u64>(), all, "nothing is lost");
     let snapshot = site.figures.snapshot();
     assert_eq!((snapshot.server.requests, snapshot.server.total.count()), (all, all));
-    // What has come again is used now: only the scan makes room.
+    // Routes that came again are in use now: only the scan makes room.
     for minutes in 4..40 {
         record();
         later(minutes);
@@ -378,7 +379,7 @@ fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     let names: Vec<_> =
         statistics.application.iter().filter(|one| one.is_duration()).map(|one| &*one.name).collect();
     assert_eq!(names, ["db", "db-wait"]);
-    // What the application says of the same beside it counts no second time.
+    // The application's own value for the same span does not count a second time.
     let mut fields = FieldSet::default();
     fields.push("Server-Timing", "db;dur=20, cache;dur=1");
     site.figures.record_timings((1, true), (&head(&Method::Get, "/user/9"), ""), Status::OK, &fields);

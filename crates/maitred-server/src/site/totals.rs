@@ -1,4 +1,4 @@
-//! What all exchanges have come to, without routes and pools: for who looks every second.
+//! Sums of all exchanges, without routes and pools: for a reader that asks every second.
 
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +18,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Those in the [memory](crate::Settings::figures) of another process; none if there are none of this version.
+    /// The sums in the [memory](crate::Settings::figures) of another process; none unless they have this version.
     #[must_use]
     pub fn read(words: &[AtomicU64], owner: Owner) -> Option<Self> {
         let foreign = Foreign::find(words, owner)?;
@@ -27,7 +27,7 @@ impl Totals {
         Some(totals)
     }
 
-    /// Adds those of another process.
+    /// Adds the sums of another process.
     pub fn merge(&mut self, other: &Self) {
         self.on |= other.on;
         self.all.merge(&other.all);

@@ -1,4 +1,4 @@
-//! How WebSocket is spoken, and what has come of it, counted.
+//! Settings of WebSocket, and counts.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use super::rows::{self, Row};
 
 /// WebSockets that were accepted.
 const ACCEPTED_TOTAL: &str = "maitred_websockets_accepted_total";
-/// Requests for one that were answered otherwise.
+/// Requests for a WebSocket that were answered otherwise.
 const REFUSED_TOTAL: &str = "maitred_websockets_refused_total";
-/// Those that have ended, by the code of their closing handshake.
+/// WebSockets that have ended, by the code of the closing handshake.
 const ENDED_TOTAL: &str = "maitred_websockets_ended_total";
-/// Whose peer has not answered a ping.
+/// WebSockets whose peers have not answered a ping.
 const SILENT_TOTAL: &str = "maitred_websockets_silent_total";
 /// Messages, by direction.
 const MESSAGES_TOTAL: &str = "maitred_websocket_messages_total";
-/// Bytes of messages, by direction, as the application has them.
+/// Bytes of messages, by direction, uncompressed.
 const BYTES_TOTAL: &str = "maitred_websocket_message_bytes_total";
 
 const DIRECTIONS: [&str; 2] = ["received", "sent"];
-/// Codes that have a count of their own (RFC 6455 §7.4.1); what is not here is the last one.
+/// Codes with a count of their own (RFC 6455 §7.4.1); the last entry stands for all others.
 const CODES: [(u16, &str); 13] = [
     (1000, "1000"),
     (1001, "1001"),
@@ -38,18 +38,19 @@ const CODES: [(u16, &str); 13] = [
     (1013, "1013"),
 ];
 
-/// How WebSocket is spoken.
+/// Settings of WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebSocketSettings {
-    /// Bytes of a message, as the application gets it. Past it: closed with 1009.
+    /// Most bytes of a message, uncompressed. Beyond: closed with 1009.
     pub max_message: u64,
-    /// How long a peer may be silent before it gets a ping; 0: it gets none.
+    /// Silence of a peer after which it gets a ping; 0: no pings.
     pub ping: Duration,
-    /// How long it may be silent then. Past it: closed with 1011. 0: for ever.
+    /// Silence of a peer after a ping beyond which the WebSocket is closed with 1011; 0: no limit.
     pub timeout: Duration,
     /// Messages are compressed for a peer that offers it (RFC 7692).
     pub deflate: bool,
-    /// Bytes that contexts of the compression may take, of all WebSockets of a worker; beyond it each message is compressed by itself.
+    /// Most bytes of compression contexts, of all WebSockets of a worker; beyond it each message is compressed by
+    /// itself.
     pub contexts: u64,
 }
 
@@ -94,34 +95,34 @@ impl WebSocketCounters {
         }
     }
 
-    /// A handler has accepted one.
+    /// Counts an accepted WebSocket.
     pub(crate) fn note_accepted(&self) {
         self.accepted.add(0, 1);
     }
 
-    /// A request for one was answered otherwise.
+    /// Counts a request for a WebSocket that was answered otherwise.
     pub(crate) fn note_refused(&self) {
         self.refused.add(0, 1);
     }
 
-    /// A peer has not answered a ping.
+    /// Counts a peer that has not answered a ping.
     pub(crate) fn note_silent(&self) {
         self.silent.add(0, 1);
     }
 
-    /// One has ended with this code.
+    /// Counts the end of a WebSocket with this code.
     pub(crate) fn note_ended(&self, code: u16) {
         let place = CODES.iter().position(|(known, _)| *known == code);
         self.ended.add(place.unwrap_or(CODES.len()), 1);
     }
 
-    /// A message has come.
+    /// Counts a received message.
     pub(crate) fn note_received(&self, bytes: u64) {
         self.messages.add(0, 1);
         self.bytes.add(0, bytes);
     }
 
-    /// A message was sent.
+    /// Counts a sent message.
     pub(crate) fn note_sent(&self, bytes: u64) {
         self.messages.add(1, 1);
         self.bytes.add(1, bytes);
@@ -141,18 +142,18 @@ impl WebSocketCounters {
         ones.into_iter().chain(ended).chain(messages).chain(bytes)
     }
 
-    /// Those that are open. One that ends meanwhile may be missing already.
+    /// Number of open WebSockets. One that ends meanwhile may be missing already.
     pub(crate) fn open(&self) -> u64 {
         let ended: u64 = (0..=CODES.len()).map(|at| self.ended.total(at)).sum();
         self.accepted.total(0).saturating_sub(ended)
     }
 
-    /// Those that have happened, by series, for the control.
+    /// Counts above zero, by series, for the control.
     pub(crate) fn totals(&self) -> Vec<(String, u64)> {
         rows::totals(self.rows())
     }
 
-    /// Calls `show` with all of them as figures.
+    /// Calls `show` with all counts as figures.
     pub(crate) fn with_metrics(&self, show: impl FnOnce(&[Metric<'_>])) {
         rows::with_metrics(self.rows(), help, show);
     }

@@ -29,7 +29,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|position| (position * 7 % 251) as u8).collect()
 }
 
-/// What a writer has, in its order, wherever it is.
+/// The content of a writer, in order, from memory and files.
 fn content(writer: &Writer) -> Vec<u8> {
     let mut all = Vec::new();
     for (content, done) in writer.contents() {

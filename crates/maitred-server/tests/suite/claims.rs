@@ -1,4 +1,4 @@
-//! What handlers do: routes that keep threads for long, and a claim not to block that is wrong.
+//! Behaviour of handlers: routes that keep threads for long, and a false claim not to block.
 
 use std::path::PathBuf;
 use std::sync::Arc;

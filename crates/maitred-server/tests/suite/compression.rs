@@ -144,7 +144,7 @@ fn a_complete_body_is_compressed_and_has_its_length() {
 }
 
 #[test]
-fn who_accepts_nothing_gets_the_body_and_hears_that_it_varies() {
+fn a_client_without_accepted_codings_gets_the_body_and_vary() {
     let running = serve(whole);
     for accept in ["", "identity", "gzip;q=0", "deflate", "*;q=0"] {
         let (head, sent) = read_response(&mut ask(running.address, "GET", accept));
@@ -238,7 +238,7 @@ fn a_304_says_the_tag_that_the_client_was_told() {
     }
 }
 
-/// Sends an event when it is told to, and ends when nobody tells it any more.
+/// Sends an event for each message of the test, and ends when the test drops the sender.
 fn events(told: Receiver<String>) -> impl Handler {
     let told = Mutex::new(told);
     move |exchange: Exchange| {

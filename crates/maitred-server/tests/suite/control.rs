@@ -211,7 +211,7 @@ fn changes_are_asked_with_post_only_and_queries_without() {
 }
 
 #[test]
-fn a_change_is_in_the_log_with_who_made_it() {
+fn a_change_is_in_the_log_with_its_author() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("errors");
     let log = Arc::new(Log::open(Level::Info, LogTarget::Path(path.clone()), None).unwrap());
@@ -321,7 +321,7 @@ fn the_socket_is_the_owners_and_goes_with_the_control() {
     let (controlled, _door) = loaded(|_| {});
     let mode = std::fs::metadata(&controlled.socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Whoever has not asked yet does not keep it. He was accepted before the next one was.
+    // A connection without a query does not keep the control alive. The control accepts it before the next one.
     let _silent = UnixStream::connect(&controlled.socket).unwrap();
     controlled.query("/status");
     let Controlled { control, server, socket, .. } = controlled;
@@ -331,7 +331,7 @@ fn the_socket_is_the_owners_and_goes_with_the_control() {
 }
 
 #[test]
-fn who_is_slow_keeps_nobody_else_waiting() {
+fn a_slow_client_does_not_keep_others_waiting() {
     let (controlled, _door) = loaded(|_| {});
     // As many as are answered at a time, but one.
     let slow: Vec<_> = (0..7)
@@ -363,7 +363,7 @@ fn a_request_that_is_none_is_refused() {
 }
 
 #[test]
-fn the_listener_answers_this_machine_and_whoever_has_the_token() {
+fn the_listener_answers_this_machine_and_clients_with_the_token() {
     let admin = |doors: &mut DoorSettings| doors.admin = Some("127.0.0.1:0".parse().unwrap());
     let (controlled, _door) = loaded(admin);
     assert_eq!(controlled.ask_admin("GET", "/status", "Host: localhost\r\n").0, 200);

@@ -38,7 +38,7 @@ fn let_the_server_see(other: &mut Client) {
     read_response(other);
 }
 
-/// How many requests for the small file are answered while nobody reads.
+/// Number of requests for the small file that are answered while the client does not read.
 fn answers_that_fit(running: &Running) -> u64 {
     let mut other = connect(running.address);
     let mut stream = connect(running.address);

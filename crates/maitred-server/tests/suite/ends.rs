@@ -1,4 +1,4 @@
-//! How exchanges end, as the access log and the counters have it: whoever has everything was there.
+//! Ends of exchanges in the access log and the counters: a client that has received everything counts as present.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};

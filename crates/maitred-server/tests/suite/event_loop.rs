@@ -23,11 +23,11 @@ use maitred_server::{PoolLimits, Routes};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// What asyncio does for an application, in a page of Rust.
+/// A page of Rust in the role of asyncio.
 #[derive(Clone)]
 struct Loop {
     tasks: Arc<Tasks>,
-    /// What the loop was told of standing still.
+    /// Reports to the test whether the loop stands still.
     told: Sender<bool>,
     ended: Sender<()>,
 }

@@ -64,7 +64,7 @@ fn processes_that_end_without_a_word_leave_all_they_have_counted() {
     // Routes have other numbers in the two.
     ask(&one, &["/a", "/b", "/a", "/report/7"]);
     ask(&other, &["/report/1", "/b", "/c"]);
-    // Nobody folds rings: a reader that left them out would wait here for ever.
+    // No thread folds the rings here: a reader that left the rings out would wait for ever.
     wait_until("all are counted", || {
         ended(&of_one).server.requests == 4 && ended(&of_other).server.requests == 3
     });
@@ -130,7 +130,7 @@ fn one_page_has_processes_that_run_and_those_that_have_ended() {
         assert_eq!((of_route("GET /a"), of_route("GET /b")), (3, 1));
         assert_eq!(value(&page, "maitred_request_duration_seconds_count{pool=\"reports\"}"), "1");
         assert!(page.contains("process_open_fds{worker=\"2\"} "), "{page}");
-        // What the page of one process has, this one has, too, and once.
+        // The merged page has everything of one process's page, once.
         for line in other.server.metrics_in(format).lines().filter(|line| line.starts_with("# TYPE ")) {
             assert_eq!(page.lines().filter(|other| *other == line).count(), 1, "{line}");
         }

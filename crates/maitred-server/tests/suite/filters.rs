@@ -418,7 +418,7 @@ fn a_body_that_is_read_as_it_comes_has_the_limit_too() {
 }
 
 #[test]
-fn users_are_told_to_handlers_and_logs_and_nobody_else_is() {
+fn users_are_told_to_handlers_and_logs_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.txt");
     std::fs::write(&path, user_line("ann", b"open sesame").unwrap()).unwrap();

@@ -56,7 +56,7 @@ fn gated() -> (tempfile::TempDir, Arc<Users>, Gate) {
     let (go, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let is_right = move |password: &[u8]| {
-        // Nobody may listen any more, or hold it back.
+        // The test may have stopped listening, or holding it back.
         let _ = entered.send(());
         let _ = wait.lock().expect("not poisoned").recv();
         password == b"right"
@@ -155,7 +155,7 @@ fn is_silent(stream: &Client) -> bool {
     silent
 }
 
-/// What those who check passwords have to do.
+/// The counts of password checks.
 fn checks(server: &Server) -> Value {
     let filters: Value = serde_json::from_str(&server.filters()).expect("JSON");
     filters["password_checks"].clone()
@@ -193,7 +193,7 @@ fn while_a_password_is_checked_the_only_thread_serves_others() {
 }
 
 #[test]
-fn who_is_not_a_user_gets_401_and_keeps_the_connection() {
+fn a_wrong_password_gets_401_and_keeps_the_connection() {
     let running = serve();
     let mut stream = connect(running.address);
     send(&mut stream, get("/in", ""));
@@ -277,7 +277,7 @@ fn a_body_waits_for_its_password_wherever_it_goes() {
 }
 
 #[test]
-fn who_waits_for_100_gets_it_when_somebody_is_let_in() {
+fn a_client_that_waits_for_100_gets_it_with_a_right_password() {
     let running = serve();
     let mut stream = connect(running.address);
     let expect = |fields: &str| post("/in", &format!("Expect: 100-continue\r\n{fields}"), 5);
@@ -295,7 +295,7 @@ fn who_waits_for_100_gets_it_when_somebody_is_let_in() {
 }
 
 #[test]
-fn what_follows_of_a_body_that_nobody_wants_is_dropped_or_ends_the_connection() {
+fn the_rest_of_an_unwanted_body_is_dropped_or_ends_the_connection() {
     let running = serve();
     let mut stream = connect(running.address);
     for framing in ["length", "chunked"] {
@@ -324,7 +324,7 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
     let running = serve();
     let before = Arc::strong_count(&running.users);
     let mut stream = connect(running.address);
-    // What it has not read makes its end a reset, which is seen at once.
+    // Unread bytes turn the close into a reset, which the server sees at once.
     send(&mut stream, [get("/out", ""), get("/in", &basic("ann", "right"))].concat());
     running.gate.wait_for_one();
     until("the answer is there", || !is_silent(&stream));
@@ -453,7 +453,7 @@ fn a_client_has_one_share_of_the_checks_of_all_processes() {
 }
 
 #[test]
-fn who_sends_wrong_passwords_keeps_nobody_else_out() {
+fn a_client_with_wrong_passwords_does_not_keep_others_out() {
     let running = serve_with(tell, behind_a_proxy);
     let of = |client: &str, password: &str| {
         let mut stream = connect(running.address);
@@ -501,7 +501,7 @@ fn requests_of_a_client_with_the_same_password_wait_for_one_check() {
         .collect();
     running.gate.wait_for_one();
     until("all are there", || running.server.snapshot().open == 2 * SHARE);
-    // Who leaves takes it from nobody else.
+    // A client that leaves takes no place from another client.
     drop(streams.pop());
     running.gate.open_once();
     for stream in &mut streams {

@@ -109,7 +109,7 @@ fn a_trusted_proxy_says_who_the_client_is_request_by_request() {
         let told = String::from_utf8(read_response(&mut stream).1).expect("text");
         assert!(told.starts_with(&format!("192.0.2.7 http {port} {host} ")), "{told}");
     }
-    // What nginx passes on is not believed unless it is named.
+    // Fields passed on by nginx are not believed unless they are named.
     let host = said(&mut stream, "X-Forwarded-Host: evil.example\r\n");
     assert!(host.starts_with(&format!("{own} http {port} inner ")), "{host}");
 }

@@ -341,7 +341,7 @@ fn beyond_the_budget_new_requests_are_refused_until_there_is_room() {
     assert_eq!(applied(&running, "buffer-budget"), 1);
     // Idle connections do not stay for their whole time.
     assert_eq!(read_all(&mut idle), "");
-    // What has been let in is served, and then there is room.
+    // Admitted uploads are served; then there is room.
     first.write_all(&[b'x'; 10_000]).unwrap();
     assert_eq!(read_response(&mut first).1, b"120000");
     wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
@@ -374,7 +374,7 @@ fn uploads_that_are_under_way_hold_no_more_than_the_budget() {
         for upload in &mut uploads {
             upload.write_all(&[b'x'; PART]).unwrap();
         }
-        // What the disk has not had yet is held; then each gathers some 4 KiB at most.
+        // Bytes that the disk has not taken yet are held; then each upload gathers some 4 KiB at most.
         let most = BUDGET + UPLOADS as u64 * 4096;
         wait_until("the disk has had the rest", || gauge(&running, "buffer_bytes") <= most);
     }
@@ -412,7 +412,7 @@ fn nothing_is_held_when_everybody_has_gone_however_they_went() {
     wait_until("nothing is held", || gauge(&running, "buffer_bytes") == 0);
 }
 
-/// What a peer of HTTP/1 sends of a request that it never completes: `large` bytes of a head, or behind it.
+/// The bytes of HTTP/1 requests that a peer never completes: `large` bytes of a head, or behind it.
 fn unfinished(large: usize) -> [Vec<u8>; 3] {
     let field = format!("X-Large: {}\r\n", "x".repeat(large));
     let head = |more: &str| format!("POST / HTTP/1.1\r\nHost: t\r\n{more}").into_bytes();

@@ -178,7 +178,7 @@ fn a_handler_can_answer_while_it_reads() {
 }
 
 #[test]
-fn nothing_is_received_that_nobody_asks_for() {
+fn bytes_without_a_read_of_the_handler_are_not_received() {
     let (send, asked) = channel::<()>();
     let asked = Mutex::new(asked);
     let running = serve(move |exchange: Exchange| {
@@ -327,7 +327,7 @@ fn a_reader_waits_no_longer_than_for_its_peer_and_its_server() {
     let mut reset = connect(running.address);
     reset.write_all(&head("/", "Expect: 100-continue\r\nContent-Length: 10")).unwrap();
     reset.peek(&mut [0]).unwrap();
-    // What has come and was not read makes a reset of the close.
+    // Received and unread bytes turn the close into a reset.
     drop(reset);
     assert_eq!(errors.recv_timeout(PATIENCE), Ok(ErrorKind::ConnectionReset));
     let mut waits = connect(running.address);

@@ -182,7 +182,7 @@ fn repeated_entries_are_folded_and_levels_change_while_it_runs() {
     for _ in 0..1000 {
         log.error(format_args!("the same"));
     }
-    // What an operator asked for is told each time.
+    // A line that an operator asked for is written each time.
     log.write_each(Level::Error, format_args!("---"));
     log.write_each(Level::Error, format_args!("---"));
     log.info(format_args!("done"));

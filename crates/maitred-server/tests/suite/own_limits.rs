@@ -1,4 +1,4 @@
-//! What a response asks for itself: how fast it may leave, and how long its reader may take nothing.
+//! Limits of a response's own: its rate, and its send timeout.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -109,7 +109,7 @@ fn the_lowest_limit_counts() {
 }
 
 #[test]
-fn the_limit_is_shown_with_the_delivery_and_holds_nobody_else() {
+fn the_limit_is_shown_with_the_delivery_and_holds_no_other_response() {
     let folder = TempDir::new().unwrap();
     let running = serve(folder.path(), |settings| settings.pool.limits.max_threads = 1);
     let _slow = ask(running.address, &format!("/{BODY}?Maitred-Bandwidth=1000"));

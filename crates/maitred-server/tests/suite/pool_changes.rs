@@ -103,7 +103,7 @@ fn limits_of_every_pool_can_be_changed() {
     assert!(!running.server.set_limits("other", &limits(2, 3)));
     assert_eq!(figure(&running, "maitred_pool_threads_max", "reports"), 3);
     assert_eq!(figure(&running, "maitred_pool_threads", "reports"), 2);
-    // Somebody has to poll.
+    // The default pool needs a thread that polls.
     assert_eq!(figure(&running, "maitred_pool_threads_max", "default"), 1);
     assert!(is_of_reports(&running, "/report/a") && !is_of_reports(&running, "/"));
 }
@@ -178,7 +178,7 @@ fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
     })));
     settings.pool.limits.max_threads = 2;
     let running = start(settings);
-    // What is usual is known first: slow is what takes much longer.
+    // First the server learns the usual time: a slow request takes much longer.
     for _ in 0..50 {
         let mut stream = connect(running.address);
         stream.write_all(&get("/")).unwrap();

@@ -16,7 +16,7 @@ use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, PoolSettings, Routes, S
 use maitred_testkit::client::Client;
 
 #[test]
-fn fifty_clients_of_a_pool_of_two_threads_hold_up_nobody_else_and_are_answered_in_order() {
+fn fifty_clients_of_a_pool_of_two_threads_hold_up_no_others_and_are_answered_in_order() {
     let (running, Opened(door)) = &serve(|settings| pool(settings, "reports").limits.max_threads = 2);
     let mut clients = Vec::new();
     let mut others = connect(running.address);
@@ -211,7 +211,7 @@ fn a_path_goes_to_another_pool_from_then_on() {
         running.server.set_rules(&rules).unwrap();
         // On the connection that is open, too.
         assert_eq!(pool_of(&mut stream, "/moved/a"), "maitred-others");
-        // What waits stays where it is.
+        // Waiting requests stay where they are.
         let mut clients = block(running, door, "reports", 1);
         running.server.set_rules(&rules[1..]).unwrap();
         let more = ask(running.address, "/report");

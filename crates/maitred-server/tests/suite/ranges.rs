@@ -77,7 +77,7 @@ fn slice(text: &str) -> &'static [u8] {
     &DIGITS[first.parse().expect("a number")..=last.parse::<usize>().expect("a number")]
 }
 
-/// What the placeholders of the table stand for.
+/// Replaces the placeholders of the table.
 fn filled(text: &str, first: &Answer) -> String {
     let etag = first.field("ETag").unwrap_or_default();
     let modified = first.field("Last-Modified").unwrap_or_default();

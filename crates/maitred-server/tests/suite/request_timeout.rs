@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 /// Two clocks that tell the times of the same requests.
 const CLOCKS: Duration = Duration::from_millis(5);
 
-/// What a handler and its test say to each other.
+/// Messages between a handler and its test.
 struct Talk {
     say: Mutex<Sender<String>>,
     went: Mutex<Receiver<()>>,
@@ -254,7 +254,7 @@ fn a_response_that_was_started_and_has_not_left_is_timed() {
 }
 
 #[test]
-fn whoever_observes_an_exchange_is_told() {
+fn observers_of_an_exchange_are_told_of_the_timeout() {
     struct Told(Sender<&'static str>);
     impl Observe for Told {
         fn changed(&self) {
@@ -366,7 +366,7 @@ fn race(threads: Arc<dyn ThreadHost>) {
     let limit = Duration::from_millis(4);
     let count = AtomicUsize::new(0);
     let handler = move |exchange: Exchange| {
-        // From well before the limit to well behind it. Time that passes, not somebody that is waited for.
+        // From well before the limit to well behind it: a plain delay, no wait for an event.
         let micros = 3_000 + (count.fetch_add(1, Ordering::Relaxed) % 20) as u64 * 100;
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_micros(micros) {

@@ -110,7 +110,7 @@ fn limits_that_no_pool_can_have_are_brought_into_bounds() {
 
 /// Threads that are idle rely on those that poll, which end one after the other.
 #[test]
-fn while_threads_end_somebody_goes_on_polling() {
+fn while_threads_end_one_goes_on_polling() {
     for strategy in MANY {
         let (running, Opened(door)) = &serve(|settings| {
             settings.pool.strategy = strategy;
@@ -122,7 +122,7 @@ fn while_threads_end_somebody_goes_on_polling() {
         let begin = Instant::now();
         let ended =
             || running.figure(DEFAULT_POOL, "threads_made_total") - running.figure(DEFAULT_POOL, "threads");
-        // Over one connection: the end of another one would have somebody look.
+        // Over one connection: the end of another one would cause a check.
         let mut stream = connect(running.address);
         let mut ask_once_more = || {
             stream.write_all(&get("/fast")).unwrap();
@@ -354,7 +354,7 @@ fn without_a_thread_what_needs_none_is_served_and_requests_wait_within_their_lim
             assert!(exchange(running.address, &get).starts_with("HTTP/1.1 503 "), "{strategy:?} {name}");
             set(running, name, PoolLimits { queue: 2, request_timeout: Some(limit), ..limits });
             assert!(exchange(running.address, &get).starts_with("HTTP/1.1 504 "), "{strategy:?} {name}");
-            // What has timed out keeps its place until a thread comes by.
+            // A request that has timed out keeps its place until a thread comes by.
             set(running, name, PoolLimits { queue: 2, ..limits });
             held.wait_for(1);
             held.let_one_begin();

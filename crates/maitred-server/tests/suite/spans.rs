@@ -19,7 +19,7 @@ use maitred_server::{Level, Log, LogTarget, Routes, Settings, Trusted};
 use maitred_stats::Span;
 use maitred_testkit::client::Client;
 
-/// What the work of these tests takes at least.
+/// Least time of the work in these tests.
 const WORK: Duration = Duration::from_millis(20);
 
 fn work(exchange: Exchange) {
@@ -89,7 +89,7 @@ fn what_a_proxy_says_of_the_time_before_is_told_too() {
 }
 
 #[test]
-fn who_waits_for_a_thread_waits_as_long_as_the_others_run() {
+fn a_request_waits_for_a_thread_as_long_as_the_others_run() {
     let door = Arc::new(Door::default());
     let guard = Opened(Arc::clone(&door));
     let running = timed(guarded(&door), |settings| settings.pool.limits.max_threads = 3);

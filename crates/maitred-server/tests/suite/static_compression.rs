@@ -84,7 +84,7 @@ fn a_file_is_compressed_once_and_kept() {
 }
 
 #[test]
-fn who_accepts_nothing_gets_the_file_and_hears_that_it_varies() {
+fn a_client_without_accepted_codings_gets_the_file_and_vary() {
     let site = Site::new(CompressionSettings::default());
     site.write("a.html", &page());
     for accept in ["", "identity", "gzip;q=0"] {

@@ -63,7 +63,7 @@ fn leaves(statistics: &Statistics) -> Vec<(&str, &str, &str, u64)> {
 }
 
 #[test]
-fn each_request_is_counted_once_whoever_answers_it() {
+fn each_request_is_counted_once_by_handler_or_engine() {
     let (running, _folder) = serve(|settings| {
         settings.pools.push(PoolSettings::named("reports"));
         let path = Some("/report/*".parse().expect("a pattern"));

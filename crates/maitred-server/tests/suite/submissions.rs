@@ -11,7 +11,7 @@ use maitred_server::{Routes, Submissions};
 
 const FILE: &str = "0123456789";
 
-/// A folder `files` with a file, beside one that is nobody's business.
+/// A folder `files` with a file, beside a folder that must not be served.
 fn folders() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let files = folder.path().join("files");

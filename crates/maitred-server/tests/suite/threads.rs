@@ -149,7 +149,7 @@ fn a_stream_waits_for_its_reader_within_bounds_and_hears_of_its_end() {
     let mut stream = connect(running.address);
     stream.write_all(&get("/")).unwrap();
     let (first, _) = told.recv_timeout(PATIENCE).unwrap();
-    // What the reader takes makes room again.
+    // Bytes taken by the reader make room again.
     let mut taken = vec![0; first as usize];
     stream.read_exact(&mut taken).unwrap();
     let (second, ended) = told.recv_timeout(PATIENCE).unwrap();

@@ -182,7 +182,7 @@ fn ask_last(address: SocketAddr) -> Client {
 fn a_worker_without_a_free_thread_leaves_connections_to_one_that_has_one() {
     for round in 0..4 {
         let pair = Pair::start();
-        // One of the two is busy, whoever it is.
+        // One of the two processes is busy.
         let mut held = ask(pair.address, "/wait");
         pair.gate.wait_for(1);
         let mut waiting: Vec<_> = (0..20)
@@ -284,7 +284,7 @@ fn a_language_that_runs_one_thread_at_a_time_takes_turns_too() {
             })
         })
         .collect();
-    // Many clients without a pause, each with a connection for each request, and nobody is forgotten.
+    // Many clients without a pause, each with a connection for each request; every client is served.
     let names: Vec<String> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..8)
             .map(|_| {

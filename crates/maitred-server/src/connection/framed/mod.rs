@@ -1,21 +1,20 @@
-//! A connection whose exchanges are interleaved in frames: any number of them at once, each with its own windows, deadlines,
+//! A connection of HTTP/2: its exchanges are interleaved in frames, any number of them at once, each with its own windows, deadlines,
 //! queue and record.
 //!
 //! ```text
-//!  frames in --> Codec --> events --> the verbs of request.rs, by stream
+//!  frames in --> maitred-h2 --> events --> the verbs of stream.rs, by stream
 //!  a handler's head, data, end --> the stream's queue --.
-//!                                                        >-- fill --> Codec --> frames out --> writer --> transport
+//!                                                        >-- fill --> maitred-h2 --> frames out --> writer --> transport
 //!  credit of the peer ---------------------------------'
 //! ```
 //! Promises: what the peer sends is received as long as the connection lives, whatever its handlers do. A stream whose reader
 //! stalls holds only its own queue, and one whose handler does not read holds only its own window: a byte of a body is
-//! credited to the connection when it is in the stream's memory, and to the stream when somebody has taken it. A stream that
+//! credited to the connection when it is in the stream's memory, and to the stream when it is taken. A stream that
 //! is reset counts until its handler has let go of it.
 //!
-//! Leaves out: what frames look like (a [`Codec`]).
+//! Leaves out: what frames look like, and what the peer may send (maitred-h2).
 
-pub(super) mod codec;
-pub(super) mod http2;
+mod http2;
 mod queue;
 mod receive;
 mod table;
@@ -23,25 +22,36 @@ mod table;
 pub(super) mod tests;
 mod unwanted;
 
+use maitred_h2::{ConnectionError, ErrorCode};
+
 use super::Connection;
 use super::Key;
 use super::protocol::Protocol;
 use super::stream::Stream;
 use crate::connection::writer::Writer;
-use crate::site::Site;
-pub(crate) use codec::{Codec, Event, Fault, MAX_WINDOW, Priority, Why};
+use crate::site::{Open, Site};
 pub(crate) use queue::Values;
 pub(super) use queue::{Heads, OwnAnswer, Queue};
 use table::Table;
 use unwanted::Unwanted;
 
+/// What the peer takes of all streams together before it gives more (RFC 9113 §6.9.2); no setting changes it.
+const FIRST_WINDOW: i64 = 65_535;
+
+/// The most bytes that a window may have (RFC 9113 §6.9.1).
+const MAX_WINDOW: i64 = (1 << 31) - 1;
+
+/// The peer has made a window larger.
+const OVERFLOW: ConnectionError =
+    ConnectionError { code: ErrorCode::FlowControlError, reason: "a window of more than 2^31 - 1 bytes" };
+
 /// See the module text.
 pub(crate) struct Framed {
-    codec: Box<dyn Codec>,
+    http2: maitred_h2::Connection,
     /// By their numbers.
     pub(super) streams: Table,
-    /// The highest number that a request has had.
-    newest: u32,
+    /// A request has come.
+    is_asked: bool,
     /// Those whose answer is complete, and whose request is not.
     unwanted: Unwanted,
     /// Which stream has sent a frame last: the next one is another's turn.
@@ -52,7 +62,7 @@ pub(crate) struct Framed {
     prioritised: bool,
     /// Bytes of bodies that the peer takes now, of all streams together.
     outward: i64,
-    /// Frames that are not of a queue: answers of the codec, credit and resets.
+    /// Frames that are not of a queue: acknowledgements, credit and resets.
     control: Vec<u8>,
     /// The frames that are being made.
     wire: Vec<u8>,
@@ -70,23 +80,30 @@ pub(crate) struct Framed {
     pause: u64,
     /// Responses that have had to wait for the window of their stream, and of the connection, and are not counted yet.
     waits: [u64; 2],
+    /// Why it ends.
+    broken: Option<ConnectionError>,
+    /// Counts it among those that are open.
+    _open: Open,
 }
 
 impl Framed {
     /// A connection that begins.
-    pub(crate) fn new(mut codec: Box<dyn Codec>) -> Box<Self> {
-        let (_, window) = codec.windows();
+    pub(crate) fn new(site: &Site) -> Box<Self> {
+        Self::of(maitred_h2::Connection::new(http2::settings(site)), site)
+    }
+
+    fn of(mut http2: maitred_h2::Connection, site: &Site) -> Box<Self> {
         let mut control = Vec::new();
-        codec.begin(&mut control);
+        http2.begin(&mut control);
         Box::new(Self {
-            codec,
+            http2,
             streams: Table::default(),
-            newest: 0,
+            is_asked: false,
             unwanted: Unwanted::default(),
             sent: 0,
             turns: 0,
             prioritised: false,
-            outward: window.into(),
+            outward: FIRST_WINDOW,
             control,
             wire: Vec::new(),
             partial: 0,
@@ -96,6 +113,8 @@ impl Framed {
             resets: 0,
             pause: 0,
             waits: [0; 2],
+            broken: None,
+            _open: site.http2_counters.note_connection(),
         })
     }
 
@@ -106,22 +125,18 @@ impl Framed {
 
     /// Adds to the figures what has been counted.
     fn count(&mut self, site: &Site) {
-        self.codec.count(site, std::mem::take(&mut self.waits));
+        site.http2_counters.note(&self.http2.counted());
+        site.http2_counters.note_waits(std::mem::take(&mut self.waits));
     }
 
     /// Bytes of memory of a head that is not complete.
     pub(super) fn gathered(&self) -> u64 {
-        self.codec.gathered() as u64
+        self.http2.gathered() as u64
     }
 
     /// The peer is told that nothing more of a stream is wanted.
-    pub(super) fn reset(&mut self, number: u32, why: Why) {
-        self.codec.put_reset(number, why, &mut self.control);
-    }
-
-    /// Why a connection ends of which too much is kept.
-    pub(super) fn calm(&mut self, reason: &'static str) -> Fault {
-        self.codec.calm(reason)
+    pub(super) fn reset(&mut self, number: u32, why: ErrorCode) {
+        self.http2.put_reset(number, why, &mut self.control);
     }
 
     /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
@@ -131,7 +146,7 @@ impl Framed {
             queue.untaken -= bytes;
             // A window is smaller than 4 GiB.
             if bytes > 0 && !queue.received {
-                self.codec.put_credit(number, bytes as u32, &mut self.control);
+                self.http2.put_credit(number, bytes as u32, &mut self.control);
             }
         }
     }
@@ -147,7 +162,7 @@ impl Framed {
             && let Some(share) = budget.hold(bytes.into())
         {
             queue.wide.push(share);
-            self.codec.widen(number, bytes, &mut self.control);
+            self.http2.widen(number, bytes, &mut self.control);
         }
     }
 
@@ -155,10 +170,10 @@ impl Framed {
     ///
     /// # Errors
     /// It takes more than there may be.
-    fn take_credit(&mut self, number: u32, bytes: u32, now: u64) -> Result<Granted, Fault> {
+    fn take_credit(&mut self, number: u32, bytes: u32, now: u64) -> Result<Granted, ConnectionError> {
         if number == 0 {
             self.outward += i64::from(bytes);
-            return if self.outward > MAX_WINDOW { Err(self.codec.overflow()) } else { Ok(Granted::Yes) };
+            return if self.outward > MAX_WINDOW { Err(OVERFLOW) } else { Ok(Granted::Yes) };
         }
         let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
             return Ok(Granted::Yes);
@@ -172,11 +187,11 @@ impl Framed {
     ///
     /// # Errors
     /// One becomes larger than there may be.
-    fn change_windows(&mut self, change: i64) -> Result<(), Fault> {
+    fn change_windows(&mut self, change: i64) -> Result<(), ConnectionError> {
         for queue in self.streams.values_mut().filter_map(|stream| stream.queue.as_mut()) {
             queue.outward += change;
             if queue.outward > MAX_WINDOW {
-                return Err(self.codec.overflow());
+                return Err(OVERFLOW);
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use maitred_files::Body;
+use maitred_h2::{ErrorCode, Priority};
 use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_limits::Shaper;
@@ -17,7 +18,7 @@ use maitred_spool::Share;
 use maitred_stats::Times;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Framed, Priority, Why};
+use super::Framed;
 use crate::connection;
 use crate::connection::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
 use crate::connection::protocol::Protocol;
@@ -368,7 +369,7 @@ impl Connection {
             framed.streams.values().filter(is_stalled).map(|stream| stream.number).collect();
         for number in &stalled {
             if let Some(framed) = self.protocol.framed() {
-                framed.reset(*number, Why::Ended);
+                framed.reset(*number, ErrorCode::Cancel);
             }
             self.cancel(group, *number, End::PeerGone);
         }
@@ -412,7 +413,7 @@ impl Connection {
         while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let Some(number) = framed.pick() else { break };
             framed.sent = number;
-            let Framed { codec, streams, outward, wire, waits, unwanted, .. } = &mut *framed;
+            let Framed { http2, streams, outward, wire, waits, unwanted, .. } = &mut *framed;
             let Some(queue) = streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) else {
                 break;
             };
@@ -423,12 +424,12 @@ impl Connection {
             for head in std::mem::take(&mut queue.heads) {
                 // The last one; an interim one never is.
                 ends = queue.ended && queue.is_empty() && !queue.cut && head.status.code() >= 200;
-                codec.put_head(number, &head, ends, wire);
+                http2.put_head(number, &head, ends, wire);
                 connection::recycle_head(head);
             }
             if !ends && let Some(data) = &mut queue.data {
                 let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
-                let length = match data.prepare(data.waiting(most.min(codec.max_data() as u64)), reads) {
+                let length = match data.prepare(data.waiting(most.min(http2.max_data() as u64)), reads) {
                     Ok(length) => length,
                     Err(error) => {
                         // The peer sees that its response is cut; the others go on.
@@ -440,12 +441,8 @@ impl Connection {
                 };
                 if let Some(data) = queue.data.as_mut().filter(|_| length > 0) {
                     let all = data.waiting(length + 1) == length;
-                    ends = queue.ended
-                        && all
-                        && !queue.cut
-                        && queue.trailers.is_none()
-                        && codec.ends_with_data();
-                    codec.put_data(number, length as usize, ends, wire);
+                    ends = queue.ended && all && !queue.cut && queue.trailers.is_none();
+                    http2.put_data(number, length as usize, ends, wire);
                     writer.push_all(wire);
                     data.move_to(writer, length);
                     // A frame is shorter than 16 MiB.
@@ -467,16 +464,16 @@ impl Connection {
             }
             if !ends && queue.ended && queue.data.is_none() {
                 if queue.cut {
-                    codec.put_reset(number, Why::Cut, wire);
+                    http2.put_reset(number, ErrorCode::InternalError, wire);
                 } else if let Some(trailers) = queue.trailers.take() {
-                    codec.put_trailers(number, &trailers, wire);
+                    http2.put_trailers(number, &trailers, wire);
                 } else {
-                    codec.put_end(number, wire);
+                    http2.put_data(number, 0, true, wire);
                 }
                 ends = true;
             }
             if ends && !queue.received && !queue.cut && !queue.both_ways {
-                unwanted.begin(number, &mut **codec, wire);
+                unwanted.begin(number, http2, wire);
             }
             writer.push_all(wire);
             if !ends {
@@ -634,7 +631,7 @@ impl Connection {
     /// Ends a stream for an operator, or because the server stops; the others go on.
     pub(in crate::connection) fn reset_stream(&mut self, group: &Group, key: Key, end: End) {
         if let Some(framed) = self.protocol.framed() {
-            framed.codec.put_reset(key.stream, Why::Ended, &mut framed.control);
+            framed.reset(key.stream, ErrorCode::Cancel);
             self.cancel(group, key.stream, end);
             group.resume(key.token);
         }

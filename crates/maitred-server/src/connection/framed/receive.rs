@@ -1,7 +1,7 @@
 //! What comes in frames, by stream.
 
 use maitred_files::Body;
-use maitred_h1::HeadFacts;
+use maitred_h2::{ConnectionError, ErrorCode, Event, HeadFacts};
 use maitred_http::Status;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
@@ -9,7 +9,7 @@ use maitred_limits::minimum::Late;
 use maitred_log::End;
 
 use super::queue::{Heads, OwnAnswer, Queue};
-use super::{Codec, Event, Fault, Framed, Granted, Why};
+use super::{Framed, Granted, http2};
 use crate::connection::body::{Keeping, spill};
 use crate::connection::protocol::Protocol;
 use crate::connection::receive::MAX_RECEIVES_A_TURN;
@@ -25,38 +25,11 @@ const LEAVING: u64 = 2_000_000_000;
 const RESETS_A_TURN: u32 = 32;
 const RESETS_PAUSE: u64 = 5_000_000;
 
+/// What is said of an extended CONNECT for anything but WebSocket.
+const UNKNOWN_PROTOCOL: (Status, &str) =
+    (Status::NOT_IMPLEMENTED, "this :protocol is not spoken here; websocket is");
+
 impl Connection {
-    /// Goes over to a protocol with frames; what has come of it is in the input.
-    pub(in crate::connection) fn speak_framed(&mut self, codec: Box<dyn Codec>) {
-        self.protocol = Protocol::Framed(Framed::new(codec));
-        self.phase = Phase::Receiving;
-    }
-
-    /// The same where something is sent before it.
-    pub(super) fn speak_framed_after(&mut self, before: &[u8], codec: Box<dyn Codec>) {
-        self.speak_framed(codec);
-        if let Some(framed) = self.protocol.framed() {
-            framed.control.splice(..0, before.iter().copied());
-        }
-    }
-
-    /// A request that has come by another protocol is the first stream.
-    pub(super) fn take_first(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-        facts: HeadFacts,
-    ) {
-        let Some(framed) = self.protocol.framed() else { return };
-        framed.newest = 1;
-        let mut queue = Queue::take(framed.codec.windows().0);
-        queue.received = true;
-        stream.number = 1;
-        stream.queue = Some(queue);
-        let received = self.head_received(context, stream, facts);
-        self.keep_on(received);
-    }
-
     /// Reads and answers until there is nothing to read, or the budget is used up.
     pub(in crate::connection) fn receive_framed(&mut self, context: &mut Context<'_>) -> Turn {
         let mut rest = MAX_RECEIVES_A_TURN;
@@ -65,9 +38,9 @@ impl Connection {
         self.end_pause(context.now);
         if !self.input.is_empty()
             && !self.is_paused()
-            && let Err(fault) = self.take_kept_frames(context, &[])
+            && let Err(error) = self.take_kept_frames(context, &[])
         {
-            return self.end_faulty(context, fault);
+            return self.end_faulty(context, error);
         }
         while self.reads_more() && rest > 0 {
             rest -= 1;
@@ -100,8 +73,8 @@ impl Connection {
                 }
             };
             context.scratch.return_receive(buffer);
-            if let Err(fault) = taken {
-                return self.end_faulty(context, fault);
+            if let Err(error) = taken {
+                return self.end_faulty(context, error);
             }
         }
         match self.flush_framed(context) {
@@ -153,11 +126,20 @@ impl Connection {
     }
 
     /// The peer has broken the rules: it is told, and everything of it ends.
-    pub(in crate::connection) fn end_faulty(&mut self, context: &mut Context<'_>, fault: Fault) -> Turn {
-        let Fault { reason, is_flood } = fault;
-        let log = &context.group.site.log;
+    pub(in crate::connection) fn end_faulty(
+        &mut self,
+        context: &mut Context<'_>,
+        error: ConnectionError,
+    ) -> Turn {
+        let ConnectionError { code, reason } = error;
+        let site = &context.group.site;
         // The line is the same for all connections of an address, so that the log folds them.
-        log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
+        site.log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
+        if let Some(framed) = self.protocol.framed()
+            && framed.broken.replace(error).is_none()
+        {
+            site.http2_counters.note_error(code);
+        }
         let numbers: Vec<u32> = self.streams().map(|stream| stream.number).collect();
         for number in numbers {
             self.cancel(context.group, number, End::PeerGone);
@@ -165,7 +147,7 @@ impl Connection {
         if let Some(turn) = self.tell_last(context) {
             return turn;
         }
-        if is_flood {
+        if code == ErrorCode::EnhanceYourCalm {
             // The kernel drops what has come and refuses the rest: read and dropped here, a flood would go on to make work. The
             // reset that follows may overtake what the peer is told.
             self.transport.shutdown_write();
@@ -182,7 +164,8 @@ impl Connection {
     /// Sends what is said last; `None` once it has left.
     fn tell_last(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let Some(framed) = self.protocol.framed() else { return Some(Turn::Close) };
-        framed.codec.put_last(&mut framed.control);
+        let peace = ConnectionError { code: ErrorCode::NoError, reason: "" };
+        framed.http2.put_goaway(&framed.broken.unwrap_or(peace), &mut framed.control);
         if self.fill(context.group, context.token).is_err() {
             return Some(self.peer_gone(context));
         }
@@ -195,10 +178,10 @@ impl Connection {
     pub(in crate::connection) fn begin_drain(&mut self, context: &mut Context<'_>) -> Turn {
         let Some(framed) = self.protocol.framed() else { return Turn::Wait };
         // A new connection is for a request that is on its way: not every client would ask again.
-        if framed.newest == 0 || std::mem::replace(&mut framed.draining, true) {
+        if !framed.is_asked || std::mem::replace(&mut framed.draining, true) {
             return Turn::Wait;
         }
-        framed.codec.put_drain(&mut framed.control);
+        framed.http2.put_drain(&mut framed.control);
         self.flush_framed(context)
     }
 
@@ -208,7 +191,7 @@ impl Connection {
         let Some(framed) = self.protocol.framed() else { return };
         framed.leaving = true;
         if !std::mem::replace(&mut framed.draining, true) {
-            framed.codec.put_drain(&mut framed.control);
+            framed.http2.put_drain(&mut framed.control);
         }
     }
 
@@ -301,7 +284,11 @@ impl Connection {
     }
 
     /// Takes what is complete of the frames received, and keeps the rest.
-    fn take_kept_frames(&mut self, context: &mut Context<'_>, received: &[u8]) -> Result<(), Fault> {
+    fn take_kept_frames(
+        &mut self,
+        context: &mut Context<'_>,
+        received: &[u8],
+    ) -> Result<(), ConnectionError> {
         let used = if self.input.is_empty() {
             let used = self.take_frames(context, received)?;
             self.input.extend_from_slice(&received[used..]);
@@ -318,12 +305,12 @@ impl Connection {
         };
         let is_whole = self.input.is_empty();
         if let Some(framed) = self.protocol.framed() {
-            let is_whole = is_whole && framed.codec.is_between_heads();
+            let is_whole = is_whole && !framed.http2.is_within_block();
             framed.partial = match framed.partial {
                 _ if is_whole => 0,
                 // The time of a frame counts from its first byte, that of a head from its first frame.
                 0 => context.now,
-                _ if used > 0 && framed.codec.is_between_heads() => context.now,
+                _ if used > 0 && !framed.http2.is_within_block() => context.now,
                 since => since,
             };
         }
@@ -331,58 +318,19 @@ impl Connection {
     }
 
     /// Takes what is complete of the frames in `input`; returns how many bytes are used up.
-    fn take_frames(&mut self, context: &mut Context<'_>, input: &[u8]) -> Result<usize, Fault> {
+    fn take_frames(&mut self, context: &mut Context<'_>, input: &[u8]) -> Result<usize, ConnectionError> {
         let mut at = 0;
         // The next request: its head is filled as soon as one comes.
         let mut next = Stream::blank();
         while let Some(framed) = self.protocol.framed() {
-            let Framed { codec, control, .. } = &mut *framed;
-            let (used, event) = codec.poll(&input[at..], &mut next.request.head, context.now, control)?;
+            let Framed { http2, control, .. } = &mut *framed;
+            let (used, event) = http2.poll(&input[at..], context.now, &mut next.request.head, control)?;
             at += used;
             match event {
                 Event::NeedMore => break,
-                Event::Head { stream, facts, tunnel, websocket, priority, objection } => {
-                    let mut begun = std::mem::replace(&mut next, Stream::blank());
-                    if stream <= framed.newest {
-                        let reason = "a request with a number that is used up";
-                        return Err(Fault { reason, is_flood: false });
-                    }
-                    framed.newest = stream;
-                    if context.group.is_draining() && !std::mem::replace(&mut framed.draining, true) {
-                        framed.codec.put_drain(&mut framed.control);
-                    }
-                    // Also those count that are reset, and that handlers still have.
-                    if framed.streams.len() >= framed.codec.max_streams() {
-                        framed.codec.put_reset(stream, Why::Refused, &mut framed.control);
-                        Stream::give_back(begun);
-                        continue;
-                    }
-                    let mut queue = Queue::take(framed.codec.windows().0);
-                    queue.received = facts.complete;
-                    if let Some(priority) = priority {
-                        framed.prioritised = true;
-                        queue.priority = priority;
-                    }
-                    self.note_begun(&mut begun, context.now);
-                    if self.lacks_room(context, &begun) {
-                        if let Some(framed) = self.protocol.framed() {
-                            framed.reset(stream, Why::Refused);
-                        }
-                        Stream::give_back(begun);
-                        continue;
-                    }
-                    (begun.number, begun.tunnel, begun.websocket) = (stream, tunnel, websocket);
-                    begun.queue = Some(queue);
-                    let received = match objection {
-                        None => self.head_received(context, begun, facts),
-                        Some((status, reason)) => {
-                            begun.facts = Some(facts);
-                            begun.times.complete = self.received;
-                            self.identify(context, &mut begun);
-                            self.refuse(context, begun, status, reason)
-                        }
-                    };
-                    self.keep_on(received);
+                Event::Head { stream, facts } => {
+                    let begun = std::mem::replace(&mut next, Stream::blank());
+                    self.take_head(context, stream, begun, &facts);
                 }
                 Event::Data { stream, bytes } => self.take_data(context, stream, bytes),
                 Event::End { stream } => self.take_end(context, stream),
@@ -400,7 +348,7 @@ impl Connection {
                 }
                 Event::Credit { stream, bytes } => {
                     if matches!(framed.take_credit(stream, bytes, context.now)?, Granted::TooMuch) {
-                        framed.codec.put_reset(stream, Why::Overflow, &mut framed.control);
+                        framed.reset(stream, ErrorCode::FlowControlError);
                         self.cancel(context.group, stream, End::PeerGone);
                     }
                 }
@@ -420,13 +368,63 @@ impl Connection {
         Ok(at)
     }
 
+    /// A request begins.
+    fn take_head(
+        &mut self,
+        context: &mut Context<'_>,
+        number: u32,
+        mut stream: Box<Stream>,
+        told: &HeadFacts,
+    ) {
+        let group = context.group;
+        let Some(framed) = self.protocol.framed() else { return };
+        framed.is_asked = true;
+        if group.is_draining() && !std::mem::replace(&mut framed.draining, true) {
+            framed.http2.put_drain(&mut framed.control);
+        }
+        // Also those count that are reset, and that handlers still have.
+        if framed.streams.len() >= group.site.http2.unwrap_or_default().streams as usize {
+            framed.reset(number, ErrorCode::RefusedStream);
+            return Stream::give_back(stream);
+        }
+        let mut queue = Queue::take(framed.http2.initial_window());
+        queue.received = told.ends;
+        if let Some(priority) = told.priority {
+            framed.prioritised = true;
+            queue.priority = priority;
+        }
+        self.note_begun(&mut stream, context.now);
+        if self.lacks_room(context, &stream) {
+            if let Some(framed) = self.protocol.framed() {
+                framed.reset(number, ErrorCode::RefusedStream);
+            }
+            return Stream::give_back(stream);
+        }
+        // RFC 8441 §4.
+        let protocol = told.protocol.map(|span| stream.request.head.fields.bytes(span));
+        let is_unknown = protocol.is_some_and(|protocol| protocol != b"websocket");
+        (stream.number, stream.websocket) = (number, protocol.is_some());
+        stream.queue = Some(queue);
+        let facts = http2::facts_of(told);
+        let received = match told.objection.or(is_unknown.then_some(UNKNOWN_PROTOCOL)) {
+            None => self.head_received(context, stream, facts),
+            Some((status, reason)) => {
+                stream.facts = Some(facts);
+                stream.times.complete = self.received;
+                self.identify(context, &mut stream);
+                self.refuse(context, stream, status, reason)
+            }
+        };
+        self.keep_on(received);
+    }
+
     fn take_data(&mut self, context: &mut Context<'_>, number: u32, bytes: &[u8]) {
         let count = bytes.len() as u64;
         let Some(framed) = self.protocol.framed() else { return };
         // It is in the stream's memory from here on, or dropped. A frame is smaller than 4 GiB.
-        framed.codec.put_credit(0, count as u32, &mut framed.control);
+        framed.http2.put_credit(0, count as u32, &mut framed.control);
         let Some(mut stream) = framed.streams.remove(number) else {
-            return framed.unwanted.look(number, &mut *framed.codec, &mut framed.control);
+            return framed.unwanted.look(number, &mut framed.http2, &mut framed.control);
         };
         if let Some(queue) = &mut stream.queue {
             queue.untaken += count;
@@ -486,7 +484,7 @@ impl Connection {
     }
 
     /// Keeps what goes on or waits.
-    fn keep_on(&mut self, received: Received) {
+    pub(super) fn keep_on(&mut self, received: Received) {
         match received {
             Received::Goes(stream) => {
                 let number = stream.number;
@@ -598,7 +596,7 @@ impl Connection {
                 return self.put(stream);
             };
             // Its peer takes nothing: the others go on.
-            framed.codec.put_reset(number, Why::Ended, &mut framed.control);
+            framed.reset(number, ErrorCode::Cancel);
             let rule = match late {
                 Late::Slow => Rule::MinRateOut,
                 Late::Silent if queue.send_timeout > 0 => Rule::OwnSendTimeout,

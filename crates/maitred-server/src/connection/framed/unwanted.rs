@@ -4,8 +4,7 @@
 //! not yet looked at when they find the reset (curl 7.88 while it sends). So the reset waits until the peer has used the stream's window up: it
 //! has read what was sent to it by then, or it would send more if it could.
 
-use super::Codec;
-use super::codec::Why;
+use maitred_h2::{Connection, ErrorCode};
 
 /// How many resets may wait; for a further one the oldest is sent.
 const MOST: usize = 8;
@@ -19,18 +18,18 @@ pub(super) struct Unwanted(Vec<u32>);
 
 impl Unwanted {
     /// The answer to `stream` is complete, and its request is not.
-    pub(super) fn begin(&mut self, stream: u32, codec: &mut dyn Codec, out: &mut Vec<u8>) {
+    pub(super) fn begin(&mut self, stream: u32, http2: &mut Connection, out: &mut Vec<u8>) {
         self.0.push(stream);
         if self.0.len() > MOST {
-            codec.put_reset(self.0.remove(0), Why::Answered, out);
+            http2.put_reset(self.0.remove(0), ErrorCode::NoError, out);
         }
-        self.look(stream, codec, out);
+        self.look(stream, http2, out);
     }
 
     /// More of `stream` has come.
-    pub(super) fn look(&mut self, stream: u32, codec: &mut dyn Codec, out: &mut Vec<u8>) {
-        if codec.window_of(stream) <= LITTLE && self.end(stream) {
-            codec.put_reset(stream, Why::Answered, out);
+    pub(super) fn look(&mut self, stream: u32, http2: &mut Connection, out: &mut Vec<u8>) {
+        if http2.window_of(stream) <= LITTLE && self.end(stream) {
+            http2.put_reset(stream, ErrorCode::NoError, out);
         }
     }
 

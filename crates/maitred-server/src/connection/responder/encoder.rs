@@ -1,4 +1,4 @@
-//! It makes of a response what its connection sends: bytes that are complete, or values that are framed when it is their turn.
+//! Encoding of responses for their connection: to bytes, or to values that the connection frames in their turn.
 //!
 //! Both settle a response's length, and take out the fields that belong to a connection. Head and framing of HTTP/1 are written
 //! here, on the handler's thread. A head for frames stays a value: a compression with a state needs the order of the wire.
@@ -11,17 +11,17 @@ use super::trailers::Place;
 use crate::connection::framed::Heads;
 use crate::connection::spare_head;
 
-/// Makes of a response what its connection sends.
+/// Encoder of one response.
 #[derive(Clone)]
 pub(crate) enum Encoder {
-    /// To bytes, in the buffer that is given.
+    /// Writes bytes to the given buffer.
     H1(Sender),
-    /// To values, which [`take_heads`](Self::take_heads) has; the buffer stays empty.
+    /// Keeps values for [`take_heads`](Self::take_heads); the buffer stays empty.
     Values(Box<ValueSender>),
 }
 
 impl Encoder {
-    /// The heads that have not been handed over, where they are values.
+    /// The heads that have not been handed over, where the connection has frames.
     pub(crate) fn take_heads(&mut self) -> Option<Heads> {
         match self {
             Self::H1(_) => None,
@@ -29,7 +29,7 @@ impl Encoder {
         }
     }
 
-    /// Whether heads have not been handed over.
+    /// Whether some heads have not been handed over.
     pub(crate) fn has_heads(&self) -> bool {
         matches!(self, Self::Values(sender) if !sender.heads.is_empty())
     }
@@ -39,7 +39,7 @@ impl Encoder {
         matches!(self, Self::Values(_))
     }
 
-    /// Begins a WebSocket: what follows is neither counted nor framed here.
+    /// Begins a WebSocket: the bytes that follow are neither counted nor framed here.
     ///
     /// # Errors
     /// The head cannot be sent as given.
@@ -55,14 +55,14 @@ impl Encoder {
         }
     }
 
-    /// The connection ends after this response, if it is one of several in order.
+    /// Ends the connection after this response, if the connection has one exchange at a time.
     pub(crate) fn close_after(&mut self) {
         if let Self::H1(sender) = self {
             sender.close_after();
         }
     }
 
-    /// Whether the head says all, because the request is HEAD: a body that is given is not sent, and no mistake.
+    /// Whether the response has only a head because the request is HEAD: a body is accepted and not sent.
     pub(super) fn drops_body(&self) -> bool {
         match self {
             Self::H1(sender) => sender.drops_body(),
@@ -70,7 +70,7 @@ impl Encoder {
         }
     }
 
-    /// Whether the head has left nothing to be sent: no body follows it, or all of the declared length has been given.
+    /// Whether the response is complete with the head: no body follows, or all of the declared length has been given.
     pub(super) fn is_whole(&self) -> bool {
         match self {
             Self::H1(sender) => sender.is_suppressed() || sender.is_complete(),
@@ -86,7 +86,7 @@ impl Encoder {
         }
     }
 
-    /// Whether fields can stand behind the body, when the head is sent.
+    /// The place for fields behind the body when the head is sent.
     pub(super) fn place_of_trailers(&self) -> Place {
         match self {
             Self::H1(sender) if sender.is_chunked() => Place::Behind,
@@ -149,7 +149,7 @@ impl Encoder {
     }
 }
 
-/// Settles a response whose parts stay values.
+/// Length and framing of a response whose parts stay values.
 #[derive(Clone)]
 pub(crate) struct ValueSender {
     to_head: bool,
@@ -162,7 +162,7 @@ pub(crate) struct ValueSender {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
-    /// So many bytes of the declared length are missing.
+    /// Missing bytes of the declared length.
     Fixed(u64),
     /// The end of the stream ends it.
     Open,
@@ -176,14 +176,14 @@ enum State {
 }
 
 impl ValueSender {
-    /// For the answer to one request; `to_head`: its method is HEAD.
+    /// Encoder for the response to one request; `to_head` says that its method is HEAD.
     pub(crate) fn new(to_head: bool) -> Self {
         Self { to_head, trailers: false, state: State::Waiting, heads: Heads::new() }
     }
 
-    /// The only head of a response of the engine's own, with so many bytes behind it.
+    /// Makes the head of a response of the engine with a body of this length.
     pub(crate) fn only(&mut self, head: &ResponseHead, length: Option<u64>, date: &[u8; 29]) -> Heads {
-        // One that cannot be sent is our mistake; its stream then ends without a head.
+        // A head that cannot be sent is a fault of the engine; its stream then ends without a head.
         let _ = self.send_head(head, length, date);
         std::mem::take(&mut self.heads)
     }
@@ -278,7 +278,7 @@ impl ValueSender {
     }
 }
 
-/// What the fields of a head say about things that are decided here.
+/// Facts in the fields of a head that this module decides on.
 #[derive(Default)]
 struct Found {
     removed: Vec<&'static str>,
@@ -306,7 +306,7 @@ fn settled(head: &ResponseHead, trailers: bool) -> Result<(ResponseHead, Found),
                 return Err(HeadError::ContentLength);
             }
         } else if let Some(hop) = hop_by_hop(name).filter(|hop| !(trailers && *hop == TRAILER)) {
-            // Said in the connection's own way.
+            // The connection states these in its own way.
             found.close |= hop == "Connection" && names_close(value);
             if !value.eq_ignore_ascii_case(b"close") {
                 found.removed.push(hop);

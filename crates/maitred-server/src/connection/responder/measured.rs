@@ -1,7 +1,8 @@
-//! How long the thread of a handler has computed, and waited for a processor, of some requests.
+//! Measurement of some requests: processor time of the handler's thread, and its wait for a processor.
 //!
-//! The clock of a thread's processor time is a system call, of a microsecond on some machines, and the account of its waiting another one: a
-//! request that was long has the next one of its thread measured, behind a short one some are not.
+//! Reading the processor time of a thread is a system call, of a microsecond on some machines, and reading its
+//! waiting time another one. After a long request the next request of the thread is measured; after a short one some
+//! are not.
 
 use std::cell::Cell;
 
@@ -9,14 +10,14 @@ use maitred_io::{clock, process, thread_state};
 
 use crate::site::Computing;
 
-/// A shorter run is short, in nanoseconds.
+/// A run below this is short, in nanoseconds.
 const LONG: u64 = 1_000_000;
 
-/// So many requests behind a short one are not measured.
+/// Number of requests after a short one that are not measured.
 const SKIPPED: u32 = 31;
 
 thread_local! {
-    /// Requests that are not measured.
+    /// Number of requests of this thread to skip.
     static SKIP: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -24,12 +25,12 @@ thread_local! {
 pub(super) struct Measured {
     thread: usize,
     at: u64,
-    /// What the thread had computed, and waited for a processor; `None` where that is not measured.
+    /// Processor time and waiting time of the thread at the begin; `None` where the run is not measured.
     before: Option<(u64, u64)>,
 }
 
 impl Measured {
-    /// A run begins on this thread.
+    /// Begins a run on this thread.
     pub(super) fn begin() -> Self {
         let skip = SKIP.get();
         SKIP.set(skip.saturating_sub(1));
@@ -37,7 +38,7 @@ impl Measured {
         Self { thread: thread(), at: clock::monotonic(), before }
     }
 
-    /// It ends. None where it was not measured, and on another thread.
+    /// Ends the run. None where the run was not measured, and on another thread.
     pub(super) fn end(self) -> Option<Computing> {
         if self.thread != thread() {
             return None;
@@ -55,12 +56,12 @@ impl Measured {
     }
 }
 
-/// What this thread has computed so far, and how long it has waited for a processor.
+/// Processor time of this thread so far, and its waiting time for a processor; both in nanoseconds.
 fn account() -> (u64, u64) {
     (process::thread_processor_ns(), thread_state::own_starved_ns())
 }
 
-/// Tells threads apart that live at the same time.
+/// A number that differs between threads that live at the same time.
 fn thread() -> usize {
     SKIP.with(|skip| std::ptr::from_ref(skip) as usize)
 }

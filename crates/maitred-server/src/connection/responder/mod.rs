@@ -1,4 +1,4 @@
-//! How a handler's answer reaches its connection, from whatever thread it comes.
+//! Responders: the way of a handler's response to its connection, from any thread.
 
 mod encoder;
 mod measured;
@@ -48,52 +48,53 @@ pub(crate) struct Responder {
     /// Head and framing that have not been handed to the connection.
     buffer: Vec<u8>,
     origin: Origin,
-    /// Of the moment in which a thread got the request, while that is traced.
+    /// Trace of the moment in which a thread got the request, where traced.
     trace: Option<Box<Trace>>,
     status: Status,
     body_bytes: u64,
     surplus_reported: bool,
     /// The filters that the request has met.
     passed: Option<Box<Passed>>,
-    /// The request's body is still on its way.
+    /// The request's body is still arriving.
     live: bool,
-    /// Its thread is interrupted when the time of the request is over.
+    /// The handler's thread is interrupted when the time of the request is over.
     interrupts: bool,
-    /// What becomes of the body before it is sent, if anything does.
+    /// Reshaping of the body before it is sent, if any.
     reshaping: Option<Box<Reshaping>>,
     /// The thread of the handler waits until the kernel has taken everything.
     direct: bool,
-    /// What the application calls the response.
+    /// The application's label for the response.
     label: Option<Arc<str>>,
-    /// A file is sent in the place of the body.
+    /// Parts of a submitted file, which replaces the body.
     submitted: Option<Vec<Content>>,
-    /// The application has said that fields will stand behind the body.
+    /// The application has announced fields behind the body.
     announced: bool,
-    /// Those fields, when the response ends with them.
+    /// Fields behind the body, when the response ends with them.
     trailers: Option<Box<FieldSet>>,
-    /// The request asks for a WebSocket, or has become one.
+    /// The WebSocket that the request asks for or has become.
     websocket: Option<websocket::Side>,
-    /// Its place among the requests that an event loop runs, where there is a limit for them.
+    /// Place among the requests that an event loop runs, where these are limited.
     on_loop: Option<OnLoop>,
-    /// The begin of its run, where it is measured how much of that its thread computes.
+    /// Begin of the run, where its processor time is measured.
     measured: Option<Measured>,
 }
 
 type OnLoop = crate::group::OnLoop<Connection>;
 
-/// How long one look at a peer that takes nothing lasts; the send timeout ends the wait for it.
+/// Time of one wait for a peer that takes nothing; the send timeout ends the sequence of waits.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What the logs and figures have for a request that was not run because its peer had left; never sent. nginx's number.
+/// Status in logs and figures of a request that was not run because its peer had left; never sent. The number is
+/// nginx's.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Where a request comes from, and goes to.
+/// Origin and destination of a request.
 pub(crate) struct Origin {
     pub(crate) peer: Peer,
     pub(crate) listener: u32,
     /// The number of the pool.
     pub(crate) pool: u16,
-    /// As far as it has come.
+    /// Times of the request so far.
     pub(crate) times: Times,
 }
 
@@ -132,27 +133,27 @@ impl Responder {
         }
     }
 
-    /// The thread of the handler waits until the kernel has taken everything.
+    /// Sets whether the handler's thread waits until the kernel has taken everything.
     pub(crate) fn set_direct(&mut self, direct: bool) {
         self.direct = direct;
     }
 
-    /// The thread of the handler is interrupted when the response has not begun in time.
+    /// Sets whether the handler's thread is interrupted when the response has not begun in time.
     pub(crate) fn set_interrupts(&mut self, interrupts: bool) {
         self.interrupts = interrupts;
     }
 
-    /// What the request has met before it came here.
+    /// Sets the filters that the request has passed.
     pub(crate) fn set_passed(&mut self, passed: Option<Box<Passed>>) {
         self.passed = passed;
     }
 
-    /// The request's body is read by the handler.
+    /// Notes that the handler reads the body itself.
     pub(crate) fn set_live(&mut self) {
         self.live = true;
     }
 
-    /// Has the connection send a part of the response.
+    /// Sends a part of the response on the connection.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let heads = self.encoder.take_heads();
@@ -175,8 +176,8 @@ impl Responder {
         self.group.with_stream(self.key, act)
     }
 
-    /// Ends the exchange on its connection, with the last part of the response and what stands behind it, and
-    /// writes down what became of it.
+    /// Ends the exchange on its connection, with the last part of the response and the bytes behind it, and writes
+    /// its record down.
     ///
     /// # Errors
     /// The peer is gone.
@@ -194,7 +195,7 @@ impl Responder {
         let figures = &self.group.site.figures;
         let route = figures.number_of(&request.head, &request.route, self.status);
         if let (Some(run), Some(route)) = (self.measured.take().and_then(Measured::end), route) {
-            // What it has waited for the client is no part of `run`.
+            // Waits for the client are no part of `run`.
             let measured = run.measured.saturating_sub(self.flags.awaited()).max(run.computed + run.starved);
             figures.record_computing(self.origin.pool, route, Computing { measured, ..run });
         }
@@ -240,7 +241,7 @@ impl Responder {
             };
             connection.note_sender(self.key, self.label.as_ref());
             let now = clock::monotonic();
-            // Asked here: what the peer does when it has everything is no part of the exchange.
+            // Read at this point: the behaviour of a peer that has everything is no part of the exchange.
             let lost = connection.lost_as();
             connection.end_exchange(&self.group, self.key, reusable, now);
             connection.keep_record(&mut record);
@@ -257,7 +258,7 @@ impl Responder {
         });
         if let Some(mut record) = record {
             if self.is_dead() {
-                // The engine has answered in our place, and written that down.
+                // The engine has answered in the handler's place and has written its own record.
                 record.recycle();
             } else {
                 record.end = lost.unwrap_or(record.end);
@@ -272,10 +273,10 @@ impl Responder {
         sent
     }
 
-    /// What is sent in the place of the response, if the application has submitted a file.
+    /// The file that the application has submitted in place of the response, if any.
     ///
     /// # Errors
-    /// It may not be sent.
+    /// The application may not submit this file.
     fn submit(&self, request: &Request, head: &ResponseHead) -> Result<Option<Submitted>, SendError> {
         let site = &self.group.site;
         let on = On(self.origin.peer, request);
@@ -289,10 +290,10 @@ impl Responder {
         Ok(found)
     }
 
-    /// Sends the parts of a file and ends the response. Whatever the application has sent was passed over.
+    /// Sends the parts of a file and ends the response. Content from the application was dropped.
     fn finish_submitted(mut self: Box<Self>, request: Box<Request>, mut parts: Vec<Content>) {
         let last = parts.pop().unwrap_or(Content::Static(b""));
-        // A peer that is gone is noted at the end.
+        // The end of the exchange notes a peer that is gone.
         let sent = parts.into_iter().try_for_each(|part| self.send_data(&request, part).map(drop));
         let last = if sent.is_ok() { last } else { Content::Static(b"") };
         let _ = self.finish_with(request, Last::Given(last));
@@ -308,7 +309,7 @@ impl Responder {
         SendError::TooLong { declared: self.body_bytes }
     }
 
-    /// How a response ends that has been sent as `finish` says.
+    /// The end of a response with this `finish`.
     fn end_of(&self, request: &Request, finish: Finish) -> End {
         if finish.short_by == 0 {
             return End::Complete;
@@ -394,7 +395,7 @@ impl Respond for Responder {
             head.clone().with("X-Request-ID", id)
         });
         let head = named.as_ref().unwrap_or(head);
-        // What stands behind the body is about all of it.
+        // Fields behind the body describe the whole body.
         let whole = self.announced && request.takes_trailers();
         // A file is sent as it is.
         let reshaped =
@@ -434,7 +435,7 @@ impl Respond for Responder {
                     ));
                 }
                 if let (Some(encoder), Some(Reshaped::Held(held))) = (before, reshaped) {
-                    // It can be sent, but what is sent depends on the body.
+                    // The head can be sent, but its form depends on the body.
                     self.encoder = encoder;
                     self.buffer.clear();
                     self.reshaping = Some(Box::new(Reshaping::Held(held)));
@@ -597,7 +598,7 @@ impl Respond for Responder {
     }
 
     fn has_left_unrun(&self) -> bool {
-        // One that has only ended its sending side reads the response (RFC 9112 §9.6).
+        // A peer that has only ended its sending side still reads the response (RFC 9112 §9.6).
         self.flags.is_gone()
     }
 
@@ -609,7 +610,7 @@ impl Respond for Responder {
         ));
         self.status = Status::from_code(CLIENT_CLOSED_REQUEST).unwrap_or(self.status);
         self.trace = None;
-        // Nobody is there to take a response.
+        // The peer is gone.
         let _ = (*self).end(request, false, End::PeerGone, Last::NOTHING, b"");
     }
 
@@ -628,7 +629,8 @@ impl Respond for Responder {
             self.group.scheduler.note_written();
         }
         if self.group.is_on_loop(self.origin.pool.into()) {
-            // What an event loop waits for, all its requests wait for: only where it makes bodies faster than the spooler writes.
+            // A wait of an event loop holds up all its requests. So it waits only where it makes bodies faster than
+            // the spooler writes.
             return !self.direct && is_over && spilling.is_far_over();
         }
         self.direct || is_over
@@ -707,7 +709,7 @@ fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
     text
 }
 
-/// The time in databases up to the head, likewise, and for how many statements; nothing without any.
+/// Appends the time in databases up to the head and the number of statements; nothing without statements.
 fn push_database(text: &mut String, counts: DatabaseCounts) {
     if counts.is_empty() {
         return;
@@ -727,7 +729,7 @@ fn shape(request: &Request) -> Shape<'_> {
     Shape { method: request.head.method.as_str(), path: request.head.path(), host: request.head.host }
 }
 
-/// Which request an entry of the error log is about.
+/// The request of an entry of the error log.
 struct On<'a>(Peer, &'a Request);
 
 impl fmt::Display for On<'_> {

@@ -1,46 +1,46 @@
-//! What an application asks for its own response, by fields of the response's head: how fast it may leave, and how long its
-//! peer may take nothing of it.
+//! Limits that an application asks for its own response by fields of the head: a rate, and a send timeout.
 //!
-//! Promises: the fields are taken out, whatever they say; a value that means nothing is told, and then it is as if the field
-//! were absent. Leaves out: what holds anyway (`shaped.rs`, `data_rate.rs`).
+//! Promises: the fields are removed, whatever their values; a malformed value causes a warning and counts as absent.
+//! Leaves out: general limits (`shaped.rs`, `data_rate.rs`).
 
 use std::str;
 
 use maitred_http::ResponseHead;
 
-/// Bytes a second, or `off`.
+/// Field for the rate: bytes a second, or `off`.
 const BANDWIDTH: &str = "Maitred-Bandwidth";
 
-/// The same, as nginx calls it. Without folders whose files may be submitted it is passed on, as nginx's other fields are.
+/// nginx's field for the rate. Without folders for submitted files the field is passed on, as nginx's other fields
+/// are.
 const LIMIT_RATE: &str = "X-Accel-Limit-Rate";
 
-/// Seconds.
+/// Field for the send timeout, in seconds.
 const SEND_TIMEOUT: &str = "Maitred-Send-Timeout";
 
-/// The longest time that an application can ask for, in seconds: a peer that takes nothing holds a connection, and what
-/// waits for it.
+/// Longest send timeout that an application can ask for, in seconds: a peer that takes nothing holds a connection and
+/// its queued bytes.
 const MAX_SEND_TIMEOUT: u32 = 3600;
 
-/// See the module text.
+/// Limits of one response; see the module text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnLimits {
-    /// Bytes a second; 0, as none: no limit of its own.
+    /// Bytes a second; 0 and none: no own limit.
     pub(crate) bandwidth: Option<u64>,
-    /// How long the peer may take nothing, in milliseconds, from 1 on.
+    /// Send timeout in milliseconds, at least 1.
     pub(crate) send_timeout: Option<u32>,
 }
 
-/// A head that has had such fields.
+/// A head with such fields.
 pub(super) struct Found {
-    /// Without them.
+    /// The head without these fields.
     pub(super) head: ResponseHead,
     pub(super) limits: OwnLimits,
-    /// What the error log should say.
+    /// Warnings for the error log.
     pub(super) warnings: Vec<String>,
 }
 
-/// Takes such fields out of a head, if there are any; nginx's too, where the application's are `obeyed`. Of several the lowest
-/// limit and the shortest time count.
+/// Takes such fields out of a head, if any; nginx's too where `obeyed`. Of several values the lowest rate and the
+/// shortest time count.
 pub(super) fn take(head: &ResponseHead, obeyed: bool) -> Option<Found> {
     let known = |name: &[u8]| {
         // Most names differ in their lengths already.
@@ -85,13 +85,13 @@ fn bytes(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// `5` or `0.25`.
+/// Parses seconds such as `5` or `0.25`.
 fn milliseconds(text: &str) -> Option<u32> {
     if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
     let milliseconds = (text.parse::<f64>().ok()? * 1000.0).round();
-    // Within the limits it fits.
+    // Numbers within these limits fit.
     (1.0..=f64::from(MAX_SEND_TIMEOUT) * 1000.0).contains(&milliseconds).then_some(milliseconds as u32)
 }
 

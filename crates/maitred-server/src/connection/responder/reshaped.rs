@@ -1,11 +1,11 @@
-//! Responses whose form depends on their body: those that are compressed, and ranges of complete ones.
+//! Responses whose form depends on their body: compressed ones, and ranges of complete ones.
 //!
 //! ```text
 //! Held --a part--> (as it is) | Parts --end--> complete, or cut where the application was too short
 //!   `--all of it--> one response with its length: compressed, or the ranges that were asked for, or as it is
 //! ```
-//! A head that was found good is held until then. Whoever wants it to leave before the body has
-//! [`begin_parts`](Responder::begin_parts) called.
+//! A valid head is held until then. A caller that wants the head to leave before the body calls
+//! [`begin_parts`](Responder::begin_parts).
 
 use std::os::unix::fs::FileExt;
 
@@ -23,18 +23,18 @@ use crate::connection::with_date;
 use crate::connection::writer::last_bytes;
 use crate::site::Site;
 
-/// A file that is part of a compressed stream is read in pieces of this size.
+/// Size of the pieces in which a file in a compressed stream is read.
 const PIECE: usize = 64 * 1024;
 
-/// What becomes of a head.
+/// Result of reshaping a head.
 pub(super) enum Reshaped {
-    /// It is another one. With the length of the body.
+    /// Another head, with the length of the body.
     Head(ResponseHead, Option<u64>),
-    /// It waits for the body.
+    /// A head that waits for the body.
     Held(Held),
 }
 
-/// What becomes of a body.
+/// State of a body that is reshaped.
 pub(super) enum Reshaping {
     Held(Held),
     Parts(Parts),
@@ -42,7 +42,7 @@ pub(super) enum Reshaping {
 
 /// A head that waits for its body.
 pub(super) struct Held {
-    /// As it is sent where nothing is done with the body.
+    /// The head for an unchanged body.
     head: ResponseHead,
     length: Option<u64>,
     wish: Wish,
@@ -56,14 +56,14 @@ enum Wish {
 /// A body that is compressed part by part.
 pub(super) struct Parts {
     compressing: Compressing,
-    /// What is missing of the length that the application declared.
+    /// Bytes missing of the length that the application declared.
     left: Option<u64>,
-    /// Bytes that came in and went out.
+    /// Uncompressed and compressed bytes so far.
     taken: u64,
     made: u64,
 }
 
-/// What becomes of a response with this head; `None` for nearly all of them. Of one that is `whole` no ranges are sent.
+/// Reshapes a response with this head; `None` for nearly all responses. A `whole` response is not sent in ranges.
 pub(super) fn of(
     site: &Site,
     request: &Request,
@@ -86,7 +86,7 @@ pub(super) fn of(
 }
 
 impl Reshaped {
-    /// What is to be tried as a head.
+    /// The head and length to check for validity.
     pub(super) fn head(&self) -> (&ResponseHead, Option<u64>) {
         match self {
             Self::Head(head, length) | Self::Held(Held { head, length, .. }) => (head, *length),
@@ -103,8 +103,8 @@ impl Responder {
         self.group.site.compression.as_ref()
     }
 
-    /// Calls `act`, which compresses so many bytes. An event loop keeps the interpreter: it has nothing else to do
-    /// meanwhile, and would have to wait for a thread that has taken it.
+    /// Calls `act`, which compresses `bytes` bytes, without the interpreter. An event loop keeps the interpreter: it
+    /// has nothing else to do meanwhile, and would have to wait for a thread that has taken it.
     fn compress(&self, bytes: usize, act: &mut dyn FnMut()) {
         if bytes >= compress::RELEASED_FROM && !self.group.is_on_loop(self.origin.pool.into()) {
             self.group.host.without_interpreter(act);
@@ -113,14 +113,14 @@ impl Responder {
         }
     }
 
-    /// Writes a head that was found good.
+    /// Writes a head that was found valid.
     fn write_head(&mut self, head: &ResponseHead, length: Option<u64>) {
         let written = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
         debug_assert!(written.is_ok(), "it was tried");
         self.status = head.status;
     }
 
-    /// The head does not wait for all of the body any more.
+    /// Writes a held head before the body is complete; from then on a body to compress is compressed part by part.
     pub(super) fn begin_parts(&mut self) {
         let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
         let Some(Reshaping::Held(Held { head, length, wish })) = held.map(|held| *held) else { return };
@@ -136,7 +136,7 @@ impl Responder {
         self.reshaping = Some(Box::new(Reshaping::Parts(parts)));
     }
 
-    /// There is no body for which the head could wait any more.
+    /// Writes a held head of a response without a body.
     pub(super) fn begin_without_body(&mut self) {
         let held = self.reshaping.take_if(|reshaping| matches!(**reshaping, Reshaping::Held(_)));
         if let Some(Reshaping::Held(Held { head, length, .. })) = held.map(|held| *held) {
@@ -144,7 +144,7 @@ impl Responder {
         }
     }
 
-    /// `send_data` for a response that is reshaped.
+    /// `send_data` for a reshaped response.
     pub(super) fn send_reshaped(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
         let all = Some(content.len());
         let is_all = |reshaping: &mut Box<Reshaping>| matches!(&**reshaping, Reshaping::Held(held) if held.length == all);
@@ -169,7 +169,7 @@ impl Responder {
         sent
     }
 
-    /// Compresses a part and sends what comes out.
+    /// Compresses a part and sends the output.
     fn send_part(
         &mut self,
         request: &Request,
@@ -203,7 +203,7 @@ impl Responder {
         if plan.allowed == 0 { Ok(Flow::Ready) } else { self.deliver(made.into(), plan.suffix) }
     }
 
-    /// What a block becomes.
+    /// Compresses a block.
     fn make(&self, request: &Request, parts: &mut Parts, block: &[u8]) -> Result<Vec<u8>, SendError> {
         let mut made = Vec::new();
         let mut done = Ok(());
@@ -221,7 +221,7 @@ impl Responder {
         SendError::Closed
     }
 
-    /// `finish_with` for a response that is reshaped.
+    /// `finish_with` for a reshaped response.
     pub(super) fn finish_reshaped(
         mut self: Box<Self>,
         reshaping: Reshaping,
@@ -233,7 +233,7 @@ impl Responder {
             Reshaping::Held(held) => held,
         };
         if held.length.is_some_and(|length| length != last.len()) {
-            // Not what was declared: it is found out as with any other.
+            // The declared length is not used: the length is counted as for every body.
             self.reshaping = Some(Box::new(Reshaping::Held(held)));
             self.begin_parts();
             return self.finish_with(request, last);
@@ -252,7 +252,7 @@ impl Responder {
                 let mut parts = self.replace(&request, &held, last.keep());
                 let last = parts.pop().unwrap_or(Content::Static(b""));
                 for part in parts {
-                    // A peer that is gone is noted at the end.
+                    // The end of the exchange notes a peer that is gone.
                     let _ = self.send_data(&request, part);
                 }
                 self.finish_with(request, Last::Given(last))
@@ -260,8 +260,8 @@ impl Responder {
         }
     }
 
-    /// A complete body, compressed, with its head. `None`: it is sent as it is. That holds for files, which leave without being
-    /// read, and for what would not become smaller.
+    /// Compresses a complete body with its head. `None` if the body is sent as it is: files, which leave without
+    /// being read, and bodies that would not become smaller.
     fn compress_all(
         &self,
         head: &ResponseHead,
@@ -280,7 +280,7 @@ impl Responder {
         Some((compression.head(head, coding)?, made))
     }
 
-    /// What is sent in the place of a complete body, whose head is written.
+    /// Returns the content in place of a complete body, and writes its head.
     fn replace(&mut self, request: &Request, held: &Held, body: Content) -> Vec<Content> {
         let wanted = match held.wish {
             Wish::Compress(coding) => {
@@ -305,7 +305,7 @@ impl Responder {
         }
     }
 
-    /// The last part of a body that is compressed part by part.
+    /// Sends the last part of a body that is compressed part by part.
     fn finish_parts(
         mut self: Box<Self>,
         mut parts: Parts,
@@ -314,12 +314,13 @@ impl Responder {
     ) -> Result<(), SendError> {
         let (content, surplus) = parts.admit(last.keep());
         let short_by = parts.left.unwrap_or(0);
-        // Together with its end, unless there is none or it has to be read first.
+        // The last block leaves together with the end, unless the body is too short or the block has to be read
+        // first.
         let block = if short_by > 0 { None } else { content.bytes() };
         if block.is_none()
             && let Err(error) = self.send_part(&request, &mut parts, &content)
         {
-            // What it would be decoded to has no end.
+            // The decoded body would be incomplete.
             let _ = (*self).end(request, false, End::Cut, Last::NOTHING, b"");
             return Err(error);
         }
@@ -351,7 +352,7 @@ impl Responder {
 }
 
 impl Parts {
-    /// The part of `content` that belongs to the body, and how many bytes do not.
+    /// Splits `content` into the part within the declared length and the number of bytes beyond.
     fn admit(&mut self, content: Content) -> (Content, u64) {
         let length = content.len();
         let allowed = self.left.map_or(length, |left| left.min(length));

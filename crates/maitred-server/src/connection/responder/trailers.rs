@@ -1,7 +1,7 @@
-//! Fields behind the body of a response (RFC 9110 §6.5): whether they have a place there, and which of them are sent.
+//! Fields behind the body of a response (RFC 9110 §6.5): their place, and the choice of those that are sent.
 //!
-//! Promises: what is dropped because of what the application has done is told; what is dropped because of the client or its
-//! method is not. Leaves out: how they look on the wire (the encoder, and codecs).
+//! Promises: a warning names fields that are dropped because of the application; no warning names fields that are
+//! dropped because of the client or its method. Leaves out: the bytes on the wire (the encoder, and maitred-h2).
 
 use maitred_h1::{HeadError, is_forbidden_trailer};
 use maitred_http::FieldSet;
@@ -10,21 +10,21 @@ use maitred_runtime::{Last, Request, Respond, SendError};
 
 use super::Responder;
 
-/// Whether fields can stand behind a body.
+/// Place of fields behind a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Behind,
-    /// Its length is said in the head, and the protocol has nothing behind its last byte.
+    /// The head declares the length, and the protocol has no place behind the last byte.
     Counted,
     /// There is no body.
     NoBody,
 }
 
 impl Responder {
-    /// Those of these fields that are sent, if any; the head is on its way then.
+    /// Returns the fields that are sent, if any; the head is on its way by then.
     ///
     /// # Errors
-    /// One of them cannot be sent.
+    /// A field cannot be sent.
     pub(super) fn place_trailers(
         &mut self,
         request: &Request,
@@ -86,7 +86,7 @@ fn check(trailers: &FieldSet) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// Takes out what may stand only in a head, and returns the names.
+/// Removes fields that may stand only in a head, and returns their names.
 fn remove_forbidden(trailers: &mut FieldSet) -> Vec<String> {
     let mut removed = Vec::new();
     trailers.retain(|name| {

@@ -14,35 +14,35 @@ use crate::connection::websocket::{Offer, Socket};
 use crate::connection::with_date;
 use crate::connection::writer::last_bytes;
 
-/// A shorter message is sent as it is: compression hardly makes it shorter.
+/// Shorter messages, in bytes, are not compressed: compression hardly makes them shorter.
 const MIN_COMPRESSED: usize = 64;
 
-/// What is compressed, up to this size, is copied behind the head of its frame.
+/// Largest compressed message that is copied behind the head of its frame.
 const MAX_COPIED: usize = 16 * 1024;
 
-/// The server has met what keeps it from going on, and an application that ends without a code.
+/// Code of a close after an internal failure, or after an application that ends without a code (RFC 6455 §7.4.1).
 const INTERNAL_ERROR: u16 = 1011;
 
 thread_local! {
-    /// Where messages are compressed.
+    /// Buffer for compressed messages.
     static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// For messages that are compressed each by itself: the compressor of all of them, and for which window.
+    /// Compressor of messages that are each compressed by itself, with the bits of its window.
     static SHARED: RefCell<Option<(u8, Compressor)>> = const { RefCell::new(None) };
 }
 
-/// What the handler's side keeps of a WebSocket.
+/// State of a WebSocket on the handler's side.
 pub(super) enum Side {
-    /// It is asked for.
+    /// The request asks for a WebSocket.
     Offered(Box<Offer>),
     Open(Packing),
 }
 
-/// How messages are compressed.
+/// Compression of messages.
 pub(super) enum Packing {
     Off,
-    /// With what came before.
+    /// With the context of earlier messages.
     Own(Box<Compressor>),
-    /// Each by itself.
+    /// Without context.
     Shared(Deflate),
 }
 
@@ -55,7 +55,7 @@ impl Packing {
         }
     }
 
-    /// Appends the message in compressed form.
+    /// Appends the compressed message.
     fn pack(&mut self, message: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Off => {}
@@ -73,12 +73,12 @@ impl Packing {
 }
 
 impl Responder {
-    /// The request asks for a WebSocket.
+    /// Sets the offer of a WebSocket that the request has made.
     pub(crate) fn set_websocket(&mut self, offer: Box<Offer>) {
         self.websocket = Some(Side::Offered(offer));
     }
 
-    /// It is answered otherwise.
+    /// Drops the offer, since the response is another one.
     pub(super) fn refuse_websocket(&mut self) {
         if let Some(Side::Offered(_)) = self.websocket.take() {
             self.group.site.websocket_counters.note_refused();
@@ -111,7 +111,7 @@ impl Responder {
         self.websocket = Some(Side::Open(Packing::of(agreed.deflate)));
         let sent = self.deliver(Content::Static(b""), b"");
         self.with_connection(|connection| connection.begin_websocket(&self.group, self.key, socket));
-        // A peer that is gone is seen with the first message.
+        // The first message notes a peer that is gone.
         if let (Err(error), Version::Http11) = (&sent, request.head.version) {
             self.group.site.log.debug(format_args!("{}: accepting a WebSocket: {error}", self.origin.peer));
         }
@@ -177,7 +177,7 @@ impl Responder {
         let reusable = self.encoder.is_framed();
         self.websocket = None;
         let last = if frame.is_empty() { Last::NOTHING } else { Last::Given(Content::Bytes(frame)) };
-        // A peer that is gone is noted there.
+        // The end of the exchange notes a peer that is gone.
         let _ = (*self).end(request, reusable, end, last, b"");
     }
 }

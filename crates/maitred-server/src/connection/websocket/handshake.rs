@@ -1,4 +1,4 @@
-//! What a request has to say to become a WebSocket (RFC 6455 §4.2.1; RFC 8441 §4 in HTTP/2), and what it is answered.
+//! The opening handshake of a WebSocket (RFC 6455 §4.2.1; RFC 8441 §4 in HTTP/2).
 
 use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, FieldSet, Method, RequestHead, ResponseHead, Status, Version};
@@ -9,31 +9,31 @@ use crate::connection::stream::{Received, Stream};
 use crate::connection::{Connection, Context};
 use crate::site::{Contexts, Share, WebSocketSettings};
 
-/// The version that there is (RFC 6455 §4.1).
+/// The only supported version (RFC 6455 §4.1).
 const VERSION: &str = "13";
 
 const ACCEPT: &str = "Sec-WebSocket-Accept";
 const EXTENSIONS: &str = "Sec-WebSocket-Extensions";
-/// Fields of the answer that are the protocol's, or a connection's.
+/// Response fields that belong to the protocol or to the connection.
 const OURS: [&str; 4] = [ACCEPT, EXTENSIONS, "Connection", "Upgrade"];
 
 /// A WebSocket that its handler may accept.
 pub(crate) struct Offer {
-    /// What the key leads to; none where the protocol has no key.
+    /// Value of `Sec-WebSocket-Accept`; none where the protocol has no key.
     accept: Option<[u8; 28]>,
 }
 
-/// Why a request cannot become one.
+/// Reason for which a request cannot become a WebSocket.
 enum Objection {
-    /// This version is not spoken.
+    /// The version is not supported.
     Version,
-    /// What is missing or wrong.
+    /// A part of the request is missing or malformed.
     Bad(&'static str),
 }
 
 impl Connection {
-    /// Looks whether a request of HTTP/1.1 or an extended CONNECT asks for a WebSocket that its handler may accept. It is answered
-    /// if it does so wrongly.
+    /// Checks whether a request of HTTP/1.1 or an extended CONNECT asks for a WebSocket that its handler may accept.
+    /// A malformed request is answered.
     pub(in crate::connection) fn offer_websocket(
         &mut self,
         context: &mut Context<'_>,
@@ -57,12 +57,12 @@ impl Connection {
         match asked(&stream.request.head, facts, is_framed) {
             Ok(offer) => {
                 let head = &mut stream.request.head;
-                // It is the same request by every protocol, for filters, rules and the log.
+                // Filters, rules and the log see the same request with every protocol.
                 (head.method, head.body) = (Method::Get, BodyLength::Empty);
                 stream.websocket = true;
                 stream.request.websocket = true;
                 stream.offer = Some(Box::new(offer));
-                // Whether it is accepted or not: behind it nothing else is read.
+                // With or without a WebSocket, no other request is read behind this one.
                 stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
                 Ok(stream)
             }
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Says which version there is (RFC 6455 §4.4).
+    /// Answers with the supported version (RFC 6455 §4.4).
     fn answer_version(&mut self, context: &mut Context<'_>, stream: Box<Stream>) -> Received {
         const TEXT: &str = "426 Upgrade Required: this server speaks version 13 of WebSocket\n";
         let response = OwnResponse::text(Status::UPGRADE_REQUIRED, TEXT)
@@ -87,7 +87,7 @@ impl Connection {
     }
 }
 
-/// What a request asks for.
+/// Returns the offer in a request.
 fn asked(head: &RequestHead, facts: HeadFacts, is_framed: bool) -> Result<Offer, Objection> {
     let version = only(head, "sec-websocket-version", "Sec-WebSocket-Version more than once")?;
     if version != Some(VERSION.as_bytes()) {
@@ -112,7 +112,7 @@ fn asked(head: &RequestHead, facts: HeadFacts, is_framed: bool) -> Result<Offer,
     }
 }
 
-/// The value of a field that may be there once.
+/// The value of a field that may occur once.
 fn only<'a>(
     head: &'a RequestHead,
     name: &'static str,
@@ -123,13 +123,13 @@ fn only<'a>(
     if values.next().is_some() { Err(Objection::Bad(reason)) } else { Ok(value) }
 }
 
-/// Whether a field that is a list names this, in whatever case.
+/// Whether a list field contains this name, in any case.
 fn names(head: &RequestHead, field: &str, name: &[u8]) -> bool {
     let mut values = head.fields.all(field).flat_map(|value| value.split(|byte| *byte == b','));
     values.any(|value| value.trim_ascii().eq_ignore_ascii_case(name))
 }
 
-/// What is agreed on.
+/// The agreed response and compression.
 pub(crate) struct Agreed {
     pub(crate) head: ResponseHead,
     pub(crate) deflate: Option<Deflate>,
@@ -137,10 +137,10 @@ pub(crate) struct Agreed {
 }
 
 impl Offer {
-    /// The answer to a request that is accepted, with the fields of the handler's; and what is compressed how.
+    /// The response to an accepted request, with the handler's fields, and the compression.
     ///
     /// # Errors
-    /// A field that is not the handler's to set.
+    /// A field that the handler may not set.
     pub(crate) fn answer(
         &self,
         asked: &FieldSet,
@@ -167,13 +167,13 @@ impl Offer {
     }
 }
 
-/// How messages are compressed, and the room for it: with contexts as long as there is some.
+/// The compression of messages with its memory: with contexts as long as the budget has room.
 fn agreed(
     asked: &FieldSet,
     settings: &WebSocketSettings,
     contexts: &Contexts,
 ) -> (Option<Deflate>, Option<Share>) {
-    /// Both directions. A window of 4 KiB has nearly all of what a larger one has, for messages that are not large.
+    /// Window of both directions. With short messages 4 KiB give nearly the whole effect of a larger window.
     const WINDOW_BITS: u8 = 12;
     if !settings.deflate {
         return (None, None);

@@ -1,5 +1,5 @@
-//! A WebSocket (RFC 6455): what a request becomes when its handler accepts it. Messages go in both directions until one side
-//! closes it.
+//! WebSocket (RFC 6455): the state of a request after its handler has accepted one. Messages go in both directions
+//! until one side closes.
 //!
 //! ```text
 //! handler's thread                          connection                      turns
@@ -9,14 +9,15 @@
 //!                                           pings of ours <---------------- TIMER: the peer is silent
 //!   close, or told of the end ------------> the last frame <--------------- CLOSE, a fault, the drain
 //! ```
-//! Over HTTP/1.1 the connection is nothing else any more; over HTTP/2 (RFC 8441) it is one stream of it.
+//! Over HTTP/1.1 the WebSocket takes the whole connection; over HTTP/2 (RFC 8441) one stream.
 //!
-//! Promises: control frames are answered whatever the handler does; of pongs that the peer does not take the last one is kept. What has
-//! come and was not taken holds at most [`INBOX`] bytes and one message; then nothing more is read, and the peer is slowed down. What has
-//! been read by then stays as it came: a few bytes can become many. Beyond [`INBOX`] bytes each, messages of all sockets count in the
-//! budget of bodies in memory (`room.rs`). After the first close, of either side, nothing is read and nothing of the handler is sent.
+//! Promises: control frames are answered whatever the handler does; of pongs that the peer does not take the last one
+//! is kept. Messages that the handler has not taken hold at most [`INBOX`] bytes and one message; then nothing more
+//! is read, and TCP slows the peer down. Bytes read by then stay encoded: a few bytes can inflate to many. Beyond
+//! [`INBOX`] bytes each, messages of all sockets count in the budget of bodies in memory (`room.rs`). After the first
+//! close, of either side, nothing is read and nothing of the handler is sent.
 //!
-//! Leaves out: what frames look like (maitred-ws), and what a request has to say (`handshake.rs`).
+//! Leaves out: the format of frames (maitred-ws), and the opening handshake (`handshake.rs`).
 
 mod handshake;
 mod room;
@@ -35,101 +36,104 @@ use super::{Connection, NEVER, nanos};
 use crate::site::{Share, Site};
 pub(crate) use handshake::Offer;
 
-/// Bytes of messages that wait for the handler. Beyond it nothing more is read.
+/// Most bytes of messages that wait for the handler. Beyond it nothing more is read.
 const INBOX: usize = 64 * 1024;
 
-/// Parts of a message (RFC 6455 §5.4). Past it: 1009. Each costs work, however short it is.
+/// Most fragments of a message (RFC 6455 §5.4), since each costs work, however short. Beyond: close with 1009.
 const MAX_FRAGMENTS: u32 = 131_072;
 
-/// How many times as long a message may become by inflating; text is seldom above 20. Past it: 1009.
+/// Largest ratio of a message to its compressed form; text is seldom above 20. Beyond: close with 1009.
 const MAX_RATIO: u32 = 200;
 
-/// Bytes that a message may have whatever it was before: tests and empty images are made of one byte repeated.
+/// Bytes of a message that may exceed the ratio: tests and empty images consist of one repeated byte.
 const SHORT: u64 = 4 * 1024 * 1024;
 
-/// Bytes of answers to pings that are made at once. Of further ones the last is answered (RFC 6455 §5.5.3).
+/// Most bytes of pongs made at once. Of further pings the last is answered (RFC 6455 §5.5.3).
 const MAX_PONGS: usize = 16 * 1024;
 
-/// Pings and pongs that a peer may send at once, and the time in nanoseconds after which it may send one more: as with PING of HTTP/2. Past it: 1008.
-/// Each takes the engine's time from others, and none is read by the application, which would slow the peer down.
+/// Pings and pongs that a peer may send at once, and the time in nanoseconds after which one more is allowed: as with
+/// PING of HTTP/2. Each takes the engine's time from others, and none reaches the application, which would slow the
+/// peer down. Beyond: close with 1008.
 const MAX_SIGNS: u64 = 1_000;
 const SIGN_NANOS: u64 = 5_000_000;
 
-/// The peer does what a server does not have to bear (RFC 6455 §7.4.1).
+/// Close code: the peer floods (RFC 6455 §7.4.1).
 const POLICY: u16 = 1008;
 
-/// The server stops, and another one will be there.
+/// Close code: the server stops, and another one will be there.
 const RESTART: u16 = 1012;
 
-/// The server has no room for a message.
+/// Close code: the server has no room for a message.
 const TRY_AGAIN: u16 = 1013;
 
-/// The server gives up: the peer has been silent for too long.
+/// Close code: the peer has been silent for too long.
 const SILENT: u16 = 1011;
 
-/// See the module text.
+/// State of a WebSocket; see the module text.
 pub(crate) struct Socket {
     receiver: Receiver,
-    /// What has come and is not decoded: there was no room for what it makes.
+    /// Received bytes that are not decoded, for want of room.
     input: Vec<u8>,
     inbox: Messages,
-    /// Bytes of messages that the handler has taken together, until it takes the next ones.
+    /// Bytes of the messages of the last handout, until the handler takes the next ones.
     given: usize,
-    /// The handler waits: it has asked for messages, and there was none.
+    /// The handler has asked for messages, found none, and waits.
     awaited: bool,
-    /// Nothing more is read until the handler asks for messages.
+    /// Reading has stopped until the handler asks for messages.
     stopped: bool,
-    /// Nothing comes behind the input.
+    /// No byte follows `input`.
     ended: bool,
-    /// Beyond what each may hold: what messages have of the memory of all.
+    /// Share of the messages beyond [`INBOX`] in the budget of bodies.
     kept: Kept,
-    /// How it has ended; nothing is read or sent any more.
+    /// The way of the end; nothing is read or sent after the end.
     closed: Option<Closed>,
-    /// The peer has begun the end: nothing of it is on its way.
+    /// The peer has begun the close: no byte of it is on its way.
     by_peer: bool,
-    /// The end was without a closing handshake, or broke the rules.
+    /// The end had no closing handshake, or the peer broke the rules.
     unclean: bool,
-    /// The peer has sent too many pings or pongs. Its last frame is not waited for: all before it would have to be read.
+    /// The peer has sent too many pings or pongs. The engine does not wait for its close frame, behind which all
+    /// frames before it would have to be read.
     flooded: bool,
-    /// Frames that have to be sent.
+    /// Frames of the engine that have to be sent.
     replies: Vec<u8>,
-    /// What the last ping had that is not answered yet: earlier answers wait for the peer.
+    /// Content of the last ping without a pong; earlier pongs wait for the peer.
     ping: Option<Control>,
-    /// When the peer was heard last, in monotonic nanoseconds.
+    /// Time of the last bytes from the peer, in monotonic nanoseconds.
     heard: u64,
-    /// When it may send [`MAX_SIGNS`] pings and pongs again, likewise.
+    /// Time at which the peer may send [`MAX_SIGNS`] pings and pongs again, in monotonic nanoseconds.
     calm: u64,
-    /// When it was asked for a sign of life; 0 if it is not.
+    /// Time of the engine's unanswered ping, in monotonic nanoseconds; 0 if there is none.
     asked: u64,
-    /// Since when it is open, in monotonic nanoseconds.
+    /// Time of the opening, in monotonic nanoseconds.
     began: u64,
     received: Counted,
     sent: Counted,
     /// Messages are compressed.
     compressed: bool,
-    /// What contexts of the compression hold of the memory of all, until it ends; none where each message is compressed by itself.
+    /// Share of the compression contexts in their budget, until the end; none where each message is compressed by
+    /// itself.
     _share: Option<Share>,
 }
 
 /// Messages of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// How many.
+    /// Number of messages.
     pub messages: u64,
-    /// Bytes of them, as the application has them.
+    /// Bytes of the messages, uncompressed.
     pub bytes: u64,
 }
 
-/// A WebSocket in one moment, for the control.
+/// The state of a WebSocket at one moment, for the control.
 #[derive(Clone, Debug)]
 pub struct WebSocketSnapshot {
-    /// Since when it is open, in monotonic nanoseconds.
+    /// Time of the opening, in monotonic nanoseconds.
     pub since: u64,
-    /// When the peer was heard last, likewise.
+    /// Time of the last bytes from the peer, in monotonic nanoseconds.
     pub heard: u64,
-    /// What has come.
+    /// Messages from the peer.
     pub received: Counted,
-    /// What was sent.
+    /// Messages to the peer.
     pub sent: Counted,
     /// Bytes that wait for the application.
     pub waiting: usize,
@@ -138,7 +142,7 @@ pub struct WebSocketSnapshot {
 }
 
 impl Socket {
-    /// One that begins now.
+    /// Returns a WebSocket that opens now.
     pub(crate) fn new(site: &Site, deflate: Option<&Deflate>, share: Option<Share>) -> Box<Self> {
         let message = site.websockets.as_ref().map_or(0, |settings| settings.max_message);
         let limits = Limits { message, fragments: MAX_FRAGMENTS, ratio: MAX_RATIO, ratio_from: SHORT };
@@ -169,8 +173,8 @@ impl Socket {
         })
     }
 
-    /// Takes bytes of the peer as far as there is room, and keeps the rest; `clogged`: earlier answers wait for the peer. The reason, if it
-    /// is closed for what the peer has sent.
+    /// Decodes bytes of the peer as far as there is room, and keeps the rest; `clogged` says that earlier pongs wait
+    /// for the peer. Returns the reason if these bytes close the WebSocket.
     fn take(&mut self, data: &[u8], now: u64, clogged: bool, site: &Site) -> Option<&'static str> {
         (self.heard, self.asked) = (now, 0);
         let fault = if self.input.is_empty() {
@@ -195,7 +199,7 @@ impl Socket {
         fault
     }
 
-    /// Decodes while there is room; returns how much it has used up.
+    /// Decodes while there is room. Returns the number of consumed bytes, and the reason of a close.
     fn decode(&mut self, data: &[u8], clogged: bool, site: &Site) -> (usize, Option<&'static str>) {
         let counters = &site.websocket_counters;
         let (all, mut data) = (data.len(), data);
@@ -247,13 +251,13 @@ impl Socket {
         (all - data.len(), None)
     }
 
-    /// Notes a ping or pong; whether there are not too many.
+    /// Notes a ping or pong. Returns false when there are too many.
     fn bears_sign(&mut self) -> bool {
         self.calm = self.calm.max(self.heard) + SIGN_NANOS;
         self.calm - self.heard <= MAX_SIGNS * SIGN_NANOS
     }
 
-    /// Frames that have to be sent now that earlier ones have left.
+    /// Returns the frames to send after earlier ones have left.
     fn take_replies(&mut self) -> Vec<u8> {
         if let Some(ping) = self.ping.take() {
             put_pong(ping.as_bytes(), &mut self.replies);
@@ -261,7 +265,7 @@ impl Socket {
         std::mem::take(&mut self.replies)
     }
 
-    /// Ends it from this side: the peer is told.
+    /// Closes from this side with a close frame.
     fn end(&mut self, code: u16, reason: &str) {
         if self.closed.is_none() {
             put_close(Some(code), reason, &mut self.replies);
@@ -270,12 +274,12 @@ impl Socket {
         }
     }
 
-    /// Nothing more is taken or answered.
+    /// Drops the input; nothing more is taken or answered.
     fn forget_input(&mut self) {
         (self.input, self.ping) = (Vec::new(), None);
     }
 
-    /// The peer is gone without a word. What has come before is not lost.
+    /// Notes a peer that is gone without a close frame. Messages received before are kept.
     fn vanish(&mut self) {
         self.ended = true;
         if self.closed.is_none() && self.input.is_empty() {
@@ -284,9 +288,9 @@ impl Socket {
         }
     }
 
-    /// When the peer has to be heard, or asked for a sign of life.
+    /// Time at which the peer must have sent something or gets a ping, in monotonic nanoseconds.
     fn due(&self, site: &Site) -> u64 {
-        // While nothing is read, what the peer says is not heard.
+        // While reading has stopped, the peer cannot be heard.
         let is_heard = self.closed.is_none() && !self.stopped;
         let Some(settings) = site.websockets.as_ref().filter(|_| is_heard) else { return NEVER };
         let after = |time: std::time::Duration, since: u64| match nanos(time) {
@@ -302,7 +306,7 @@ impl Socket {
         (received + self.receiver.held() + self.replies.len()) as u64
     }
 
-    /// How its exchange is written down.
+    /// The end of the exchange for its record.
     fn outcome(&self) -> End {
         match &self.closed {
             Some(closed) if closed.code == RESTART => End::Drain,
@@ -311,7 +315,7 @@ impl Socket {
         }
     }
 
-    /// For whoever looks at it.
+    /// Returns a view for the control.
     pub(super) fn show(&self) -> WebSocketSnapshot {
         WebSocketSnapshot {
             since: self.began,
@@ -335,24 +339,24 @@ impl Counted {
 }
 
 impl Stream {
-    /// When its WebSocket has to be looked at.
+    /// Time of the next check of the WebSocket, in monotonic nanoseconds.
     pub(super) fn socket_due(&self, site: &Site) -> u64 {
         self.socket.as_ref().map_or(NEVER, |socket| socket.due(site))
     }
 
-    /// Whether it was a WebSocket whose peer may still send something: at least its part of the closing handshake.
+    /// Whether a closed WebSocket's peer may still send frames: at least its part of the closing handshake.
     pub(super) fn awaits_last_frames(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| !socket.by_peer)
     }
 
-    /// Whether its WebSocket is open.
+    /// Whether the WebSocket is open.
     pub(super) fn has_open_socket(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.closed.is_none())
     }
 }
 
 impl Connection {
-    /// Whether one of its exchanges is a WebSocket.
+    /// Whether an exchange of the connection is a WebSocket.
     pub(super) fn has_socket(&self) -> bool {
         self.streams().any(|stream| stream.socket.is_some())
     }

@@ -1,12 +1,12 @@
-//! How much of messages a WebSocket may hold, alone and together with all others.
+//! Memory of messages: the limit of one WebSocket, and of all together.
 //!
 //! ```text
 //!   0 ......... INBOX ...... half the budget ....... twice the budget
 //!   each may    all read         sockets without a message   who wants more than INBOX
 //!   have that   ahead            read for a waiting handler  is closed with 1013
 //! ```
-//! A handler that waits gets its next message also when others hold the budget, so nothing stands still. Bodies hold at most the budget: beyond
-//! it messages are alone.
+//! A waiting handler gets its next message also when others hold the budget, so no WebSocket stands still. Bodies
+//! hold at most the budget; beyond it only messages grow.
 
 use maitred_io::clock;
 use maitred_runtime::Messages;
@@ -14,14 +14,14 @@ use maitred_runtime::Messages;
 use super::{INBOX, Socket};
 use crate::site::Site;
 
-/// How much is inflated at once when there is little room: it becomes 66 KB at most.
+/// Bytes inflated at once when there is little room; they become 66 KB at most.
 const LITTLE: usize = 64;
 
-/// So many messages of the longest kind fit beyond the budget, however small that is.
+/// Number of messages of the longest kind that fit beyond the budget, however small the budget is.
 const LEAST: u64 = 4;
 
 impl Socket {
-    /// Whether more may be read. If not, that is noted: the handler has to ask for messages first.
+    /// Whether more may be read. Notes otherwise that the handler has to ask for messages first.
     pub(super) fn takes_more(&mut self) -> bool {
         let waits = self.awaited && self.inbox.is_empty();
         let has_room = waits || self.kept.held() == 0 || !self.kept.memory().is_half_held();
@@ -30,13 +30,13 @@ impl Socket {
         more
     }
 
-    /// What of `data` is decoded before the budget is looked at again.
+    /// The part of `data` that is decoded before the next look at the budget.
     pub(super) fn step_of<'a>(&self, data: &'a [u8]) -> &'a [u8] {
         let is_little = self.compressed && self.kept.memory().is_half_held();
         if is_little { data.get(..LITTLE).unwrap_or(data) } else { data }
     }
 
-    /// Whether its next message cannot be had although the handler waits.
+    /// Whether the next message has no room although the handler waits.
     pub(super) fn has_no_room(&self, site: &Site) -> bool {
         let figures = self.kept.memory().figures();
         let longest = site.websockets.as_ref().map_or(0, |settings| settings.max_message);
@@ -44,12 +44,12 @@ impl Socket {
         self.kept.held() > 0 && figures.held > most
     }
 
-    /// Tells the budget what messages hold.
+    /// Reports the memory of the messages to the budget.
     pub(super) fn count(&mut self) {
         self.kept.change((self.inbox.held() + self.given).saturating_sub(INBOX) as u64);
     }
 
-    /// Moves whole messages to the handler. Whether reading had stopped and may go on.
+    /// Moves whole messages to the handler. Returns whether reading had stopped and may go on.
     pub(super) fn hand_out(&mut self, into: &mut Messages) -> bool {
         self.inbox.move_to(into);
         self.inbox.release();
@@ -58,7 +58,7 @@ impl Socket {
         self.count();
         let goes_on = self.stopped && self.takes_more();
         if goes_on {
-            // It was not heard meanwhile.
+            // The peer could not be heard meanwhile.
             (self.heard, self.asked) = (clock::monotonic(), 0);
         }
         goes_on

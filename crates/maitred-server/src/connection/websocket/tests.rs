@@ -1,4 +1,4 @@
-//! A WebSocket over HTTP/1.1 in memory: a pipe, and a test that takes every turn, says what time it is, and is the handler.
+//! A WebSocket over HTTP/1.1 in memory: a pipe, and a test that takes every turn, sets the time, and is the handler.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
 
-/// Keeps what it gets: the test answers.
+/// Keeps its exchange; the test answers.
 #[derive(Default)]
 pub(in crate::connection) struct Keeper(Mutex<Option<Exchange>>);
 
@@ -80,7 +80,7 @@ impl Chat {
         self.keeper.exchange()
     }
 
-    /// Asked for and accepted.
+    /// Opens a WebSocket.
     fn accepts(&mut self) -> WebSocket {
         self.accepts_as(ASK)
     }
@@ -143,7 +143,7 @@ fn send(socket: &mut WebSocket, text: &str) -> Result<Flow, SendError> {
     socket.send(MessageKind::Text, Last::Given(text.to_owned().into()))
 }
 
-/// What the control sees of it.
+/// The view of the control.
 fn snapshot(chat: &Chat) -> Option<super::WebSocketSnapshot> {
     let token = Token { slot: 0, generation: 0 };
     let show = |connection: &mut Connection| Some(connection.stream.as_ref()?.socket.as_ref()?.show());
@@ -223,7 +223,7 @@ fn a_handler_that_takes_nothing_slows_its_peer_down() {
         chat.sends(&message);
     }
     let waiting = snapshot(&chat).expect("a WebSocket").waiting;
-    // What is received at once, and the message within.
+    // The bytes of one receive, and the message within.
     assert!((super::INBOX..super::INBOX + 3 * 40_000).contains(&waiting), "{waiting}");
     let mut taken = 0;
     while taken < 10 {

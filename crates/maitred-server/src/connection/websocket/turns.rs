@@ -1,4 +1,4 @@
-//! What turns do for a WebSocket, and what its handler's side asks of the connection.
+//! WebSocket work of turns, and calls of the handler's side on the connection.
 
 use maitred_http::Peer;
 use maitred_io::clock;
@@ -14,11 +14,11 @@ use crate::connection::stream::Stream;
 use crate::connection::{Connection, Context, Group, Key, Turn};
 use crate::site::Site;
 
-/// Bytes that wait for the peer of HTTP/1.1; beyond it only the last ping is answered, later.
+/// Bytes queued for a peer of HTTP/1.1 beyond which only the last ping is answered, later.
 const CLOGGED: u64 = 64 * 1024;
 
 impl Connection {
-    /// Reads what has come for the WebSocket that the connection is.
+    /// Receives bytes for the WebSocket of an HTTP/1.1 connection.
     pub(in crate::connection) fn receive_websocket(&mut self, context: &mut Context<'_>) -> Turn {
         let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else {
             return Turn::Wait;
@@ -44,7 +44,7 @@ impl Connection {
                     lose(&mut stream);
                 }
                 Moved::Failed(error) => {
-                    // How it ended is in the log; the connection is closed below.
+                    // The log has the error; the connection is closed below.
                     let _ = self.end_broken(context, &error);
                     lose(&mut stream);
                     broken = true;
@@ -55,16 +55,16 @@ impl Connection {
         let goes_on = stream.socket_takes_more() && self.unread;
         let flooded = stream.socket.as_ref().is_some_and(|socket| socket.flooded);
         self.put(stream);
-        // What was heard may have brought the next ping nearer.
+        // The new bytes may have changed the time of the next ping.
         self.arm(context.group, context.token);
-        // A peer that floods is told why, if it reads.
+        // A peer that floods gets the reason, if it reads.
         if broken || self.send_replies(context.group, context.key(self.streams)).is_err() || flooded {
             return self.peer_gone(context);
         }
         if goes_on { Turn::Later } else { Turn::Wait }
     }
 
-    /// What has come before the connection was known to be gone.
+    /// Receives the bytes that came before the loss of the connection.
     pub(in crate::connection) fn receive_last_of_websocket(&mut self, context: &mut Context<'_>) {
         if !self.is_dead() && !self.protocol.is_framed() && self.has_socket() {
             self.unread = true;
@@ -72,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// Takes bytes of the peer for a WebSocket, and tells its handler.
+    /// Takes bytes of the peer for a WebSocket, and tells the handler.
     pub(in crate::connection) fn take_for_socket(
         &self,
         context: &Context<'_>,
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Whether earlier answers have to leave before a ping is answered.
+    /// Whether earlier frames have to leave before a ping is answered.
     fn is_clogged_for(&self, stream: &Stream) -> bool {
         match &stream.queue {
             Some(queue) => queue.is_clogged(),
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Sends the frames that the engine has made.
+    /// Sends frames of the engine.
     ///
     /// # Errors
     /// The peer is gone.
@@ -118,7 +118,7 @@ impl Connection {
         sent.map(drop)
     }
 
-    /// The last frame of a WebSocket of HTTP/1.1 has left, and its peer is to end the connection: it sees that nothing more comes.
+    /// Ends our sending side after the last frame over HTTP/1.1, so that the peer closes the connection.
     fn end_writing(&mut self, key: Key) {
         let is_closed =
             self.stream_of(key).is_some_and(|stream| stream.socket.is_some() && !stream.has_open_socket());
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Looks at the WebSockets whose peers have not been heard for long.
+    /// Checks the WebSockets whose peers have been silent for long.
     pub(in crate::connection) fn check_websockets(&mut self, context: &mut Context<'_>) {
         let (site, now) = (&context.group.site, context.now);
         let mut late = Vec::new();
@@ -151,12 +151,12 @@ impl Connection {
                 ));
                 stream.tell();
             }
-            // Whether the peer is gone is seen with the next read.
+            // The next read finds out whether the peer is gone.
             let _ = self.send_socket_frames(context.group, key);
         }
     }
 
-    /// Sends the frames of the engine's, whichever protocol carries them.
+    /// Sends frames of the engine over either protocol.
     fn send_socket_frames(&mut self, group: &Group, key: Key) -> Result<(), SendError> {
         if !self.protocol.is_framed() {
             return self.send_replies(group, key);
@@ -167,7 +167,7 @@ impl Connection {
         self.fill(group, key.token)
     }
 
-    /// The server stops: every WebSocket is closed, so that its peer connects again, elsewhere.
+    /// Closes every WebSocket when the server stops, so that the peers connect again elsewhere.
     pub(in crate::connection) fn close_websockets(&mut self, context: &mut Context<'_>) {
         let open: Vec<u32> =
             self.streams().filter(|stream| stream.has_open_socket()).map(|stream| stream.number).collect();
@@ -179,14 +179,14 @@ impl Connection {
                 }
                 stream.tell();
             }
-            // Whether the peer is gone is seen with the next read.
+            // The next read finds out whether the peer is gone.
             let _ = self.send_socket_frames(context.group, key);
         }
     }
 
     // ---- For the handler's side ----
 
-    /// The handler has accepted; what has come meanwhile is taken by a turn.
+    /// Begins a WebSocket that the handler has accepted; a turn takes the bytes received meanwhile.
     pub(in crate::connection) fn begin_websocket(&mut self, group: &Group, key: Key, socket: Box<Socket>) {
         let drains = group.is_draining();
         let Some(stream) = self.stream_of(key) else { return };
@@ -194,7 +194,7 @@ impl Connection {
         if let Some(queue) = &mut stream.queue {
             queue.both_ways = true;
         }
-        // It has no end of its own.
+        // A WebSocket has no end of its own.
         stream.endless = Some(Endless::Events);
         if drains && let Some(socket) = &mut stream.socket {
             socket.end(RESTART, "the server restarts");
@@ -207,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// Moves whole messages to the handler, and says how the WebSocket has ended if it has.
+    /// Moves whole messages to the handler, with the end of the WebSocket if it has ended.
     pub(in crate::connection) fn take_messages(
         &mut self,
         group: &Group,
@@ -220,7 +220,7 @@ impl Connection {
         };
         let mut goes_on = socket.hand_out(into);
         if is_dead && into.is_empty() {
-            // No turn looks at what has come any more.
+            // No turn decodes the received bytes any more.
             socket.vanish();
             take(socket, &[], (clock::monotonic(), true), &group.site, peer);
             goes_on = socket.hand_out(into);
@@ -235,7 +235,8 @@ impl Connection {
         closed
     }
 
-    /// Sends a frame of the handler's: what stands before the content, and the content, of so many bytes for the application.
+    /// Sends a frame of the handler: the bytes before the content, and the content; `bytes` counts them for the
+    /// application.
     ///
     /// # Errors
     /// The WebSocket is closed, or its peer is gone.
@@ -264,7 +265,8 @@ impl Connection {
         self.deliver_values(group, key, values(Heads::new(), content.keep()))
     }
 
-    /// How an exchange that was a WebSocket is written down, and whether the peer has to be told of its end.
+    /// The end of the exchange of a WebSocket for its record, its close code, and whether the peer needs a close
+    /// frame.
     pub(in crate::connection) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {
         let is_dead = self.is_dead();
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
@@ -278,7 +280,7 @@ impl Connection {
 }
 
 impl Stream {
-    /// Has the frames of the engine's sent.
+    /// Queues frames of the engine.
     pub(in crate::connection) fn enqueue_replies(&mut self) {
         let (Some(socket), Some(queue)) = (&mut self.socket, &mut self.queue) else { return };
         let mut replies =
@@ -288,17 +290,17 @@ impl Stream {
         }
     }
 
-    /// The peer has ended its side, or the stream.
+    /// Notes that the peer has ended its side, or the stream.
     pub(in crate::connection) fn end_socket(&mut self) {
         lose(self);
     }
 
-    /// Whether the peer may send more of it.
+    /// Whether the peer may send more frames.
     pub(in crate::connection) fn socket_takes_more(&mut self) -> bool {
         self.socket.as_mut().is_some_and(|socket| socket.takes_more())
     }
 
-    /// Whether something has come that is not decoded yet.
+    /// Whether received bytes wait for decoding.
     pub(in crate::connection) fn socket_has_input(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| !socket.input.is_empty())
     }
@@ -313,7 +315,7 @@ fn take(socket: &mut Socket, data: &[u8], (now, is_clogged): (u64, bool), site: 
     }
 }
 
-/// Nothing more comes.
+/// Ends the input of a stream.
 fn lose(stream: &mut Stream) {
     if let Some(socket) = &mut stream.socket {
         socket.vanish();

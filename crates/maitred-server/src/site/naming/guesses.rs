@@ -1,10 +1,11 @@
-//! Places of a path at which names vary, seen from the routes that paths have made: `/users/ann`, `/users/bob`, and so on.
+//! Guesses about places of a path at which names vary, from the routes that paths have made: `/users/ann`,
+//! `/users/bob`, and so on.
 //!
 //! ```text
 //! place  what stands before a segment, and how many segments there are --MANY different ones--> open: one for all, "*"
 //! ```
-//! When a place opens, routes of there that came a few times only become the one with the star; those that came often keep their names
-//! (`/users/login`). Nothing is done for a request whose route is known.
+//! When a place opens, routes below it that came a few times only become the one with the star; frequent ones keep
+//! their names (`/users/login`). A request whose route is known costs nothing here.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,23 +16,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maitred_match::{Shape, Widened};
 use maitred_stats::{OTHER, Routes};
 
-/// So many different segments at one place are names and not parts of the application: few have as many pages side by side, and a site with
-/// as many names has them within minutes.
+/// Number of different segments at one place from which they count as names: few applications have as many pages side
+/// by side, and a site with as many names has them within minutes.
 const MANY: usize = 50;
 
 /// Open places, a power of two; at most half of them are taken.
 const OPEN: usize = 512;
 
-/// Places that are watched. A place beyond is not guessed about.
+/// Most places that are watched. No guess is made about further ones.
 const MAX_PLACES: usize = 2000;
 
-/// Bytes of a path that are kept until its place opens; a longer one keeps its route.
+/// Longest path, in bytes, that is kept until its place opens; a longer one keeps its route.
 const MAX_PATH: usize = 160;
 
 pub(super) struct Guesses {
     open: Box<[AtomicU64]>,
     count: AtomicUsize,
-    /// Locked where a new route is made.
+    /// Locked when a new route is made.
     seen: Mutex<Seen>,
 }
 
@@ -62,13 +63,13 @@ impl Kept {
 }
 
 impl Seen {
-    /// Notes a route at its places. Those that have opened by it give up their routes.
+    /// Notes a route at its places. Returns the routes that places opened by this one take over.
     fn note(&mut self, number: u32, kept: &Arc<Kept>, state: &RandomState, guesses: &Guesses) -> Vec<u32> {
         if self.routes.contains_key(&number) {
             return Vec::new();
         }
         let (places, mut full) = (&mut self.places, Vec::new());
-        // The walk is for its places: what it makes of the shape is of no matter.
+        // Only the places matter: the resulting shape is not used.
         let _ = kept.shape().widened(state, |place, segment| {
             if guesses.is_open(place) {
                 return true;
@@ -106,7 +107,7 @@ impl Guesses {
         self.count.load(Relaxed) > 0
     }
 
-    /// This shape with stars at open places; none if it has no such place.
+    /// This shape with stars at open places; none if it has no open place.
     pub(super) fn widened<'a>(&self, shape: Shape<'a>, state: &RandomState) -> Option<Widened<'a>> {
         if !self.any() {
             return None;
@@ -114,7 +115,7 @@ impl Guesses {
         shape.widened(state, |place, _| self.is_open(place))
     }
 
-    /// Notes a new route, made by a request of this shape; whether that opened a place.
+    /// Notes a new route, made by a request of this shape. Returns whether a place opened.
     pub(super) fn note(
         &self,
         shape: Shape<'_>,
@@ -130,7 +131,7 @@ impl Guesses {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = Arc::new(Kept { method: shape.method.into(), path: path.into(), host: shape.host });
         let (mut new, mut any) = (vec![(number, kept)], false);
-        // A route that becomes one with a star is a new one, of which another place may vary.
+        // A route with a new star is a new route, and another of its places may vary.
         while let Some((number, kept)) = new.pop() {
             for route in seen.note(number, &kept, state, self) {
                 any = true;
@@ -146,7 +147,7 @@ impl Guesses {
         any
     }
 
-    /// Routes with these numbers are no more.
+    /// Forgets the routes with these numbers, which no longer exist.
     pub(super) fn forget(&self, numbers: &HashSet<u32>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.routes.retain(|number, _| !numbers.contains(number));
@@ -158,7 +159,7 @@ impl Guesses {
         words.take_while(|word| *word != 0).any(|word| word == place)
     }
 
-    /// Whether it is open now.
+    /// Whether this place is open now.
     fn open(&self, place: u64) -> bool {
         if place == 0 || self.count.load(Relaxed) >= OPEN / 2 {
             return false;

@@ -1,14 +1,15 @@
-//! What a request for an application is counted under.
+//! Route names under which requests for an application are counted.
 //!
 //! ```text
 //! the name that the application or its framework has told      GET /users/{name}
 //! else, of the shape of its path, the name told last           a request that was cut before it was told
 //! else the shape (maitred-match), widened where names vary     GET /users/*
 //! ```
-//! Promises: the numbers of names are bounded, and so is what is kept to guess by ([`MAX_ROUTES`](maitred_stats::MAX_ROUTES)). Of a
-//! request that finds nothing (400, 404, 405, 501) no route is made by its path: a path exists when it has been answered once. All others
-//! are one, "other"; where one of these comes again and again, the routes that came least make room (`room.rs`). Leaves out: by what the scheduler tells requests apart, which is always the shape, since it asks before the
-//! application runs.
+//! Promises: the number of names is bounded, and so is the memory of guesses
+//! ([`MAX_ROUTES`](maitred_stats::MAX_ROUTES)). The path of a request that finds nothing (400, 404, 405, 501) makes
+//! no route: a path exists when it has been answered once. All such paths are one route, "other"; where one of these
+//! comes again and again, the rarest routes make room (`room.rs`). Leaves out: the key by which the scheduler tells
+//! requests apart, which is always the shape, since the scheduler asks before the application runs.
 
 mod guesses;
 mod room;
@@ -24,21 +25,21 @@ use maitred_stats::{Arena, OTHER, Routes};
 use guesses::Guesses;
 use room::Room;
 
-/// Shapes whose names are remembered; of two with the same place the last one is.
+/// Number of shapes whose names are remembered; a shape replaces another at the same place.
 const SHAPES: usize = 1024;
 
-/// In the word of one of them, below its hash: the number of the route.
+/// Bits of a remembered word with the number of the route; the hash is above.
 const NUMBER: u64 = 0xffff;
 
-/// Characters of a name that an application has told.
+/// Most characters of a name given by an application.
 const MAX_NAME: usize = 120;
 
 /// Names and numbers of the routes of applications.
 pub(super) struct Naming {
-    /// Also those of the engine.
+    /// All routes, including those of the engine.
     pub(super) routes: Routes,
     hasher: RandomState,
-    /// What the hosts are called; the default one has no name.
+    /// Names of the hosts; the default host has none.
     hosts: Vec<Arc<str>>,
     guesses: Guesses,
     told: Box<[AtomicU64]>,
@@ -59,7 +60,7 @@ impl Naming {
         }
     }
 
-    /// The number of the route of this request, of which the application has told this name, or an empty one.
+    /// Number of the route of this request; `name` is the name given by the application, or empty.
     pub(super) fn number(&self, head: &RequestHead, name: &str, status: Status) -> u32 {
         let shape = shape_of(head);
         let hash = shape.hash(&self.hasher);
@@ -91,7 +92,7 @@ impl Naming {
         }
     }
 
-    /// The name of the route of a request of which nobody has told one: as that of the last ones of its shape, or as it would be guessed.
+    /// The route name of a request without a name from its application: the last name for its shape, or a guess.
     pub(super) fn name_of(&self, shape: Shape<'_>) -> String {
         let told = self.told(shape.hash(&self.hasher)).and_then(|number| self.routes.name(number));
         told.unwrap_or_else(|| match self.guesses.widened(shape, &self.hasher) {
@@ -100,13 +101,13 @@ impl Naming {
         })
     }
 
-    /// The same of a request whose application has told this name, or an empty one.
+    /// The route name of a request; `name` is the name given by the application, or empty.
     pub(super) fn name(&self, head: &RequestHead, name: &str) -> String {
         let shape = shape_of(head);
         if name.is_empty() { self.name_of(shape) } else { self.text_of(shape, name) }
     }
 
-    /// Whether a request without a name may have another one than its shape.
+    /// Whether a request without a name may have another name than its shape.
     pub(super) fn knows_more(&self) -> bool {
         self.guesses.any() || self.any_told.load(Relaxed)
     }
@@ -115,20 +116,20 @@ impl Naming {
         let mut hasher = self.hasher.build_hasher();
         hasher.write_u16(shape.host);
         hasher.write(shape.method.as_bytes());
-        // No byte of a method, and none that a widened shape has there.
+        // A byte that occurs neither in a method nor at that place of a widened shape.
         hasher.write_u8(1);
         hasher.write(name.as_bytes());
         hasher.finish()
     }
 
-    /// `GET /users/{name}`, printable.
+    /// The printable route name, such as `GET /users/{name}`.
     fn text_of(&self, shape: Shape<'_>, name: &str) -> String {
         let name: String = name.chars().flat_map(printable).take(MAX_NAME).collect();
         let host = self.hosts.get(usize::from(shape.host)).map_or("", |host| host);
         format!("{} {host}{name}", shape.method.escape_debug())
     }
 
-    /// The text of a shape with the name of another than the default host: `GET shop.example/user/*`.
+    /// The text of a shape with the name of a host other than the default: `GET shop.example/user/*`.
     fn with_host(&self, host: u16, text: String) -> String {
         let host = self.hosts.get(usize::from(host)).map_or("", |host| host);
         match text.split_once(' ').filter(|_| !host.is_empty()) {
@@ -158,13 +159,13 @@ fn shape_of(head: &RequestHead) -> Shape<'_> {
     Shape { method: head.method.as_str(), path: head.path(), host: head.host }
 }
 
-/// What stands for a character in a name: itself, or what a log shows of it.
+/// A printable form of a character in a name: the character, or the escape used in logs.
 fn printable(letter: char) -> impl Iterator<Item = char> {
     let plain = matches!(letter, '\'' | '"' | '\\').then_some(letter);
     plain.into_iter().chain(plain.is_none().then(|| letter.escape_debug()).into_iter().flatten())
 }
 
-/// Whether the answer says that there is no such path, or none for this method.
+/// Whether the status says that the path, or this method of it, does not exist.
 fn finds_nothing(status: Status) -> bool {
     matches!(status.code(), 400 | 404 | 405 | 501)
 }

@@ -1,4 +1,5 @@
-//! Room in the full table of routes for paths that come again and again: the routes that came least since the last time become "other".
+//! Room in the full table of routes for paths that come again and again: the rarest routes since the last look become
+//! "other".
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -8,28 +9,28 @@ use maitred_stats::Recorder;
 
 use super::{NUMBER, Naming};
 
-/// Between two looks, in nanoseconds: so long every route has for coming.
+/// Time between two looks, in nanoseconds. Each route has this time to come again.
 const PAUSE: u64 = 60_000_000_000;
 
-/// What was found at the last look.
+/// Result of the last look.
 #[derive(Default)]
 pub(super) struct Room(Mutex<Looked>);
 
 #[derive(Default)]
 struct Looked {
-    /// When the next one may be, in monotonic nanoseconds.
+    /// Earliest time of the next look, in monotonic nanoseconds.
     next: u64,
-    /// How often each route had been counted, by number.
+    /// Count of each route at that look, by number.
     counted: Vec<u64>,
 }
 
 impl Naming {
-    /// Makes room, if that is wanted and the last time is long enough ago. One load if it is not wanted.
+    /// Makes room, if wanted and if the last look is long enough ago. Costs one load if not wanted.
     pub(crate) fn make_room(&self, recorder: &Recorder, now: u64) {
         if !self.routes.is_wanting() {
             return;
         }
-        // Another thread that is doing it does it for all.
+        // Another thread that makes room does so for all.
         let Ok(mut looked) = self.room.0.try_lock() else { return };
         if now < looked.next {
             return;

@@ -1,4 +1,4 @@
-//! A server that is asked through its control.
+//! A server with a control, and requests to the control.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::PATIENCE;
 
-/// Fields in this order: the control lets go of the server before that ends.
+/// The order of the fields matters: the control lets go of the server before the server ends.
 pub(crate) struct Controlled {
     pub(crate) control: Control,
     pub(crate) server: Arc<Server>,
@@ -26,7 +26,7 @@ impl Controlled {
         Self::with(settings, |_| {})
     }
 
-    /// With other doors than the socket.
+    /// Starts a server whose control has other doors than the socket.
     pub(crate) fn with(settings: Settings, change: impl FnOnce(&mut DoorSettings)) -> Self {
         let folder = TempDir::new().expect("a folder");
         let socket = folder.path().join("control.sock");
@@ -49,7 +49,7 @@ impl Controlled {
         value
     }
 
-    /// What a change says.
+    /// The answer to a change.
     pub(crate) fn change(&self, path: &str) -> Value {
         let (status, value) = self.ask("POST", path);
         assert_eq!(status, 200, "{path}: {value}");
@@ -63,7 +63,7 @@ impl Controlled {
         answer(&mut stream, &format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))
     }
 
-    /// The same over the listener for HTTP, with further fields.
+    /// Status and answer of a request over the HTTP listener, with further fields.
     pub(crate) fn ask_admin(&self, method: &str, path: &str, fields: &str) -> (u16, Value) {
         let mut stream =
             TcpStream::connect(self.control.doors().admin().expect("a listener")).expect("it listens");

@@ -14,12 +14,12 @@ pub(crate) struct Door {
 
 #[derive(Default)]
 struct State {
-    /// The paths of those who came, in the order in which they came.
+    /// Paths of the requests that came, in order.
     came: Vec<String>,
-    /// Those who stand there now, and the most who ever did.
+    /// Number of requests that wait at the door now, and the most at any time.
     inside: usize,
     most: usize,
-    /// Those who may still go through while the door is shut.
+    /// Number of requests that may go through while the door is shut.
     passes: usize,
     open: bool,
 }
@@ -37,12 +37,12 @@ impl Door {
         self.changed.notify_all();
     }
 
-    /// Waits until so many have come since the start.
+    /// Waits until `came` requests have come since the start.
     pub(crate) fn wait_for(&self, came: usize) {
         self.wait_until(&format!("{came} have come"), |state| state.came.len() >= came);
     }
 
-    /// Waits until so many stand there.
+    /// Waits until `inside` requests wait at the door.
     pub(crate) fn wait_for_inside(&self, inside: usize) {
         self.wait_until(&format!("{inside} are inside"), |state| state.inside == inside);
     }

@@ -20,9 +20,9 @@ use maitred_tls::{
     ClientPolicy, HostClients, Identity, Terms, TermsSettings, UnknownName, Version, system_clock,
 };
 
-/// Longer than anything here takes; reached only when something hangs.
+/// Longer than any step of a test takes; reached only when a test hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks: who looks all the time takes the processor from the server that is looked at.
+/// Pause between two checks: a busy loop would take the processor from the server.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// The lock of an interpreter that no thread ever takes.
@@ -53,7 +53,7 @@ impl Running {
         figure_in(&self.server.metrics(), pool, name)
     }
 
-    /// What its connections are doing.
+    /// States of the connections.
     pub(crate) fn states(&self) -> Vec<State> {
         let mut states = Vec::new();
         self.server.each_connection(|_, shown| states.push(shown.state));
@@ -73,7 +73,7 @@ pub(crate) fn figure_in(metrics: &str, pool: &str, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }
 
-/// Looks again and again until it is so: for what the server tells only whoever asks.
+/// Checks again and again until the condition holds: for state that the server only shows on request.
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -89,7 +89,7 @@ pub(crate) fn settings(routes: Routes) -> Settings {
     settings
 }
 
-/// Has all listeners on ports speak TLS, where the tests are to be by TLS and no test has decided otherwise.
+/// Sets TLS for all listeners on ports, where the tests are to be by TLS and no test has decided otherwise.
 fn secure(settings: &mut Settings) {
     if !by_tls() || settings.tls.is_some() {
         return;
@@ -101,7 +101,7 @@ fn secure(settings: &mut Settings) {
         unknown_name: UnknownName::Default,
         clients: ClientPolicy::None,
         hosts: HostClients::default(),
-        // A client's peek would see them.
+        // Session tickets would show up in a client's peek.
         tickets: None,
         minimum: Version::V1_2,
         alpn: vec![b"http/1.1".to_vec()],
@@ -113,7 +113,7 @@ fn secure(settings: &mut Settings) {
     }
 }
 
-/// Starts it; the clients of the tests know from then on which of its ports speak TLS.
+/// Starts a server; the clients of the tests know from then on which of its ports speak TLS.
 pub(crate) fn start_server(mut settings: Settings) -> Result<Server, StartError> {
     secure(&mut settings);
     let tls: Vec<bool> = settings.listeners.iter().map(|listener| listener.tls).collect();
@@ -193,7 +193,7 @@ pub(crate) fn get_last(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// A handler that takes bodies while they come.
+/// A handler that reads bodies while they arrive.
 pub(crate) struct Live<F>(pub(crate) F);
 
 impl<F: Fn(Exchange) + Send + Sync + 'static> Handler for Live<F> {

@@ -10,7 +10,7 @@ use super::{Running, ask, read_response, settings, start};
 
 pub(crate) const ALL: [Strategy; 4] = [Strategy::Adaptive, Strategy::Pc, Strategy::Pec, Strategy::Epc];
 
-/// Those whose default pool has more than one thread.
+/// Strategies whose default pool has more than one thread.
 pub(crate) const MANY: [Strategy; 3] = [Strategy::Adaptive, Strategy::Pec, Strategy::Epc];
 
 /// A server with a pool `reports` for `/report...`; `/wait...` waits at the same door in the default pool.
@@ -32,7 +32,7 @@ pub(crate) fn rule(pool: &str, path: &str) -> PoolRule {
     PoolRule { pool: pool.to_owned(), path: Some(path.parse().unwrap()), ..PoolRule::default() }
 }
 
-/// The settings of the pool called so.
+/// The settings of the pool with this name.
 pub(crate) fn pool<'a>(settings: &'a mut Settings, name: &str) -> &'a mut PoolSettings {
     if name == DEFAULT_POOL {
         return &mut settings.pool;
@@ -51,7 +51,7 @@ pub(crate) fn body(stream: &mut Client) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// Each of these requests is answered, with its own path.
+/// Reads the responses: each of these requests is answered with its own path.
 pub(crate) fn all_answered(clients: &mut [Client], path: &str) {
     for stream in clients {
         assert!(body(stream).starts_with(path));
@@ -69,7 +69,7 @@ pub(crate) fn queue(running: &Running, name: &str, count: u64) -> Vec<Client> {
     (1..=count).map(ask_one).collect()
 }
 
-/// Blocks so many threads of a pool.
+/// Blocks `count` threads of a pool.
 pub(crate) fn block(running: &Running, door: &Door, name: &str, count: usize) -> Vec<Client> {
     let before = door.came().len();
     let block_one = |n| {

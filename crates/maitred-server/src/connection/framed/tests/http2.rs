@@ -1,166 +1,18 @@
-//! The same with HTTP/2: what the connection has to do with it. Its rules are tested in maitred-h2.
+//! What HTTP/2 has beside its exchanges: windows, urgency, resets, the ways in which a connection ends.
 
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use maitred_h2::hpack::{Decoder, Encoder};
 use maitred_turns::Signals;
 
-use super::{Do, Done, Driven, open_speaking};
+use super::client::{
+    ACK, CANCEL, Client, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME, GOAWAY,
+    Got, HEADERS, NO_ERROR, PING, PROTOCOL_ERROR, REFUSED_STREAM, RESET, SETTINGS, WINDOW, WINDOW_UPDATE,
+    data_of, open,
+};
+use super::{Do, Done, open_speaking};
 use crate::connection::Protocol;
-use crate::connection::framed::{Framed, http2};
-use crate::group::Job;
 use crate::settings::Settings;
-
-mod heads;
-mod websockets;
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RESET: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-
-const END_STREAM: u8 = 1;
-const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-/// What a stream may send at first (RFC 9113 §6.9.2).
-const WINDOW: usize = 65_535;
-
-/// A frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Got {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-    payload: Vec<u8>,
-}
-
-impl Got {
-    fn number(&self, at: usize) -> u32 {
-        u32::from_be_bytes(self.payload[at..at + 4].try_into().expect("four bytes"))
-    }
-}
-
-/// A client of HTTP/2.
-struct Client {
-    driven: Driven,
-    encoder: Encoder,
-    decoder: Decoder,
-    received: Vec<u8>,
-}
-
-fn open(change: impl FnOnce(&mut Settings)) -> Client {
-    let framed = |site: &_| Protocol::Framed(Framed::new(http2::codec(site)));
-    let mut client = Client::of(open_speaking(1 << 20, change, framed));
-    client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    assert!(client.asks(SETTINGS, 0, 0, &[]).is_empty());
-    let kinds: Vec<_> = client.frames().iter().map(|frame| (frame.kind, frame.flags)).collect();
-    assert_eq!(kinds, [(SETTINGS, 0), (WINDOW_UPDATE, 0), (SETTINGS, ACK)]);
-    client
-}
-
-impl Client {
-    fn of(driven: Driven) -> Self {
-        Self { driven, encoder: Encoder::new(), decoder: Decoder::new(4096), received: Vec::new() }
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.driven.client.write_all(bytes).expect("the pipe has room");
-    }
-
-    fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-        frame.extend_from_slice(&[kind, flags]);
-        frame.extend_from_slice(&stream.to_be_bytes());
-        frame.extend_from_slice(payload);
-        self.write(&frame);
-    }
-
-    fn asks(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<Job> {
-        self.send(kind, flags, stream, payload);
-        self.driven.turn(Signals::READ)
-    }
-
-    fn block(&mut self, method: &str, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
-        let mut block = Vec::new();
-        let own = [(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path)];
-        for (name, value) in own.iter().chain(fields) {
-            self.encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
-        }
-        block
-    }
-
-    fn get(&mut self, stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<Job> {
-        let block = self.block("GET", path, fields);
-        self.asks(HEADERS, END_HEADERS | END_STREAM, stream, &block)
-    }
-
-    fn post(&mut self, stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<Job> {
-        let block = self.block("POST", path, fields);
-        self.asks(HEADERS, END_HEADERS, stream, &block)
-    }
-
-    /// All frames that have come.
-    fn frames(&mut self) -> Vec<Got> {
-        let mut part = [0; 65_536];
-        while let Ok(count) = self.driven.client.read(&mut part) {
-            if count == 0 {
-                break;
-            }
-            self.received.extend_from_slice(&part[..count]);
-        }
-        let mut frames = Vec::new();
-        while self.received.len() >= 9 {
-            let length =
-                u32::from_be_bytes([0, self.received[0], self.received[1], self.received[2]]) as usize;
-            if self.received.len() < 9 + length {
-                break;
-            }
-            let rest = self.received.split_off(9 + length);
-            let frame = std::mem::replace(&mut self.received, rest);
-            let stream = u32::from_be_bytes(frame[5..9].try_into().expect("four bytes"));
-            frames.push(Got { kind: frame[3], flags: frame[4], stream, payload: frame[9..].to_vec() });
-        }
-        frames
-    }
-
-    fn status(&mut self, frame: &Got) -> String {
-        assert_eq!(frame.kind, HEADERS, "{frame:?}");
-        let mut status = String::new();
-        self.decoder
-            .decode(&frame.payload, |name, value, _| {
-                if name == b":status" {
-                    status = String::from_utf8_lossy(value).into_owned();
-                }
-            })
-            .expect("a block");
-        status
-    }
-
-    /// Whether the server has ended its side; what has come before is read.
-    fn is_at_end(&mut self) -> bool {
-        self.frames();
-        self.driven.client.is_at_end()
-    }
-
-    /// Gives credit.
-    fn gives(&mut self, stream: u32, bytes: u32) -> Vec<Job> {
-        self.asks(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
-    }
-}
-
-/// Bytes of bodies, of one stream.
-fn data_of(frames: &[Got], stream: u32) -> usize {
-    frames
-        .iter()
-        .filter(|frame| frame.kind == DATA && frame.stream == stream)
-        .map(|frame| frame.payload.len())
-        .sum()
-}
 
 #[test]
 fn a_small_answer_is_two_frames_and_the_second_ends_it() {
@@ -169,7 +21,7 @@ fn a_small_answer_is_two_frames_and_the_second_ends_it() {
     client.driven.run_here(jobs);
     let frames = client.frames();
     let [head, data] = &frames[..] else { panic!("{frames:?}") };
-    assert_eq!(client.status(head), "200");
+    assert_eq!(head.status(), "200");
     assert_eq!(
         (head.flags, data.kind, data.flags, &data.payload[..]),
         (END_HEADERS, DATA, END_STREAM, &b"/x 0"[..])
@@ -181,7 +33,8 @@ fn a_ping_is_answered_although_no_handler_runs() {
     let mut client = open(|_| {});
     let jobs = client.get(1, "/x", &[]);
     assert!(client.asks(PING, 0, 0, b"12345678").is_empty());
-    let expected = Got { kind: PING, flags: ACK, stream: 0, payload: b"12345678".to_vec() };
+    let expected =
+        Got { kind: PING, flags: ACK, stream: 0, payload: b"12345678".to_vec(), head: String::new() };
     assert_eq!(client.frames(), [expected]);
     client.driven.run_here(jobs);
 }
@@ -189,9 +42,7 @@ fn a_ping_is_answered_although_no_handler_runs() {
 #[test]
 fn a_peer_that_makes_its_windows_smaller_waits_until_they_are_open_again() {
     let mut client = open(|_| {});
-    let mut puppet = client.driven.puppet("/a");
-    let mut jobs = client.get(1, "/a", &[]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    let [puppet] = client.begins([(1, "/a")]);
     assert!(client.gives(0, 1 << 20).is_empty());
     assert_eq!(puppet.does(Do::Send(vec![b'a'; WINDOW + 3000])), Done::Yes);
     let frames = client.frames();
@@ -205,27 +56,23 @@ fn a_peer_that_makes_its_windows_smaller_waits_until_they_are_open_again() {
     assert_eq!(data_of(&client.frames(), 1), 10);
     assert!(client.gives(1, 10_000).is_empty());
     assert_eq!(data_of(&client.frames(), 1), 2990);
-    puppet.does(Do::Finish);
-    puppet.joins();
+    puppet.finishes();
 }
 
 #[test]
 fn more_credit_than_a_window_may_have_ends_the_stream_or_the_connection() {
     let mut client = open(|_| {});
-    let mut puppet = client.driven.puppet("/a");
-    let mut jobs = client.get(1, "/a", &[]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    let [puppet] = client.begins([(1, "/a")]);
     client.frames();
     assert!(client.gives(1, (1 << 31) - 1).is_empty());
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 1, 3), "FLOW_CONTROL_ERROR");
+    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 1, FLOW_CONTROL_ERROR));
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
     assert!(client.gives(0, (1 << 31) - 1).is_empty());
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, 1, 3));
+    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, 1, FLOW_CONTROL_ERROR));
     assert!(client.is_at_end());
-    puppet.does(Do::Finish);
-    puppet.joins();
+    puppet.finishes();
 }
 
 #[test]
@@ -235,11 +82,7 @@ fn a_peer_that_says_the_default_by_name_wants_whole_responses_one_after_the_othe
         assert!(client.gives(0, 1 << 24).is_empty());
         let bigger = (1_u32 << 24).to_be_bytes();
         assert!(client.asks(SETTINGS, 0, 0, &[&[0, 4], &bigger[..]].concat()).is_empty());
-        let mut puppets = ["/first", "/second"].map(|path| client.driven.puppet(path));
-        for (stream, path, puppet) in [(1, "/first", 0), (3, "/second", 1)] {
-            let mut jobs = client.get(stream, path, said).into_iter();
-            client.driven.runs(jobs.next().expect("one"), &mut puppets[puppet]);
-        }
+        let puppets = client.begins_with([(1, "/first"), (3, "/second")], said);
         client.frames();
         for puppet in &puppets {
             puppet.does(Do::Send(vec![b'x'; 2 << 20]));
@@ -264,11 +107,8 @@ fn an_urgent_response_leaves_first_and_the_others_are_not_forgotten() {
     assert!(client.gives(0, 1 << 24).is_empty());
     let bigger = (1_u32 << 24).to_be_bytes();
     assert!(client.asks(SETTINGS, 0, 0, &[&[0, 4], &bigger[..]].concat()).is_empty());
-    let (mut slow, mut urgent) = (client.driven.puppet("/slow"), client.driven.puppet("/urgent"));
-    let mut jobs = client.get(1, "/slow", &[("priority", "u=6")]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut slow);
-    let mut jobs = client.get(3, "/urgent", &[("priority", "u=0")]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut urgent);
+    let [slow] = client.begins_with([(1, "/slow")], &[("priority", "u=6")]);
+    let [urgent] = client.begins_with([(3, "/urgent")], &[("priority", "u=0")]);
     client.frames();
     // More than the pipe takes: what waits has its order.
     slow.does(Do::Send(vec![b's'; 2 << 20]));
@@ -295,26 +135,26 @@ fn a_body_that_is_not_wanted_is_told_so_when_the_window_is_used_up() {
     let mut client = open(|settings| settings.max_body = 10);
     assert!(client.post(1, "/x", &[("content-length", "300000")]).is_empty());
     let frames = client.frames();
-    assert_eq!(client.status(&frames[0]), "413");
+    assert_eq!(frames[0].status(), "413");
     let [.., data] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!((data.kind, data.flags, data.stream), (DATA, END_STREAM, 1));
     // 256 KiB are the window of a stream; what is left of the 15th frame on is the last one.
-    let part = [0; 16_384];
+    let part = [0; FRAME];
     for _ in 0..14 {
-        assert!(client.asks(DATA, 0, 1, &part).is_empty());
+        assert!(client.sends(1, &part).is_empty());
     }
     assert!(client.frames().iter().all(|frame| frame.kind != RESET));
-    assert!(client.asks(DATA, 0, 1, &part).is_empty());
+    assert!(client.sends(1, &part).is_empty());
     let frames = client.frames();
     let resets: Vec<_> = frames.iter().filter(|frame| frame.kind == RESET).collect();
     let [reset] = &resets[..] else { panic!("{frames:?}") };
-    assert_eq!((reset.stream, reset.number(0)), (1, 0), "NO_ERROR");
+    assert_eq!((reset.stream, reset.number(0)), (1, NO_ERROR));
     // What was on its way does no harm.
-    assert!(client.asks(DATA, END_STREAM, 1, b"hello, world").is_empty());
+    assert!(client.ends(1, b"hello, world").is_empty());
     let jobs = client.get(3, "/y", &[]);
     client.driven.run_here(jobs);
     let head = client.frames().into_iter().find(|frame| frame.kind == HEADERS).expect("a head");
-    assert_eq!(client.status(&head), "200");
+    assert_eq!(head.status(), "200");
 }
 
 #[test]
@@ -324,7 +164,7 @@ fn a_window_that_its_peer_fills_becomes_wider_while_there_is_memory() {
         let mut client = open(|settings| (settings.body_memory, settings.body_budget) = (MIB, budget));
         assert!(client.post(1, "/up", &[]).is_empty());
         for _ in 0..32 {
-            assert!(client.asks(DATA, 0, 1, &[b'x'; 16_384]).is_empty());
+            assert!(client.sends(1, &[b'x'; FRAME]).is_empty());
         }
         let frames = client.frames();
         let pings: Vec<_> = frames.iter().filter(|frame| frame.kind == PING).collect();
@@ -335,7 +175,7 @@ fn a_window_that_its_peer_fills_becomes_wider_while_there_is_memory() {
         let held = |client: &Client| client.driven.group.site.body_budget.figures().held;
         let expected = (WINDOW_UPDATE, 1, 256 * 1024);
         assert_eq!((wider, held(&client)), if widens { (vec![expected], MIB / 4) } else { (vec![], 0) });
-        let jobs = client.asks(DATA, END_STREAM, 1, b"");
+        let jobs = client.ends(1, b"");
         client.driven.run_here(jobs);
         assert_eq!(held(&client), 0, "the stream is over");
     }
@@ -345,7 +185,7 @@ fn a_window_that_its_peer_fills_becomes_wider_while_there_is_memory() {
 fn a_body_that_is_not_wanted_and_ends_is_not_reset() {
     let mut client = open(|settings| settings.max_body = 10);
     assert!(client.post(1, "/x", &[("content-length", "12")]).is_empty());
-    assert!(client.asks(DATA, END_STREAM, 1, b"hello, world").is_empty());
+    assert!(client.ends(1, b"hello, world").is_empty());
     // Of those that do not end, eight wait: the ninth has the oldest one reset.
     for number in 0..9 {
         assert!(client.post(3 + 2 * number, "/x", &[("content-length", "12")]).is_empty());
@@ -361,8 +201,8 @@ fn a_client_that_waits_with_its_body_is_asked_for_it() {
     let mut client = open(|_| {});
     assert!(client.post(1, "/x", &[("expect", "100-continue")]).is_empty());
     let frames = client.frames();
-    assert_eq!((client.status(&frames[0]), frames[0].flags), ("100".into(), END_HEADERS));
-    let jobs = client.asks(DATA, END_STREAM, 1, b"hello");
+    assert_eq!((frames[0].status(), frames[0].flags), ("100", END_HEADERS));
+    let jobs = client.ends(1, b"hello");
     client.driven.run_here(jobs);
     let frames = client.frames();
     assert_eq!(frames.iter().find(|frame| frame.kind == DATA).expect("a body").payload, b"/x 5");
@@ -375,7 +215,7 @@ fn a_drain_says_so_first_and_ends_when_all_are_answered() {
     client.driven.group.groups.begin_drain();
     assert!(client.driven.turn(Signals::DRAIN).is_empty());
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, (1 << 31) - 1, 0));
+    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, (1 << 31) - 1, NO_ERROR));
     assert_eq!((frames[1].kind, frames[1].flags), (PING, 0));
     // A request that was on its way is answered.
     let others = client.get(3, "/y", &[]);
@@ -383,7 +223,7 @@ fn a_drain_says_so_first_and_ends_when_all_are_answered() {
     let payload = frames[1].payload.clone();
     assert!(client.asks(PING, ACK, 0, &payload).is_empty());
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, 3, 0));
+    assert_eq!((frames[0].kind, frames[0].number(0), frames[0].number(4)), (GOAWAY, 3, NO_ERROR));
     client.driven.run_here(jobs);
     client.driven.run_here(others);
     assert_eq!(client.frames().len(), 4);
@@ -393,12 +233,14 @@ fn a_drain_says_so_first_and_ends_when_all_are_answered() {
 }
 
 #[test]
-fn an_idle_connection_is_told_that_it_ends() {
-    let mut client = open(|settings| settings.timeouts.keep_alive = Duration::from_secs(5));
-    client.driven.passes(Duration::from_secs(11));
-    let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].number(4)), (GOAWAY, 0), "NO_ERROR");
-    assert!(client.is_at_end());
+fn a_new_connection_is_told_of_a_drain_with_its_first_request() {
+    let mut client = open(|_| {});
+    client.driven.group.groups.begin_drain();
+    assert!(client.driven.turn(Signals::DRAIN).is_empty());
+    assert_eq!(client.frames(), [], "its request may be on its way");
+    let jobs = client.get(1, "/x", &[]);
+    assert_eq!((jobs.len(), client.frames()[0].kind), (1, GOAWAY));
+    client.driven.run_here(jobs);
 }
 
 #[test]
@@ -413,91 +255,19 @@ fn a_peer_that_leaves_is_answered_until_it_has_left() {
 }
 
 #[test]
-fn a_window_that_stays_closed_costs_its_stream_and_the_peer_is_told() {
-    let mut client = open(|settings| settings.timeouts.send = Duration::from_secs(5));
-    let mut puppet = client.driven.puppet("/a");
-    let mut jobs = client.get(1, "/a", &[]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut puppet);
-    puppet.does(Do::Send(vec![b'a'; WINDOW + 1]));
-    // Its handler is done before it is: then nothing else is under way.
-    puppet.does(Do::Finish);
-    puppet.joins();
-    client.frames();
-    client.driven.passes(Duration::from_secs(6));
-    let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 1, 8), "CANCEL");
-    assert!(!client.is_at_end());
-}
-
-#[test]
-fn a_window_that_opens_too_slowly_costs_its_stream() {
-    let mut client = open(|settings| {
-        settings.limits.rates.outward = 1000;
-        settings.timeouts.send = Duration::from_secs(30);
-    });
-    let (mut slow, mut fast) = (client.driven.puppet("/slow"), client.driven.puppet("/fast"));
-    for (stream, path, puppet) in [(1, "/slow", &mut slow), (3, "/fast", &mut fast)] {
-        let mut jobs = client.get(stream, path, &[]).into_iter();
-        client.driven.runs(jobs.next().expect("one"), puppet);
-        // The connection's window is open, and those of both are not.
-        assert!(client.gives(0, 1 << 20).is_empty());
-        puppet.does(Do::Send(vec![b'a'; 4 * WINDOW]));
-    }
-    let mut ended = 0;
-    for _ in 0..60 {
-        client.driven.passes(Duration::from_secs(1));
-        client.gives(1, 1);
-        client.gives(3, 2000);
-        let resets: Vec<u32> =
-            client.frames().iter().filter(|frame| frame.kind == RESET).map(|frame| frame.stream).collect();
-        assert!(!resets.contains(&3), "it takes what it has to");
-        ended += resets.len();
-    }
-    assert_eq!(ended, 1, "though there was never a long pause");
-    assert_eq!(slow.does(Do::Send("x".into())), Done::Gone);
-    assert_eq!(fast.does(Do::Send("x".into())), Done::Yes);
-    for puppet in [slow, fast] {
-        puppet.does(Do::Cut);
-        puppet.joins();
-    }
-}
-
-#[test]
-fn a_head_that_stops_before_its_end_has_the_time_of_a_head() {
-    let change = |settings: &mut Settings| {
-        settings.timeouts.head = Duration::from_secs(5);
-        settings.timeouts.keep_alive = Duration::from_secs(600);
-    };
-    for whole in [false, true] {
-        let mut client = open(change);
-        let block = client.block("GET", "/x", &[]);
-        if whole {
-            assert!(client.asks(HEADERS, END_STREAM, 1, &block).is_empty(), "CONTINUATION is awaited");
-        } else {
-            client.write(&[0, 0, 9, HEADERS]);
-            assert!(client.driven.turn(Signals::READ).is_empty());
-        }
-        client.driven.passes(Duration::from_secs(4));
-        assert!(!client.is_at_end());
-        client.driven.passes(Duration::from_secs(2));
-        assert!(client.is_at_end(), "{whole}");
-    }
-}
-
-#[test]
 fn who_breaks_the_rules_is_told_how_and_every_handler_is() {
     let mut client = open(|_| {});
-    let mut puppet = client.driven.puppet("/a");
-    let mut jobs = client.get(1, "/a", &[]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    let [puppet] = client.begins([(1, "/a")]);
     client.frames();
-    assert!(client.asks(DATA, 0, 0, b"x").is_empty(), "no stream has number 0");
+    assert!(client.sends(0, b"x").is_empty(), "no stream has number 0");
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].number(4)), (GOAWAY, 1), "PROTOCOL_ERROR");
+    assert_eq!((frames[0].kind, frames[0].number(4)), (GOAWAY, PROTOCOL_ERROR));
+    let totals = client.driven.group.site.http2_counters.totals();
+    let counted = totals.iter().find(|(series, _)| series.contains("protocol-error"));
+    assert_eq!(counted.map(|(_, count)| *count), Some(1));
     assert!(client.is_at_end(), "our side");
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
-    puppet.does(Do::Finish);
-    puppet.joins();
+    puppet.finishes();
     // What the peer has sent still is read, so that it can read the reason.
     client.write(b"more");
     client.driven.turn(Signals::READ);
@@ -510,9 +280,7 @@ fn who_breaks_the_rules_is_told_how_and_every_handler_is() {
 #[test]
 fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
     let mut client = open(|_| {});
-    let mut puppet = client.driven.puppet("/a");
-    let mut jobs = client.get(1, "/a", &[]).into_iter();
-    client.driven.runs(jobs.next().expect("one"), &mut puppet);
+    let [puppet] = client.begins([(1, "/a")]);
     client.frames();
     let mut last = None;
     for _ in 0..100_000 {
@@ -523,11 +291,10 @@ fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
         }
     }
     let last = last.expect("it is told");
-    assert_eq!((last.kind, last.number(4)), (GOAWAY, 11), "ENHANCE_YOUR_CALM");
-    assert!(client.driven.client.write_all(b"more").is_err(), "nobody would read it");
+    assert_eq!((last.kind, last.number(4)), (GOAWAY, ENHANCE_YOUR_CALM));
+    assert!(client.driven.client.write_all(b"more").is_err(), "it would not be read");
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
-    puppet.does(Do::Finish);
-    puppet.joins();
+    puppet.finishes();
     client.driven.turn(Signals::RESUME);
     assert_eq!(client.driven.server.snapshot().open, 0, "without any time");
 }
@@ -538,7 +305,7 @@ fn of_a_peer_that_resets_many_streams_the_rest_is_read_later() {
     for stream in (1..=2 * 64).step_by(2) {
         let block = client.block("GET", "/a", &[]);
         client.send(HEADERS, END_HEADERS | END_STREAM, stream, &block);
-        client.send(RESET, 0, stream, &8_u32.to_be_bytes());
+        client.send(RESET, 0, stream, &CANCEL.to_be_bytes());
     }
     client.driven.ahead = 2_000_000_000;
     let mut jobs = client.asks(PING, 0, 0, b"opaque!!");
@@ -566,10 +333,10 @@ fn more_requests_than_there_may_be_are_refused_and_those_that_were_reset_count()
     let second = client.get(3, "/b", &[]);
     assert_eq!(first.len() + second.len(), 2);
     // A peer that resets what it has asked for does not get another one in its place: the handler has it still.
-    assert!(client.asks(RESET, 0, 1, &8_u32.to_be_bytes()).is_empty());
+    assert!(client.resets(1).is_empty());
     assert!(client.get(5, "/c", &[]).is_empty());
     let frames = client.frames();
-    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 5, 7), "REFUSED_STREAM");
+    assert_eq!((frames[0].kind, frames[0].stream, frames[0].number(0)), (RESET, 5, REFUSED_STREAM));
     client.driven.run_here(first);
     let third = client.get(7, "/d", &[]);
     assert_eq!(third.len(), 1, "the first one is over");
@@ -601,13 +368,13 @@ fn a_client_of_http_1_goes_over_where_that_is_allowed() {
         client.received = answer[switching.len()..count].to_vec();
         let frames = client.frames();
         let head = frames.iter().find(|frame| frame.kind == HEADERS).expect("the answer to the request");
-        assert_eq!((client.status(head), head.stream), ("200".into(), 1));
+        assert_eq!((head.status(), head.stream), ("200", 1));
         client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         client.asks(SETTINGS, 0, 0, &[]);
         let jobs = client.get(3, "/y", &[]);
         client.driven.run_here(jobs);
         let frames = client.frames();
         let head = frames.iter().find(|frame| frame.kind == HEADERS).expect("the answer in frames");
-        assert_eq!((client.status(head), head.stream), ("200".into(), 3));
+        assert_eq!((head.status(), head.stream), ("200", 3));
     }
 }

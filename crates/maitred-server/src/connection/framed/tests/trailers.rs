@@ -1,10 +1,9 @@
-//! Fields behind the body of a response, as frames. The toy protocol has the heads of HTTP/1.1, so that a client says whether it
-//! takes them; it writes them as a further head.
+//! Fields behind the body of a response, which are a head without a status. Every client of HTTP/2 takes them.
 
 use maitred_http::FieldSet;
-use maitred_testkit::{Frame, STREAM_WINDOW};
 
-use super::{Do, Done, body, data, get, ok, open};
+use super::client::{INTERNAL_ERROR, Part, WINDOW, body, data, ok, open};
+use super::{Do, Done, Puppet};
 
 fn sum() -> FieldSet {
     let mut fields = FieldSet::new();
@@ -13,73 +12,58 @@ fn sum() -> FieldSet {
     fields
 }
 
-/// As a client that takes trailers asks for it.
-fn taking(stream: u32, path: &str) -> Frame {
-    get(stream, &format!("{path}\nte: trailers"))
-}
-
-fn trailers(stream: u32) -> Frame {
-    Frame::Head(stream, "x-sum: 7".into())
+fn trailers(stream: u32) -> Part {
+    Part::Head(stream, "x-sum: 7".into())
 }
 
 #[test]
 fn they_end_a_stream_behind_its_body_whether_that_is_counted_or_not() {
-    let mut driven = open(|_| {});
-    let asked = [taking(1, "/a"), taking(3, "/b?content-length=2"), taking(5, "/c"), get(7, "/d")];
-    let mut puppets = ["/a", "/b", "/c", "/d"].map(|path| driven.puppet(path));
-    for (job, puppet) in driven.asks(&asked).into_iter().zip(&mut puppets) {
-        driven.runs(job, puppet);
+    let mut client = open(|_| {});
+    let [plain, counted, empty] = client.begins([(1, "/a"), (3, "/b?content-length=2"), (5, "/c")]);
+    for puppet in [&plain, &counted] {
+        puppet.does(Do::Send("ab".into()));
     }
-    for (number, puppet) in puppets.iter().enumerate() {
-        if number != 2 {
-            puppet.does(Do::Send("ab".into()));
-        }
+    for puppet in [plain, counted, empty] {
         assert_eq!(puppet.does(Do::FinishWith(sum())), Done::Yes);
+        puppet.joins();
     }
-    let all = driven.answers();
+    let all = client.answers();
     let of = |stream: u32| {
-        let of_it = |frame: &&Frame| matches!(frame, Frame::Head(of, _) | Frame::Data(of, _) | Frame::End(of) if *of == stream);
+        let of_it = |part: &&Part| matches!(part, Part::Head(of, _) | Part::Data(of, _) | Part::End(of) if *of == stream);
         all.iter().filter(of_it).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(of(1), [ok(1), data(1, "ab"), trailers(1), Frame::End(1)]);
-    assert_eq!(of(3), [ok(3), data(3, "ab"), trailers(3), Frame::End(3)]);
-    assert_eq!(of(5), [ok(5), trailers(5), Frame::End(5)], "behind an empty body");
-    assert_eq!(of(7), [ok(7), data(7, "ab"), Frame::End(7)], "its client does not take them");
-    puppets.into_iter().for_each(|puppet| puppet.joins());
+    assert_eq!(of(1), [ok(1), data(1, "ab"), trailers(1), Part::End(1)]);
+    assert_eq!(of(3), [ok(3), data(3, "ab"), trailers(3), Part::End(3)]);
+    assert_eq!(of(5), [ok(5), trailers(5), Part::End(5)], "behind an empty body");
 }
 
 #[test]
 fn they_wait_for_a_reader_that_gives_no_credit_for_the_body() {
-    let mut driven = open(|_| {});
-    let mut puppet = driven.puppet("/a");
-    let job = driven.asks(&[taking(1, "/a")]).pop().expect("one");
-    driven.runs(job, &mut puppet);
-    puppet.does(Do::Send(vec![b'x'; STREAM_WINDOW as usize + 10]));
+    let mut client = open(|_| {});
+    let [puppet] = client.begins([(1, "/a")]);
+    assert!(client.gives(0, 1 << 20).is_empty());
+    puppet.does(Do::Send(vec![b'x'; WINDOW + 10]));
     assert_eq!(puppet.does(Do::FinishWith(sum())), Done::Yes);
-    let frames = driven.answers();
-    assert_eq!(body(&frames, 1).len(), STREAM_WINDOW as usize);
-    assert!(!frames.contains(&trailers(1)));
-    assert!(driven.asks(&[Frame::Credit(1, 10)]).is_empty());
-    assert_eq!(driven.answers(), [data(1, "xxxxxxxxxx"), trailers(1), Frame::End(1)]);
+    let parts = client.answers();
+    assert_eq!(body(&parts, 1).len(), WINDOW);
+    assert!(!parts.contains(&trailers(1)));
+    assert!(client.gives(1, 10).is_empty());
+    assert_eq!(client.answers(), [data(1, "xxxxxxxxxx"), trailers(1), Part::End(1)]);
     puppet.joins();
 }
 
 #[test]
 fn a_response_that_is_not_whole_is_reset_and_has_none() {
-    let mut driven = open(|_| {});
-    let mut puppets = [driven.puppet("/short"), driven.puppet("/bad")];
-    let asked = [taking(1, "/short?content-length=9"), taking(3, "/bad")];
-    for (job, puppet) in driven.asks(&asked).into_iter().zip(&mut puppets) {
-        driven.runs(job, puppet);
-    }
-    let [short, bad] = puppets;
+    let mut client = open(|_| {});
+    let [short, bad] = client.begins([(1, "/short?content-length=9"), (3, "/bad")]);
     short.does(Do::Send("ab".into()));
     short.does(Do::FinishWith(sum()));
     let mut fields = sum();
     fields.push("x-bad", "a\nb");
     bad.does(Do::Send("ab".into()));
     assert_eq!(bad.does(Do::FinishWith(fields)), Done::Gone);
-    let all = driven.answers();
-    assert_eq!(all, [ok(1), data(1, "ab"), Frame::Reset(1), ok(3), data(3, "ab"), Frame::Reset(3)]);
-    [short, bad].into_iter().for_each(|puppet| puppet.joins());
+    let [first, second] = [1, 3].map(|stream| Part::Reset(stream, INTERNAL_ERROR));
+    let all = client.answers();
+    assert_eq!(all, [ok(1), data(1, "ab"), first, ok(3), data(3, "ab"), second]);
+    [short, bad].into_iter().for_each(Puppet::joins);
 }

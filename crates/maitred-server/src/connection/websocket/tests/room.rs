@@ -1,4 +1,4 @@
-//! What a WebSocket holds for a handler that does not take it, and for a peer that does not.
+//! Memory of a WebSocket whose handler takes no messages, and of one whose peer takes none.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use super::{ASK, CLOSE, Chat, PING, TEXT, closed, frame, open, snapshot, text};
 use crate::connection::Connection;
 use crate::group::slots::Token;
 
-/// Text that is begun, and the end of a message.
+/// The first frame of an incomplete text message.
 const BEGUN: u8 = 0x01;
 const END: u8 = 0x80;
 /// Text in compressed form.
 const COMPRESSED: u8 = 0xc1;
 
-/// A message of so many letters, compressed by itself (RFC 7692 §7.2.1).
+/// A message of `length` letters, compressed by itself (RFC 7692 §7.2.1).
 pub(in crate::connection) fn compressed(letter: u8, length: usize) -> Vec<u8> {
     let mut packed = Vec::with_capacity(length / 100 + 100);
     Compress::new(Compression::best(), false)

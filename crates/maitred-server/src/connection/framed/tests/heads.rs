@@ -1,9 +1,8 @@
 //! What heads hold, and who is refused when all of them hold more than they may.
 
-use super::*;
+use maitred_turns::Signals;
 
-const REFUSED: u8 = 7;
-const CALM: u32 = 11;
+use super::client::{CONTINUATION, Client, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, REFUSED_STREAM, RESET, open};
 
 /// A server whose heads may hold so many bytes, as many of each kind.
 fn with(budget: u64) -> Client {
@@ -20,7 +19,7 @@ fn held(client: &Client) -> (u64, u64) {
 fn refused(client: &mut Client) -> Vec<u32> {
     let frames = client.frames();
     let resets = frames.iter().filter(|frame| frame.kind == RESET);
-    resets.inspect(|frame| assert_eq!(frame.payload, [0, 0, 0, REFUSED])).map(|frame| frame.stream).collect()
+    resets.inspect(|frame| assert_eq!(frame.number(0), REFUSED_STREAM)).map(|frame| frame.stream).collect()
 }
 
 #[test]
@@ -48,7 +47,7 @@ fn requests_that_are_not_complete_are_refused_and_those_that_run_are_not() {
     client.driven.run_here(jobs);
     client.driven.turn(Signals::RESUME);
     let frames = client.frames();
-    assert_eq!(client.status(&frames[0]), "200");
+    assert_eq!(frames[0].status(), "200");
     assert!(client.post(stream + 2, "/more", &[]).is_empty() && refused(&mut client).is_empty());
     assert_eq!(held(&client).1, 0);
 }
@@ -91,12 +90,11 @@ fn a_head_that_is_not_complete_ends_its_connection() {
     assert!(client.asks(HEADERS, 0, 1, &[0; 16_000]).is_empty());
     assert!(held(&client).0 >= 10_000, "{:?}", held(&client));
     for _ in 0..2 {
-        // CONTINUATION
-        assert!(client.asks(9, 0, 1, &[0; 16_000]).is_empty());
+        assert!(client.asks(CONTINUATION, 0, 1, &[0; 16_000]).is_empty());
     }
     let frames = client.frames();
     let last = frames.last().expect("a frame");
-    assert_eq!((last.kind, last.number(4)), (GOAWAY, CALM));
+    assert_eq!((last.kind, last.number(4)), (GOAWAY, ENHANCE_YOUR_CALM));
     assert!(client.is_at_end() && held(&client) == (0, 0));
 }
 

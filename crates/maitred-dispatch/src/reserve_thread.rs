@@ -23,7 +23,7 @@ use crate::numbers::{LONG, STUCK};
 use crate::pool::Pool;
 
 #[derive(Default)]
-pub(super) struct Extra {
+pub(super) struct ReserveThread {
     exists: AtomicBool,
     /// The thread sleeps until it is called; otherwise it looks again by itself.
     sleeps: AtomicBool,
@@ -32,7 +32,7 @@ pub(super) struct Extra {
     parker: Parker,
 }
 
-impl Extra {
+impl ReserveThread {
     /// Has it look around, if there is one. `comes`: a request has come that it may run.
     pub(super) fn wake(&self, comes: bool) {
         if self.sleeps.load(Ordering::SeqCst) || comes && self.watches.load(Ordering::SeqCst) {
@@ -51,31 +51,31 @@ impl Extra {
 
 impl<J: Send> Scheduler<J> {
     /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may run so.
-    pub(super) fn wake_extra<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
+    pub(super) fn wake_reserve<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
         let is_alone = self.peer_groups.is_empty() && self.pool.has_several();
         if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
-        if !self.extra.exists.swap(true, Ordering::SeqCst) {
-            server.spawn_extra();
+        if !self.reserve.exists.swap(true, Ordering::SeqCst) {
+            server.spawn_reserve();
         }
-        self.extra.wake(comes);
+        self.reserve.wake(comes);
     }
 }
 
 /// The life of the reserve thread.
 pub fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    let (pool, extra) = (&scheduler.pool, &scheduler.extra);
+    let (pool, reserve) = (&scheduler.pool, &scheduler.reserve);
     let thread = pool.limiter.add();
     scheduler.set_serving(true);
     while !scheduler.is_stopping() {
         // Before the look: a request that comes behind it wakes this thread.
-        extra.watches.store(true, Ordering::SeqCst);
+        reserve.watches.store(true, Ordering::SeqCst);
         let held_up = pool.queued() > 0 && pool.is_held_up();
         let job = if held_up { pool.pop_beside_holders() } else { None };
-        extra.watches.store(held_up && job.is_none(), Ordering::SeqCst);
+        reserve.watches.store(held_up && job.is_none(), Ordering::SeqCst);
         if pool.queued() > 0 {
             // No thread monitors while all are in application code.
             pool.limiter.interpreter.sample_if_due(clock::monotonic());
@@ -88,14 +88,14 @@ pub fn run<S: Serve>(server: &Arc<S>) {
         }
         if pool.queued() > 0 {
             // The requests in application code now may stay there.
-            extra.parker.park(Some(Duration::from_nanos(LONG)));
+            reserve.parker.park(Some(Duration::from_nanos(LONG)));
             continue;
         }
         let rests = || pool.queued() == 0 && !scheduler.is_stopping();
-        if !extra.sleep(pool.idle_limit(), rests) {
+        if !reserve.sleep(pool.idle_limit(), rests) {
             // After this store a new need makes a new thread. An earlier need is seen here.
-            extra.exists.store(false, Ordering::SeqCst);
-            if pool.queued() == 0 || extra.exists.swap(true, Ordering::SeqCst) {
+            reserve.exists.store(false, Ordering::SeqCst);
+            if pool.queued() == 0 || reserve.exists.swap(true, Ordering::SeqCst) {
                 break;
             }
         }
@@ -158,18 +158,18 @@ mod tests {
 
     #[test]
     fn a_request_that_comes_wakes_the_thread_that_waits_for_one() {
-        let extra = Extra::default();
-        let called = || extra.parker.park(Some(Duration::ZERO));
-        extra.wake(true);
+        let reserve = ReserveThread::default();
+        let called = || reserve.parker.park(Some(Duration::ZERO));
+        reserve.wake(true);
         assert!(!called(), "it looks by itself");
-        extra.watches.store(true, Ordering::SeqCst);
-        extra.wake(false);
+        reserve.watches.store(true, Ordering::SeqCst);
+        reserve.wake(false);
         assert!(!called(), "nothing has come that it may run");
-        extra.wake(true);
+        reserve.wake(true);
         assert!(called());
-        extra.watches.store(false, Ordering::SeqCst);
-        extra.sleeps.store(true, Ordering::SeqCst);
-        extra.wake(false);
+        reserve.watches.store(false, Ordering::SeqCst);
+        reserve.sleeps.store(true, Ordering::SeqCst);
+        reserve.wake(false);
         assert!(called(), "there may be something to look at");
     }
 

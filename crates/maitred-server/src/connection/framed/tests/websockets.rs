@@ -6,9 +6,9 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Handler, WebSocket};
 use maitred_turns::Signals;
 
-use super::{ACK, Client, DATA, END_HEADERS, Got, HEADERS, SETTINGS};
-use crate::connection::framed::tests::open_for;
-use crate::connection::framed::{Framed, http2};
+use super::client::{ACK, Client, DATA, END_HEADERS, Got, HEADERS, SETTINGS};
+use super::open_for;
+use crate::connection::framed::Framed;
 use crate::connection::websocket::tests::room::compressed;
 use crate::connection::websocket::tests::{Keeper, frame, text};
 use crate::connection::{Connection, Protocol};
@@ -19,10 +19,9 @@ const PING: u8 = 0x89;
 fn accepted(settings: &[u8]) -> (Client, WebSocket) {
     let keeper = Arc::new(Keeper::default());
     let handler = Arc::clone(&keeper) as Arc<dyn Handler>;
-    let framed = |site: &_| Protocol::Framed(Framed::new(http2::codec(site)));
+    let framed = |site: &_| Protocol::Framed(Framed::new(site));
     let mut client = Client::of(open_for(handler, 1 << 20, |_| {}, framed));
-    client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    assert!(client.asks(SETTINGS, 0, 0, settings).is_empty());
+    client.begin(settings);
     assert!(client.asks(SETTINGS, ACK, 0, &[]).is_empty());
     let offer = "permessage-deflate; client_no_context_takeover";
     let block = client.block(
@@ -58,7 +57,7 @@ fn of_pings_whose_answers_are_not_taken_the_last_is_answered() {
     let (mut client, socket) = accepted(&[0, 4, 0, 0, 0, 0]);
     for number in 0..450_u32 {
         let pings = [frame(PING, &[b'x'; 125]), frame(PING, &number.to_be_bytes())].concat();
-        assert!(client.asks(DATA, 0, 1, &pings).is_empty());
+        assert!(client.sends(1, &pings).is_empty());
         assert!(bodies(&client.frames()).is_empty(), "there is no window");
     }
     assert!(waits_for_peer(&client) < 8 * 1024, "{}", waits_for_peer(&client));
@@ -66,7 +65,7 @@ fn of_pings_whose_answers_are_not_taken_the_last_is_answered() {
     let pongs = bodies(&client.frames());
     assert!(pongs[127..].starts_with(&[0x8a, 4, 0, 0, 0, 0]), "those of the first read");
     assert!(pongs.ends_with(&[&[0x8a, 4][..], &449_u32.to_be_bytes()].concat()));
-    client.asks(DATA, 0, 1, &frame(PING, b"now"));
+    client.sends(1, &frame(PING, b"now"));
     assert_eq!(bodies(&client.frames()), b"\x8a\x03now");
     drop(socket);
 }
@@ -75,12 +74,12 @@ fn of_pings_whose_answers_are_not_taken_the_last_is_answered() {
 fn nothing_follows_the_last_frame() {
     let (mut client, socket) = accepted(&[0, 4, 0, 0, 0, 0]);
     for _ in 0..100 {
-        client.asks(DATA, 0, 1, &frame(PING, &[b'x'; 125]));
+        client.sends(1, &frame(PING, &[b'x'; 125]));
     }
     socket.close(1000, "");
     let waiting = waits_for_peer(&client) as u32;
     client.gives(1, waiting - 3);
-    client.asks(DATA, 0, 1, &frame(PING, b"late"));
+    client.sends(1, &frame(PING, b"late"));
     client.gives(1, 10_000);
     let got = bodies(&client.frames());
     assert_eq!((got.len(), &got[got.len() - 4..]), (waiting as usize, &b"\x88\x02\x03\xe8"[..]));
@@ -92,7 +91,7 @@ fn messages_that_are_not_taken_stay_as_they_came() {
     const LENGTH: usize = 1 << 20;
     let all: Vec<u8> = (b'a'..=b'h').flat_map(|letter| compressed(letter, LENGTH)).collect();
     for part in all.chunks(16_000) {
-        assert!(client.asks(DATA, 0, 1, part).is_empty());
+        assert!(client.sends(1, part).is_empty());
     }
     let token = Token { slot: 0, generation: 0 };
     let held = |connection: &mut Connection| {
@@ -116,7 +115,7 @@ fn messages_that_are_not_taken_stay_as_they_came() {
 fn what_has_come_is_not_lost_when_the_peer_ends_the_stream() {
     let (mut client, mut socket) = accepted(&[]);
     let all: Vec<u8> = (b'a'..=b'c').flat_map(|letter| compressed(letter, 100_000)).collect();
-    assert!(client.asks(DATA, super::END_STREAM, 1, &all).is_empty());
+    assert!(client.ends(1, &all).is_empty());
     for letter in 'a'..='c' {
         assert!(text(&mut socket).expect("the next one").starts_with(letter));
         client.driven.turn(Signals::NONE);

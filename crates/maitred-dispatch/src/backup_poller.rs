@@ -1,4 +1,4 @@
-//! The driver, a backup poller: a thread without interpreter that polls when no application thread can (D7).
+//! The backup poller: a thread without interpreter that polls when no application thread can (D7).
 //!
 //! ```text
 //! parked --watch()--> watching --the last poller stands still--> wake a thread, and: polling
@@ -7,11 +7,11 @@
 //! ```
 //! Watching means to look at a counter now and then, and each thread that comes out of application code defers the next
 //! look: that costs the usual path a load or two. A thread is woken only when the counter stands still while no thread
-//! polls. Until one polls, the driver does the work that needs no application: it reads, parses, answers from files,
+//! polls. Until one polls, the backup poller does the work that needs no application: it reads, parses, answers from files,
 //! moves writes and timers, runs handlers that never block, and queues the other requests. Where a limiter lets one
 //! thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
 //!
-//! Where an event loop polls, the driver stands by in another way: see `loop_watchdog`.
+//! Where an event loop polls, the backup poller stands by in another way: see `loop_watchdog`.
 
 use std::cell::Cell;
 use std::io;
@@ -35,7 +35,7 @@ use crate::worker::{fetch, signals};
 /// millisecond.
 const LOOK: u64 = LONG / 2 - USUAL;
 
-pub(super) struct Driver {
+pub(super) struct BackupPoller {
     parked: AtomicBool,
     polls: AtomicBool,
     /// Stands by beside an event loop.
@@ -47,7 +47,7 @@ pub(super) struct Driver {
     timer: SampleTimer,
 }
 
-impl Driver {
+impl BackupPoller {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             parked: AtomicBool::new(false),
@@ -60,23 +60,23 @@ impl Driver {
     }
 
     /// The last thread that polled has entered application code or ended, or a thread that may do so has made
-    /// something ready. Two loads while the driver watches already.
+    /// something ready. Two loads while the backup poller watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
             self.sleep.unpark();
         }
-        // A driver that polls sleeps until the poller has an event: the ready list has none.
+        // A backup poller that polls sleeps until the poller has an event: the ready list has none.
         self.release_polling();
     }
 
-    /// Has a driver that polls look whether it still must. One load while it does not poll.
+    /// Has a backup poller that polls look whether it still must. One load while it does not poll.
     pub(super) fn release_polling(&self) {
         if self.polls.load(Ordering::SeqCst) {
             self.released.wake();
         }
     }
 
-    /// Has a driver that waits beside an event loop look: something has come that the poller does not know of.
+    /// Has a backup poller that waits beside an event loop look: something has come that the poller does not know of.
     /// Two loads while it does not wait.
     pub(super) fn wake_from_standby(&self) {
         if self.resting.load(Ordering::SeqCst) || self.polls.load(Ordering::SeqCst) {
@@ -85,7 +85,7 @@ impl Driver {
     }
 
     /// Waits until the poller has something, or a thread wakes it. `pending` is asked when a thread that makes work can see that the
-    /// driver stands by.
+    /// backup poller stands by.
     pub(super) fn rest(&self, poller: &Poller, pending: impl FnOnce() -> bool) -> io::Result<()> {
         self.resting.store(true, Ordering::SeqCst);
         let rested = if pending() { Ok(()) } else { poller.watch(&self.released) };
@@ -102,7 +102,7 @@ impl Driver {
         self.timer.defer(now, LOOK);
     }
 
-    /// Has the driver look at once, in any state.
+    /// Has the backup poller look at once, in any state.
     pub(super) fn kick(&self) {
         self.sleep.unpark();
         self.timer.fire_now(clock::monotonic());
@@ -137,12 +137,12 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 /// Sleeps until there is something to watch.
 fn park<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    scheduler.driver.parked.store(true, Ordering::SeqCst);
-    // Looked at after the store: a thread that entered before it did not wake the driver.
+    scheduler.backup_poller.parked.store(true, Ordering::SeqCst);
+    // Looked at after the store: a thread that entered before it did not wake the backup poller.
     if !needs_watch(server) && !scheduler.is_stopping() {
-        scheduler.driver.sleep.park(None);
+        scheduler.backup_poller.sleep.park(None);
     }
-    scheduler.driver.parked.store(false, Ordering::SeqCst);
+    scheduler.backup_poller.parked.store(false, Ordering::SeqCst);
 }
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
@@ -159,7 +159,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let mut before = scheduler.progress.load(Ordering::Relaxed);
     let mut pause = USUAL;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.driver.timer.wait(clock::monotonic(), Pause { nanos: pause, most: u64::MAX });
+        scheduler.backup_poller.timer.wait(clock::monotonic(), Pause { nanos: pause, most: u64::MAX });
         pause = LOOK;
         let now = scheduler.progress.load(Ordering::Relaxed);
         if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
@@ -175,7 +175,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
                 (pause, before) = (LONG, now);
                 continue;
             }
-            scheduler.wake_extra(false, server);
+            scheduler.wake_reserve(false, server);
             if !scheduler.pool.limiter.is_monitored() {
                 scheduler.wake_poller(server);
             }
@@ -188,7 +188,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     }
 }
 
-/// Looks at the poller once, while application code computes: to stay there would take the driver to a processor for each
+/// Looks at the poller once, while application code computes: to stay there would take the backup poller to a processor for each
 /// request, which waits anyway.
 fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
@@ -199,7 +199,7 @@ fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     wake_for_rest(server);
 }
 
-/// Polls until an application thread does, or application code computes again. The driver watches the poller from outside: among
+/// Polls until an application thread does, or application code computes again. The backup poller watches the poller from outside: among
 /// those that wait on it, it would take events from the application threads.
 fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
@@ -218,7 +218,7 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
-    scheduler.wake_extra(false, server);
+    scheduler.wake_reserve(false, server);
     if left && !scheduler.pool.limiter.is_monitored() {
         scheduler.wake_poller(server);
     }
@@ -249,26 +249,26 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
     }
 }
 
-/// Serves work that needs no application as long as the driver is `alone`, and queues the rest.
+/// Serves work that needs no application as long as the backup poller is `alone`, and queues the rest.
 pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, alone: impl Fn() -> bool) {
     let scheduler = server.scheduler();
     let mut events = Events::with_capacity(FEW_EVENTS);
-    // `alone` is asked after the store: a thread that polls since before it did not release the driver.
-    scheduler.driver.polls.store(true, Ordering::SeqCst);
+    // `alone` is asked after the store: a thread that polls since before it did not release the backup poller.
+    scheduler.backup_poller.polls.store(true, Ordering::SeqCst);
     if scheduler.is_offered() {
-        // A group that has offered it before the store did not wake the driver.
+        // A group that has offered it before the store did not wake the backup poller.
         scheduler.wake_poller(server);
     }
     while alone() {
-        // Of a loop that came back and has entered the next handler; if it did before the store, it did not release the driver.
+        // Of a loop that came back and has entered the next handler; if it did before the store, it did not release the backup poller.
         scheduler.send_unsent(server);
         serve_ready(server, context, &alone);
         let watched = if scheduler.ready.is_empty() {
-            scheduler.poller.watch(&scheduler.driver.released)
+            scheduler.poller.watch(&scheduler.backup_poller.released)
         } else {
             Ok(())
         };
-        scheduler.driver.released.clear();
+        scheduler.backup_poller.released.clear();
         if !alone() {
             break;
         }
@@ -278,7 +278,7 @@ pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, al
         }
         fetch_for_all(server, &mut events);
     }
-    scheduler.driver.polls.store(false, Ordering::SeqCst);
+    scheduler.backup_poller.polls.store(false, Ordering::SeqCst);
     // Fetched events that were not served are for the thread that polls now.
     if !scheduler.ready.is_empty() {
         scheduler.wake();
