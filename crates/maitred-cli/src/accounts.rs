@@ -1,4 +1,4 @@
-//! Users and groups as they are written, by name or by number, and what they are on this machine.
+//! Users and groups as they are written, by name or by number, and their entries on this machine.
 //!
 //! Leaves out: asking the system (accounts of maitred-io).
 
@@ -25,7 +25,7 @@ pub(crate) fn account(text: &str) -> Result<Account, BadValue> {
         BadValue::new(format!("'{text}' {why}"), "write a name such as www-data, or a number such as 33")
     };
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // The greatest one means nobody to the kernel.
+        // The kernel reads the greatest number as "no user".
         let number = text.parse().ok().filter(|number| *number != u32::MAX);
         return number
             .map(Account::Number)
@@ -58,7 +58,7 @@ impl Account {
         }
     }
 
-    /// What the system knows of this user; none of a number that has no entry.
+    /// The system's entry of this user; none for a number without an entry.
     pub(crate) fn user(&self) -> Result<Option<User>, BadValue> {
         match self {
             Self::Number(number) => accounts::user_numbered(*number)
@@ -93,13 +93,13 @@ fn unknown(kind: &str, name: &str, error: Option<io::Error>, known: &[String]) -
     BadValue::new(format!("there is no {kind} '{name}' on this machine"), remedy)
 }
 
-/// `www-data (33)`, or the number alone where it has no name.
+/// `www-data (33)`, or the number alone if there is no name.
 pub(crate) fn shown_user(uid: u32) -> String {
     let name = accounts::user_numbered(uid).ok().flatten().map(|user| user.name);
     shown(name, uid)
 }
 
-/// The same of a group.
+/// The name and number of a group, like [`shown_user`].
 pub(crate) fn shown_group(gid: u32) -> String {
     let name = accounts::group_numbered(gid).ok().flatten().map(|group| group.name);
     shown(name, gid)

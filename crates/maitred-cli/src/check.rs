@@ -1,5 +1,5 @@
-//! `maitred check`: the merged configuration, as a file that could be used as it is, and behind
-//! each value where it came from.
+//! `maitred check`: the merged configuration, in the form of a valid configuration file, with the origin
+//! of each value.
 
 use std::fmt::Write;
 
@@ -14,10 +14,10 @@ use crate::origins::Source;
 use crate::pools;
 use crate::sources::Loaded;
 
-/// Of a line, and where what it says came from.
+/// A line, and the origin of its value.
 type Line = (String, Option<Source>);
 
-/// A longer line does not push the sources of the others further to the right.
+/// Greatest width of lines that are aligned; a longer line does not move the origins of the others to the right.
 const MAX_ALIGNED: usize = 60;
 
 /// The merged configuration in the form of `maitred.toml`.
@@ -72,7 +72,7 @@ fn line(definition: &Definition, value: Option<String>) -> String {
     }
 }
 
-/// The table of a host. What it has of the default host is behind a number sign: written out, it would be its own.
+/// The table of a host. Options from the default host are comments: written as keys they would become the host's own.
 fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
     let (origins, name) = (&loaded.origins, host.name.as_str());
     let of = |key: &str| Some(origins.of_host(name, Some(key)).clone());

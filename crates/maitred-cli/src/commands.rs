@@ -1,14 +1,14 @@
-//! The words that are commands when they come first: `maitred WORD …`. A module of such a name is reached as `check:app` or `./check.py`.
+//! The commands, which are words in the first place: `maitred WORD …`. A module of such a name is reached as `check:app` or `./check.py`.
 //!
-//! A new command is a line of [`WORDS`] and a file beside this one. From the table come the dispatch, the help text and
-//! the suggestions for words that are none.
+//! A new command is a line of [`WORDS`] and a file beside this one. The table is the source of the dispatch, of the help text and of
+//! the suggestions for unknown words.
 
 use crate::host::Host;
 use crate::problem::{Problem, nearest};
 pub(crate) use crate::words::{Command, Run, Word};
 use crate::{EXIT_SUCCESS, completion, ctl, health, help, man, passwd, print, top};
 
-/// In the order of the help text.
+/// All commands, in the order of the help text.
 pub(crate) const WORDS: &[Word] = &[
     Word {
         name: "dev",
@@ -100,7 +100,7 @@ pub(crate) const WORDS: &[Word] = &[
     },
 ];
 
-/// Runs a tool that the host brings.
+/// Runs a tool of the host.
 fn of_host(name: &str, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
     if let Some(code) = host.tool(name, arguments) {
         return Ok(code);
@@ -122,7 +122,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Word> {
     WORDS.iter().find(|word| word.name == name)
 }
 
-/// The command that `name` may have been meant for.
+/// The command that the user may have meant by `name`.
 pub(crate) fn meant(name: &str) -> Option<&'static str> {
     nearest(name, WORDS.iter().map(|word| word.name))
 }

@@ -1,5 +1,4 @@
-//! The merged configuration: nothing but data. What its options are says `options/`, what several of them mean together
-//! `validation.rs`.
+//! The merged configuration: nothing but data. `options/` defines the options; `validation.rs` checks whether they fit together.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,83 +21,83 @@ use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
 use crate::value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount, Spans};
 use crate::websockets::WebSocketConfig;
 
-/// Everything that can be configured. The meaning of the fields is that of the options with the
+/// The values of all options. The meaning of the fields is that of the options with the
 /// same names, see docs/operations/configuration.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The default host: what requests get that no other host is for.
+    /// The default host: it answers requests that no virtual host is for.
     pub site: SiteConfig,
     /// Virtual hosts, in the order in which they were named first.
     pub hosts: Vec<HostConfig>,
-    /// At least one.
+    /// Addresses to listen on; at least one.
     pub listen: Vec<ListenAddress>,
     /// TLS of all hosts.
     pub tls: TlsConfig,
-    /// Whether HTTP/2 is spoken.
+    /// Whether the server speaks HTTP/2.
     pub http2: Http2,
-    /// Whether a client of HTTP/1.1 may go over to it.
+    /// Whether a client of HTTP/1.1 may go over to HTTP/2.
     pub http2_upgrade: bool,
-    /// Whether somebody works on the application.
+    /// The options of development.
     pub development: DevelopmentConfig,
     /// The most streams of an HTTP/2 connection at a time.
     pub http2_streams: usize,
-    /// How WebSocket is spoken.
+    /// The options of WebSocket.
     pub websockets: WebSocketConfig,
-    /// The proxies that are believed.
+    /// The proxies whose forwarded fields count.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// Which of their fields.
+    /// The fields of proxies that count.
     pub forwarded_fields: Vec<ForwardedField>,
-    /// The threads of all requests that no rule leads elsewhere.
+    /// The default pool: threads of all requests that no rule leads to another pool.
     pub pool: PoolConfig,
     /// Further pools, in the order in which they were named first.
     pub pools: Vec<NamedPool>,
-    /// Which requests are whose; of two equal rules the later one decides.
+    /// Rules that lead requests to pools; of two equal rules the later one decides.
     pub rules: Vec<PoolRule>,
-    /// What requests meet before they are answered; of two for the same requests the later one decides.
+    /// Filters of requests and responses; of two for the same requests the later one decides.
     pub filters: Vec<FilterConfig>,
-    /// From 1 to `max_threads` of the default pool; as many as fit the processors without it.
+    /// Groups of polling threads, from 1 to `max_threads` of the default pool; one for each 8 processors if none is set.
     pub poll_groups: Option<usize>,
     /// Folders whose files the application may submit.
     pub sendfile: Vec<Mount>,
     /// The event loop of an ASGI application.
     pub event_loop: String,
-    /// Whether ASGI applications are told of the start and the end.
+    /// Whether ASGI applications take part in the lifespan protocol.
     pub lifespan: Lifespan,
-    /// From 0, which is any number, to 1,000,000.
+    /// Most requests on the event loop at a time, from 0, which is any number, to 1,000,000.
     pub loop_requests: usize,
-    /// Whether ASGI applications may have files sent by their paths.
+    /// Whether ASGI applications may have the engine send files by path.
     pub pathsend: bool,
-    /// Becomes the current directory.
+    /// The current directory of the process.
     pub chdir: Option<PathBuf>,
     /// Environment variables for the application.
     pub env_file: Option<PathBuf>,
-    /// The module, or the file, with functions that are called for workers.
+    /// The module, or the file, with hooks.
     pub hooks: Option<PathBuf>,
-    /// Where the engine itself says that it serves.
+    /// The path at which the engine itself answers whether it serves.
     pub health_path: Option<String>,
-    /// Where the engine itself shows its figures.
+    /// The path of the engine's page of figures.
     pub metrics_path: Option<String>,
-    /// How the parts of a request's time are measured.
+    /// The way the parts of a request's time are measured.
     pub spans: Spans,
-    /// Requests are counted by route.
+    /// Whether requests are counted by route.
     pub statistics: bool,
-    /// Clients are told them.
+    /// Whether responses have the spans in Server-Timing.
     pub server_timing: bool,
-    /// Requests without an id get one.
+    /// Whether requests without an id get one.
     pub request_ids: bool,
-    /// Clients are told the id of their request.
+    /// Whether responses have the id of their request.
     pub response_ids: bool,
-    /// From when on a request is reported as stuck; zero for never.
+    /// Time in the application after which a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
-    /// From the first to the last byte of a request head; more than zero.
+    /// Longest time from the first to the last byte of a request head; more than zero.
     pub head_timeout: Duration,
-    /// Bytes of a request head.
+    /// Most bytes of a request head.
     pub max_head: u64,
-    /// Bytes of one field of a head.
+    /// Most bytes of one field of a head.
     pub max_field: u64,
-    /// Without progress in a body; more than zero.
+    /// Longest time without progress in a body; more than zero.
     pub body_timeout: Duration,
-    /// Idle between two requests; more than zero.
+    /// Longest idle time between two requests; more than zero.
     pub keep_alive: Duration,
     /// Bytes of a request body that are kept in memory in any case.
     pub body_memory: u64,
@@ -106,65 +105,65 @@ pub struct Config {
     pub body_budget: u64,
     /// Threads that write bodies to files.
     pub spool_threads: usize,
-    /// Where longer bodies are kept, and what waits for slow readers.
+    /// The folder for longer bodies, and for responses that wait for slow readers.
     pub spool: PathBuf,
-    /// How slow peers may be, and how much they may ask for.
+    /// Limits on peers: their least speed, their most requests.
     pub limits: LimitConfig,
     /// Whether responses are compressed.
     pub compress: bool,
-    /// How.
+    /// The settings of compression.
     pub compression: CompressionSettings,
-    /// Bytes of a streamed response that wait in memory.
+    /// Most bytes of a streamed response that wait in memory.
     pub response_memory: u64,
-    /// Bytes of one response that wait in files; zero for none.
+    /// Most bytes of one response that wait in files; zero for none.
     pub response_file: u64,
-    /// Bytes of complete bodies that wait in memory.
+    /// Most bytes of all complete bodies that wait in memory.
     pub response_budget: u64,
-    /// Who the process becomes when it listens.
+    /// The user that the process becomes when it listens.
     pub user: Option<Account>,
-    /// Its group.
+    /// The group of that user, if another one than the user's own is meant.
     pub group: Option<Account>,
-    /// Has the number of the process while it serves.
+    /// The file that has the number of the process while it serves.
     pub pid_file: Option<PathBuf>,
-    /// From SIGTERM to the drain.
+    /// Time from SIGTERM to the drain.
     pub drain_delay: Duration,
     /// Worker processes.
     pub workers: WorkersConfig,
-    /// For running requests after a stop signal; more than zero.
+    /// Time for running requests after a stop signal; more than zero.
     pub drain_timeout: Duration,
-    /// For streams of events after a stop signal.
+    /// Time for streams of events after a stop signal.
     pub events_timeout: Duration,
-    /// How much of an address is kept there.
+    /// Bits of addresses that the access log keeps; all without a mask.
     pub access_log_mask: Option<Mask>,
-    /// Paths whose requests have no line.
+    /// Paths whose requests have no line in the access log.
     pub access_log_except: Vec<PathPattern>,
-    /// Whether its lines are written before anything else is done.
+    /// Whether the answering thread writes the lines of the access log itself.
     pub access_log_sync: bool,
-    /// Where the error log goes.
+    /// The place of the error log.
     pub error_log: LogPlace,
-    /// Whether an entry says how each request got its thread.
+    /// Whether an entry of the error log says how each request got its thread.
     pub dispatch_trace: bool,
-    /// How long a log file lasts.
+    /// The period after which a new log file is begun.
     pub log_rotate: Option<Period>,
-    /// How long it becomes, in bytes; zero for no limit.
+    /// Bytes after which a new log file is begun; zero for no limit.
     pub log_rotate_size: u64,
     /// Closed log files that are kept; zero for all.
     pub log_keep: usize,
-    /// For so many days at most; zero for ever.
+    /// Days after which closed log files are removed; zero for never.
     pub log_keep_days: usize,
-    /// How much the error log says.
+    /// The least level of entries in the error log.
     pub log_level: LogLevel,
-    /// Where the server answers `maitred ctl`.
+    /// The socket at which the server answers `maitred ctl`.
     pub control: ControlSocket,
-    /// Where it answers the same over HTTP.
+    /// The address at which the server answers the same questions over HTTP.
     pub admin: Option<ListenAddress>,
-    /// What has to be shown there.
+    /// The file with the token for that address.
     pub admin_token_file: Option<PathBuf>,
-    /// Keeps the history of the figures over a restart.
+    /// The file that keeps the history of the figures over a restart.
     pub history: Option<PathBuf>,
 }
 
-/// What a host serves. The meaning of the fields is that of the options with the same names.
+/// The options of one host. The meaning of the fields is that of the options with the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteConfig {
     /// `module:attr`, a path to a program, or a folder.
@@ -173,7 +172,7 @@ pub struct SiteConfig {
     pub interface: Interface,
     /// Whether the attribute makes the application instead of being it.
     pub factory: bool,
-    /// Where modules are looked for, instead of the current directory.
+    /// The folder of the application's modules, instead of the current directory.
     pub app_dir: Option<PathBuf>,
     /// The URL path of the application: starts with `/` and does not end with one, except for `/`.
     pub root_path: String,
@@ -183,32 +182,32 @@ pub struct SiteConfig {
     pub mounts: Vec<Mount>,
     /// Whether folders without an index file are listed.
     pub listing: bool,
-    /// What errors look like.
+    /// Pages for errors.
     pub error_pages: Vec<ErrorPageFile>,
     /// The largest request body in bytes.
     pub max_body: u64,
-    /// Where the access log goes.
+    /// The place of the access log.
     pub access_log: LogPlace,
-    /// What is in its lines.
+    /// The format of its lines.
     pub access_log_format: Format,
     /// Files of certificates.
     pub certificates: Vec<PathBuf>,
-    /// Of their keys, in the same order; without those that are in the files of the certificates.
+    /// Files of their keys, in the same order; keys may also be in the files of the certificates.
     pub keys: Vec<PathBuf>,
-    /// Of OCSP responses, in the same order; `-` for none.
+    /// Files of OCSP responses, in the same order; `-` for none.
     pub ocsp: Vec<PathBuf>,
-    /// Whether clients show a certificate.
+    /// Whether clients are asked for a certificate.
     pub client_auth: ClientAuth,
-    /// The authorities that sign those.
+    /// Files of the authorities that sign certificates of clients.
     pub client_ca: Vec<PathBuf>,
-    /// Which of those are not valid any more.
+    /// Files of lists of revoked certificates of clients.
     pub client_crl: Vec<PathBuf>,
-    /// What browsers are told about https.
+    /// The value of Strict-Transport-Security.
     pub hsts: Option<Hsts>,
 }
 
 impl SiteConfig {
-    /// What the option table fills.
+    /// Values before the option table has filled in the defaults.
     pub(crate) fn empty() -> Self {
         Self {
             application: None,
@@ -237,46 +236,46 @@ impl SiteConfig {
 /// A virtual host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConfig {
-    /// Its first name, as it is written in the head of its table.
+    /// The first name of the host, as in the head of its table.
     pub name: String,
-    /// That and the others.
+    /// All names of the host, with the first one.
     pub names: Vec<HostPattern>,
     /// The pool whose threads run its requests, unless a rule says otherwise.
     pub pool: Option<String>,
-    /// What it serves; what is not among `given` is the default host's, as `hosts` says.
+    /// The options of the host; `hosts` replaces those that are not among `given` by the default host's.
     pub site: SiteConfig,
-    /// The keys that its tables have.
+    /// The keys in the tables of the host.
     pub given: BTreeSet<&'static str>,
 }
 
 /// The threads of a pool. The meaning of the fields is that of the options with the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// At most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
+    /// Least number of threads: at most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
     pub min_threads: usize,
-    /// From 1 to 10,000.
+    /// Greatest number of threads, from 1 to 10,000.
     pub max_threads: usize,
-    /// From 1 to 1,000,000.
+    /// Most waiting requests, from 1 to 1,000,000.
     pub queue: usize,
-    /// Percent, at most `queue_high`.
+    /// Fill of the queue from which waiting requests make threads, in percent; at most `queue_high`.
     pub queue_low: u8,
-    /// Percent, at most 100.
+    /// Fill of the queue from which threads are made side by side, in percent; at most 100.
     pub queue_high: u8,
-    /// More than zero.
+    /// Idle time after which a thread above `min_threads` ends; more than zero.
     pub thread_idle: Duration,
-    /// Zero for never.
+    /// Requests after which a thread is replaced; zero for never.
     pub thread_requests: usize,
-    /// Zero for never.
+    /// Longest time from the complete request until its response begins; zero for no limit.
     pub request_timeout: Duration,
-    /// As many as `max_threads` without it.
+    /// Lost threads that the pool replaces; as many as `max_threads` if none is set.
     pub max_lost_threads: Option<usize>,
     /// Whether an exception is raised in the thread of a request that has timed out.
     pub interrupt: bool,
-    /// What becomes of a request that finds the queue full.
+    /// The treatment of a request that finds the queue full.
     pub overflow: Overflow,
     /// Bytes per second; zero for any number.
     pub bandwidth: u64,
-    /// Who runs a request; in a named pool `Adaptive` or `Pec`.
+    /// The choice of the thread that runs a request; in a named pool `Adaptive` or `Pec`.
     pub strategy: Strategy,
 }
 
@@ -285,35 +284,35 @@ pub struct PoolConfig {
 pub struct DevelopmentConfig {
     /// Whether the code is loaded again when it changes.
     pub on: bool,
-    /// What is watched, instead of the current folder and the application's.
+    /// Folders to watch, instead of the current one and the application's.
     pub watch: Vec<PathBuf>,
 }
 
 /// Worker processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkersConfig {
-    /// How many; without it one for each processor.
+    /// Number of workers; one for each processor if none is set.
     pub count: Option<usize>,
-    /// They are forked from a process that has the application.
+    /// Whether workers are forked from a process that has loaded the application.
     pub preload: bool,
-    /// How they take connections.
+    /// The model by which workers accept connections.
     pub accept: AcceptModel,
-    /// For the start of one; zero for any time.
+    /// Longest start of a worker; zero for no limit.
     pub start_timeout: Duration,
-    /// One is replaced after so many requests; zero for never.
+    /// Requests after which a worker is replaced; zero for never.
     pub requests: usize,
-    /// One is replaced at this age; zero for never.
+    /// Age at which a worker is replaced; zero for never.
     pub lifetime: Duration,
-    /// One is replaced when it has more bytes of memory of its own; zero for never.
+    /// Bytes of a worker's own memory above which it is replaced; zero for never.
     pub memory: u64,
-    /// One is replaced when requests wait and none has ended for so long; zero for never.
+    /// Time after which a worker is replaced if requests wait and none has ended; zero for never.
     pub stuck: Duration,
-    /// Without a worker that serves; then clients are told.
+    /// Time without a ready worker after which clients get 503.
     pub unavailable_after: Duration,
 }
 
 impl WorkersConfig {
-    /// How many workers that means on this machine.
+    /// Returns the number of workers on this machine.
     pub(crate) fn number(&self) -> usize {
         self.count.unwrap_or_else(maitred_io::machine::worker_count)
     }
@@ -322,14 +321,14 @@ impl WorkersConfig {
 /// A pool besides the default one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPool {
-    /// What rules, logs and statistics call it.
+    /// The name in rules, logs and statistics.
     pub name: String,
-    /// Its threads.
+    /// The threads of the pool.
     pub threads: PoolConfig,
 }
 
 impl PoolConfig {
-    /// What the option table fills.
+    /// Values before the option table has filled in the defaults.
     pub(crate) const EMPTY: Self = Self {
         min_threads: 0,
         max_threads: 0,
@@ -350,29 +349,29 @@ impl PoolConfig {
 /// A filter as it is written. The meaning of the keys is in docs/operations/filters.md.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterConfig {
-    /// All of it but the authentication, whose file is read when the server starts.
+    /// The filter without the authentication, whose file is read when the server starts.
     pub rule: FilterRule,
-    /// Who is asked for a password.
+    /// The authentication of clients by password.
     pub basic_auth: Option<BasicAuthConfig>,
 }
 
 /// The value of `basic-auth`, with its realm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BasicAuthConfig {
-    /// Nobody, whatever a less specific filter says.
+    /// Clients are not asked for a password, even if a less specific filter asks.
     Off,
-    /// Everybody.
+    /// Clients need the password of one of the users.
     Users {
-        /// Where the users are.
+        /// The file of the users.
         file: PathBuf,
-        /// What clients show.
+        /// The realm, which browsers show.
         realm: String,
     },
 }
 
 impl Config {
-    /// The part that one of several workers has of what is for all together: memory, connections, bandwidths. Limits of one client
-    /// are those of each worker.
+    /// Divides limits of the whole server by the number of workers: memory, connections, bandwidths. Limits of one client stay as
+    /// they are.
     pub(crate) fn share(&mut self, workers: usize) {
         let workers = workers.max(1) as u64;
         let part = |whole: &mut u64| {
@@ -387,7 +386,7 @@ impl Config {
         std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.bandwidth));
     }
 
-    /// What the option table fills.
+    /// Values before the option table has filled in the defaults.
     pub(crate) fn empty() -> Self {
         Self {
             site: SiteConfig::empty(),

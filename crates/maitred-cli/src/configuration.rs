@@ -1,8 +1,8 @@
-//! Every option of a running server with its value and where that was written, for the control.
+//! Every option of a running server with its value and its origin, for the control.
 //!
-//! Promises: no secret is among them. Passwords, tokens and keys are in files, whose paths are shown; values of header fields
-//! that filters and rules have are left out, since somebody may have put one there. A key of a file that no option has is an error
-//! when it is read, so that there are none that were not used.
+//! Promises: no value is a secret. Passwords, tokens and keys are in files, and only the paths are shown; values of header fields in
+//! filters and rules are left out, since such a field may be a secret. The list has every key of the files: a key without an option is an
+//! error when the file is read.
 
 use maitred_control::{Configured, HIDDEN};
 
@@ -17,7 +17,7 @@ use crate::pools;
 const FIELDS: [&str; 6] =
     ["header", "set-request", "add-request", "set-response", "add-response", "remove-request"];
 
-/// What holds, and where it came from.
+/// Returns all options of this configuration, with their origins.
 pub(crate) fn of(config: &Config, origins: &Origins) -> Vec<Configured> {
     let plain = |value: Option<String>| value.map(|value| unquoted(&value));
     let mut all: Vec<Configured> = options::all()
@@ -63,7 +63,7 @@ pub(crate) fn of(config: &Config, origins: &Origins) -> Vec<Configured> {
     all
 }
 
-/// A rule as it is shown, without the value of the field that it looks at.
+/// Hides the value of the header field in the text of a rule.
 fn without_fields(rule: &str) -> String {
     match rule.split_once("header = ") {
         Some((before, rest)) => {

@@ -1,4 +1,4 @@
-//! The doors at which a running server can be asked: from the configuration to open ones.
+//! The doors at which a running server answers questions: from the configuration to open doors.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::value::ControlSocket;
 
-/// Opens the doors that have a place of their own: a named socket, whose file belongs to `identity` if the process becomes another
-/// user, and the address.
+/// Opens the doors that the configuration names: the socket, whose file belongs to `identity` if the process becomes another user, and
+/// the address.
 pub(crate) fn open_named(
     config: &Config,
     origins: &Origins,
@@ -50,8 +50,8 @@ pub(crate) fn open_named(
     Doors::open(&DoorSettings { socket, owner, admin, token }).map_err(|error| problem(&error, origins))
 }
 
-/// Opens the socket in the folder of the user that the process acts as now, if that is what is asked for. Nobody has named it: where it cannot
-/// be, it is left out.
+/// Opens the default socket, in the folder of the current user, unless the configuration names another one or none. Failures are only
+/// logged, since this socket was not asked for.
 pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
     if config.control != ControlSocket::Auto {
         return;
@@ -71,7 +71,7 @@ pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
     }
 }
 
-/// The history of the figures, with what its file has.
+/// The history of the figures, with the rows of its file.
 pub(crate) fn history(config: &Config, origins: &Origins, log: &Arc<Log>) -> Result<Keeper, Problem> {
     let Some(path) = &config.history else { return Ok(Keeper::default()) };
     Keeper::of_file(path, log).map_err(|what| {
@@ -80,7 +80,7 @@ pub(crate) fn history(config: &Config, origins: &Origins, log: &Arc<Log>) -> Res
     })
 }
 
-/// As [`history`], where somebody asks for it or keeps it: the doors are open, or it has a file.
+/// Like [`history`], but none if the history can neither be asked for, since no door is open, nor is kept in a file.
 pub(crate) fn own_history(
     config: &Config,
     origins: &Origins,
@@ -109,7 +109,7 @@ fn problem(error: &NotOpened, origins: &Origins) -> Problem {
     }
 }
 
-/// What the server is, and whom it acts as, for whoever asks.
+/// The language, application, user and group of the server, for `status`.
 pub(crate) fn about(host: &dyn Host, application: Option<String>) -> Vec<(&'static str, String)> {
     let mut about = vec![("language", host.languages().to_owned())];
     about.extend(application.map(|what| ("application", what)));
@@ -118,7 +118,7 @@ pub(crate) fn about(host: &dyn Host, application: Option<String>) -> Vec<(&'stat
     about
 }
 
-/// Begins to answer; the server serves without it, too.
+/// Begins to answer questions. If that fails, the server goes on without a control.
 pub(crate) fn start(
     server: &Arc<Server>,
     doors: Doors,

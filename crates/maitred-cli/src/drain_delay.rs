@@ -1,14 +1,14 @@
 //! The time between SIGTERM and the drain (`--drain-delay`), in which load balancers learn that this server will end.
 //!
-//! Kubernetes takes a pod out of its endpoints beside SIGTERM, not before it, and each balancer follows a moment later: until then
-//! connections come that nobody should refuse.
+//! Kubernetes takes a pod out of its endpoints at the time of SIGTERM, not before, and each balancer follows a moment later: connections that
+//! come until then must not be refused.
 
 use std::time::{Duration, Instant};
 
 use crate::host::{Signal, Signals};
 use crate::lifetime::{Asked, Drain};
 
-/// Has the server say that it is not ready, and goes on with everything else for `delay`, or until another signal to end comes.
+/// Has the server answer "not ready" and serve on for `delay`, or until another signal to end comes.
 pub(crate) fn hold(
     server: &dyn Drain,
     signals: &mut dyn Signals,

@@ -1,12 +1,12 @@
-//! What is done while the process has its rights, and giving them up (`--user`, `--group`).
+//! The steps that need the rights of the start, and giving these rights up (`--user`, `--group`).
 //!
 //! ```text
 //! as root        log files are made, listeners, the control's named socket and its address are opened
-//! for good       the process becomes the user; whoever connects waits
+//! for good       the process becomes the user; connections wait
 //! as the user    logs are opened, the application is loaded, requests are served
 //! ```
-//! Promises: application code never runs with the rights of before. What the user cannot read or write later is told at the start,
-//! with what to do.
+//! Promises: application code never runs with the rights of the start. Files that the user cannot read or write later are named at the
+//! start, with a remedy.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ use crate::sources::Loaded;
 use crate::validation::Checked;
 use crate::{control, logs, tls};
 
-/// What was done before the process had its user, or before its hooks.
+/// Listeners and doors that were opened before the process became its user, or before its hooks ran.
 pub(crate) struct Early {
     /// The process has become another user.
     pub(crate) became: bool,
     pub(crate) listeners: Sockets,
     pub(crate) doors: Doors,
-    /// What will not work later.
+    /// Warnings about files that the user cannot read or write.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Does what needs rights, and gives them up, if another user is asked for. Afterwards nothing of it can be repeated.
+/// Takes the steps that need rights, and gives the rights up, if another user is asked for. These steps cannot be repeated later.
 ///
 /// # Errors
-/// As of each of the steps; nothing has been served.
+/// A step has failed; nothing has been served.
 pub(crate) fn give_up(
     loaded: &Loaded,
     folder: &Path,
@@ -88,10 +88,10 @@ pub(crate) fn give_up(
     Ok(Some(Early { became: true, listeners, doors, warnings }))
 }
 
-/// Listens, if that is not done. Where an address is in use by another server, nothing else has been done.
+/// Listens, unless `bound` has sockets, and opens the doors. If an address is in use by another server, nothing else has been done.
 ///
 /// # Errors
-/// As of each of the steps.
+/// A listener or a door cannot be opened.
 pub(crate) fn listen(
     loaded: &Loaded,
     checked: &Checked,
@@ -106,9 +106,9 @@ pub(crate) fn listen(
     Ok(Early { became: false, listeners, doors, warnings: Vec::new() })
 }
 
-/// What the language or the application is made of and the user cannot read: imports would fail one by one, each with another error.
+/// Finds a folder of the language or the application that the user cannot read: imports would fail one by one, each with another error.
 fn unreadable_program(checked: &Checked, wanted: &Wanted, host: &dyn Host, place: &str) -> Option<Problem> {
-    // A module is looked for in a folder, a file is named with its own.
+    // A module is searched in a folder; the name of a file has its own folder.
     let mut applications = checked.programs().map(|program| {
         let named = Path::new(&program.name).parent().filter(|_| program.name.contains('/'));
         let folder = named.map(Path::to_owned).or_else(|| program.app_dir.clone());
@@ -126,7 +126,7 @@ fn unreadable_program(checked: &Checked, wanted: &Wanted, host: &dyn Host, place
     })
 }
 
-/// The first folder on the way that cannot be entered, or this one if it cannot be read.
+/// The first folder on the path that cannot be entered, or `folder` if it cannot be read.
 fn closed(folder: &Path) -> Option<&Path> {
     let is_closed =
         |path: &Path, access| rustix::fs::access(path, access).is_err_and(|error| error == Errno::ACCESS);
@@ -136,7 +136,7 @@ fn closed(folder: &Path) -> Option<&Path> {
     entered.or_else(|| is_closed(folder, Access::READ_OK | Access::EXEC_OK).then_some(folder))
 }
 
-/// Files that SIGHUP has read again. `folder` is where their names begin.
+/// Warns of configuration files that SIGHUP could not read. Their names begin at `folder`.
 fn unreadable_sources(loaded: &Loaded, folder: &Path, wanted: &Wanted) -> Vec<String> {
     let files = loaded.files.iter().map(|name| folder.join(name));
     let files = files.chain(loaded.config.env_file.clone());
@@ -152,7 +152,7 @@ fn unreadable_sources(loaded: &Loaded, folder: &Path, wanted: &Wanted) -> Vec<St
     files.filter_map(warning).collect()
 }
 
-/// Files of TLS that are not loaded again when they have changed.
+/// Warns of files of TLS that cannot be loaded again after a change.
 fn unreadable_certificates(config: &Config, wanted: &Wanted) -> Option<String> {
     let is_closed = |path: &&Path| std::fs::File::open(path).is_err();
     let closed: Vec<&Path> = tls::named_files(config).filter(is_closed).collect();
@@ -165,7 +165,7 @@ fn unreadable_certificates(config: &Config, wanted: &Wanted) -> Option<String> {
     ))
 }
 
-/// Folders of log files that no further file can be made in.
+/// Warns of folders of log files in which the user cannot make files.
 fn unwritable_folders(config: &Config, wanted: &Wanted) -> Vec<String> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for folder in logs::folders(config) {

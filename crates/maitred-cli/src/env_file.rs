@@ -6,7 +6,7 @@
 //!         | 'literal'       may go over several lines
 //!         | "escaped"       the same, with \n \r \t \\ \" \$
 //! ```
-//! Nothing is expanded: `$HOME` stays as it is written. Of a name given twice the last one counts.
+//! Variables are not expanded: `$HOME` stays as it is written. Of a name given twice the last value counts.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, Wrong> {
     Ok(variables)
 }
 
-/// The first line without its end, and what follows.
+/// Splits off the first line, without its end.
 fn split_line(text: &str) -> (&str, &str) {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.strip_suffix('\r').unwrap_or(line), rest)
@@ -102,7 +102,7 @@ fn plain(text: &str) -> String {
     text[..comment.map_or(text.len(), |(at, _)| at)].trim().to_owned()
 }
 
-/// A value in quotes, from behind the first one, and what follows its line.
+/// Reads a value in quotes. `text` begins behind the first quote; the rest begins at the next line.
 fn quoted(text: &str, quote: char) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -121,7 +121,7 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), String> {
                 Some((_, 'r')) => value.push('\r'),
                 Some((_, 't')) => value.push('\t'),
                 Some((_, plain @ ('\\' | '"' | '$'))) => value.push(plain),
-                // Unknown ones stay as they are: a Windows path or a regular expression.
+                // Unknown escapes stay as they are: the value may be a Windows path or a regular expression.
                 Some((_, other)) => value.extend(['\\', other]),
                 None => break,
             },
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_value_of_several_lines_is_read() {
+    fn variables_after_a_value_of_several_lines_are_read() {
         assert_eq!(parsed("A='1\n2'\nB=3").len(), 2);
         assert_eq!(parse("A='1\n2'\nB").expect_err("no '='").line, 3);
     }

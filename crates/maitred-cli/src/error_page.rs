@@ -10,13 +10,13 @@ use crate::value::BadValue;
 /// A file that is sent with errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPageFile {
-    /// Which errors.
+    /// The errors of the page.
     pub which: PageFor,
     /// The file; relative to the current directory where it is not absolute.
     pub file: PathBuf,
 }
 
-/// The longest page: it is kept in memory, and sent to whoever asks for nothing that is there.
+/// Most bytes of a page: pages are kept in memory, and every request for a missing path gets one.
 const MAX_PAGE: u64 = 1024 * 1024;
 
 impl fmt::Display for ErrorPageFile {
@@ -49,10 +49,10 @@ pub(crate) fn error_page(text: &str) -> Result<ErrorPageFile, BadValue> {
     }
 }
 
-/// The pages, read.
+/// Reads the pages.
 ///
 /// # Errors
-/// A file cannot be read, or is too long: what is wrong, and the remedy.
+/// A file cannot be read, or is too long. The error is the fault and the remedy.
 pub(crate) fn read(files: &[ErrorPageFile]) -> Result<ErrorPages, (String, String)> {
     files.iter().try_fold(ErrorPages::default(), |pages, ErrorPageFile { which, file }| {
         let shown = file.display();

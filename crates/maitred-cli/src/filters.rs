@@ -18,14 +18,14 @@ use crate::problem::Problem;
 use crate::tls;
 use crate::value::{self, BadValue};
 
-/// What a key of a filter takes.
+/// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     Text,
     Texts,
 }
 
-/// The keys of a filter: first the conditions, then what is done in the order in which requests come to it.
+/// The keys of a filter: first the conditions, then the actions in the order in which requests meet them.
 pub(crate) const KEYS: [(&str, Takes); 22] = [
     ("host", Takes::Text),
     ("path", Takes::Texts),
@@ -51,16 +51,16 @@ pub(crate) const KEYS: [(&str, Takes); 22] = [
     ("response-status", Takes::Text),
 ];
 
-/// How many of the [`KEYS`] are conditions: those of pools, and the scheme.
+/// Number of conditions in [`KEYS`]: those of pools, and the scheme.
 const CONDITION_COUNT: usize = CONDITIONS.len() + 1;
 
-/// What clients show when no realm is given.
+/// The realm if none is given. Browsers show it.
 const REALM: &str = "Restricted";
 
 /// Values of a filter as they are written.
 pub(crate) struct Given(pub(crate) Vec<(&'static str, Vec<String>)>);
 
-/// Which key is wrong, if it is one, and how.
+/// The key of the error, if the error belongs to one, and the error.
 pub(crate) type Wrong = (Option<&'static str>, BadValue);
 
 impl Given {
@@ -72,7 +72,7 @@ impl Given {
         self.texts(key)?.first().map(String::as_str)
     }
 
-    /// The same for one path each. An empty list of paths is no path, which the filter refuses.
+    /// Splits the values into one set for each path. An empty list of paths becomes an empty path, which the filter refuses.
     pub(crate) fn each_path(self) -> impl Iterator<Item = Self> {
         let count = self.texts("path").map_or(1, |paths| paths.len().max(1));
         (0..count).map(move |position| {
@@ -84,7 +84,7 @@ impl Given {
         })
     }
 
-    /// The filter that they are, for the first of its paths.
+    /// Makes the filter, for the first path.
     pub(crate) fn filter(&self) -> Result<FilterConfig, Wrong> {
         let mut rule = FilterRule { when: self.condition()?, ..FilterRule::default() };
         let path = rule.when.path.clone();
@@ -108,7 +108,7 @@ impl Given {
     }
 
     fn condition(&self) -> Result<Condition, Wrong> {
-        // As those of pools are written.
+        // Conditions have the same form as those of pools.
         let mut rule = PoolRule::default();
         for key in CONDITIONS {
             if let Some(text) = self.text(key) {
@@ -168,7 +168,7 @@ impl Given {
                 (Some("status"), BadValue::new(what, "write one of 301, 302, 303, 307, 308"))
             })?,
         };
-        // The status is looked at first, so that it is not what is wrong with the place.
+        // The status is checked first: otherwise an error about it would name the key "redirect".
         Redirect::new("/", None, status).map_err(|error| bad("status", error))?;
         Redirect::new(to, path, status).map(Some).map_err(|error| bad("redirect", error))
     }
@@ -205,7 +205,7 @@ impl Given {
         Ok(changes)
     }
 
-    /// What no key alone can know.
+    /// Checks the keys of the filter together.
     fn check(&self, filter: &FilterConfig) -> Result<(), Wrong> {
         let unconditional = FilterConfig {
             rule: FilterRule { when: Condition::default(), ..filter.rule.clone() },
@@ -351,7 +351,7 @@ pub(crate) fn show(filter: &FilterConfig) -> Vec<String> {
     lines
 }
 
-/// What may be meant otherwise than it is.
+/// Warns of filters that have no effect: their client certificate is never asked for, or a later filter decides.
 pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (position, filter) in config.filters.iter().enumerate() {
@@ -381,7 +381,7 @@ pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
 }
 
 impl Source {
-    /// How an error names a filter, or one of its keys.
+    /// The name of a filter, or of one of its keys, for errors.
     pub(crate) fn place_in_filter(&self, key: Option<&str>) -> String {
         let place = match self {
             Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: "),
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_what_was_given() {
+    fn filters_are_shown_as_they_are_written() {
         let filter = given(&[
             ("path", &["/old/*"]),
             ("method", &["POST"]),
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_key() {
+    fn errors_name_the_key() {
         for (values, key, part) in [
             (
                 &[("path", &["/a"][..])][..],

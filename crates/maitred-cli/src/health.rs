@@ -1,7 +1,7 @@
 //! `maitred health`: whether a running server is ready, as an exit code, for containers, scripts and load balancers that run a program.
 //!
-//! Promises: it ends within its timeout, with 0 for a server that serves and takes more, else with 1 and one line. Leaves out: whether what the
-//! application needs is there; that is for a page of the application, which `--url` asks.
+//! Promises: the command ends within its timeout, with 0 for a server that serves and accepts connections, else with 1 and one line. Leaves
+//! out: the health of databases and the like; a page of the application, which `--url` asks, can check these.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -56,20 +56,20 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A longer wait is a mistake in the unit.
 const MAX_TIMEOUT: f64 = 3600.0;
 
-/// The status line is at the beginning; of the rest nothing is wanted.
+/// Bytes of an answer that are read: the status line is at the beginning.
 const MAX_HEAD: usize = 4096;
 
-/// What is asked.
+/// The server to ask.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     /// A page of the server, by HTTP.
     Page {
         authority: String,
         target: String,
-        /// By https; the file of authorities.
+        /// Set for https; the file of authorities.
         secure: Option<Option<PathBuf>>,
     },
-    /// The server's control, at this socket, or where the option says.
+    /// The server's control at this socket. The variants below find the control in other ways.
     Socket(PathBuf),
     Named(Which),
     Only,
@@ -91,7 +91,7 @@ pub(crate) fn health(arguments: &[String]) -> Result<u8, Problem> {
     let timeout = timeout(&given)?;
     let asked = asked(&given)?;
     let (sender, receiver) = mpsc::channel();
-    // Names are looked up, and a server may answer a byte at a time: the thread is left behind at the timeout.
+    // A thread, which is left behind at the timeout: a lookup of a name has no timeout, and a server may answer a byte at a time.
     let thread = std::thread::Builder::new().name("health".to_owned());
     let began = thread.spawn(move || _ = sender.send(ask(&asked, timeout)));
     let answer = match began {
@@ -194,7 +194,7 @@ fn with_port(authority: &str, port: u16) -> String {
     }
 }
 
-/// What to say of a server that is ready; else why it is not.
+/// Asks the server. Returns the line about a ready server, else the reason why it is not ready.
 fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
     let place = match asked {
         Asked::Page { authority, target, secure } => {
@@ -212,7 +212,7 @@ fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
     judge(&client::ask(&place, status, &Arguments::default()).map_err(Failed::text)?)
 }
 
-/// By the answer to `status`.
+/// Judges a server by its answer to `status`.
 fn judge(status: &Value) -> Result<String, String> {
     let pid = &status["pid"];
     if status["ready"] == true {
@@ -226,7 +226,7 @@ fn judge(status: &Value) -> Result<String, String> {
     Err(format!("process {pid} is not ready: {why}"))
 }
 
-/// By a page of the server.
+/// Judges a server by one of its pages.
 fn page(
     authority: &str,
     target: &str,
@@ -244,7 +244,7 @@ fn page(
     }
 }
 
-/// Who speaks TLS, with the file of authorities.
+/// Makes a client of TLS, with the file of authorities.
 fn client(ca: Option<&Path>) -> Result<LocalClient, String> {
     let Some(path) = ca else { return LocalClient::of_any().map_err(|error| error.to_string()) };
     let wrong =
@@ -255,7 +255,7 @@ fn client(ca: Option<&Path>) -> Result<LocalClient, String> {
     LocalClient::of_authorities(&trust).map_err(|error| wrong(error.to_string()))
 }
 
-/// The status of the answer.
+/// Fetches the page and returns the status of the answer.
 fn fetch(
     authority: &str,
     target: &str,
@@ -286,7 +286,7 @@ fn fetch(
     }
 }
 
-/// Whether the other end is on this machine: who connects to an address of it has that one, too.
+/// Whether the other end is on this machine: a connection to an own address has that address at both ends.
 fn is_here(stream: &TcpStream) -> io::Result<bool> {
     let peer = stream.peer_addr()?.ip();
     Ok(peer.is_loopback() || peer == stream.local_addr()?.ip())

@@ -1,5 +1,5 @@
-//! Who holds an address that could not be bound, as far as /proc tells (Linux, proc(5)): the
-//! sockets of all processes are visible, their owners only for processes we may look into.
+//! The holder of an address that could not be bound, as far as /proc tells (Linux, proc(5)): the
+//! sockets of all processes are visible, their owners only for processes whose descriptors this user may read.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -63,7 +63,7 @@ fn listeners(table: &str, address: SocketAddr) -> Vec<String> {
     table.lines().skip(1).filter_map(conflicting).collect()
 }
 
-/// Ours are IPv6-only sockets; an IPv6 wildcard of somebody else may cover IPv4 as well.
+/// Sockets of maitred are IPv6-only; an IPv6 wildcard of another program may cover IPv4 as well.
 fn conflict(held: SocketAddr, wanted: SocketAddr) -> bool {
     let covers =
         |one: IpAddr, other: IpAddr| one == other || one.is_unspecified() && one.is_ipv4() == other.is_ipv4();

@@ -3,8 +3,8 @@
 //! ```text
 //! listening -> before_start -> workers: ready, exit, in the order in which it happens -> the end
 //! ```
-//! They run on one thread of their own, in order, where the supervisor is, or in the only process there is. Promises: none of them delays
-//! serving or supervision, but for `before_start`, which is waited for. Leaves out: where they come from (the host).
+//! Hooks run in order on one thread of their own, in the supervisor or in the only process. Promises: no hook delays serving or supervision,
+//! except `before_start`, which is waited for. Leaves out: loading of hooks (the host).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,13 +21,13 @@ use crate::rights::Wanted;
 use crate::sources::Loaded;
 use crate::validation::Checked;
 
-/// So many calls wait for a hook that takes long; later ones are dropped.
+/// Most calls that wait while a hook runs; later ones are dropped.
 const MOST_WAITING: usize = 1_024;
 
-/// What hooks have at the end of the process.
+/// Longest wait for hooks at the end of the process.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often an interruption is looked for.
+/// Time between two looks for an interruption.
 const LOOK: Duration = Duration::from_millis(50);
 
 enum Call {
@@ -38,7 +38,7 @@ enum Call {
 
 /// The hooks of this process and their thread.
 pub(crate) struct HookThread {
-    /// For messages: what the user named.
+    /// The hooks as the user named them, for messages.
     name: String,
     calls: SyncSender<Call>,
     /// Disconnected when the thread has ended.
@@ -49,7 +49,7 @@ pub(crate) struct HookThread {
     running: Arc<Mutex<()>>,
     told: AtomicBool,
     log: Arc<Log>,
-    /// Variables of the configuration that this process has got for them.
+    /// Variables of the configuration that only the hooks of this process need.
     added: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl HookThread {
     /// Loads the hooks, if there are any. `is_other` if the process has become another user.
     ///
     /// # Errors
-    /// They cannot be loaded, or there is no thread.
+    /// The hooks cannot be loaded, or there is no thread.
     pub(crate) fn load(
         host: &dyn Host,
         loaded: &Loaded,
@@ -109,10 +109,10 @@ impl HookThread {
         Ok(Self { name, calls, ended, closed, running, told: AtomicBool::new(false), log, added })
     }
 
-    /// Runs it to its end.
+    /// Runs `before_start` to its end.
     ///
     /// # Errors
-    /// It says that the server must not start, or the user does.
+    /// The hook refuses the start, or the user interrupts it.
     pub(crate) fn before_start(&self, host: &dyn Host) -> Result<(), Problem> {
         let (sender, outcome) = mpsc::channel();
         self.call(Call::BeforeStart(sender));
@@ -144,7 +144,7 @@ impl HookThread {
         self.call(Call::Exit { worker, pid, code });
     }
 
-    /// Does something that must not meet a hook, unless one runs: it is done another time then.
+    /// Calls `act`, which must not run beside a hook, unless a hook runs. The caller tries again later.
     pub(crate) fn unless_running(&self, act: impl FnOnce()) {
         match self.running.try_lock() {
             Ok(_idle) => act(),
@@ -153,12 +153,12 @@ impl HookThread {
         }
     }
 
-    /// Variables that the configuration has for applications, and this process only because of its hooks.
+    /// Variables of the configuration that this process has set for its hooks; workers set them themselves.
     pub(crate) fn added(&self) -> Vec<String> {
         self.added.clone()
     }
 
-    /// Waits a little for what has been called. What has not begun then is never called.
+    /// Waits at most [`END_LIMIT`] for the calls so far. Calls that have not begun then are dropped.
     pub(crate) fn finish(self) {
         drop(self.calls);
         if self.ended.recv_timeout(END_LIMIT) == Err(RecvTimeoutError::Timeout) {
@@ -183,7 +183,7 @@ impl HookThread {
     }
 }
 
-/// What the thread has.
+/// The state of the hook thread.
 struct Runner {
     closed: Arc<AtomicBool>,
     running: Arc<Mutex<()>>,

@@ -1,4 +1,4 @@
-//! What the program around the command brings along: the loader of applications and the signals.
+//! The interface of the command to the program around it: the loader of applications, hooks and signals.
 //!
 //! The Rust binary brings a host without a language; the Python package brings one that imports
 //! WSGI and ASGI applications.
@@ -15,13 +15,13 @@ use maitred_server::terminal::Terminal;
 
 use crate::value::LogLevel;
 
-/// What the program around the command can do.
+/// The program around the command.
 pub trait Host: Sync {
-    /// Hands over the error log, before [`load`](Self::load); in a fork once more, in the place of the first one. A host without anything to say
-    /// need not take it.
+    /// Hands over the error log, before [`load`](Self::load); in a fork a second log replaces the first one. A host without entries may
+    /// ignore the log.
     fn use_error_log(&self, _log: ErrorLog) {}
 
-    /// Whether logs can go to the logging of its language ([`logging_place`](Self::logging_place)).
+    /// Whether logs can go to the logging of the host's language ([`logging_place`](Self::logging_place)).
     fn has_logging(&self) -> bool {
         false
     }
@@ -30,12 +30,12 @@ pub trait Host: Sync {
     /// [`load`](Self::load), once for each log; lines are passed on from [`signals`](Self::signals) on.
     ///
     /// # Errors
-    /// There is none, or no descriptor is left.
+    /// The host has no logging, or no descriptor is left.
     fn logging_place(&self, _log: LogName) -> io::Result<PathBuf> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// All lines have been written: passes on the last ones, at most for `limit`.
+    /// Passes on the last lines, at most for `limit`. Called when all lines have been written.
     fn end_logging(&self, _limit: Duration) {}
 
     /// Loads an application. Called for each one, on the thread that called [`main`](crate::main), after
@@ -43,10 +43,11 @@ pub trait Host: Sync {
     /// applications that run on an event loop all have the same `threads`, which also make the threads of the others.
     ///
     /// # Errors
-    /// One clear line with its remedy; the command prints it and ends with exit code 2.
+    /// The application cannot be loaded: one line with a remedy, which the command prints before it ends with exit code 2.
     fn load(&self, spec: &ApplicationSpec) -> Result<Application, LoadError>;
 
-    /// Looks whether there is what [`load`](Self::load) would load, and runs nothing of it. A host that cannot tell says nothing.
+    /// Checks whether the application that [`load`](Self::load) would load exists, without running any of its code. A host that cannot tell
+    /// returns `Ok`.
     ///
     /// # Errors
     /// As of [`load`](Self::load).
@@ -58,7 +59,7 @@ pub trait Host: Sync {
     /// [`load`](Self::load) of the same target is given what was loaded here.
     ///
     /// # Errors
-    /// As of [`load`](Self::load). Without an implementation none can be loaded so.
+    /// As of [`load`](Self::load). Hosts without an implementation refuse every application.
     fn preload(&self, _spec: &ApplicationSpec) -> Result<(), LoadError> {
         Err(LoadError::new("this program loads nothing that workers could share", "leave preload out"))
     }
@@ -71,7 +72,8 @@ pub trait Host: Sync {
         Ok(())
     }
 
-    /// Forks a process whose parent ends at once: its number, and none in that process, where the host is as if it were new, but for what was preloaded.
+    /// Forks a process whose parent ends at once. Returns its number, and in the new process none. There the host is like a new one that has
+    /// the preloaded applications.
     ///
     /// # Errors
     /// No process can be made.
@@ -83,7 +85,7 @@ pub trait Host: Sync {
     /// [`main`](crate::main), before it listens (but for `--user`) and before any application is loaded.
     ///
     /// # Errors
-    /// As of [`load`](Self::load). Without an implementation none can be named.
+    /// As of [`load`](Self::load). Hosts without an implementation refuse hooks that the user names.
     fn hooks(&self, spec: Option<&HooksSpec>) -> Result<Option<Box<dyn Hooks>>, LoadError> {
         match spec {
             None => Ok(None),
@@ -94,7 +96,7 @@ pub trait Host: Sync {
         }
     }
 
-    /// Whether the user has interrupted what this thread waits for: Ctrl-C before [`signals`](Self::signals). Needed only where SIGINT does
+    /// Whether the user has interrupted a wait of this thread: Ctrl-C before [`signals`](Self::signals). Needed only where SIGINT does
     /// not end the process then.
     fn is_interrupted(&self) -> bool {
         false
@@ -112,22 +114,23 @@ pub trait Host: Sync {
     /// time without time.
     fn end_application(&self, _limit: Duration) {}
 
-    /// Waits at most for `limit` until the application has ended; whether it has.
+    /// Waits at most for `limit` until the application has ended; returns whether it has.
     fn wait_application_ended(&self, _limit: Duration) -> bool {
         true
     }
 
-    /// Folders from which it reads programs while it runs, and what each is: a user who cannot read them cannot run applications.
+    /// Folders from which the host reads programs while it runs, each with a description: a user without the right to read these cannot run
+    /// applications.
     fn folders(&self) -> Vec<(&'static str, PathBuf)> {
         Vec::new()
     }
 
-    /// How this program was started, without its arguments: a supervisor starts workers in the same way, by path.
+    /// The command that started this program, without its arguments: a supervisor starts workers by the same command, by path.
     fn command(&self) -> Vec<OsString> {
         std::env::args_os().take(1).collect()
     }
 
-    /// This process is going to be a supervisor, which takes signals itself and never loads an application.
+    /// Tells the host that this process becomes a supervisor, which handles signals itself and never loads an application.
     fn supervises(&self) {}
 
     /// Runs a tool that is written in the host's language: the exit code, or none if the host has no tool of this name.
@@ -139,10 +142,10 @@ pub trait Host: Sync {
     fn languages(&self) -> &'static str;
 }
 
-/// Writes an entry, which may have several lines, to the server's error log if it has that level. Never waits for the
-/// reader of the log; entries are dropped when it is too slow. Entries are written without time and level until the
+/// Writes an entry, which may have several lines, to the server's error log if the log has that level. Never waits for the
+/// reader of the log; entries are dropped if the reader is too slow. Entries are written without time and level until the
 /// server serves, and with both from then on. When [`main`](crate::main) returns,
-/// what was written before is flushed; later entries may be lost.
+/// entries before that are flushed; later entries may be lost.
 pub type ErrorLog = Arc<dyn Fn(Voice, &str) + Send + Sync>;
 
 /// A log that goes to the logging of a language.
@@ -154,12 +157,12 @@ pub enum LogName {
     Access,
 }
 
-/// Who says an entry of the error log.
+/// The author of an entry of the error log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
     /// The server, or the host for it.
     Server(LogLevel),
-    /// The application: one line, whose level only the application knows. It is written whatever the level of the log is.
+    /// The application: one line, whose level only the application knows. The line is written at every level of the log.
     Application,
 }
 
@@ -174,18 +177,18 @@ pub trait Signals {
 /// A signal that the command answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// It ends the server.
+    /// A signal that ends the server.
     Stop(StopSignal),
-    /// SIGHUP: it reads the configuration again.
+    /// SIGHUP: the server reads the configuration again.
     Reload,
-    /// SIGUSR1: it opens the log files anew.
+    /// SIGUSR1: the server opens the log files anew.
     Reopen,
-    /// It is for a supervisor, which this process is not: it says so, and goes on.
+    /// A signal for a supervisor. A process that is none logs that, and goes on.
     ForSupervisor(SupervisorSignal),
 }
 
 impl Signal {
-    /// Those that are to be reported. What the application handles itself is left to it, if it is for a supervisor.
+    /// The signals that a host reports. A signal for a supervisor that the application handles itself is left to the application.
     pub fn answered() -> Vec<Self> {
         use SupervisorSignal::{Fewer, More, Upgrade};
         let mut signals = vec![
@@ -195,7 +198,7 @@ impl Signal {
             Self::Reopen,
             Self::ForSupervisor(Upgrade),
         ];
-        // Where there is a terminal these two are its own: a program in the background that reads from it is stopped by one.
+        // A terminal uses these two itself, to stop a program in the background that reads from it.
         if !Terminal::at_start().is_there() {
             signals.extend([Self::ForSupervisor(More), Self::ForSupervisor(Fewer)]);
         }
@@ -253,7 +256,7 @@ pub enum StopSignal {
     Interrupt,
     /// SIGTERM.
     Terminate,
-    /// SIGHUP because the terminal has hung up; the command finds that out, a host reports [`Signal::Reload`].
+    /// SIGHUP of a terminal that has hung up. A host reports [`Signal::Reload`]; the command tells the two apart.
     Hangup,
 }
 
@@ -278,10 +281,10 @@ impl fmt::Display for StopSignal {
     }
 }
 
-/// Which application to load and how.
+/// The application to load, and the way to load it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationSpec {
-    /// As the user wrote it: `module`, `module:attr`, `path/to/app.py` or `path/to/app.py:attr`.
+    /// The user's text: `module`, `module:attr`, `path/to/app.py` or `path/to/app.py:attr`.
     pub target: String,
     /// The calling convention.
     pub interface: Interface,
@@ -289,29 +292,29 @@ pub struct ApplicationSpec {
     pub max_threads: usize,
     /// Whether the attribute is called without arguments to get the application.
     pub factory: bool,
-    /// Where modules are looked for, instead of the current directory.
+    /// The folder of the application's modules, instead of the current directory.
     pub app_dir: Option<PathBuf>,
-    /// Variables to set before the application is imported, unless the environment has them.
+    /// Variables to set before the application is imported, except those that the environment has.
     pub environment: Vec<(String, String)>,
-    /// Variables to set whatever the environment has: those of the user that the process has become.
+    /// Variables to set even if the environment has them: those of the user that the process has become.
     pub identity: Vec<(String, String)>,
     /// The URL path of the application: `/`, or one without a slash at its end.
     pub root_path: String,
     /// The event loop of an ASGI application: `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub event_loop: String,
-    /// Whether ASGI applications are told of the start and the end.
+    /// Whether ASGI applications take part in the lifespan protocol.
     pub lifespan: Lifespan,
-    /// Whether ASGI applications are offered that the server sends files by their paths.
+    /// Whether the server offers ASGI applications to send files by path.
     pub pathsend: bool,
-    /// How long a request may be in the application before it is reported; `None` for ever.
+    /// Time in the application after which a request is reported; `None` for never.
     pub stuck_after: Option<Duration>,
-    /// Somebody works on the application: what its host can say of errors it shows in the browser, to whoever shows this token. An application that
-    /// cannot be loaded is one that tells why.
+    /// The token of development. Browsers with this token are shown tracebacks, and an application that cannot be loaded is replaced by one
+    /// that shows the reason.
     pub development: Option<String>,
 }
 
-/// A program that embeds the command hears here what happens to the workers. One thread, `maitred-hooks`, makes all calls, in the process
-/// that loads no application if there are several workers, else in the only one.
+/// Functions that are called at events of the workers. One thread, `maitred-hooks`, makes all calls, in the supervisor if there are several
+/// workers, else in the only process.
 pub trait Hooks: Send {
     /// The server listens, and no worker has been started; in the only process, no application has been loaded. Not called where a new program
     /// takes over from one that serves (SIGUSR2), nor at SIGHUP.
@@ -330,28 +333,28 @@ pub trait Hooks: Send {
     fn worker_exit(&self, _worker: usize, _pid: u32, _code: i32) {}
 }
 
-/// Which hooks to load and how.
+/// The hooks to load, and the way to load them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksSpec {
-    /// As the user wrote it: `module` or `path/to/file.py`.
+    /// The user's text: `module` or `path/to/file.py`.
     pub target: String,
-    /// Where modules are looked for, instead of the current directory.
+    /// The folder of modules, instead of the current directory.
     pub app_dir: Option<PathBuf>,
-    /// Variables to set before, unless the environment has them.
+    /// Variables to set before the hooks are imported, except those that the environment has.
     pub environment: Vec<(String, String)>,
-    /// Variables to set whatever the environment has: those of the user that the process has become.
+    /// Variables to set even if the environment has them: those of the user that the process has become.
     pub identity: Vec<(String, String)>,
 }
 
-/// Whether ASGI applications are told of the start and the end of the server (ASGI Lifespan specification 2.0).
+/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifespan {
-    /// If they take part.
+    /// Applications that take part get the events.
     #[default]
     Auto,
-    /// They have to take part; one that raises instead cannot be served.
+    /// Applications have to take part; one that raises instead cannot be served.
     On,
-    /// They are not.
+    /// Applications get no events.
     Off,
 }
 
@@ -369,22 +372,22 @@ pub enum Interface {
 
 /// A loaded application.
 pub struct Application {
-    /// What answers requests.
+    /// The handler of the application's requests.
     pub handler: Arc<dyn Handler>,
-    /// Who makes its threads.
+    /// The maker of the application's threads.
     pub threads: Arc<dyn ThreadHost>,
-    /// For the start-up line, for example `WSGI app:app`.
+    /// Text of the start-up line, for example `WSGI app:app`.
     pub description: String,
-    /// For the same line, what it runs on if not on application threads: `one event loop (uvloop)`.
+    /// Text of the same line if the application does not run on application threads: `one event loop (uvloop)`.
     pub runs_on: Option<String>,
 }
 
-/// Why an application could not be loaded.
+/// The reason why an application could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
-    /// What is wrong, in one line.
+    /// The fault, in one line.
     pub what: String,
-    /// What to do about it, in one line.
+    /// The remedy, in one line.
     pub remedy: String,
 }
 

@@ -1,11 +1,11 @@
-//! HTTP/2: what the server, and clients that connect by TLS, are told of its options.
+//! HTTP/2: from the options to the server's settings and the protocols that TLS offers.
 
 use maitred_server::Http2Settings;
 
 use crate::config::Config;
 use crate::value::Http2;
 
-/// What the server is told; none where it is not spoken.
+/// The server's settings; none if HTTP/2 is off.
 pub(crate) fn settings(config: &Config) -> Option<Http2Settings> {
     (config.http2 != Http2::Off).then(|| Http2Settings {
         // The range of the option fits.
@@ -15,7 +15,7 @@ pub(crate) fn settings(config: &Config) -> Option<Http2Settings> {
     })
 }
 
-/// What clients are offered by TLS, in the server's order (RFC 7301).
+/// The protocols that TLS offers to clients, in the server's order (RFC 7301).
 pub(crate) fn protocols(config: &Config) -> Vec<Vec<u8>> {
     let all: &[&[u8]] = match config.http2 {
         Http2::On => &[b"h2", b"http/1.1", b"http/1.0"],
@@ -25,7 +25,7 @@ pub(crate) fn protocols(config: &Config) -> Vec<Vec<u8>> {
     all.iter().map(|name| name.to_vec()).collect()
 }
 
-/// How listeners are shown to speak.
+/// The protocols in the start-up lines of listeners.
 pub(crate) fn spoken(config: &Config) -> &'static str {
     match config.http2 {
         Http2::On => "HTTP/1.1, HTTP/2",

@@ -1,8 +1,8 @@
 //! The maitred command: options, configuration files, check, run.
 //!
-//! A library because two programs offer it: the Rust binary `maitred`, and the Python package,
+//! A library because two programs offer the command: the Rust binary `maitred`, and the Python package,
 //! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
-//! how anything is served (maitred-server) and how an application is loaded (the host).
+//! serving (maitred-server) and loading of applications (the host).
 
 mod accounts;
 mod check;
@@ -102,10 +102,10 @@ pub const EXIT_FAILURE: u8 = 1;
 /// The user made an error: command line, configuration, application, address in use.
 pub const EXIT_USAGE: u8 = 2;
 
-/// The whole command. `arguments` are those of the process, with the program's name first (it is
-/// not looked at); `host` loads applications. Returns the exit code when the server has ended:
-/// 0, 1 or 2 as above, or 128 and the number of the signal that ended it at once. Messages for the
-/// user go to standard error, what was asked for (`--help`, `check`) to standard output.
+/// Runs the whole command. `arguments` are those of the process, beginning with the program's name, which
+/// is ignored; `host` loads applications. Returns the exit code when the server has ended: 0, 1 or 2 as
+/// above, or 128 and the number of the signal that ended it at once. Messages for the user go to standard
+/// error, output that the user asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
         if let Some((first, rest)) = inputs.arguments.split_first() {
@@ -123,7 +123,7 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
             }
         }
         let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
-        // SIGHUP has them read again, when the current folder may be another one.
+        // SIGHUP reads the files again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
         execute(&loaded, inputs, part, host)
     });
@@ -136,19 +136,19 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     }
 }
 
-/// What this process is among those of a server.
+/// The part of this process among the processes of a server.
 enum Part {
-    /// All of it, or the supervisor.
+    /// The only process, or the supervisor.
     First,
     Worker(Worker),
-    /// It has workers forked from it.
+    /// The process from which workers are forked.
     Template(Preloading),
     /// The supervisor that takes over from another one.
     Successor(Predecessor),
 }
 
 impl Part {
-    /// What the first argument says, which is the supervisor's own and taken out.
+    /// Reads the part from the first argument and takes that argument out. Only a supervisor gives such arguments.
     fn of(inputs: &mut Inputs) -> Result<Self, Problem> {
         match inputs.arguments.first().map(String::as_str) {
             Some(AS_WORKER) => {
@@ -174,7 +174,7 @@ impl Part {
         Ok(Self::Worker(worker))
     }
 
-    /// A worker tells its supervisor why it does not start.
+    /// In a worker, tells the supervisor why this process does not start.
     fn failed(&self, problem: &Problem) {
         if let Self::Worker(worker) = self {
             worker.failed(problem);
@@ -213,7 +213,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
     }
 }
 
-/// Arguments and variables that are read as text; both must be UTF-8.
+/// Reads arguments and variables as text; both must be UTF-8.
 fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
     let text = |place: &str, value: OsString| {
         value.into_string().map_err(|value| {
@@ -238,8 +238,8 @@ fn inputs(arguments: Vec<OsString>) -> Result<Inputs, Problem> {
     })
 }
 
-/// The folder in which the process was started, by the name that its shell has for it: a link in it may lead elsewhere when the next worker
-/// starts there.
+/// The folder in which the process was started, by the shell's name for it (`PWD`): a link in that path may lead elsewhere when the next
+/// worker starts there.
 fn current_folder() -> PathBuf {
     let real = std::env::current_dir().unwrap_or_else(|_| "/".into());
     let named = std::env::var_os("PWD").map(PathBuf::from).filter(|named| named.is_absolute());
@@ -247,17 +247,17 @@ fn current_folder() -> PathBuf {
     named.filter(is_same).unwrap_or(real)
 }
 
-/// Lines of an application to the user, as they are.
+/// Writes lines of an application to standard error, without a prefix.
 fn say_plain(entry: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", printable(entry)).as_bytes());
 }
 
-/// One line to the user. A standard error that is closed loses it: there is nobody to tell.
+/// Writes one line to standard error. If standard error is closed, the line is lost: there is no other place for it.
 fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("maitred: {line}\n").as_bytes());
 }
 
-/// What was asked for, to standard output. Who closes it early does not want the rest.
+/// Writes output that the user asked for to standard output. A closed pipe is no failure: its reader does not want the rest.
 fn print(text: &str) -> u8 {
     let mut stdout = std::io::stdout();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());

@@ -8,10 +8,10 @@
 //!                              |-------drain-timeout---> 1, the rest is cut off
 //!                              `-------second signal---> 128 + signal, the rest is cut off
 //! ```
-//! SIGHUP and SIGUSR1 are answered while the server serves, and mean nothing later. SIGHUP of a terminal that has hung up is a signal to
+//! SIGHUP and SIGUSR1 are answered while the server serves, and have no effect later. SIGHUP of a terminal that has hung up is a signal to
 //! end.
 //!
-//! After the requests the application ends: with what is left of drain-timeout, but not less than
+//! After the requests the application ends: within the rest of drain-timeout, but at least
 //! [`MIN_TIME_TO_END`].
 
 use std::net::SocketAddr;
@@ -24,53 +24,53 @@ use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
 use crate::validation::{Checked, CheckedListener, Target};
 use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, http2, tls};
 
-/// What is asked of a running server at its end.
+/// The steps of the end of a running server.
 pub(crate) trait Drain {
-    /// Has it say that it will end, and goes on with everything else.
+    /// Has the health path answer "not ready"; the server goes on with everything else.
     fn set_unready(&self);
     /// Begins the graceful stop and returns at once.
     fn drain(&self);
-    /// Waits until all requests are answered, at most for `limit`; whether they are.
+    /// Waits until all requests are answered, at most for `limit`; returns whether all are.
     fn wait_drained(&self, limit: Duration) -> bool;
     /// Ends streams of events, which have been asked to end.
     fn end_events(&self);
-    /// Whether all that is left are handlers whose clients are gone.
+    /// Whether the only running handlers are those whose clients are gone.
     fn has_only_abandoned(&self) -> bool;
 }
 
-/// What an application has for its own end even if its requests took all the time there was.
+/// Least time for the end of an application, even if its requests took the whole drain-timeout.
 pub(crate) const MIN_TIME_TO_END: Duration = Duration::from_secs(2);
 
-/// How much longer the wait for it lasts: it ends by itself what it can when its time is over.
+/// Time beyond an application's limit: at the limit the application cuts off its own tasks, which takes a moment.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What the handlers of ended streams of events, and of others whose clients are gone, have to notice it.
+/// Time for handlers to notice that their stream of events has ended or their client is gone.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(500);
 
 /// The end of an application.
 pub(crate) trait End {
-    /// Begins it and returns at once.
+    /// Begins the end and returns at once.
     fn begin(&self, limit: Duration);
-    /// Waits at most for `limit`; whether it has ended.
+    /// Waits at most for `limit`; returns whether the application has ended.
     fn wait(&self, limit: Duration) -> bool;
 }
 
-/// How often a drain looks for a second signal. Signals are waited for only on this thread, as
-/// Python wants it, and so is the end of the drain, which is noticed at once.
+/// Time between two looks for a second signal during a drain. One thread waits for signals, as Python
+/// demands, and for the end of the drain, which it notices at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
 
-/// What a signal asks of a server that goes on.
+/// A request by signal to a server that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// To read the configuration again.
     Reload,
     /// To open the log files anew.
     Reopen,
-    /// What only a supervisor does.
+    /// A request that only a supervisor can fulfil.
     ForSupervisor(SupervisorSignal),
 }
 
-/// How long the parts of the end may take.
+/// Longest times of the parts of the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// From SIGTERM to the drain. Zero for a process whose supervisor has waited.
@@ -80,9 +80,8 @@ pub(crate) struct Limits {
     pub(crate) events: Duration,
 }
 
-/// Waits for the end, and calls `answer` for what other signals ask before it; returns the exit code and what is left for
-/// the drain.
-/// What is still running then is the caller's to stop.
+/// Waits for the end, and calls `answer` for other signals before it. Returns the exit code and the rest of the drain's time.
+/// The caller stops the requests that still run then.
 pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
@@ -102,7 +101,7 @@ pub(crate) fn wait_for_end(
     if first == StopSignal::Terminate && !delay.is_zero() {
         drain_delay::hold(server, signals, delay, answer, say);
     }
-    // Whoever has read the line may count on it: every answer from then on is the last of its connection.
+    // The drain begins before the line is written: every answer after the line is the last one of its connection.
     server.drain();
     say(&format!(
         "{first}: draining, at most {} s for running requests; a second signal ends at once",
@@ -133,7 +132,7 @@ pub(crate) fn wait_for_end(
     }
 }
 
-/// A signal that has come and ends the server.
+/// Takes a signal that has come and ends the server.
 fn second(signals: &mut dyn Signals) -> Option<StopSignal> {
     loop {
         if let Signal::Stop(signal) = signals.wait(Some(Duration::ZERO))? {
@@ -142,8 +141,8 @@ fn second(signals: &mut dyn Signals) -> Option<StopSignal> {
     }
 }
 
-/// Ends the application, at most for `left`; the exit code if a second signal came meanwhile. One that
-/// does not end is named at the end of the process.
+/// Ends the application, at most for `left`. Returns the exit code if a second signal came meanwhile. An
+/// application that does not end is named at the end of the process.
 pub(crate) fn end_application(
     application: &dyn End,
     signals: &mut dyn Signals,
@@ -166,7 +165,7 @@ pub(crate) fn end_application(
     None
 }
 
-/// What is served and on what, for the first start-up line; none without applications.
+/// The applications and their threads, for the first start-up line; none without applications.
 pub(crate) fn what(config: &Config, applications: &[Application]) -> Option<String> {
     let what = match applications {
         [] => return None,
@@ -183,7 +182,7 @@ pub(crate) fn what(config: &Config, applications: &[Application]) -> Option<Stri
     Some(format!("{what} on {place}"))
 }
 
-/// Which host serves which application where, for further start-up lines; none where there is one application only.
+/// Hosts with their applications and prefixes, for further start-up lines; empty if there is only one application.
 pub(crate) fn served(config: &Config, checked: &Checked, applications: &[Application]) -> Vec<String> {
     if config.hosts.is_empty() && applications.len() < 2 {
         return Vec::new();
@@ -216,7 +215,7 @@ fn threads(pool: &PoolConfig) -> String {
     }
 }
 
-/// The lines that say what is served and where, in the order of the listeners, and at which address people look at it.
+/// The start-up lines: the applications, the listeners in their order, and the address of the dashboard.
 pub(crate) fn start_up_lines(
     config: &Config,
     checked: &Checked,
@@ -331,7 +330,7 @@ mod tests {
         end_after(looks, &signals, limit)
     }
 
-    /// `reload` is said where the configuration would be read.
+    /// Notes `reload` where the configuration would be read.
     fn end_after(looks: Option<u32>, signals: &[Option<Signal>], limit: Duration) -> (u8, Vec<String>) {
         end_after_delay(Duration::ZERO, looks, signals, limit)
     }
@@ -405,7 +404,7 @@ mod tests {
         assert_eq!(said[..4], expected);
         let (code, _) = end_after_delay(MINUTE, None, &[stop, interrupt, interrupt], MINUTE);
         assert_eq!(code, 130);
-        // It is over by itself, and who is at the keyboard does not wait.
+        // The delay ends by itself; SIGINT, from the keyboard, has no delay.
         let brief = Duration::from_millis(1);
         let (code, said) = end_after_delay(brief, Some(0), &[stop], MINUTE);
         assert_eq!((code, said.len()), (0, 3));

@@ -1,4 +1,4 @@
-//! Limits on peers: from what the sources say to the server's settings.
+//! Limits on peers: from the texts of options to the server's settings.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use crate::value::{self, BadValue};
 /// The limits on peers. The meaning of the fields is that of the options with the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitConfig {
-    /// Bytes per second; zero for any rate.
+    /// Least bytes per second of a request; zero for any rate.
     pub min_rate_in: u64,
-    /// Bytes per second; zero for any rate.
+    /// Least bytes per second of a response; zero for any rate.
     pub min_rate_out: u64,
-    /// More than zero.
+    /// Time over which the least rates are averages; more than zero.
     pub min_rate_grace: Duration,
-    /// Zero for any number.
+    /// Most connections of a client; zero for any number.
     pub client_connections: usize,
-    /// Requests in a thousand seconds; zero for any number.
+    /// Most requests of a client in a thousand seconds; zero for any number.
     pub client_rate: u64,
-    /// At least 1.
+    /// Most requests of a client at once, at least 1.
     pub client_burst: usize,
-    /// TLS handshakes in a thousand seconds; zero for any number.
+    /// Most TLS handshakes of a client in a thousand seconds; zero for any number.
     pub handshake_rate: u64,
-    /// From 1 to 128.
+    /// Bits of an IPv6 address that are one client, from 1 to 128.
     pub client_ipv6_prefix: usize,
     /// Clients without limits.
     pub client_exempt: Vec<Network>,
-    /// Bytes per second; zero for any number.
+    /// Most bytes per second of a connection; zero for any number.
     pub connection_bandwidth: u64,
-    /// For each pattern bytes per second.
+    /// Most bytes per second for each pattern of paths.
     pub route_bandwidth: Vec<RouteBandwidth>,
-    /// Zero for any number; none for a quarter of the memory that the process may use.
+    /// Bytes of all buffers; zero for any number; none for a quarter of the memory that the process may use.
     pub buffer_budget: Option<u64>,
-    /// Zero for any number.
+    /// Bytes of the heads of all incomplete requests; zero for any number.
     pub head_budget: u64,
-    /// Zero for as many as the limit of open files allows.
+    /// Most connections; zero for as many as the limit of open files allows.
     pub max_connections: usize,
 }
 
 impl LimitConfig {
-    /// What the option table fills.
+    /// Values before the option table has filled in the defaults.
     pub(crate) const EMPTY: Self = Self {
         min_rate_in: 0,
         min_rate_out: 0,
@@ -61,7 +61,7 @@ impl LimitConfig {
         max_connections: 0,
     };
 
-    /// The part that one of several workers has of what is for all together.
+    /// Divides the limits of the whole server by the number of workers.
     pub(crate) fn share(&mut self, workers: u64) {
         let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
         let whole = self.buffer_budget.or_else(|| machine::memory_limit().map(|bytes| bytes / 4));
@@ -71,7 +71,7 @@ impl LimitConfig {
         self.route_bandwidth.iter_mut().for_each(|route| route.bytes = part(route.bytes));
     }
 
-    /// As the server has them.
+    /// The server's settings.
     pub(crate) fn settings(&self) -> Limits {
         Limits {
             rates: MinimumRates {
@@ -80,7 +80,7 @@ impl LimitConfig {
                 grace: self.min_rate_grace,
             },
             clients: ClientLimits {
-                // What is more is as good as no limit.
+                // A greater number is as good as no limit.
                 connections: u32::try_from(self.client_connections).unwrap_or(u32::MAX),
                 rate: self.client_rate,
                 burst: u32::try_from(self.client_burst).unwrap_or(u32::MAX),
@@ -99,10 +99,10 @@ impl LimitConfig {
     }
 }
 
-/// What a list is called that has nothing in it.
+/// The word for an empty list.
 const NONE: &str = "none";
 
-/// What stands for a number that depends on the machine.
+/// The word for a number that depends on the machine.
 pub(crate) const AUTO: &str = "auto";
 
 /// Bytes, or none for `auto`.
@@ -110,7 +110,7 @@ pub(crate) fn budget(text: &str) -> Result<Option<u64>, BadValue> {
     if text == AUTO { Ok(None) } else { value::bytes(text).map(Some) }
 }
 
-/// The most requests a second that are told from any number.
+/// Greatest rate, in requests a second.
 const MAX_RATE: f64 = 1_000_000.0;
 
 /// The values of a request rate, in words.
@@ -122,7 +122,7 @@ pub(crate) fn rate(text: &str) -> Result<u64, BadValue> {
         || BadValue::new(format!("'{text}' is not a number of {RATES}"), "give one, for example 10 or 0.5");
     let number: f64 = text.parse().ok().filter(|number| (0.0..=MAX_RATE).contains(number)).ok_or_else(bad)?;
     let thousandths = (number * 1000.0).round();
-    // Less than a thousandth would switch it off.
+    // A rate below a thousandth would become zero, which is no limit.
     if number > 0.0 && thousandths < 1.0 { Err(bad()) } else { Ok(thousandths as u64) }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn show_rate(thousandths: u64) -> String {
     (thousandths as f64 / 1000.0).to_string()
 }
 
-/// Lists may be written in one text, too.
+/// Splits texts into items: one text may have a list.
 pub(crate) fn items(texts: &[String]) -> impl Iterator<Item = &str> {
     let all = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
     let none = texts.len() == 1 && texts[0] == NONE;

@@ -1,6 +1,6 @@
-//! Where to listen, and how: `127.0.0.1:8000,read-ahead=off`, `https://:443` or `unix:/run/app.sock,mode=660`.
+//! Addresses to listen on, with parameters: `127.0.0.1:8000,read-ahead=off`, `https://:443` or `unix:/run/app.sock,mode=660`.
 //!
-//! Promises: what is written is what is shown, in one order; each wrong part is named, with the nearest right one.
+//! Promises: an address is shown as it is written, with its parameters in one order; errors name the wrong part and the nearest right one.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -14,10 +14,10 @@ use crate::passed_name;
 use crate::problem::nearest;
 use crate::value::{BadValue, switch};
 
-/// Where to listen, and how.
+/// An address to listen on, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
-    /// What is spoken there, if it is said.
+    /// The scheme, if one is written.
     scheme: Option<Scheme>,
     place: Place,
     /// The port of https that requests are sent to instead.
@@ -26,7 +26,7 @@ pub struct ListenAddress {
     writer: bool,
     proxy_protocol: bool,
     options: SocketOptions,
-    /// Who the file of a Unix socket belongs to.
+    /// The owner of the file of a Unix socket.
     owner: Option<Account>,
     group: Option<Account>,
 }
@@ -38,7 +38,7 @@ enum Scheme {
 }
 
 impl Scheme {
-    /// What stands before the address.
+    /// The scheme as it stands before the address.
     fn prefix(self) -> &'static str {
         match self {
             Self::Http => "http://",
@@ -46,7 +46,7 @@ impl Scheme {
         }
     }
 
-    /// The port that a URL means which names none.
+    /// The port of a URL without one.
     fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -92,8 +92,8 @@ const PARAMETERS: [(&str, &str); 13] = [
 ];
 
 impl ListenAddress {
-    /// Whether it speaks TLS at this address, where there are certificates or are not. What does not say it does if there are some,
-    /// but for Unix sockets: a proxy in front has its own.
+    /// Whether the listener speaks TLS at this address. A listener without a scheme does if there are certificates, except on a Unix
+    /// socket: the proxy in front has certificates of its own.
     pub(crate) fn is_tls(&self, has_certificates: bool, address: &Address) -> bool {
         match self.scheme {
             Some(scheme) => scheme == Scheme::Https,
@@ -101,7 +101,7 @@ impl ListenAddress {
         }
     }
 
-    /// Whether it is written with `https://`.
+    /// Whether the address is written with `https://`.
     pub(crate) fn says_https(&self) -> bool {
         self.scheme == Some(Scheme::Https)
     }
@@ -111,7 +111,7 @@ impl ListenAddress {
         self.redirect
     }
 
-    /// The port on which it speaks TLS; none where it does not, or a service manager knows it.
+    /// The port on which the listener speaks TLS; none if it does not, or a service manager passes the socket.
     fn https_port(&self) -> Option<u16> {
         let speaks = self.scheme.map_or(self.redirect.is_none(), |scheme| scheme == Scheme::Https);
         match self.place {
@@ -120,12 +120,12 @@ impl ListenAddress {
         }
     }
 
-    /// Whether requests are received completely before the application gets them; `None` if nothing is said about it.
+    /// Whether requests are received completely before the application gets them; `None` without that parameter.
     pub fn read_ahead(&self) -> Option<bool> {
         self.read_ahead
     }
 
-    /// Whether the server sends on what a slow reader has not taken yet, while the application's thread is free.
+    /// Whether the server sends responses to slow readers itself, so that the application's thread is free.
     pub fn has_writer(&self) -> bool {
         self.writer
     }
@@ -135,7 +135,7 @@ impl ListenAddress {
         self.proxy_protocol
     }
 
-    /// What its sockets are told.
+    /// The options of the sockets.
     pub fn options(&self) -> SocketOptions {
         self.options
     }
@@ -148,10 +148,10 @@ impl ListenAddress {
         }
     }
 
-    /// Of `[::]:8000`, the same for all IPv4 interfaces: other servers take both families for it, and an IPv6 socket of ours takes one.
+    /// For `[::]:8000`, the same address for all IPv4 interfaces: in other servers it means both families, and an IPv6 socket of maitred takes one.
     pub(crate) fn for_ipv4(&self) -> Option<Self> {
         match self.place {
-            // Of two sockets the system would choose two ports.
+            // The system would choose another port for the second socket.
             Place::Tcp(Host::Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)), port) if port != 0 => {
                 Some(Self { place: Place::Tcp(Host::All, port), ..self.clone() })
             }
@@ -167,7 +167,7 @@ impl ListenAddress {
         }
     }
 
-    /// Of one whose sockets a service manager passes, the name that they have; `Some(None)` for all of them.
+    /// For sockets of a service manager, their name; `Some(None)` for all such sockets.
     pub(crate) fn passed(&self) -> Option<Option<&str>> {
         match &self.place {
             Place::Passed(name) => Some(name.as_deref()),
@@ -175,8 +175,8 @@ impl ListenAddress {
         }
     }
 
-    /// Where it is; none where somebody else knows. A name is looked up; its first IPv4 address is taken, else its first IPv6 address (many containers name
-    /// `::1` in /etc/hosts but have no IPv6). So are the names of users and groups.
+    /// Resolves the address; none if a service manager passes the sockets. Names of hosts, users and groups are looked up. A host's first IPv4
+    /// address is taken, else its first IPv6 address (many containers name `::1` in /etc/hosts but have no IPv6).
     ///
     /// # Errors
     /// A name cannot be resolved.
@@ -209,10 +209,10 @@ impl ListenAddress {
         })
     }
 
-    /// The same for one of TCP.
+    /// Resolves an address of TCP.
     ///
     /// # Errors
-    /// The name cannot be resolved, or it is no address.
+    /// The name cannot be resolved, or this is no address of TCP.
     pub(crate) fn resolve_tcp(&self) -> Result<SocketAddr, BadListenAddress> {
         match self.resolve()? {
             Some(Address::Tcp(address)) => Ok(address),
@@ -278,7 +278,7 @@ impl ListenAddress {
     }
 }
 
-/// Warns of listeners that send clients to the usual port of https, where none of the others listens. Something in front may lead from there to another
+/// Warns of listeners that redirect clients to the usual port of https if no listener has that port. A proxy in front may forward it to another
 /// port.
 pub(crate) fn warnings(listeners: &[ListenAddress]) -> Vec<String> {
     let ports: Vec<u16> = listeners.iter().filter_map(ListenAddress::https_port).collect();
@@ -317,7 +317,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// Why a text is no address to listen on.
+/// The reason why a text is no address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadListenAddress {
     pub(crate) what: String,
@@ -358,14 +358,14 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
     Ok(listen)
 }
 
-/// What stands before an address, and that.
+/// Splits a text into the scheme and the address.
 fn scheme(text: &str) -> (Option<Scheme>, &str) {
     let schemes = [Scheme::Http, Scheme::Https].into_iter();
     let mut found = schemes.filter_map(|scheme| Some((Some(scheme), text.strip_prefix(scheme.prefix())?)));
     found.next().unwrap_or((None, text))
 }
 
-/// What is wrong with an address behind a scheme. What was meant may be a URL.
+/// Completes the error about an address behind a scheme: the user may have written a URL, for which there is a suggestion.
 fn with_scheme(BadValue { what, remedy }: BadValue, scheme: Scheme, address: &str) -> BadValue {
     let host = address.trim_end_matches('/');
     let meant = [host.to_owned(), format!("{host}:{}", scheme.port())];
@@ -394,7 +394,7 @@ pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
     ))
 }
 
-/// Without parameters.
+/// An address without parameters.
 fn plain(place: Place) -> ListenAddress {
     let (options, owner, group) = (SocketOptions::default(), None, None);
     let (scheme, redirect) = (None, None);
@@ -475,7 +475,7 @@ fn is_host_name(host: &str) -> bool {
     host.len() <= 253 && host.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What was meant, if that is clear.
+/// The address that the user probably meant.
 fn suggest(text: &str) -> Option<String> {
     let meant = if text.parse::<u16>().is_ok() {
         format!("127.0.0.1:{text}")
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_to_where_nobody_listens_is_told() {
+    fn a_redirect_to_a_port_without_a_listener_is_a_warning() {
         let said = |texts: &[&str]| {
             let listeners: Vec<_> = texts.iter().map(|text| listen(text).expect(text)).collect();
             warnings(&listeners)
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_speaks_tls_where_there_are_certificates() {
+    fn a_listener_without_a_scheme_speaks_tls_if_there_are_certificates() {
         let is_tls = |text: &str, has| {
             let listen = listen(text).expect(text);
             listen.is_tls(has, &listen.resolve().expect(text).expect("known"))

@@ -1,4 +1,4 @@
-//! Listeners of the configuration: what the server is told of them, and sockets that listen before there is a server.
+//! Listeners of the configuration: their settings for the server, and sockets that listen before there is a server.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::validation::{Checked, CheckedListener};
 
-/// What the server is told, in the order of the configuration.
+/// The settings of the listeners, in the order of the configuration.
 pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
     let has_certificates = checked.tls.is_some();
     let settings = checked.listeners.iter().filter_map(|CheckedListener { listen, address, .. }| {
@@ -30,8 +30,8 @@ pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
     settings.collect()
 }
 
-/// Listens, as the user that starts the server, but where there is a socket already: of as many as there are, in the same order. Files
-/// of Unix sockets belong to the one that the process becomes, unless they are given to another one.
+/// Binds the listeners that have no socket in `sockets`, which has the same order. Files of Unix sockets belong to the user that the
+/// process becomes, unless the configuration names another owner.
 pub(crate) fn bind(
     checked: &Checked,
     origins: &Origins,
@@ -41,7 +41,7 @@ pub(crate) fn bind(
         .map_err(|(address, error)| not_bound(&address, &error, origins))
 }
 
-/// What the server is told, with the owners of the files of Unix sockets.
+/// The settings of the listeners, with the owners of the files of Unix sockets.
 pub(crate) fn owned_settings(checked: &Checked) -> Vec<ListenerSettings> {
     let mut settings = settings(checked);
     if let Some(wanted) = &checked.wanted {

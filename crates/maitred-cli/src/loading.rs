@@ -1,4 +1,4 @@
-//! What a host is told of an application, and what the user is told if it cannot be loaded.
+//! Loading of applications by the host: their specification, and messages to the user.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::rights::Wanted;
 use crate::validation::{Checked, Program};
 
-/// Loads an application. `is_other` if the process has become another user; `development` is the token of who works on the application.
+/// Loads an application. `is_other` if the process has become another user; `development` is the token of the page with tracebacks.
 pub(crate) fn load(
     program: &Program,
     config: &Config,
@@ -29,17 +29,17 @@ pub(crate) fn load(
     host.load(&spec).map_err(|error| not_loaded(&program.name, error))
 }
 
-/// How long applications are imported before that is told.
+/// Time of an import after which a line tells of it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Tells that applications are imported, if that takes a while: until this is dropped.
+/// Writes a line if an import takes longer than [`PATIENCE`]. Dropping this ends the wait.
 pub(crate) struct Importing {
-    /// Its end is what is waited for.
+    /// Dropped at the end of the import, which the waiting thread sees.
     _ends: Sender<()>,
 }
 
 impl Importing {
-    /// From now on, with a line in the log, if `tells`.
+    /// Begins to wait, if `tells`.
     pub(crate) fn begin(names: Vec<String>, log: &Arc<Log>, tells: bool) -> Self {
         let (ends, ended) = channel();
         let log = Arc::clone(log);
@@ -57,7 +57,7 @@ impl Importing {
     }
 }
 
-/// Looks whether an application is there.
+/// Checks whether an application exists, without running it.
 pub(crate) fn look(
     program: &Program,
     config: &Config,
@@ -67,7 +67,7 @@ pub(crate) fn look(
     host.look(&spec(program, config, checked, false)).map_err(|error| not_loaded(&program.name, error))
 }
 
-/// What a host is told of an application. `is_other` if the process has become another user.
+/// The specification of an application, for the host. `is_other` if the process has become another user.
 pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_other: bool) -> ApplicationSpec {
     let identity = checked.wanted.as_ref().filter(|_| is_other);
     ApplicationSpec {

@@ -11,27 +11,27 @@ use maitred_log::{BadFormat, Format, Mask};
 use crate::problem::nearest;
 use crate::value::BadValue;
 
-/// Where a log goes.
+/// The place of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogPlace {
-    /// Nowhere.
+    /// No log.
     #[default]
     Off,
-    /// To standard output if that is a terminal, else nowhere: for the access log only, and settled when the configuration has been read.
+    /// Standard output if that is a terminal, else no log. For the access log only, and decided when the configuration has been read.
     Auto,
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// To standard error.
+    /// Standard error.
     Stderr,
-    /// To the local syslog.
+    /// The local syslog.
     Syslog,
-    /// To a syslog that takes UDP: as it was written, and its address.
+    /// A syslog over UDP: the text as it was written, and the address.
     SyslogAt(String, SocketAddr),
-    /// To the logging of the application's language.
+    /// The logging of the application's language.
     Logging,
-    /// The same, by way of this file.
+    /// The logging of the language, by way of this file.
     LoggingAt(PathBuf),
-    /// Appended to this file, whose name may have the date in it.
+    /// This file, whose name may have the date in it. Lines are appended.
     File(PathBuf),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for LogPlace {
 const AUTO: &str = "auto";
 
 impl LogPlace {
-    /// What `auto` means here.
+    /// Replaces `auto` by standard output or no log.
     pub(crate) fn settle(&mut self) {
         if *self == Self::Auto {
             *self = if is_on_terminal() { Self::Stdout } else { Self::Off };
@@ -61,7 +61,7 @@ impl LogPlace {
     }
 }
 
-/// Whether standard output is a terminal. What it was at first counts: one that has hung up is none, and changes no configuration.
+/// Whether standard output was a terminal at the first call. A terminal that hangs up later must not change the configuration.
 pub(crate) fn is_on_terminal() -> bool {
     static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
     *IS_TERMINAL.get_or_init(|| std::io::stdout().is_terminal())

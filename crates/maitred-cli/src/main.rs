@@ -1,7 +1,7 @@
 //! The `maitred` binary: the command with a host that has no language.
 //!
-//! It serves static folders. Python applications are run by the command of the Python package,
-//! which is the same library with another host.
+//! This program serves static folders. The command of the Python package runs Python applications:
+//! it is the same library with another host.
 
 use std::io;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ impl Host for NativeHost {
     }
 }
 
-/// Signals are taken by a thread of their own: the one that waits may stop waiting at a time.
+/// Signals from a thread of their own, so that a wait for them can have a limit.
 struct NativeSignals {
     incoming: Receiver<Signal>,
 }

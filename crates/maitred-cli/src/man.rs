@@ -102,13 +102,13 @@ fn option(text: &mut String, definition: &Definition) {
     }
 }
 
-/// A paragraph with a tag: a name in bold, and what stands behind it in italics.
+/// Adds a paragraph with a tag: a name in bold, and its value in italics.
 fn tagged(text: &mut String, name: &str, value: &str) {
     let value = if value.is_empty() { String::new() } else { format!(" \\fI{}\\fR", escape(value)) };
     let _ = writeln!(text, ".TP\n\\fB{}\\fR{value}", escape(name));
 }
 
-/// Lines of a moderate length: what begins with a period or an apostrophe would be a request.
+/// Adds lines of a moderate length. A line that begins with a period or an apostrophe would be a request of roff.
 fn paragraph(text: &mut String, words: &str) {
     const WIDTH: usize = 100;
     let mut line = String::new();
@@ -132,7 +132,7 @@ fn guarded(line: &str) -> String {
     if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
 }
 
-/// Backslashes, hyphens that are to stay, and signs beyond ASCII.
+/// Escapes backslashes, literal hyphens, and signs beyond ASCII.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -153,7 +153,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The text as a sentence begins.
+/// The text with a capital at its beginning.
 fn capital(text: &str) -> String {
     let mut signs = text.chars();
     signs.next().map(|first| first.to_uppercase().chain(signs).collect()).unwrap_or_default()

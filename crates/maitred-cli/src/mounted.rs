@@ -12,13 +12,13 @@ use crate::value::{BadValue, switch, url_path};
 pub struct MountedApplication {
     /// Starts with `/` and does not end with one.
     pub prefix: String,
-    /// What the option `application` takes, without folders.
+    /// The application, as the option `application` takes it, but no folder.
     pub application: String,
-    /// Its calling convention.
+    /// The calling convention of the application.
     pub interface: Interface,
     /// Whether the attribute makes the application instead of being it.
     pub factory: bool,
-    /// Where its modules are looked for, in the place of `app-dir`.
+    /// The folder of its modules, instead of `app-dir`.
     pub app_dir: Option<PathBuf>,
     /// The pool whose threads run its requests, unless a rule says otherwise.
     pub pool: Option<String>,
@@ -103,7 +103,7 @@ impl MountedApplication {
     }
 }
 
-/// What is wrong with a parameter.
+/// The error about an unknown parameter, or a wrong value of a known one.
 fn wrong(name: &str, value: &str) -> BadValue {
     if let Some((_, form)) = PARAMETERS.iter().find(|(known, _)| *known == name) {
         return BadValue::new(
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_shown() {
+    fn mounts_are_shown_as_they_are_written() {
         for (text, shown) in [
             ("/api=api:app", "/api=api:app"),
             ("/api/ = api.main:app , interface=asgi", "/api=api.main:app,interface=asgi"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_remedy() {
+    fn wrong_mounts_are_named_with_the_remedy() {
         for (text, wrong) in [
             ("api=api:app", "does not start with '/'"),
             ("/api", "has no '='"),

@@ -1,4 +1,4 @@
-//! What the command adds to the control of its server: names, the settings that SIGHUP changes too, the end.
+//! The command's part of the control of its server: names, the settings that SIGHUP changes too, the end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -196,7 +196,7 @@ impl Owner for Operator {
             return Err(Refusal::wrong(format!("'{text}' is no number of a rule; {there}")));
         };
         let mut wanted = reload.running.clone();
-        // Of equal ones the later one is asked first.
+        // Of equal rules the later one decides, so that one is removed.
         let Some(position) = wanted.rules.iter().rposition(|known| known == rule) else {
             return Err(Refusal::conflict(if wanted.all_rules().contains(rule) {
                 format!("rule {text} is the pool of a host or a mounted application: change it in the file")

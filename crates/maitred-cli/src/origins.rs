@@ -1,4 +1,4 @@
-//! Where each value of a configuration was written, as errors and `maitred check` name it.
+//! The origin of each value of a configuration, as errors and `maitred check` name it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,27 +7,27 @@ use maitred_server::DEFAULT_POOL;
 
 use crate::options::{self, Definition};
 
-/// The variable in which a platform says where the server listens.
+/// The variable in which a platform gives the port.
 pub(crate) const PORT: &str = "PORT";
 
-/// Where a value was written.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Nowhere: it is the option's default.
+    /// The option's default.
     Default,
-    /// In `maitred.toml`, or the file given instead.
+    /// `maitred.toml`, or the file given instead.
     File { path: String, line: usize },
-    /// In a file of the drop-in folder.
+    /// A file of the drop-in folder.
     DropIn { path: String, line: usize },
-    /// In this environment variable.
+    /// This environment variable.
     Environment(String),
-    /// On the command line.
+    /// The command line.
     CommandLine,
-    /// Nowhere: it is other in development.
+    /// The value of development.
     Development,
-    /// There too, by this name that other servers have for it.
+    /// The command line, by this name of another server for the option.
     Familiar(&'static str),
-    /// Nowhere: it was changed while the server ran.
+    /// A change while the server ran.
     Control,
 }
 
@@ -47,14 +47,14 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// Another value of the same list comes from `other`: with names of ours and of others among them, the first of theirs is named.
+    /// Adds `other`, the origin of another value of the same list. The first name of another server is kept.
     pub(crate) fn also(&mut self, other: &Self) {
         if *self == Self::CommandLine {
             *self = other.clone();
         }
     }
 
-    /// How an error names the place.
+    /// The place of an option, for errors.
     pub(crate) fn place(&self, definition: &Definition) -> String {
         match self {
             Self::File { path, line } | Self::DropIn { path, line } => {
@@ -70,7 +70,7 @@ impl Source {
         }
     }
 
-    /// How an error names a virtual host, or one of its keys.
+    /// The place of a virtual host, or of one of its keys, for errors.
     pub(crate) fn place_in_host(&self, host: &str, key: Option<&str>) -> String {
         let place = match self {
             Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: host.{host}"),
@@ -79,7 +79,7 @@ impl Source {
         key.map_or(place.clone(), |key| format!("{place}.{key}"))
     }
 
-    /// How an error names a named pool, or one of its keys.
+    /// The place of a named pool, or of one of its keys, for errors.
     pub(crate) fn place_in_pool(&self, pool: &str, key: Option<&str>) -> String {
         let (pool, separator) = match self {
             Self::File { path, line } | Self::DropIn { path, line } => {
@@ -95,21 +95,21 @@ impl Source {
     }
 }
 
-/// Where each value of a configuration came from.
+/// The origins of all values of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins {
     options: BTreeMap<&'static str, Source>,
     pools: BTreeMap<String, TableOrigin>,
     hosts: BTreeMap<String, TableOrigin>,
-    /// Those of the rules of the configuration, in the same order.
+    /// The origins of the rules, in the order of the configuration.
     pub(crate) rules: Vec<Source>,
-    /// Those of its filters, likewise.
+    /// The origins of the filters, in the order of the configuration.
     pub(crate) filters: Vec<Source>,
 }
 
 #[derive(Clone, Debug)]
 struct TableOrigin {
-    /// Where the pool or the host was named first.
+    /// The first origin of the pool or the host.
     named: Source,
     keys: BTreeMap<&'static str, Source>,
 }
@@ -120,24 +120,24 @@ impl Origins {
         self.options.get(name).unwrap_or(&Source::Default)
     }
 
-    /// Notes where the value of an option is from.
+    /// Notes the origin of an option.
     pub(crate) fn set(&mut self, name: &'static str, source: Source) {
         self.options.insert(name, source);
     }
 
-    /// How an error names the place of this option.
+    /// The place of this option, for errors.
     pub(crate) fn describe(&self, name: &str) -> String {
         options::find(name).map_or(name.to_owned(), |definition| self.of(name).place(definition))
     }
 
-    /// Notes where a pool is named; only the first place counts.
+    /// Notes the origin of a pool; only the first one counts.
     pub(crate) fn name_pool(&mut self, pool: &str, source: Source) {
         self.pools
             .entry(pool.to_owned())
             .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
     }
 
-    /// Notes where the value of a key of a pool that has been named is from.
+    /// Notes the origin of a key of a known pool.
     pub(crate) fn set_pool(&mut self, pool: &str, key: &'static str, source: Source) {
         if let Some(origin) = self.pools.get_mut(pool) {
             origin.keys.insert(key, source);
@@ -153,7 +153,7 @@ impl Origins {
         }
     }
 
-    /// Where a pool was named first.
+    /// The first origin of a pool.
     pub(crate) fn naming(&self, pool: &str) -> &Source {
         self.pools.get(pool).map_or(&Source::Default, |origin| &origin.named)
     }
@@ -168,7 +168,7 @@ impl Origins {
         }
     }
 
-    /// How an error names the place of a key of a pool; without a name that of the default pool.
+    /// The place of a key of a pool, for errors; without a name that of the default pool.
     pub(crate) fn describe_pool(&self, pool: Option<&str>, key: &str) -> String {
         match pool {
             Some(pool) => self.of_pool(Some(pool), key).place_in_pool(pool, Some(key)),
@@ -181,21 +181,21 @@ impl Origins {
         self.hosts.contains_key(host)
     }
 
-    /// Notes where a host is named; only the first place counts.
+    /// Notes the origin of a host; only the first one counts.
     pub(crate) fn name_host(&mut self, host: &str, source: Source) {
         self.hosts
             .entry(host.to_owned())
             .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
     }
 
-    /// Notes where the value of a key of a host that has been named is from.
+    /// Notes the origin of a key of a known host.
     pub(crate) fn set_host(&mut self, host: &str, key: &'static str, source: Source) {
         if let Some(origin) = self.hosts.get_mut(host) {
             origin.keys.insert(key, source);
         }
     }
 
-    /// The source of a key of a host; without a key, where the host was named first.
+    /// The source of a key of a host; without a key, the first origin of the host.
     pub(crate) fn of_host(&self, host: &str, key: Option<&str>) -> &Source {
         self.hosts.get(host).map_or(&Source::Default, |origin| match key {
             Some(key) => origin.keys.get(key).unwrap_or(&Source::Default),
@@ -203,7 +203,7 @@ impl Origins {
         })
     }
 
-    /// How an error names the place of a host, or of one of its keys.
+    /// The place of a host, or of one of its keys, for errors.
     pub(crate) fn describe_host(&self, host: &str, key: Option<&str>) -> String {
         self.of_host(host, key).place_in_host(host, key)
     }
@@ -218,7 +218,7 @@ impl Origins {
         self.filters.get(position).unwrap_or(&Source::Default)
     }
 
-    /// How an error names a pool.
+    /// The place of a pool, for errors.
     pub(crate) fn place_of_pool(&self, pool: &str) -> String {
         self.naming(pool).place_in_pool(pool, None)
     }

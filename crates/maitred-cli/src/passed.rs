@@ -1,4 +1,4 @@
-//! Sockets that a service manager passes (`--listen systemd`): which of them are which listeners.
+//! Sockets that a service manager passes (`--listen systemd`), and their listeners.
 
 use std::os::fd::OwnedFd;
 
@@ -9,10 +9,10 @@ use crate::origins::{Origins, Source};
 use crate::problem::{Problem, nearest};
 use crate::validation::{Checked, CheckedListener, PassedName};
 
-/// How they come to be.
+/// The remedy for missing sockets.
 const REMEDY: &str = "start it by a .socket unit, or name an address";
 
-/// Sockets that another process of the same server has got from a service manager.
+/// Collects the sockets that another process of the same server has got from a service manager.
 pub(crate) fn passing(sockets: impl Iterator<Item = (PassedName, OwnedFd)>) -> Passing {
     let passed = |(PassedName { number, name }, socket)| PassedSocket { number, name, socket };
     let mut sockets: Vec<PassedSocket> = sockets.map(passed).collect();
@@ -20,11 +20,12 @@ pub(crate) fn passing(sockets: impl Iterator<Item = (PassedName, OwnedFd)>) -> P
     if sockets.is_empty() { Passing::Nothing } else { Passing::Sockets(sockets) }
 }
 
-/// Puts the sockets that were passed in the place of the listeners that stand for them, in their order, and in that of the default if
-/// nobody has said where to listen. Returns them by the position of the listener; none if no listener is one of them. Adds to `warnings` which sockets are not used.
+/// Replaces the listeners that stand for passed sockets by those sockets, in their order; without the option `listen`, passed sockets also
+/// replace the default listener. Returns the sockets by the position of the listener; none if no listener stands for passed sockets.
+/// Adds unused sockets to `warnings`.
 ///
 /// # Errors
-/// Sockets are asked for that are not there, or one is none to accept from.
+/// A socket that a listener asks for was not passed, or connections cannot be accepted from a passed one.
 pub(crate) fn assign(
     checked: &mut Checked,
     origins: &Origins,
@@ -126,12 +127,12 @@ mod tests {
     use crate::config::Config;
     use crate::validation;
 
-    /// A socket with the number and the name that it was passed with.
+    /// A passed socket with this number and name.
     fn passed(number: i32, name: &str, socket: impl Into<OwnedFd>) -> PassedSocket {
         PassedSocket { number, name: name.to_owned(), socket: socket.into() }
     }
 
-    /// Sockets that listen, called so, and the addresses that they have.
+    /// Makes listening sockets with these names, and returns them with their addresses.
     fn listening(names: &[&str]) -> (Passing, Vec<String>) {
         let made = (3..).zip(names).map(|(number, name)| {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -142,7 +143,7 @@ mod tests {
         (Passing::Sockets(sockets), addresses)
     }
 
-    /// What `--listen` makes of these sockets: a line for each listener, and the warnings. Without texts it is the default.
+    /// Assigns these sockets to `--listen`, or to the default without texts. Returns a line for each listener, and the warnings.
     fn assigned(listen: &[&str], passing: Passing) -> Result<(Vec<String>, Vec<String>), String> {
         let (mut config, mut origins) = (Config::default(), Origins::default());
         if !listen.is_empty() {
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_taken_where_nobody_has_said_where_to_listen() {
+    fn passed_sockets_replace_the_default_listener() {
         let (passing, at) = listening(&["http"]);
         assert_eq!(assigned(&[], passing), Ok((vec![format!("systemd {} passed", at[0])], vec![])));
         let own = vec!["127.0.0.1:8000 127.0.0.1:8000 own".to_owned()];
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_choose_and_the_rest_is_for_who_names_none() {
+    fn named_listeners_choose_and_the_others_get_the_rest() {
         let (passing, at) = listening(&["http", "inside", "http"]);
         let (lines, warnings) = assigned(&[":1", "systemd", "systemd:inside,proxy-protocol=on"], passing)
             .expect("they are there");
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_told() {
+    fn unused_sockets_are_warnings() {
         for listen in ["systemd:http", ":1"] {
             let (passing, _) = listening(&["http", "admin"]);
             let (_, warnings) = assigned(&[listen], passing).expect(listen);
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_the_remedy() {
+    fn missing_sockets_are_named_with_the_remedy() {
         let error = |listen: &[&str], passing| assigned(listen, passing).expect_err("it is missing");
         assert_eq!(
             error(&["systemd"], Passing::Nothing),

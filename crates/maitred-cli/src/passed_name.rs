@@ -1,8 +1,8 @@
-//! How sockets that a service manager passes are written: `systemd` for all of them, `systemd:NAME` for those that are called so.
+//! The form of sockets that a service manager passes: `systemd` for all sockets, `systemd:NAME` for those with this name.
 
 use crate::value::BadValue;
 
-/// How all of them are written; those with a name have a colon and the name behind it.
+/// The word for all sockets; a colon and a name may follow.
 pub(crate) const WORD: &str = "systemd";
 
 /// `systemd` or `systemd:NAME`: the name, if there is one. None for every other text.
@@ -21,7 +21,7 @@ pub(crate) fn name(text: &str) -> Option<Result<Option<String>, BadValue>> {
     })
 }
 
-/// Where the unit of a socket says what a listener of our own is told by this parameter (systemd.socket(5)).
+/// The remedy for a listener's parameter that a `.socket` unit has under another name (systemd.socket(5)).
 pub(crate) fn of_unit(parameter: &str) -> Option<&'static str> {
     Some(match parameter {
         "backlog" => "set Backlog= in its .socket unit",

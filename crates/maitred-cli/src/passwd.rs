@@ -1,7 +1,7 @@
 //! `maitred passwd`: the password of a user, in a file for basic authentication.
 //!
-//! Promises: the file is replaced as a whole, so that a server that reads it meanwhile finds all of it; the password is on no
-//! command line, and not shown where it is typed.
+//! Promises: the file is replaced as a whole, so that a server that reads it meanwhile finds a complete file; the password is on no
+//! command line, and not shown while it is typed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -23,10 +23,10 @@ replaced, or added; the file is made if there is none, readable by its owner onl
 server that uses the file sees the change within two seconds of the next request.
 ";
 
-/// Longer ones are taken by no client.
+/// Longest password: clients send no longer ones.
 const MAX_PASSWORD: usize = 512;
 
-/// Runs the command with the arguments behind `passwd`: what to print.
+/// Runs the command with the arguments behind `passwd`. Returns the text to print.
 ///
 /// # Errors
 /// The arguments are wrong, or the file cannot be read or written.
@@ -67,7 +67,7 @@ pub(crate) fn passwd(arguments: &[String]) -> Result<String, Problem> {
     Ok(format!("{}: {user}: {done}\n", file.display()))
 }
 
-/// The text with this line in the place of the user's, or at its end; whether it was there.
+/// Replaces the user's line in the text, or adds the line at the end. Returns the text, and whether the user had a line.
 fn with_line(text: &str, user: &str, line: &str) -> (String, bool) {
     let is_of_user = |other: &str| other.trim().split_once(':').is_some_and(|(name, _)| name == user);
     let mut replaced = false;
@@ -91,16 +91,16 @@ fn with_line(text: &str, user: &str, line: &str) -> (String, bool) {
     (out, replaced)
 }
 
-/// Writes the file anew beside the old one, whose permissions and owner it gets, and puts it in its place.
+/// Writes a new file with the permissions and the owner of the old one, and renames it to the old name.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    // A link stays one.
+    // A link stays, and the file behind it is replaced.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mut name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".{}", std::process::id()));
     let new = file.with_file_name(name);
     let written = write(&new, &file, text).and_then(|()| fs::rename(&new, &file));
     if written.is_err() {
-        // What is not there cannot be removed.
+        // A file that does not exist cannot be removed.
         let _ = fs::remove_file(&new);
     }
     written
@@ -109,7 +109,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 fn write(new: &Path, old: &Path, text: &str) -> io::Result<()> {
     let mut out: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
     if let Ok(metadata) = fs::metadata(old) {
-        // Only root can give it away; what stays the caller's is readable by the caller's server.
+        // Only root can give the file away. Otherwise it stays the caller's, whose server can read it.
         let _ = std::os::unix::fs::fchown(&out, Some(metadata.uid()), Some(metadata.gid()));
         out.set_permissions(fs::Permissions::from_mode(metadata.permissions().mode() & 0o777))?;
     }
@@ -117,7 +117,7 @@ fn write(new: &Path, old: &Path, text: &str) -> io::Result<()> {
     out.sync_all()
 }
 
-/// What is wrong, and the remedy.
+/// The fault and the remedy.
 type Wrong = (String, String);
 
 fn read_password() -> Result<String, Wrong> {
@@ -136,7 +136,7 @@ fn ask(prompt: &str) -> Result<String, Wrong> {
     let mut stderr = io::stderr();
     stderr.write_all(prompt.as_bytes()).and_then(|()| stderr.flush()).map_err(failed)?;
     let line = read_line().map_err(failed)?;
-    // The end of the line was not shown.
+    // The terminal has not shown the line end.
     let _ = stderr.write_all(b"\n");
     Ok(line)
 }
@@ -165,7 +165,7 @@ fn failed(error: io::Error) -> Wrong {
     (format!("the password cannot be read: {error}"), "give it as the first line of the input".to_owned())
 }
 
-/// A terminal that does not show what is typed.
+/// A terminal without echo; holds the settings to restore.
 struct Quiet(Termios);
 
 impl Quiet {
@@ -180,7 +180,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing.
+        // A terminal that is gone needs no echo.
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! An error of the user's making: one line that says where, what, and what to do.
+//! An error of the user: one line with the place, the fault and the remedy.
 
 use std::fmt;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a file or a system call said may have several lines; an error here has one.
+        // The text of a file or a system call may have several lines; an error has one.
         let text = format!("{}: {}; {}", self.place, self.what, self.remedy);
         f.write_str(&text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
@@ -30,7 +30,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The remedy for a path that does not exist: the nearest name beside it, or where it was looked for.
+/// The remedy for a path that does not exist: the nearest name in its folder, or the current folder.
 pub(crate) fn correct(path: &Path) -> String {
     let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -1,4 +1,4 @@
-//! Which proxies are believed, and which of their fields: `--trusted-proxies 10.0.0.0/8,unix`.
+//! Trusted proxies, and the fields of theirs that count: `--trusted-proxies 10.0.0.0/8,unix`.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use crate::limits::items;
 use crate::problem::nearest;
 use crate::value::BadValue;
 
-/// Proxies that are believed.
+/// Trusted proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustedProxy {
-    /// Those with such addresses.
+    /// Proxies with addresses of this network.
     Network(Network),
-    /// Those that come by a Unix socket.
+    /// Proxies that connect to a Unix socket.
     Unix,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for TrustedProxy {
     }
 }
 
-/// A field that the proxies set.
+/// A field that a proxy sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedField {
     /// `X-Forwarded-For`.
@@ -94,7 +94,7 @@ pub(crate) fn fields(texts: &[String]) -> Result<Vec<ForwardedField>, BadValue> 
     Ok(fields)
 }
 
-/// What the server is told of it.
+/// The server's settings.
 pub(crate) fn forwarding(proxies: &[TrustedProxy], fields: &[ForwardedField]) -> Forwarding {
     let networks = proxies.iter().filter_map(|proxy| match proxy {
         TrustedProxy::Network(network) => Some(*network),

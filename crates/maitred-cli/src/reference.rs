@@ -27,7 +27,7 @@ pub(crate) fn markdown() -> String {
     text
 }
 
-/// The names that it has in other servers.
+/// The names of the option in other servers.
 fn also(definition: &Definition) -> Option<String> {
     let names: Vec<String> =
         familiar::of_option(definition.name).iter().map(|name| format!("`{name}`")).collect();

@@ -1,8 +1,8 @@
-//! SIGHUP: the configuration is read again, and the running server takes over what it can of it.
+//! SIGHUP: the configuration is read again, and the running server applies the options that it can change.
 //!
-//! Limits of pools, rules, filters, certificates and limits on peers hold at once, and so do what is measured of requests and what waits for slow
-//! readers. Everything else is looked at as well, so that an error is found and a
-//! change is named, but holds after a restart. Promises: what is not valid changes nothing.
+//! Limits of pools, rules, filters, certificates, limits on peers, measurements of requests and limits of responses that wait for slow readers
+//! change at once. The other options are checked as well, so that errors are found and changes are named, but only a restart applies them.
+//! Promises: an invalid configuration changes nothing.
 
 use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
@@ -19,44 +19,44 @@ use crate::sources::{self, Inputs, Loaded};
 use crate::tls;
 use crate::validation;
 
-/// What a running server was made of, to be compared with what is written now.
+/// The configuration of a running server, for comparison with a new one.
 pub(crate) struct Reload {
     pub(crate) inputs: Inputs,
-    /// What the sources said when they were read last.
+    /// The configuration as the sources had it at the last reading.
     pub(crate) configured: Config,
-    /// What holds now: the same, with what was changed at run time since then.
+    /// The current configuration: `configured`, with the changes at run time since then.
     pub(crate) running: Config,
-    /// Where that came from.
+    /// The origins of the values.
     pub(crate) origins: Origins,
-    /// The application has been told that it runs on one thread.
+    /// The application was loaded for one thread.
     pub(crate) single: bool,
-    /// It runs on an event loop.
+    /// The application runs on an event loop.
     pub(crate) looped: bool,
-    /// What TLS listeners go by, if there are any.
+    /// The certificates and keys of TLS listeners, if there are any.
     pub(crate) tls: Option<tls::Running>,
 }
 
-/// What becomes of a configuration that was read again.
+/// The changes that a configuration brings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
-    /// What is applied, in lines for the log.
+    /// Lines for the log about changes that are applied.
     lines: Vec<String>,
     limits: Vec<(String, PoolLimits)>,
     rules: Option<Vec<PoolRule>>,
-    /// How many there are, and what they do.
+    /// The new filters.
     filters: Option<Vec<FilterRule>>,
-    /// What is measured of requests, and whether the log says how they got their threads.
+    /// The new measurements of requests, and whether the log says how requests got their threads.
     insight: Option<(Insight, bool)>,
-    /// What limits peers.
+    /// The new limits on peers.
     peers: Option<Limits>,
-    /// What waits for slow readers.
+    /// The new limits of responses that wait for slow readers.
     writer: Option<WriterSettings>,
-    /// What has changed and needs a restart.
+    /// Names of changes that need a restart.
     restart: Vec<String>,
 }
 
 impl Reload {
-    /// Reads the configuration, and tells what has changed in the log.
+    /// Reads the configuration again, applies it, and logs the changes.
     pub(crate) fn again(&mut self, server: &Server, log: &Log) {
         let loaded = match self.read() {
             Ok(loaded) => loaded,
@@ -78,12 +78,12 @@ impl Reload {
         if let Err(problem) = self.plan_terms(&loaded, &mut plan, &mut next, server) {
             log.error(format_args!("SIGHUP: TLS goes on as before, its files are not valid: {problem}"));
         }
-        // Files of users hold at once, also where the filters are as they were.
+        // The files of users may have changed, even if the filters have not.
         server.reread_users();
         if let Err(error) = plan.apply(server) {
             log.error(format_args!("internal error, please report it: {error}"));
         }
-        // What only a restart applies is not what holds, and is not changed at run time either.
+        // Options that need a restart keep their old values in both.
         self.configured = next.clone();
         self.running = next;
         self.origins = loaded.origins;
@@ -98,10 +98,10 @@ impl Reload {
         }
     }
 
-    /// Changes the running server to `wanted`, if nothing in it needs a restart: what has changed, in lines.
+    /// Changes the running server to `wanted`, if no change needs a restart. Returns the changes in lines.
     ///
     /// # Errors
-    /// It needs one; nothing has changed.
+    /// A change needs a restart; nothing has changed.
     pub(crate) fn change(&mut self, wanted: &Config, server: &Server) -> Result<Vec<String>, String> {
         let (plan, next) = self.plan(wanted);
         if !plan.restart.is_empty() {
@@ -112,7 +112,7 @@ impl Reload {
         Ok(plan.lines)
     }
 
-    /// Whether a change of this option is planned with filters, or with what TLS goes by.
+    /// Whether changes of this option are planned with the filters or with TLS.
     fn is_elsewhere(option: &Definition) -> bool {
         option.name == options::tls::HSTS || options::of_terms().any(|of_terms| of_terms.name == option.name)
     }
@@ -124,14 +124,14 @@ impl Reload {
         if self.looped {
             pools::refuse_with_event_loop(config, origins)?;
         }
-        // Relative paths are meant from the folder that has been entered: those of another one cannot be looked at.
+        // Relative paths begin at chdir, which the process enters only at its start: with another chdir they cannot be checked.
         if config.chdir == self.running.chdir {
             validation::check(config, origins)?;
         }
         Ok(loaded)
     }
 
-    /// The same for filters, whose files are read.
+    /// Plans changes of filters. Files of users are read.
     fn plan_filters(&self, loaded: &Loaded, plan: &mut Plan, next: &mut Config) -> Result<(), Problem> {
         let wanted = &loaded.config.filters;
         let of_hosts = |config: &Config| config.host_filters().collect::<Vec<_>>();
@@ -152,7 +152,7 @@ impl Reload {
         Ok(())
     }
 
-    /// The same for what TLS goes by: its files are read, and used at once.
+    /// Plans changes of TLS. The files are read and used at once.
     fn plan_terms(
         &mut self,
         loaded: &Loaded,
@@ -166,7 +166,7 @@ impl Reload {
         let Some(running) =
             self.tls.as_mut().filter(|_| tls::is_on(wanted) && same_hosts(wanted, &self.running))
         else {
-            // Listeners would speak something else.
+            // Listeners would change between plain text and TLS, or hosts would change their numbers.
             plan.restart.extend(changed.iter().map(|option| option.name.to_owned()));
             return Ok(());
         };
@@ -181,7 +181,7 @@ impl Reload {
         Ok(())
     }
 
-    /// Loads the files of TLS as they are now: what has changed, in lines.
+    /// Loads the files of TLS again. Returns the changes in lines.
     ///
     /// # Errors
     /// There is no TLS, or a file is not valid; nothing has changed.
@@ -197,7 +197,7 @@ impl Reload {
         Ok(lines)
     }
 
-    /// Compares `wanted` with what holds: what is to be done, and what holds then.
+    /// Compares `wanted` with the current configuration. Returns the changes, and the configuration after them.
     fn plan(&self, wanted: &Config) -> (Plan, Config) {
         let mut plan = Plan::default();
         let of_server =
@@ -215,7 +215,7 @@ impl Reload {
             let [before, after] =
                 [before, after].map(|text| text.unwrap_or_default().trim_matches('"').to_owned());
             plan.lines.push(format!("{} {before} -> {after}", option.name));
-            // What was shown is read.
+            // A value can always be read from its shown text.
             let read = option.set(&mut next, &option.texts(wanted));
             debug_assert!(read.is_ok(), "{}", option.name);
             if options::of_peers().any(|of_peers| of_peers.name == option.name) {
@@ -237,8 +237,8 @@ impl Reload {
         plan.restart.extend(new.map(|pool| format!("pool {} (new)", pool.name)));
         plan.change_hosts(&self.running, wanted);
         if wanted.all_rules() != self.running.all_rules() {
-            // Rules for other pools than there are would leave requests to the default pool, and hosts that are not there have
-            // the numbers of others.
+            // Rules for unknown pools would leave requests to the default pool, and rules know hosts by numbers, which belong to
+            // the old hosts.
             let same_pools = same_hosts(wanted, &self.running)
                 && wanted.pools.len() == self.running.pools.len()
                 && wanted.pools.iter().all(|pool| find(&self.running, &pool.name).is_some());
@@ -279,7 +279,7 @@ impl Plan {
         self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
     }
 
-    /// From the limits of a pool to those that are wanted, as far as they can be changed: what holds then.
+    /// Plans changes of a pool's limits. Returns the pool after those changes that are possible.
     fn change(&mut self, name: &str, present: &PoolConfig, wanted: &PoolConfig, single: bool) -> PoolConfig {
         let mut next = PoolConfig { strategy: present.strategy, ..wanted.clone() };
         if single && next.most_threads() > 1 {
@@ -348,7 +348,7 @@ fn find<'a>(config: &'a Config, name: &str) -> Option<&'a NamedPool> {
     config.pools.iter().find(|pool| pool.name == name)
 }
 
-/// How the line about the restart names a key of a pool.
+/// The name of a pool's key in the line about the restart.
 fn of_pool(name: &str, key: &Definition) -> String {
     if name == DEFAULT_POOL { key.name.to_owned() } else { format!("{} of pool {name}", key.name) }
 }

@@ -1,4 +1,4 @@
-//! What is applied, and what waits for a restart.
+//! Options that SIGHUP applies, and options that wait for a restart.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn limits_and_rules_are_applied_and_each_is_told() {
     assert_eq!(limits, [("default", 30), ("reports", 4)]);
     assert_eq!(plan.rules.map(|rules| rules.len()), Some(3));
     assert!(plan.restart.is_empty());
-    // From now on this holds.
+    // This becomes the current configuration.
     assert_eq!(case.plan(file), Plan::default());
 }
 
@@ -118,7 +118,7 @@ fn an_application_that_has_one_thread_keeps_one() {
     let plan = case.plan("max-threads = 4\nmin-threads = 2\nqueue = 5\n");
     assert_eq!(plan.lines, ["pool default: queue 1000 -> 5"]);
     assert_eq!(plan.restart, ["min-threads", "max-threads"]);
-    // A thread in the place of a lost one would be a second one.
+    // A replacement of a lost thread would be a second thread.
     assert_eq!(case.plan("max-threads = 1\nqueue = 5\nrequest-timeout = 1\n").restart, ["request-timeout"]);
     let plan = case.plan("max-threads = 1\nqueue = 5\nrequest-timeout = 1\nmax-lost-threads = 0\n");
     assert_eq!((plan.lines.len(), plan.restart.len()), (2, 0));
@@ -133,7 +133,7 @@ fn an_error_says_where() {
     );
     assert!(case.error("min-threads = 30\n").starts_with("maitred.toml:1: min-threads: "));
     assert!(case.error("app-dir = \"missing\"\n").starts_with("maitred.toml:1: app-dir: "));
-    // Relative paths of another folder are not looked at.
+    // Relative paths of another folder are not checked.
     assert!(case.plan("chdir = \"missing\"\napp-dir = \"missing\"\n").restart.contains(&"chdir".to_owned()));
     case.reload.looped = true;
     assert!(case.error(REPORTS).contains("an ASGI application runs on one event loop"));
@@ -159,7 +159,7 @@ fn of_a_host_its_pool_and_its_limit_are_applied_and_the_rest_is_named() {
 }
 
 #[test]
-fn what_tls_goes_by_is_planned_apart_and_where_there_is_none_a_restart_makes_it() {
+fn tls_is_planned_apart_and_its_first_certificate_needs_a_restart() {
     let mut case = Case::new(&[], "max-threads = 1\n");
     let plan = case
         .plan("max-threads = 1\ntls = true\nhsts = 300\ntls-handshake-timeout = 3\ntls-handshake-rate = 2\n");

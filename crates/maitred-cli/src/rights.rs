@@ -1,6 +1,6 @@
-//! Whom the process becomes when it listens (`--user`, `--group`): from names to numbers.
+//! The user and group of the process after it listens (`--user`, `--group`): from names to numbers.
 //!
-//! Leaves out: when that is (early), and how (rights of maitred-io).
+//! Leaves out: the time of the change (early), and the system calls (rights of maitred-io).
 
 use maitred_control::local;
 use maitred_server::Log;
@@ -13,7 +13,7 @@ use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::value::BadValue;
 
-/// Whom the process becomes.
+/// The user and group that the process becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) identity: Identity,
@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
     user: Option<User>,
 }
 
-/// Says that the application runs as root, unless that is meant.
+/// Warns that the application runs as root, unless `--user` is given.
 pub(crate) fn warn_of_root(config: &Config, log: &Log) {
     if local::user() == 0 && config.user.is_none() {
         log.warn(format_args!(
@@ -30,7 +30,7 @@ pub(crate) fn warn_of_root(config: &Config, log: &Log) {
     }
 }
 
-/// Whom the configuration means; none if it says nothing.
+/// Looks up the configured user and group; none if the configuration has neither.
 pub(crate) fn wanted(config: &Config, origins: &Origins) -> Result<Option<Wanted>, Problem> {
     let at = |name: &'static str| {
         move |BadValue { what, remedy }| Problem::new(origins.describe(name), what, remedy)
@@ -58,14 +58,14 @@ pub(crate) fn wanted(config: &Config, origins: &Origins) -> Result<Option<Wanted
 }
 
 impl Wanted {
-    /// Whether the process has other rights so far.
+    /// Whether the process has other rights than these so far.
     pub(crate) fn differs(&self) -> bool {
         let Identity { uid, gid, .. } = self.identity;
         Rights::own()
             .map_or((uid, gid) != (local::user(), local::group()), |own| self.identity.gives_up(&own))
     }
 
-    /// Variables that say to programs who they are.
+    /// Environment variables with the user's name and home.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let Some(User { name, home, .. }) = &self.user else { return Vec::new() };
         let home = home.display().to_string();
@@ -74,7 +74,7 @@ impl Wanted {
             .to_vec()
     }
 
-    /// For the start-up lines, once it has become that user.
+    /// The start-up line of a process that has become this user.
     pub(crate) fn acts(&self) -> String {
         let capabilities = if self.identity.uid == 0 { "" } else { ", with no capability" };
         format!("acts as {}{capabilities}", self.shown())
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_with_the_remedy() {
+    fn unknown_users_and_groups_are_named_with_the_remedy() {
         assert_eq!(
             wanted_of(Some("4000000000"), None).expect_err("no group"),
             "--user: user 4000000000 has no entry on this machine, so its group is not known; give it with --group"

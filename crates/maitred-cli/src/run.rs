@@ -1,7 +1,7 @@
 //! Serving: from the configuration to a running server.
 //!
 //! The only file of the command that runs a server. It maps the server's refusals to errors with a remedy; `settings` maps the
-//! configuration to what the server is told.
+//! configuration to the server's settings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,11 +35,11 @@ use crate::validation::{self, Checked};
 use crate::value::LogLevel;
 use crate::{EXIT_FAILURE, EXIT_USAGE, Part, say_plain};
 
-/// The end of the process waits this long for the logs: a disk needs less, a pipe that nobody reads
+/// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it, or supervises processes that do; returns the exit code. `inputs` are read again when a signal asks for it.
+/// Serves, or supervises processes that serve, until a signal ends the process; returns the exit code. SIGHUP has `inputs` read again.
 pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
     match part {
         Part::Worker(worker) => {
@@ -48,7 +48,7 @@ pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) 
             ended.inspect_err(|problem| worker.failed(problem))
         }
         Part::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
-        // It has served as a worker, or ended.
+        // A template has become a worker or has ended before.
         Part::Template(_) => Ok(EXIT_FAILURE),
         Part::First => run_here(loaded, inputs, None, None, host),
     }
@@ -65,7 +65,7 @@ fn run_here(
     if checked.is_empty() {
         return Err(nothing_to_serve());
     }
-    // While files can be read that only root may.
+    // Read before the process gives up root's rights, which the files may need.
     let from = match (worker.and_then(|worker| worker.setup.tls.as_ref()), &predecessor) {
         (Some(handed), _) => From::Handed(handed),
         (None, Some(predecessor)) => From::DiskOr(predecessor.tls.as_ref()),
@@ -106,7 +106,7 @@ fn run_here(
     })?;
     let places = with_logging.as_ref().unwrap_or(&loaded.config);
     let log = logs::open(places, &loaded.origins, &writer)?;
-    // What a supervisor says is read among what its workers say.
+    // The lines of a supervisor have time and level from the start: they stand among those of its workers.
     let serving = Arc::new(AtomicBool::new(supervises));
     host.use_error_log(error_log(Arc::clone(&log), Arc::clone(&serving), places));
     let became = early.as_ref().is_some_and(|early| early.became);
@@ -119,7 +119,7 @@ fn run_here(
             let here = (early, sockets, predecessor, service);
             return supervisor::run(loaded, inputs, checked, here, (&log, host), hooks);
         }
-        // Before the application is imported: who connects meanwhile waits, and is not refused.
+        // Before the application is imported, so that connections meanwhile wait and are not refused.
         let binds = worker.is_none() && early.is_none();
         let bound = binds
             .then(|| listeners::bind(&checked, &loaded.origins, sockets.unwrap_or_default()))
@@ -134,17 +134,17 @@ fn run_here(
             }
         }
     });
-    // Also before an error is printed: what the application said while it was imported comes first.
+    // Also before an error is printed: lines that the application wrote during its import come first.
     log.finish(FLUSH_LIMIT);
     host.end_logging(FLUSH_LIMIT);
     code
 }
 
-/// Before the server serves, entries are for the person who started it (a traceback, and the error
-/// line after it) and stay as they are; then they are log entries with time and level, but for what the application says in development.
+/// Makes the error log of the host. Until the server serves, entries (a traceback, and the error line after it) are written for the user at
+/// the terminal, without time and level. Later entries have both, except those of the application in development.
 fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorLog {
     let wanted = config.log_level;
-    // That person does not see what goes to logging.
+    // The user at the terminal does not see entries that go to logging.
     let is_elsewhere = matches!(config.error_log, LogPlace::LoggingAt(_));
     let is_watched = config.development.on && !is_elsewhere;
     let plain = move |log: &Log, entry: &str| if is_elsewhere { say_plain(entry) } else { log.plain(entry) };
@@ -161,7 +161,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorL
             }
             return;
         }
-        // What has several lines is an entry of its own, a traceback as a rule.
+        // Single lines may belong to one output, so each is written. A text of several lines, as a rule a traceback, is an entry of its own.
         if !entry.contains('\n') {
             return log.write_each(logs::level(level), format_args!("{entry}"));
         }
@@ -174,7 +174,7 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorL
     })
 }
 
-/// The only process, with hooks around its serving.
+/// Serves in the only process, with hooks before and after.
 fn serve_with(
     hooks: HookThread,
     loaded: &Loaded,
@@ -184,7 +184,7 @@ fn serve_with(
     host: &dyn Host,
     serving: &AtomicBool,
 ) -> Result<u8, Problem> {
-    // What they prepare may be in use by a server that listens there.
+    // Listens first: if another server has the address, hooks must not touch the files that it uses.
     let early = match early {
         Some(early) => early,
         None => early::listen(loaded, checked, bound)?,
@@ -198,7 +198,7 @@ fn serve_with(
     code
 }
 
-/// What is there before an application is loaded.
+/// The process's resources before an application is loaded.
 type Here<'a> = (Inputs, Option<Early>, Option<BoundListeners>, Option<&'a Worker>, Option<&'a HookThread>);
 
 fn serve(
@@ -250,9 +250,9 @@ fn end_now(host: &dyn Host) {
     host.wait_application_ended(lifetime::MIN_TIME_TO_END);
 }
 
-/// How the server came to its end, with the exit code.
+/// The end of the server, with the exit code.
 enum Ended {
-    /// The application had its time.
+    /// The application has had its time to end.
     Waited(u8),
     AtOnce(u8),
 }
@@ -305,7 +305,7 @@ fn serve_loaded(
         None => control::open_own(config, &mut doors, log),
         Some(worker) => worker.settle(&mut settings)?,
     }
-    // The supervisor keeps that of all workers.
+    // The supervisor keeps the history of all workers.
     let history = match worker {
         None => control::own_history(config, origins, &doors, log)?,
         Some(_) => None,
@@ -337,7 +337,7 @@ fn serve_loaded(
     if what.is_some() && worker.is_none() {
         crate::rights::warn_of_root(config, log);
     }
-    // Its end is no news for who has changed the code.
+    // In development workers are replaced at each change, so their ends are no news.
     let is_replaced = worker.is_some() && config.development.on;
     let mut say = |line: &str| match is_replaced {
         true => log.debug(format_args!("{line}")),
@@ -350,7 +350,7 @@ fn serve_loaded(
         about: control::about(host, what.clone()),
     };
     let control = control::start(&server, doors, operator, history, log).map(Arc::new);
-    // Of several workers one tells what all see.
+    // All workers see the same changes of files: one of them logs these.
     let tells = worker.is_none_or(|worker| worker.setup.number == 1);
     let watch = checked.tls.as_ref().and_then(|_| {
         let watch = Watch::start(&reload, &server, log, tells);
@@ -383,13 +383,13 @@ fn serve_loaded(
         )),
     };
     let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
-    // The supervisor has waited before it has a worker end.
+    // The supervisor waits for drain-delay before it ends a worker.
     let delay = if worker.is_some() { Duration::ZERO } else { delay };
     let limits = Limits { delay, drain, events };
     let told = Told { server: &server, service, log };
     let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
     drop(watch);
-    // It lets go of the server, which ends with its last owner.
+    // The control owns the server, too, and the server ends with its last owner.
     drop(control);
     drop(server);
     if code > EXIT_FAILURE {
@@ -413,7 +413,7 @@ impl lifetime::End for HostEnd<'_> {
     }
 }
 
-/// A server whose service manager is told of its end.
+/// A server that reports its end to the service manager.
 struct Told<'a> {
     server: &'a Server,
     service: &'a Service,

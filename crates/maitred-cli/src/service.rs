@@ -1,7 +1,7 @@
-//! The process as whoever has started it sees it: a service manager, a container, a terminal, a script with a PID file.
+//! The process as its starter sees it: a service manager, a container, a terminal, a script with a PID file.
 //!
 //! ```text
-//! begin        what the service manager has handed over is taken; the terminal is looked at; signals are kept (early_signals.rs)
+//! begin        sockets of the service manager are taken; the terminal is looked at; signals are kept (early_signals.rs)
 //! starts       EXTEND_TIMEOUT_USEC, once
 //! claim        the PID file is made and locked
 //! serves       the PID file has the number; READY
@@ -9,7 +9,7 @@
 //! waiting      WATCHDOG, at half of its time
 //! stops        STOPPING; from then on EXTEND_TIMEOUT_USEC as long as it takes
 //! ```
-//! The same for a process that serves and for one that supervises others. Leaves out: datagrams and files
+//! Serving and supervising processes do this alike. Leaves out: datagrams and files
 //! (service_manager and pid_file of maitred-io).
 
 use std::cell::{Cell, RefCell};
@@ -34,40 +34,40 @@ use crate::passed;
 use crate::problem::Problem;
 use crate::validation::Checked;
 
-/// The process that a container begins with: what it does not handle does not reach it (pid_namespaces(7)).
+/// The first process of a container: the kernel drops signals that it does not handle (pid_namespaces(7)).
 const FIRST_PROCESS: u32 = 1;
 
-/// How much longer the end may take each time that this is said, and how often it is.
+/// Extra time for the end with each message to the service manager, and the time between two messages.
 const EXTENSION: Duration = Duration::from_secs(15);
 const EXTEND_EVERY: Duration = Duration::from_secs(5);
 
-/// How much more than `start-timeout` the start may take, with everything before and after the workers'.
+/// Time of the start beyond `start-timeout`, for the steps before and after the start of the workers.
 const START_GRACE: Duration = Duration::from_secs(10);
 
 /// See the module text.
 pub(crate) struct Service {
     notifier: Option<Notifier>,
-    /// What was passed, until it is assigned.
+    /// Sockets that were passed, until they are assigned to listeners.
     sockets: Passing,
-    /// Lines about what cannot be used, for the log once there is one.
+    /// Warnings about sockets that cannot be used, for the log once there is one.
     warnings: RefCell<Vec<String>>,
     terminal: Terminal,
     early_signals: EarlySignals,
     pid_file: Option<PidFile>,
-    /// What it is doing, in the words for the service manager.
+    /// The status text for the service manager.
     status: RefCell<String>,
     /// Whether SIGTERM ends the process at once.
     ends_at_once: Arc<AtomicBool>,
     next: Cell<Next>,
-    /// Of a worker, whether its supervisor wants the end at once. Otherwise a second signal says so.
+    /// In a worker, the flag by which its supervisor asks for an end at once. In other processes a second signal asks for that.
     at_once: Option<Arc<AtomicBool>>,
-    /// The end has been told.
+    /// The service manager knows that the process ends.
     stops: Cell<bool>,
-    /// Something could not be told.
+    /// A message to the service manager has failed.
     failed: Cell<bool>,
 }
 
-/// When something is to be said next.
+/// Times of the next messages to the service manager.
 #[derive(Clone, Copy, Default)]
 struct Next {
     alive: Option<Instant>,
@@ -75,20 +75,20 @@ struct Next {
 }
 
 impl Service {
-    /// To be called first: while the process has one thread, and before signals are handled.
+    /// Begins. To be called first: while the process has one thread, and before signals are handled.
     pub(crate) fn begin() -> Self {
         let service = Self::with(Handed::take(), Terminal::at_start());
         if std::process::id() == FIRST_PROCESS {
-            // While the application is imported: nobody else handles it, and the kernel would drop it.
+            // SIGTERM has no other handler while the application is imported, and the kernel would drop it.
             let code = 128 + i32::from(StopSignal::Terminate.number());
             let flag = Arc::clone(&service.ends_at_once);
-            // Without it the process cannot be stopped for a moment.
+            // If this fails, SIGTERM has no effect until the server handles it.
             let _ = signal_hook::flag::register_conditional_shutdown(SIGTERM, code, flag);
         }
         service
     }
 
-    /// That of a worker: its supervisor has all of it.
+    /// Makes the service of a worker, without a service manager and a PID file: its supervisor has these.
     pub(crate) fn of_worker(at_once: Arc<AtomicBool>) -> Self {
         Self { at_once: Some(at_once), ..Self::with(Handed::default(), Terminal::default()) }
     }
@@ -111,7 +111,7 @@ impl Service {
         }
     }
 
-    /// The sockets that were passed, once.
+    /// Takes the sockets that were passed, once.
     pub(crate) fn take_sockets(&mut self) -> Passing {
         std::mem::take(&mut self.sockets)
     }
@@ -119,7 +119,7 @@ impl Service {
     /// Puts sockets that were passed in the place of the listeners that stand for them, as [`passed::assign`] says.
     ///
     /// # Errors
-    /// As there.
+    /// As of [`passed::assign`].
     pub(crate) fn assign(
         &mut self,
         passing: Passing,
@@ -129,10 +129,10 @@ impl Service {
         passed::assign(checked, origins, passing, self.warnings.get_mut())
     }
 
-    /// Makes the PID file, if one is asked for. With the rights that the process has so far.
+    /// Makes the PID file, if one is asked for, with the rights that the process has so far.
     ///
     /// # Errors
-    /// A live server has it, or it cannot be made.
+    /// A live server has the file, or the file cannot be made.
     pub(crate) fn claim_pid_file(&mut self, config: &Config, origins: &Origins) -> Result<(), Problem> {
         let Some(path) = &config.pid_file else { return Ok(()) };
         let shown = path.display();
@@ -164,7 +164,7 @@ impl Service {
         self.pid_file.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes the PID file over from the process that this one replaces. Where that has none, or another one, it is claimed.
+    /// Takes the PID file over from the process that this one replaces. If that process has none, or another one, claims the file.
     pub(crate) fn take_over_pid_file(&mut self, config: &Config, handed: Option<OwnedFd>, log: &Log) {
         let Some(path) = &config.pid_file else { return };
         let taken = handed.and_then(|file| PidFile::take_over(path, file).ok());
@@ -180,95 +180,95 @@ impl Service {
         }
     }
 
-    /// Writes the number of the process into the PID file: it serves.
+    /// Writes the number of the process into the PID file, when the process serves.
     pub(crate) fn write_pid_file(&self, log: &Log) {
         if let Some(Err(error)) = self.pid_file.as_ref().map(PidFile::write) {
             log.error(format_args!("--pid-file: the number of the process cannot be written: {error}"));
         }
     }
 
-    /// Says that it may take so long until it serves; zero leaves that to the service manager.
+    /// Tells the service manager the longest time of the start; zero leaves that to the service manager.
     pub(crate) fn starts(&self, limit: Duration) {
         if let Some(notifier) = self.notifier.as_ref().filter(|_| !limit.is_zero()) {
-            // What cannot be told is found out, and said, with READY.
+            // A failure shows up again, and is logged, with READY.
             let _ = notifier.extend(limit + START_GRACE);
         }
     }
 
-    /// Tells whoever waits for it that it serves. `status` is what `systemctl status` shows.
+    /// Tells the service manager that the process serves. `systemctl status` shows `status`.
     pub(crate) fn serves(&self, status: &str, log: &Log) {
         self.warnings.take().iter().for_each(|warning| log.warn(format_args!("{warning}")));
         status.clone_into(&mut self.status.borrow_mut());
         self.tell(log, |notifier| notifier.ready(status));
     }
 
-    /// Says that the configuration is read again, before and after `read`.
+    /// Tells the service manager of a reload, before and after `read`.
     pub(crate) fn reloads(&self, log: &Log, read: impl FnOnce()) {
         self.begins_reload(log);
         read();
         self.ends_reload(log);
     }
 
-    /// Says that the configuration is read again, until [`ends_reload`](Self::ends_reload).
+    /// Tells the service manager that a reload begins; [`ends_reload`](Self::ends_reload) follows.
     pub(crate) fn begins_reload(&self, log: &Log) {
         self.tell(log, Notifier::reloading);
     }
 
-    /// Says that it serves with the configuration of now.
+    /// Tells the service manager that the process serves with the new configuration.
     pub(crate) fn ends_reload(&self, log: &Log) {
         self.tell(log, |notifier| notifier.ready(&self.status.borrow()));
     }
 
-    /// What the successor of this process needs in its environment.
+    /// Environment variables of the service manager, for the successor of this process.
     pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
         let variables = self.notifier.as_ref().map(Notifier::variables).unwrap_or_default();
         variables.into_iter().map(|(name, value)| (name.into(), value)).collect()
     }
 
-    /// Says that another process is the one of the service from now on; this one is nobody's business any more.
+    /// Tells the service manager that another process is the main one of the service. This process sends nothing after that.
     pub(crate) fn hands_over(&mut self, process: u32, log: &Log) {
         self.tell(log, |notifier| notifier.main_process(process));
         self.notifier = None;
         self.next.take();
     }
 
-    /// Says that the process will end, and from then on that it takes its time.
+    /// Tells the service manager that the process ends, and from then on asks for more time regularly.
     pub(crate) fn stops(&self, status: &str, log: &Log) {
         let is_known = self.stops.replace(true);
         self.tell(log, |notifier| if is_known { notifier.status(status) } else { notifier.stopping(status) });
         self.extend();
     }
 
-    /// The signals of `inner`, with what is to be said while it waits for them: beats, more time for the end. SIGHUP of a terminal
-    /// that has hung up ends the process.
+    /// Wraps `inner`: a wait for signals also sends due messages to the service manager (beats, more time for the end). SIGHUP of a
+    /// terminal that has hung up ends the process.
     pub(crate) fn signals<'a>(&'a self, inner: Box<dyn Signals>) -> Watched<'a> {
         self.handles_signals();
         Watched { service: self, inner, ends: false }
     }
 
-    /// Somebody else answers signals from now on, also those that [came before](Self::early_signal).
+    /// Ends the keeping of signals: the caller answers signals from now on, also those that [came before](Self::early_signal).
     pub(crate) fn handles_signals(&self) {
         self.ends_at_once.store(false, Ordering::Relaxed);
         self.early_signals.end();
     }
 
-    /// A signal that came before anybody answered it; each is told once.
+    /// Takes a signal that came before the process answered signals.
     pub(crate) fn early_signal(&self) -> Option<Signal> {
         self.early_signals.next()
     }
 
-    /// Whether a SIGHUP that has come says that the terminal has hung up.
+    /// Whether the terminal has hung up, which is the reason of a SIGHUP then.
     pub(crate) fn has_hung_up(&self) -> bool {
         self.terminal.has_hung_up()
     }
 
-    /// When [`beat`](Self::beat) is to be called next.
+    /// The time of the next [`beat`](Self::beat).
     pub(crate) fn due(&self) -> Option<Instant> {
         let Next { alive, extension } = self.next.get();
         alive.into_iter().chain(extension).min()
     }
 
-    /// Says what is to be said by now. What cannot be said is told in the log the next time that something changes.
+    /// Sends the messages that are due. A failure is noted here, without a line in the log.
     pub(crate) fn beat(&self) {
         let Some(notifier) = &self.notifier else { return };
         let now = Instant::now();
@@ -308,7 +308,7 @@ impl Service {
 pub(crate) struct Watched<'a> {
     service: &'a Service,
     inner: Box<dyn Signals>,
-    /// One that ends the process has come.
+    /// A signal that ends the process has come.
     ends: bool,
 }
 
@@ -325,12 +325,12 @@ impl Signals for Watched<'_> {
             let due = self.service.due().map(|due| due.saturating_duration_since(Instant::now()));
             let next = left.into_iter().chain(due).min();
             match self.service.early_signal().or_else(|| self.inner.wait(next)) {
-                // The shell and the kernel may send it both: the second one says nothing new.
+                // The shell and the kernel may both send SIGHUP: the second one has no meaning.
                 Some(Signal::Reload) if !self.ends && self.service.has_hung_up() => {
                     self.ends = true;
                     return Some(Signal::Stop(StopSignal::Hangup));
                 }
-                // A service manager may have sent one as well as the supervisor.
+                // The supervisor and a service manager may both have sent one.
                 Some(Signal::Stop(_)) if self.ends && at_once.is_some() => {}
                 Some(signal) => {
                     self.ends |= matches!(signal, Signal::Stop(_));

@@ -1,4 +1,4 @@
-//! From the configuration to what the server is told.
+//! From the configuration to the server's settings.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::validation::{Checked, CheckedSite};
 use crate::value::Spans;
 use crate::{development, filters, http2, listeners, pools, proxies, websockets};
 
-/// All of it.
+/// Makes the settings of the server.
 ///
 /// # Errors
 /// A folder or a file of users cannot be used.
@@ -95,7 +95,7 @@ pub(crate) fn make(
     Ok(settings)
 }
 
-/// What answers which path of a host. `applications` are those of its programs, in the same order.
+/// Makes the routes of a host. `applications` belong to its programs, in the same order.
 fn routes(
     config: &Config,
     site: &SiteConfig,
@@ -139,13 +139,13 @@ fn routes(
     Ok(routes)
 }
 
-/// Who makes the threads of all applications: if one of them has an event loop, whoever has made that.
+/// The maker of the threads of all applications: the maker of the event loop if there is one, else that of the first application.
 fn threads_of(applications: &[Application]) -> Option<Arc<dyn ThreadHost>> {
     let looped = applications.iter().find(|application| application.threads.event_loop().is_some());
     looped.or(applications.first()).map(|application| Arc::clone(&application.threads))
 }
 
-/// What waits for slow readers.
+/// Limits of responses that wait for slow readers.
 pub(crate) fn writer(config: &Config) -> WriterSettings {
     WriterSettings {
         memory: config.response_memory,
@@ -154,7 +154,7 @@ pub(crate) fn writer(config: &Config) -> WriterSettings {
     }
 }
 
-/// What is measured of each request.
+/// Measurements of each request.
 pub(crate) fn insight(config: &Config) -> Insight {
     Insight {
         times: config.spans != Spans::Off,

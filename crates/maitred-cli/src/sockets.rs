@@ -13,22 +13,22 @@ use crate::problem::Problem;
 use crate::validation::Checked;
 use crate::value::AcceptModel;
 
-/// Beyond the workers that are configured so many can be added while the server runs: a group of sockets cannot grow later.
+/// Most workers that can be added while the server runs: a group of sockets cannot grow later.
 const SPARE: usize = 8;
 
-/// What another process has handed over, or a service manager passed: of each listener its sockets, none where it is to listen itself.
+/// Sockets from another process or a service manager, by listener. A listener without any is bound here.
 pub(crate) type Handed = Vec<Vec<OwnedFd>>;
 
 /// See the module text.
 pub(crate) enum Sockets {
-    /// All processes accept from the same ones.
+    /// All processes accept from the same sockets.
     Shared(BoundListeners),
-    /// Each worker accepts from its own.
+    /// Each worker accepts from its own sockets.
     Own(WorkerListeners),
 }
 
 impl Sockets {
-    /// Listens as the configuration says it, where nothing has been handed over.
+    /// Binds the configured listeners, except those whose sockets have been handed over.
     pub(crate) fn bind(
         config: &Config,
         checked: &Checked,
@@ -59,16 +59,16 @@ impl Sockets {
         listeners::bind(checked, origins, sockets).map(Self::Shared)
     }
 
-    /// Those of the only process.
+    /// The sockets of the only process.
     pub(crate) fn into_shared(self) -> BoundListeners {
         match self {
             Self::Shared(listeners) => listeners,
-            // There is none with one process.
+            // One process has no group of sockets.
             Self::Own(_) => BoundListeners::default(),
         }
     }
 
-    /// Whether each worker has its own.
+    /// Whether each worker has its own sockets.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self, Self::Own(_))
     }
@@ -81,7 +81,7 @@ impl Sockets {
         }
     }
 
-    /// Those of the worker with this number, from 1 on; none if it cannot have any.
+    /// The sockets of the worker with this number, from 1 on; none if the group has no sockets for this worker.
     pub(crate) fn of_worker(&self, number: usize) -> Option<Vec<BorrowedFd<'_>>> {
         match self {
             Self::Shared(listeners) => Some(listeners.descriptors().collect()),
@@ -89,7 +89,7 @@ impl Sockets {
         }
     }
 
-    /// Those that only the worker with this number accepts from, with the numbers of their listeners.
+    /// The sockets from which only the worker with this number accepts, with the numbers of their listeners.
     pub(crate) fn only_of_worker(&self, number: usize) -> Vec<(usize, BorrowedFd<'_>)> {
         match self {
             Self::Shared(_) => Vec::new(),
@@ -105,7 +105,7 @@ impl Sockets {
         }
     }
 
-    /// Leads new connections to the workers with these numbers, if each has its own; to the first one if there is none.
+    /// Leads new connections to the workers with these numbers, if each worker has its own sockets; to the first worker if `present` is empty.
     pub(crate) fn steer(&self, present: &[usize]) -> io::Result<()> {
         match self {
             Self::Shared(_) => Ok(()),
@@ -117,7 +117,7 @@ impl Sockets {
         }
     }
 
-    /// All of them by listener, for a process that takes over.
+    /// All sockets by listener, for a process that takes over.
     pub(crate) fn all(&self) -> Vec<Vec<BorrowedFd<'_>>> {
         match self {
             Self::Shared(listeners) => listeners.descriptors().map(|socket| vec![socket]).collect(),
@@ -125,16 +125,16 @@ impl Sockets {
         }
     }
 
-    /// The files of Unix sockets are removed with these from now on, but for those that `is_own` denies.
+    /// Removes the files of Unix sockets with these sockets from now on, except files that `is_own` denies.
     pub(crate) fn own_files(&mut self, is_own: impl Fn(usize) -> bool) {
         match self {
             Self::Shared(listeners) => listeners.own_files(is_own),
-            // They are when they are adopted.
+            // Adopted sockets own their files from the start.
             Self::Own(_) => {}
         }
     }
 
-    /// The files of Unix sockets stay: another process has the sockets.
+    /// Leaves the files of Unix sockets to another process, which has the sockets.
     pub(crate) fn disown_files(&mut self) {
         match self {
             Self::Shared(listeners) => listeners.disown_files(),

@@ -11,29 +11,29 @@ use crate::value::BadValue;
 pub struct TlsConfig {
     /// A certificate for development.
     pub development: bool,
-    /// What becomes of a handshake for a name that no certificate has.
+    /// The answer to a handshake for a name without a certificate.
     pub unknown_name: UnknownName,
     /// The earliest version.
     pub min_version: MinVersion,
     /// Files with passwords of encrypted keys, or `env:` and the name of a variable.
     pub key_passwords: Vec<PathBuf>,
-    /// What the keys of tickets are made of.
+    /// The file from which the keys of tickets are made.
     pub ticket_key: Option<PathBuf>,
-    /// Sessions are resumed.
+    /// Whether clients can resume sessions.
     pub tickets: bool,
-    /// From the accept to the end of a handshake; more than zero.
+    /// Longest time from the accept to the end of a handshake; more than zero.
     pub handshake_timeout: Duration,
-    /// How often the files are looked at; zero for never.
+    /// Time between two looks at the files; zero for never.
     pub watch: Duration,
 }
 
-/// What becomes of a handshake for a name that no certificate has.
+/// The answer to a handshake for a name without a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownName {
     /// The first certificate is shown.
     #[default]
     Default,
-    /// It is refused.
+    /// The handshake is refused.
     Refuse,
 }
 
@@ -47,40 +47,40 @@ pub enum MinVersion {
     V1_3,
 }
 
-/// Whether clients show a certificate.
+/// Whether clients are asked for a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// They are not asked.
+    /// Clients are not asked.
     #[default]
     None,
-    /// They are asked, and let in without one.
+    /// Clients are asked, and let in without a certificate.
     Optional,
-    /// They are not let in without one.
+    /// Clients are not let in without a certificate.
     Required,
 }
 
-/// What browsers are told about https (RFC 6797): the value of `Strict-Transport-Security`.
+/// The value of `Strict-Transport-Security`, by which browsers use only https (RFC 6797).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hsts {
-    /// How long they remember it; 0 has them forget it.
+    /// Seconds for which browsers remember this; 0 makes them forget it.
     pub seconds: u64,
-    /// It is for all names below this one, too.
+    /// Whether names below this one are included.
     pub include_subdomains: bool,
     /// Makers of browsers may list the name.
     pub preload: bool,
 }
 
-/// The longest time: ten years.
+/// Most seconds: ten years.
 const MAX_SECONDS: u64 = 315_360_000;
 
-/// The shortest time of a name that is to be listed: a year (hstspreload.org).
+/// Least seconds of a name in the lists of browsers: a year (hstspreload.org).
 const MIN_LISTED: u64 = 31_536_000;
 
 const OFF: &str = "off";
 const SUBDOMAINS: &str = "include-subdomains";
 const PRELOAD: &str = "preload";
 
-/// What the option takes, in words.
+/// The values of the option, in words.
 pub(crate) const HSTS: &str =
     "off, or seconds from 0 to 315360000, with ,include-subdomains and ,preload behind them";
 
@@ -129,7 +129,7 @@ pub(crate) fn show_hsts(value: Option<Hsts>) -> String {
 }
 
 impl fmt::Display for Hsts {
-    /// As the field has it.
+    /// Writes the value of the header field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "max-age={}", self.seconds)?;
         if self.include_subdomains {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_of_hsts_is_told_with_the_remedy() {
+    fn wrong_values_of_hsts_are_told_with_the_remedy() {
         let error =
             |text: &str| hsts(text).map_err(|bad| format!("{}; {}", bad.what, bad.remedy)).expect_err(text);
         assert_eq!(

@@ -1,6 +1,6 @@
-//! A thread that looks whether the files of TLS have changed, and has them loaded, and that tells which certificates end.
+//! A thread that loads the files of TLS when they have changed, and logs which certificates expire soon.
 //!
-//! Promises: files that are not valid are told once for each change of theirs, and what is used goes on.
+//! Promises: invalid files are logged once for each change, and the server goes on with the loaded ones.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -14,23 +14,23 @@ use maitred_server::{Log, Server};
 use crate::reload::Reload;
 use crate::tls::{self, Stamps};
 
-/// Files that change are looked at again after this time: a renewal writes several, one after the other.
+/// Time between a change and the next look: a renewal writes several files, one after the other.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Keys of tickets that are over are forgotten this often, also where nobody resumes a session.
+/// Longest time between two removals of expired ticket keys. Without them such keys stay as long as no client resumes a session.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Certificates that end are told this often.
+/// Time between two warnings about certificates that expire.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A thread that looks at the files, and tells what expires. It ends when this is dropped.
+/// A thread that looks at the files, and warns of certificates that expire. Dropping this ends the thread.
 pub(crate) struct Watch {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Begins to look; `tells`: this process tells what expires.
+    /// Begins to look; `tells`: this process warns of certificates that expire.
     ///
     /// # Errors
     /// There is no thread.
@@ -64,8 +64,8 @@ impl Drop for Watch {
     }
 }
 
-/// Until the next multiple of the interval: workers have one clock, so that all look at the same moment, and no client
-/// meets the new certificate at one worker and the one before at another.
+/// The time until the next multiple of the interval. Workers have one clock, so all look at the same moment, and no client
+/// meets the new certificate at one worker and the old one at another.
 fn until_next(now: Duration, interval: Duration) -> Duration {
     let over = now.as_nanos() % interval.as_nanos().max(1);
     interval - Duration::from_nanos(u64::try_from(over).unwrap_or(0))
@@ -103,7 +103,7 @@ impl Watcher {
         }
     }
 
-    /// How long to wait for the next look; zero for ever.
+    /// Forgets expired ticket keys, and returns the interval of looks; zero for none.
     fn begin(&self) -> Duration {
         let reload = self.reload();
         if let Some(tls) = &reload.tls {

@@ -1,30 +1,30 @@
-//! The command line of a command with a few options of its own: `--name VALUE`, `--name=VALUE`, `--switch`, and what follows `--`.
+//! The command line of a command with a few options of its own: `--name VALUE`, `--name=VALUE`, `--switch`, and arguments after `--`.
 //!
-//! Promises: an unknown option is an error that names the nearest one. Leaves out: what the values mean, and `ctl`, whose options are those of
+//! Promises: an unknown option is an error that names the nearest one. Leaves out: the meaning of values, and `ctl`, whose options are those of
 //! the server's table.
 
 use crate::problem::{Problem, nearest};
 
-/// What a command knows.
+/// The options of a command.
 pub(crate) struct Known {
     /// The command's name, for errors.
     pub(crate) command: &'static str,
     /// Options with a value.
     pub(crate) values: &'static [&'static str],
-    /// Options without one; `--help` is one of each command.
+    /// Options without a value. Each command also has `--help`.
     pub(crate) switches: &'static [&'static str],
-    /// Whether arguments of somebody else may follow `--`.
+    /// Whether arguments for another command may follow `--`.
     pub(crate) takes_rest: bool,
 }
 
-/// What was given.
+/// The options and arguments on a command line.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     values: Vec<(&'static str, String)>,
     switches: Vec<&'static str>,
-    /// What follows `--`.
+    /// Arguments after `--`.
     pub(crate) rest: Vec<String>,
-    /// `--help` or `-h` was among them; the rest was not looked at.
+    /// Whether `--help` or `-h` was given; then the rest is not parsed.
     pub(crate) wants_help: bool,
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_two_hyphens_is_of_somebody_else() {
+    fn arguments_after_two_hyphens_are_left_alone() {
         let known = Known { command: "install-service", takes_rest: true, ..KNOWN };
         let given = parse(&known, "--quiet -- app:app --help").expect("right");
         assert_eq!(given.rest, ["app:app", "--help"]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said() {
+    fn mistakes_are_named() {
         assert_eq!(
             parse(&KNOWN, "--tmeout 3").expect_err("wrong"),
             "health: --tmeout is no option of it; did you mean '--timeout'?"

@@ -1,4 +1,4 @@
-//! What no single option can know: whether the configuration fits together, and this machine.
+//! Checks over several options: whether they fit together, and fit this machine.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -19,18 +19,18 @@ use crate::tls::{self, Material};
 use crate::value::Mount;
 use crate::{development, env_file, error_page, filters, logs, pools};
 
-/// What the configuration means on this machine, found while it was checked.
+/// The configuration as it applies to this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// One for each of `listen`, in the same order, until [`passed`](crate::passed) knows better.
+    /// One for each of `listen`, in the same order, until [`passed`](crate::passed) puts the sockets of a service manager in.
     pub(crate) listeners: Vec<CheckedListener>,
-    /// What the hosts serve, the default one first.
+    /// The hosts' applications and files, the default host first.
     pub(crate) sites: Vec<CheckedSite>,
-    /// Whom the process becomes when it listens.
+    /// The user and group that the process becomes when it listens.
     pub(crate) wanted: Option<Wanted>,
     /// The variables of the `env-file`, in its order.
     pub(crate) environment: Vec<(String, String)>,
-    /// What the files of certificates have made, if there are any and they have been read.
+    /// The material of TLS, if there are certificates and their files have been read.
     pub(crate) tls: Option<Arc<Material>>,
 }
 
@@ -40,7 +40,7 @@ impl Checked {
         self.sites.iter().flat_map(|site| &site.programs)
     }
 
-    /// Where the server will listen, once the sockets of a service manager have been looked at.
+    /// The addresses to listen on. Sockets of a service manager are among them once they have been assigned.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         self.listeners.iter().filter_map(|listener| listener.address.clone()).collect()
     }
@@ -51,18 +51,18 @@ impl Checked {
     }
 }
 
-/// Where the server will listen.
+/// A listener of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedListener {
-    /// As it was written.
+    /// The listener as it was written.
     pub(crate) listen: ListenAddress,
-    /// None of sockets that a service manager passes, as long as they have not been looked at.
+    /// None for sockets of a service manager until they have been assigned.
     pub(crate) address: Option<Address>,
-    /// How that one calls the socket.
+    /// The service manager's name for the socket.
     pub(crate) passed: Option<PassedName>,
 }
 
-/// A socket that a service manager has passed, as that one calls it.
+/// The number and the name of a socket that a service manager has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PassedName {
     pub(crate) number: i32,
@@ -75,13 +75,13 @@ impl fmt::Display for PassedName {
     }
 }
 
-/// What a host serves.
+/// The applications and files of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckedSite {
     pub(crate) target: Option<Target>,
     /// All mounts of files, with the folder given as application.
     pub(crate) mounts: Vec<Mount>,
-    /// What is loaded: the application, and those that are mounted.
+    /// The applications to load: that of the root, and the mounted ones.
     pub(crate) programs: Vec<Program>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct CheckedSite {
 pub(crate) struct Program {
     /// The prefix at which it is mounted; `/` for the root.
     pub(crate) prefix: String,
-    /// As it was written.
+    /// The application as it was written.
     pub(crate) name: String,
     pub(crate) interface: Interface,
     pub(crate) factory: bool,
@@ -105,16 +105,16 @@ impl CheckedSite {
     }
 }
 
-/// What the application argument names.
+/// The target of the application argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A folder of static files.
     Folder(PathBuf),
-    /// Something for the host to load.
+    /// An application for the host to load.
     Program(String),
 }
 
-/// Makes `chdir` the current directory: what follows looks at relative paths.
+/// Makes `chdir` the current directory, before relative paths are used.
 pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let Some(folder) = &config.chdir else { return Ok(()) };
     let wrong = |(what, remedy)| Problem::new(origins.describe("chdir"), what, remedy);
@@ -124,7 +124,7 @@ pub(crate) fn change_folder(config: &Config, origins: &Origins) -> Result<(), Pr
     })
 }
 
-/// Checks what no single option can know. `origins` says in an error where the value came from.
+/// Checks the configuration as a whole. Errors name the origin of the value, from `origins`.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let at = |name: &str| origins.describe(name);
     development::check(config, origins)?;
@@ -170,7 +170,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<Checked, Probl
     Ok(Checked { listeners, sites, wanted, environment, tls: None })
 }
 
-/// Checks what one host serves; `place` names where one of its keys is written.
+/// Checks the applications and files of one host; `place` returns the place of a key in the configuration.
 fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<CheckedSite, Problem> {
     let wrong = |key: &str, (what, remedy): Wrong| Problem::new(place(key), what, remedy);
     let own = match &site.application {
@@ -237,10 +237,10 @@ fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Pr
     }
 }
 
-/// What is wrong, and the remedy.
+/// The fault and the remedy.
 type Wrong = (String, String);
 
-/// Heads are parsed again when more of them comes: they have a size that this costs little with.
+/// Allowed values of max-head in bytes. A head is parsed again when more of it comes, which costs little up to this size.
 const HEADS: RangeInclusive<u64> = 16 * 1024..=256 * 1024;
 const MIN_FIELD: u64 = 1024;
 
@@ -338,14 +338,14 @@ fn overlap(one: &CheckedListener, other: &CheckedListener) -> bool {
         (None, None) => return one.listen.passed() == other.listen.passed(),
         _ => return false,
     };
-    // Port 0 is a different port each time.
+    // The system chooses a different port for each port 0.
     one.port() == other.port()
         && one.port() != 0
         && one.is_ipv4() == other.is_ipv4()
         && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
 }
 
-/// A folder when it is one, or looks like one; a Python module of that name is a program.
+/// Decides whether the text is a folder or a program. A folder that is also a Python module is a program.
 fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
     let path = Path::new(text);
     let is_module_name = !text.contains('/') && text != "." && text != "..";

@@ -1,7 +1,6 @@
 //! The values of options: text in, a type with the right meaning out.
 //!
-//! Every parser answers with what is wrong and a remedy; where it was written is added by the
-//! caller.
+//! The error of every parser has the fault and a remedy; the caller adds the origin of the text.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use maitred_match::BadPattern;
 
 use crate::problem::nearest;
 
-/// What is wrong with a value, and the remedy.
+/// The fault of a value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadValue {
     pub(crate) what: String,
@@ -25,13 +24,13 @@ impl BadValue {
     }
 }
 
-/// How several workers take connections.
+/// The model by which several workers accept connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptModel {
-    /// From one queue that all share.
+    /// All workers accept from one queue.
     #[default]
     Shared,
-    /// From a queue each (SO_REUSEPORT).
+    /// Each worker has a queue of its own (SO_REUSEPORT).
     Reuseport,
 }
 
@@ -42,7 +41,7 @@ pub struct Mount {
     pub prefix: String,
     /// The folder; relative to the current directory where it is not absolute.
     pub folder: PathBuf,
-    /// The file of the folder that is sent where there is none: `index.html`.
+    /// The file of the folder that is sent for paths without a file: `index.html`.
     pub fallback: Option<String>,
 }
 
@@ -53,7 +52,7 @@ impl fmt::Display for Mount {
     }
 }
 
-/// What stands before the file that is sent where there is none.
+/// Prefix of the fallback file in the text of a mount.
 const FALLBACK: &str = ",fallback=";
 
 pub(crate) fn mount(text: &str) -> Result<Mount, BadValue> {
@@ -93,7 +92,7 @@ pub(crate) fn url_path(text: &str) -> Result<String, BadValue> {
 
 const NOT_PLAIN: &str = "is not a plain URL path (no empty segment, '.', '..', '?', '#', '%', '\\')";
 
-/// The URL path without slashes at its end, if nobody could read it in another way.
+/// The URL path without slashes at its end; none for a path that has several readings, such as one with escapes or dots.
 fn plain_url(url: &str) -> Option<String> {
     let prefix = url.trim_end_matches('/');
     let plain = |segment: &str| !segment.is_empty() && segment != "." && segment != "..";
@@ -105,7 +104,7 @@ fn plain_url(url: &str) -> Option<String> {
 /// The kinds of event loops that have a name of their own.
 const EVENT_LOOPS: [&str; 3] = ["auto", "asyncio", "uvloop"];
 
-/// One of the names, or `module:factory`.
+/// Parses the name of an event loop, or `module:factory`.
 pub(crate) fn event_loop(text: &str) -> Result<String, BadValue> {
     let is_path =
         |text: &str| text.split('.').all(|part| !part.is_empty() && !part.contains([' ', ':', '/']));
@@ -181,7 +180,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
     })
 }
 
-/// What maitred-server reads by itself.
+/// Parses a value whose type has its own parser.
 pub(crate) fn pattern<T: FromStr<Err = BadPattern>>(text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|BadPattern { what, remedy }| BadValue { what, remedy })
 }
@@ -212,16 +211,16 @@ pub(crate) fn switch(text: &str) -> Result<bool, BadValue> {
 /// Whether HTTP/2 is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Http2 {
-    /// With clients that want it.
+    /// Clients choose between HTTP/1.1 and HTTP/2.
     #[default]
     On,
-    /// It is not.
+    /// The server speaks HTTP/1.1 only.
     Off,
-    /// Nothing else is.
+    /// The server speaks HTTP/2 only.
     Only,
 }
 
-/// How the parts of a request's time are measured.
+/// The way the parts of a request's time are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spans {
     /// From the kernel's receipt on.
@@ -232,15 +231,15 @@ pub enum Spans {
     Off,
 }
 
-/// Where a running server answers `maitred ctl`.
+/// The socket at which a running server answers `maitred ctl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ControlSocket {
-    /// In a folder of this user, with the number of the process in its name.
+    /// A socket in a folder of this user, with the number of the process in its name.
     #[default]
     Auto,
-    /// Nowhere.
+    /// No socket.
     Off,
-    /// At this path.
+    /// The socket at this path.
     Path(PathBuf),
 }
 
@@ -263,17 +262,17 @@ pub(crate) fn control_socket(text: &str) -> Result<ControlSocket, BadValue> {
     }
 }
 
-/// How much the error log says.
+/// The least level of entries in the error log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Only what went wrong and lost something.
+    /// Only faults that lost something.
     Error,
-    /// Also what went wrong and was put right.
+    /// Faults that were put right, too.
     Warn,
-    /// Also start, stop and other rare events.
+    /// Start, stop and other rare events, too.
     #[default]
     Info,
-    /// Everything.
+    /// All entries.
     Debug,
 }
 

@@ -1,27 +1,27 @@
-//! WebSocket: what the server is told of its options.
+//! WebSocket: from the options to the server's settings.
 
 use std::time::Duration;
 
 use maitred_server::WebSocketSettings;
 
-/// How WebSocket is spoken.
+/// The options of WebSocket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebSocketConfig {
-    /// It is spoken.
+    /// Whether the server speaks WebSocket.
     pub on: bool,
-    /// Bytes of a message.
+    /// Most bytes of a message.
     pub max_message: u64,
-    /// How long a client may be silent before it gets a ping; zero: it gets none.
+    /// Silence of a client after which it gets a ping; zero for no pings.
     pub ping: Duration,
-    /// How long it may be silent then; zero: for ever.
+    /// Silence after a ping that ends the connection; zero for no limit.
     pub timeout: Duration,
-    /// Messages are compressed.
+    /// Whether messages are compressed.
     pub deflate: bool,
-    /// Bytes that the compression may remember, of all.
+    /// Most bytes of all compression contexts together.
     pub contexts: u64,
 }
 
-/// What the server is told; none where it is not spoken.
+/// The server's settings; none if WebSocket is off.
 pub(crate) fn settings(config: &WebSocketConfig) -> Option<WebSocketSettings> {
     let WebSocketConfig { on, max_message, ping, timeout, deflate, contexts } = *config;
     on.then_some(WebSocketSettings { max_message, ping, timeout, deflate, contexts })

@@ -1,9 +1,9 @@
-//! What a command is: a word that comes first. Leaves out: which there are (commands.rs).
+//! Types of commands, which are words in the first place of a command line. Leaves out: the list of commands (commands.rs).
 
 use crate::host::Host;
 use crate::problem::Problem;
 
-/// What the command is asked to do.
+/// An action of a command that takes the server's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Serve.
@@ -23,20 +23,21 @@ pub(crate) enum Command {
 /// A command.
 pub(crate) struct Word {
     pub(crate) name: &'static str,
-    /// What may stand behind it, for the help text.
+    /// The arguments of the command, for the help text.
     pub(crate) arguments: &'static str,
-    /// What it does, a few words for the help text.
+    /// A few words about the command, for the help text.
     pub(crate) summary: &'static str,
     pub(crate) run: Run,
 }
 
-/// How a command is run.
+/// The way a command is run.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// It takes the options of the server.
+    /// A command that takes the options of the server.
     Options(Command),
-    /// It has arguments of its own and serves nothing: the exit code, or an error of the user's making.
+    /// A command with arguments of its own, which serves nothing. Returns the exit code, or an error of the user.
     Tool(fn(&[String], &dyn Host) -> Result<u8, Problem>),
-    /// The same for `install-service`, which reads options of the server as well: no room that they need may use it.
+    /// The command `install-service`, which reads options of the server as well. It is no `Tool`: the sources of options use the table of commands,
+    /// so its function in that table would make a circle of modules.
     InstallService,
 }

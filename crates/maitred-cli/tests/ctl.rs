@@ -166,7 +166,7 @@ fn a_setting_is_changed_shown_as_changed_and_changed_back() {
     assert_eq!(json(&folder, &["status"])["changed"], serde_json::json!([]));
 }
 
-/// Looks again until it is so; only a defect takes that long.
+/// Waits until the condition is true; the limit is reached only by a defect.
 fn wait_until(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -179,10 +179,10 @@ fn get(serving: &Serving, path: &str) {
 }
 
 #[test]
-fn what_is_measured_is_changed_while_it_runs() {
+fn measurements_are_changed_while_the_server_runs() {
     let (folder, mut serving) = serving(&[]);
     let counted = || json(&folder, &["stats"])["spans"][0]["count"].as_u64();
-    // An exchange is counted when its last byte has left, which may be after the client has it.
+    // An exchange is counted after its last byte has left, which may be after the client has read that byte.
     let wait_for = |count| wait_until(|| counted() == Some(count));
     get(&serving, "/");
     wait_for(1);
@@ -192,7 +192,7 @@ fn what_is_measured_is_changed_while_it_runs() {
     let changed = json(&folder, &["status"])["changed"].clone();
     let names: Vec<_> = changed.as_array().expect("a list").iter().map(|each| each["name"].clone()).collect();
     assert_eq!(names, ["spans", "statistics"]);
-    // Not counted, and over when the next answer comes on the only connection.
+    // This request is not counted, and it has ended when the next answer comes on the only connection.
     let mut client = serving.connect();
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     client.write_all(&[*request, *request].concat()).expect("sent");
@@ -342,13 +342,13 @@ fn the_only_server_of_a_user_is_found() {
     let (code, _, error) = find();
     assert_eq!(code, 2);
     assert!(error.contains("2 servers run; choose one with --pid or --port"), "{error}");
-    // Killed: its socket stays, and is not taken for a server.
+    // The socket of a killed server stays, and does not count as a server.
     drop(second);
     assert_eq!(find().0, 0);
     drop(first);
 }
 
-/// Runs it where no server beside the test's is seen: root is shown those of all users. Nothing if root may not hide them.
+/// Runs the command where only the test's server is visible: root is shown the servers of all users. None if root may not hide them.
 fn alone(command: &Command) -> Option<Output> {
     const HIDE: &str = "for folder in /tmp/maitred-* /run/user; do
         [ ! -d $folder ] || mount -t tmpfs tmpfs $folder || exit 99

@@ -1,7 +1,7 @@
 //! `maitred completion bash|zsh|fish`: a script for a shell, made of the tables of options and of commands.
 //!
-//! Promises: every option, familiar name and command, the words that a choice has, and files where a path is meant. Leaves out:
-//! the arguments of commands that have their own (`ctl` but for the names of its questions).
+//! Promises: every option, familiar name and command, the words of a choice, and files for options that take a path. Leaves out:
+//! arguments of commands with arguments of their own, except the names of questions of `ctl`.
 
 mod bash;
 mod fish;
@@ -46,10 +46,10 @@ pub(crate) fn run(arguments: &[String], words: &[Word]) -> Result<u8, Problem> {
     }
 }
 
-/// What can stand behind an option.
+/// The value of an option.
 #[derive(Debug, PartialEq, Eq)]
 enum Takes {
-    /// Nothing.
+    /// No value.
     Nothing,
     /// One of these words.
     Words(Vec<&'static str>),
@@ -57,11 +57,11 @@ enum Takes {
     File,
     /// A path of a folder.
     Folder,
-    /// Something that no shell knows.
+    /// A text that no shell can complete.
     Text,
 }
 
-/// An option as it is written, with what it takes and a few words about it.
+/// An option as it is written, with its value and a few words about it.
 struct Flag {
     name: String,
     takes: Takes,
@@ -100,7 +100,7 @@ fn takes(option: &Definition) -> Takes {
     }
 }
 
-/// Of `auto|off|PATH` the words that are written as they stand.
+/// The literal words of a placeholder such as `auto|off|PATH`.
 fn words(placeholder: &'static str) -> Vec<&'static str> {
     let is_word = |part: &&str| !part.contains([',', ':', '[', '=', '/']) && **part == part.to_lowercase();
     if !placeholder.contains('|') || placeholder.contains('[') {
@@ -109,7 +109,7 @@ fn words(placeholder: &'static str) -> Vec<&'static str> {
     placeholder.split('|').filter(is_word).collect()
 }
 
-/// The first sentence, without what shells take for theirs.
+/// The first sentence, without characters that shells interpret.
 fn brief(summary: &str) -> String {
     const MOST: usize = 70;
     let end = summary.find([':', ';', '.', '(']).unwrap_or(summary.len());
@@ -126,10 +126,10 @@ fn summaries(words: &[Word]) -> impl Iterator<Item = (&'static str, String)> {
     words.iter().map(|word| (word.name, brief(word.summary)))
 }
 
-/// What `maitred ctl` can be asked.
+/// The names of the questions of `maitred ctl`.
 fn questions() -> Vec<&'static str> {
     let mut names: Vec<&str> = maitred_control::commands().iter().map(|command| command.name).collect();
-    // Of those with two words the first.
+    // Only the first word of a name.
     names.iter_mut().for_each(|name| *name = name.split(' ').next().unwrap_or_default());
     names.dedup();
     names

@@ -1,7 +1,7 @@
-//! Which of this user's servers is meant: the only one, or that with this process or port.
+//! The choice among this user's servers: the only one, or the one with a given process or port.
 //!
-//! Promises: one server, or an error that names those there are. Leaves out: servers whose socket has a place of its own
-//! (`--control PATH`), which nothing lists.
+//! Promises: one server, or an error that names the running ones. Leaves out: servers whose socket has a place of its own
+//! (`--control PATH`), which no folder lists.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use super::find;
 struct Running {
     socket: PathBuf,
     pid: u32,
-    /// What it says of itself; null when it does not answer.
+    /// The server's answer to `status`; null if there is none.
     status: Value,
 }
 
 /// The socket of the only server of this user; for root, of any user if root has none.
 ///
 /// # Errors
-/// There is none, or there are several: what to do.
+/// There is no server, or there are several; with the remedy.
 pub(crate) fn only_one() -> Result<PathBuf, String> {
     let (folder, mut live) = find::live();
     if live.is_empty() {
@@ -42,26 +42,26 @@ pub(crate) fn only_one() -> Result<PathBuf, String> {
     }
 }
 
-/// How a server is named.
+/// The name of a server on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// `--server`: its process or a port, as a number or behind a colon, or an address.
+    /// `--server`: a process or a port, as a number or behind a colon, or an address.
     Any(String),
-    /// `--pid`: one of its processes, the supervisor's or a worker's.
+    /// `--pid`: one of the server's processes, the supervisor's or a worker's.
     Process(u32),
-    /// `--port`: of an address that it listens on.
+    /// `--port`: the port of an address that the server listens on.
     Port(u16),
 }
 
 impl Which {
-    /// `--pid`.
+    /// Parses the value of `--pid`.
     pub(crate) fn process(text: &str) -> Result<Self, String> {
         text.parse()
             .map(Self::Process)
             .map_err(|_| format!("--pid: '{text}' is no number of a process; --port takes a port"))
     }
 
-    /// `--port`.
+    /// Parses the value of `--port`.
     pub(crate) fn port(text: &str) -> Result<Self, String> {
         let number = text.strip_prefix(':').unwrap_or(text).parse();
         number
@@ -82,10 +82,10 @@ impl fmt::Display for Which {
     }
 }
 
-/// The socket of the server that is meant.
+/// Finds the socket of the named server.
 ///
 /// # Errors
-/// There is none, or there are two: those there are.
+/// No server or several servers have that name; with the running servers.
 pub(crate) fn named(which: &Which) -> Result<PathBuf, String> {
     let mut live = find::live().1;
     live.extend(find::live_of_others());
@@ -129,7 +129,7 @@ fn choose(which: &Which, running: Vec<Running>) -> Result<PathBuf, String> {
     }
 }
 
-/// What to do where a server is not listed.
+/// The remedy for a server that is not listed.
 const NAME_IT: &str = "one with a socket of its own is named by --socket PATH";
 
 impl Running {
@@ -149,7 +149,7 @@ impl Running {
         }
     }
 
-    /// The processes of its workers.
+    /// The processes of the server's workers.
     fn workers(&self) -> impl Iterator<Item = u64> {
         let workers = self.status["workers"].as_array().into_iter().flatten();
         workers.filter_map(|worker| worker["pid"].as_u64())
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told() {
+    fn values_that_are_no_numbers_are_refused() {
         assert_eq!(Which::port(":80"), Ok(Which::Port(80)));
         assert_eq!(Which::process("4711"), Ok(Which::Process(4711)));
         assert!(Which::port("0").is_err() && Which::port("65536").is_err() && Which::port("a").is_err());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_must_be_one() {
+    fn a_name_must_fit_exactly_one_server() {
         assert!(
             chosen("8001")
                 .expect_err("a process and a port")

@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::{EXIT_FAILURE, EXIT_USAGE, say};
 
-/// A server answers at once; stacks of a process that is stuck take some seconds.
+/// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The longest answer that is taken.
+/// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
-/// Why there is no answer to show.
+/// The reason why there is no answer to show.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The server refuses, or does not answer.
@@ -33,7 +33,7 @@ impl Failed {
         }
     }
 
-    /// Says why; the exit code.
+    /// Tells the user the reason, and returns the exit code.
     pub(crate) fn told(self) -> u8 {
         let code = if matches!(self, Self::Refused(_)) { EXIT_FAILURE } else { EXIT_USAGE };
         say(&self.text());
@@ -41,10 +41,10 @@ impl Failed {
     }
 }
 
-/// Where the server is.
+/// The place of the server's control.
 pub(crate) enum Place {
     Socket(PathBuf),
-    /// Host and port, and what it wants to see.
+    /// Host and port, and the token.
     Address {
         authority: String,
         token: Option<String>,
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Asks, and returns what the server says.
+/// Asks, and returns the server's answer.
 pub(crate) fn ask(place: &Place, command: &Command, given: &Given) -> Result<Value, Failed> {
     let request = request(place, command, given);
     let answer = send(place, request.as_bytes()).map_err(|error| {
@@ -108,7 +108,7 @@ fn request(place: &Place, command: &Command, given: &Given) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{token}Content-Length: 0\r\n\r\n")
 }
 
-/// With every byte escaped that could mean something in a query.
+/// Escapes every byte that could have a meaning in a query.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! Where the sockets of this user's servers are; for root, those of other users', too.
+//! The sockets of this user's servers; for root, also those of other users.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -6,42 +6,42 @@ use std::path::{Path, PathBuf};
 
 use maitred_control::local;
 
-/// What the names of sockets begin and end with; between them is the number of the process.
+/// Beginning and end of the names of sockets; between them is the number of the process.
 const PREFIX: &str = "maitred-";
 const SUFFIX: &str = ".sock";
 
-/// Where a user without a folder has one of ours, and what its name begins with; the number of the user follows.
+/// The place and the prefix of the folder of a user without `$XDG_RUNTIME_DIR`; the number of the user follows.
 const SHARED: &str = "/tmp";
 const OWN: &str = "maitred-";
 
-/// Why there is no folder for a socket.
+/// The reason why there is no folder for a socket.
 #[derive(Debug)]
 pub(crate) enum NoSocket {
-    /// The system makes none: a container may have nothing to write to.
+    /// The folder cannot be made: a container may have no file system to write to.
     NotMade(String),
-    /// Others may write there, or it is somebody else's, who may be waiting for questions.
+    /// Other users may write to the folder, or it belongs to another user, who may answer questions in the server's place.
     Unsafe(String),
 }
 
-/// The socket of this process, in a folder that is there and is this user's alone. Sockets that servers have left there
-/// are removed.
+/// The path for the socket of this process, in a folder that only this user may use. Sockets of ended servers in that folder are
+/// removed.
 ///
 /// # Errors
-/// There is no such folder: why.
+/// There is no such folder.
 pub(crate) fn own_socket() -> Result<PathBuf, NoSocket> {
     let folder = folder();
     make(&folder)?;
     for (path, pid) in sockets(&folder) {
-        // In another container its process may be there, so it is asked, too.
+        // The process may run in another container, so the socket is tried, too.
         if !Path::new(&format!("/proc/{pid}")).exists() && !local::is_live(&path) {
-            // Somebody else may have removed it.
+            // Another server may have removed the socket.
             let _ = fs::remove_file(path);
         }
     }
     Ok(folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id())))
 }
 
-/// The sockets of this user's running servers, with the numbers of their processes, in their order; and their folder.
+/// The folder of this user's sockets, and the sockets of running servers with the numbers of their processes, in that order.
 pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
     let folder = folder();
     let mut live = sockets(&folder);
@@ -50,7 +50,7 @@ pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
     (folder, live)
 }
 
-/// The same of all other users, for root: a server that root has started may be another user by now.
+/// The sockets of running servers of all other users, for root: a server that root has started may have become another user.
 pub(super) fn live_of_others() -> Vec<(PathBuf, u32)> {
     if local::user() != 0 {
         return Vec::new();
@@ -61,8 +61,8 @@ pub(super) fn live_of_others() -> Vec<(PathBuf, u32)> {
     live
 }
 
-/// `$XDG_RUNTIME_DIR`, which is this user's alone, or a folder of our own that is made so. The variable may be that of the user who was root
-/// before.
+/// `$XDG_RUNTIME_DIR`, if it belongs to this user, or a folder in /tmp. The process may have become another user, while the variable is
+/// still root's.
 fn folder() -> PathBuf {
     let is_own = |folder: &PathBuf| fs::metadata(folder).is_ok_and(|found| found.uid() == local::user());
     match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
@@ -71,7 +71,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Folders in which servers of other users have their sockets, if each is its user's alone.
+/// Folders of sockets of other users, if only their user may use them.
 fn folders_of_others() -> impl Iterator<Item = PathBuf> {
     let own = folder();
     [(SHARED, OWN), ("/run/user", "")]
@@ -88,10 +88,10 @@ fn folders_of_others() -> impl Iterator<Item = PathBuf> {
         .filter(move |folder| *folder != own)
 }
 
-/// Makes the folder if it is not there, and looks whose it is: in /tmp anybody could have made it.
+/// Makes the folder if it is not there, and checks its owner and mode: in /tmp another user could have made it.
 fn make(folder: &Path) -> Result<(), NoSocket> {
     let shown = folder.display();
-    // It may be there.
+    // A failure counts below, if the folder is not there already.
     let made = DirBuilder::new().mode(0o700).create(folder);
     let found = fs::symlink_metadata(folder).map_err(|error| {
         let error = made.err().unwrap_or(error);
@@ -107,7 +107,7 @@ fn make(folder: &Path) -> Result<(), NoSocket> {
 fn sockets(folder: &Path) -> Vec<(PathBuf, u32)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse().ok();
-    // A link could lead to a socket of somebody else.
+    // A link could lead to a socket of another user.
     let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     entries.filter_map(|entry| Some((entry.path(), number(entry.file_name().to_str()?)?))).collect()
 }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_somebody_else_or_open_to_others_is_not_used() {
+    fn a_folder_of_another_user_or_open_to_others_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("own");
         make(&own).expect("made");

@@ -1,18 +1,18 @@
-//! The history as lines for people: a row for each interval, of the figures that say most if none are named.
+//! The history as lines for people: a row for each interval, with a choice of figures if none are named.
 
 use maitred_control::Given;
 use serde_json::{Map, Value};
 
-/// Shown if nothing else is asked for.
+/// The figures that are shown if none are named.
 const FIGURES: &str = "requests,requests_4xx,requests_5xx,p50_seconds,p99_seconds,queue_max,threads_busy,connections_open,memory_bytes";
 
-/// How long ago it begins then.
+/// The time that is shown if none is named.
 const LAST: &str = "1m";
 
 /// The name of the command.
 pub(super) const NAME: &str = "history";
 
-/// What is asked for, for people.
+/// Completes a question without `--json`: the figures and the time, if they are not given.
 pub(super) fn for_people(given: &Given) -> Given {
     let mut given = given.clone();
     if given.value("route").or(given.value("routes")).is_some() {
@@ -28,7 +28,7 @@ pub(super) fn for_people(given: &Given) -> Given {
     given
 }
 
-/// With a list that has an object for each interval, for [`show`](super::show::show).
+/// Turns the answer into one with a list that has an object for each interval, for [`show`](super::show::show).
 pub(super) fn rows(mut value: Value) -> Value {
     show_times(&mut value);
     let Some(Value::Object(figures)) = value.get_mut("figures").map(Value::take) else { return value };
@@ -54,7 +54,7 @@ pub(super) fn rows(mut value: Value) -> Value {
     value
 }
 
-/// How many requests took at least how long: `0.0123 s: 6`.
+/// The counts of requests by least duration: `0.25 ms: 6`.
 fn buckets(bounds: &Value, counts: &Value) -> Value {
     let Some(pairs) = counts.as_array() else { return Value::Null };
     let one = |pair: &Value| {
@@ -65,7 +65,7 @@ fn buckets(bounds: &Value, counts: &Value) -> Value {
     pairs.iter().map(one).collect::<Vec<_>>().join(", ").into()
 }
 
-/// Those of the answers about routes, and of marks, which are left out where there is none.
+/// Writes times of marks and of answers about routes as clock times. An empty list of marks is left out.
 fn show_times(value: &mut Value) {
     let Value::Object(fields) = value else { return };
     fields.retain(|name, value| name != "marks" || value.as_array().is_none_or(|marks| !marks.is_empty()));

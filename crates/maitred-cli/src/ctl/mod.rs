@@ -1,10 +1,10 @@
 //! `maitred ctl`: asks and changes a running server.
 //!
 //! ```text
-//! mod.rs   the command line    find.rs  where sockets are    choose.rs, named.rs  which server is meant    client.rs  one request
+//! mod.rs   the command line    find.rs  places of sockets    choose.rs, named.rs  the choice of a server    client.rs  one request
 //! show.rs, history.rs  the answer for people    snapshot.rs  the answer as a file
 //! ```
-//! What can be asked is the server's table ([`maitred_control::commands`]). Two of these are known by name here: `history`, whose answer is
+//! The questions are those of the server's table ([`maitred_control::commands`]). This module knows two by name: `history`, whose answer is
 //! made for programs, and `snapshot`, which ends in a file.
 
 pub(crate) mod choose;
@@ -57,9 +57,9 @@ struct Line {
     /// The number of one worker.
     worker: Option<String>,
     json: bool,
-    /// Where a snapshot goes.
+    /// The file for a snapshot.
     file: Option<PathBuf>,
-    /// None when help is wanted.
+    /// None for help.
     asked: Option<(&'static Command, Given)>,
 }
 
@@ -121,7 +121,7 @@ impl Line {
     }
 }
 
-/// The command that the first words are, and its arguments.
+/// Finds the command in the first words, and its arguments in the rest.
 fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'static Command, Given), String> {
     let two = words.get(1).map(|second| format!("{} {second}", words[0]));
     let found = two.and_then(|name| Some((maitred_control::find(&name).ok()?, 2)));
@@ -151,7 +151,7 @@ fn command(words: Vec<String>, options: Vec<(String, String)>) -> Result<(&'stat
     Ok((command, given))
 }
 
-/// Whether this is an option with a value, of any command.
+/// Whether any command has an option with a value of this name.
 fn takes_value(name: &str) -> bool {
     let mut arguments = maitred_control::commands().iter().flat_map(|command| command.arguments);
     own().any(|own| own == name) || arguments.any(|argument| argument.option && argument.name == name)
@@ -166,9 +166,9 @@ fn unknown_option(name: &str, command: Option<&Command>) -> String {
     }
 }
 
-/// All commands with what they do.
+/// The text of all commands and options.
 fn help() -> String {
-    /// Of the commands; what is longer has a line of its own.
+    /// Width of the column of commands; a longer command has a line of its own.
     const WIDTH: usize = 18;
     let mut text = String::from(
         "maitred ctl: asks and changes a running server.\n\n\
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_in_one_line() {
+    fn mistakes_are_told_in_one_line() {
         assert_eq!(error("statsu"), "there is no command 'statsu'; did you mean 'status'?");
         assert_eq!(
             error("set x"),

@@ -1,14 +1,14 @@
-//! The options that say which server is meant, of each command that asks one.
+//! The options that name a server, for all commands that ask one.
 
 use std::path::PathBuf;
 
 use super::choose::{self, Which};
 use super::client::{Failed, Place};
 
-/// Their names; each has a value.
+/// The names of these options; each has a value.
 pub(crate) const OPTIONS: [&str; 6] = ["socket", "server", "pid", "port", "url", "token-file"];
 
-/// How the server was named.
+/// The values of these options.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Named {
     socket: Option<PathBuf>,
@@ -23,7 +23,7 @@ impl Named {
     /// Notes the value of one of [`OPTIONS`].
     ///
     /// # Errors
-    /// It is none, or two servers are named.
+    /// The value is wrong, or two servers are named.
     pub(crate) fn set(&mut self, name: &str, value: String) -> Result<(), String> {
         match name {
             "socket" => self.socket = Some(value.into()),
@@ -57,7 +57,7 @@ impl Named {
         }
     }
 
-    /// Where it is; the only server of this user, if none was named.
+    /// The place of the named server; of the only server of this user, if none was named.
     pub(crate) fn place(&self) -> Result<Place, Failed> {
         match (&self.socket, &self.server, &self.url) {
             (Some(path), _, _) => Ok(Place::Socket(path.clone())),

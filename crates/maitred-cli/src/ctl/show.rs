@@ -1,21 +1,21 @@
 //! An answer for people: lines of names and values, tables of lists, blocks where a table would be too wide.
 //!
-//! What a value means is told by the end of its name: `_seconds` and `_bytes` are shown with their unit.
+//! The end of a name tells the unit of its value: `_seconds` and `_bytes` are shown with their unit.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// A table that is wider loses columns of [`SPARE`], and if that is not enough is shown as blocks.
+/// Greatest width of a table. A wider one loses columns of [`SPARE`], and if that is not enough is shown as blocks.
 const MAX_WIDTH: usize = 150;
 
-/// What a table can do without, in this order; `--json` has it.
+/// Columns that a wide table loses, in this order; `--json` has them.
 const SPARE: [&str; 3] = ["since", "peer", "name"];
 
-/// A longer text is cut in a table.
+/// Longest text in a table; longer ones are cut.
 const MAX_CELL: usize = 60;
 
-/// The whole answer.
+/// Shows the whole answer.
 pub(super) fn show(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -78,7 +78,7 @@ fn list(text: &mut String, name: &str, items: &[Value]) {
         return;
     }
     let _ = writeln!(text, "{}:", title(name));
-    // Lines of a log are lines.
+    // Lines of a log are shown as they are.
     if let Some(all) = items.iter().map(|item| item.get("line")).collect::<Option<Vec<_>>>() {
         all.iter().flat_map(|line| line.as_str().unwrap_or_default().lines()).for_each(|line| {
             let _ = writeln!(text, "  {}", cell("", &line.into()));
@@ -155,7 +155,7 @@ fn cell(name: &str, value: &Value) -> String {
             Some(fraction) if number.is_f64() => format!("{fraction:.3}"),
             _ => number.to_string(),
         },
-        // A terminal is not told what to do.
+        // Control characters are left out: they would give commands to the terminal.
         Value::String(text) => text.chars().filter(|each| !each.is_control() || *each == '\n').collect(),
         nested => nested.to_string(),
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_in_a_table_is_a_block() {
+    fn rows_with_lists_are_shown_as_blocks() {
         let value = json!({ "stacks": [{ "tid": 7, "doing": null, "stack": ["one\n  two", "three"] }] });
         assert_eq!(show(&value), "stacks:\n  tid    7\n  stack:\n    one\n      two\n    three\n");
     }

@@ -13,7 +13,8 @@ use crate::{EXIT_FAILURE, print, say};
 /// Standard output.
 const STDOUT: &str = "-";
 
-/// Writes it to `file`, without one to a file of the present folder that is called after its time; JSON to standard output then. The exit code.
+/// Writes a snapshot to `file`. Without `file`, a page goes to a file in the current folder that is named after the snapshot's time, and JSON
+/// to standard output. Returns the exit code.
 pub(super) fn write(snapshot: &Value, file: Option<&Path>, json: bool) -> u8 {
     let text = if json { format!("{snapshot:#}\n") } else { snapshot_page(snapshot) };
     let path = match file {
@@ -31,7 +32,7 @@ pub(super) fn write(snapshot: &Value, file: Option<&Path>, json: bool) -> u8 {
     }
 }
 
-/// For its user only: addresses of clients and lines of logs are in it.
+/// Writes a file that only its user may read: it has addresses of clients and lines of logs.
 fn save(path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())

@@ -1,8 +1,8 @@
-//! `maitred dev`: what is other while somebody works on the application.
+//! `maitred dev`: the server while a developer changes the application.
 //!
 //! ```text
-//! mod.rs    the options that have other values then, the token of the page with tracebacks
-//! watch.rs  the files, and who is told that they have changed
+//! mod.rs    values of options in development, the token of the page with tracebacks
+//! watch.rs  watching files for changes
 //! ```
 //! The supervisor keeps the sockets open and starts a new worker for each change. The page itself is Python's: python/maitred/_dev.py.
 
@@ -21,17 +21,18 @@ use crate::problem::{Problem, correct};
 
 pub(crate) use watch::Watch;
 
-/// For requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
+/// Time for requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How long a connection without a request is kept when the code changes: what is on its way on this machine arrives sooner, and no browser that looks
-/// again sees the old code.
+/// Time for which a connection without a request is kept when the code changes: a request on its way on this machine arrives sooner, and no
+/// browser that reloads the page meets the old code.
 const DRAIN_IDLE: Duration = Duration::from_millis(50);
 
-/// Bytes of the token: nobody guesses 128 bits.
+/// Bytes of the token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
 
-/// Gives options that nobody has set for this run the values of development: a configuration file is that of production, too.
+/// Sets the values of development, except for options that the command line or the environment has: a configuration file is also used in
+/// production.
 pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     if !config.development.on {
         return;
@@ -42,7 +43,7 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
         let set = options::find("listen").map(|option| option.set(config, &local));
         debug_assert!(matches!(set, Some(Ok(()))), "a port of all addresses is one of each");
     }
-    // A file is that of production, too.
+    // A file is also used in production, so its values do not count here.
     let is_of_production =
         |source: &Source| matches!(source, Source::Default | Source::File { .. } | Source::DropIn { .. });
     let mut takes = |name: &'static str| {
@@ -70,7 +71,7 @@ pub(crate) fn settle(config: &mut Config, origins: &mut Origins) {
     config.workers.preload = false;
 }
 
-/// Checks what no single option can know.
+/// Checks the options of development together.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let wrong =
         |name: &str, what: String, remedy: &str| Err(Problem::new(origins.describe(name), what, remedy));
@@ -96,7 +97,7 @@ fn is_colored() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// What has to be shown to see tracebacks in a browser.
+/// Makes a token, with which a browser may see tracebacks.
 ///
 /// # Errors
 /// The system has no random numbers.

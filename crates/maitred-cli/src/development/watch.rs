@@ -1,7 +1,7 @@
-//! Watches the files of an application, and tells when some have changed.
+//! Watches the files of an application, and reports changes.
 //!
-//! The kernel reports changes (inotify), and for file systems of other machines, where it reports none, the files are looked at a few times a second.
-//! Left out: hidden folders, virtual environments, caches, static folders, and files that no application is made of.
+//! The kernel reports changes (inotify). File systems of other machines have no such reports: their files are looked at a few times a second.
+//! Left out: hidden folders, virtual environments, caches, static folders, and files with endings that applications do not load.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,32 +13,32 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// An editor writes a file in several steps: they are one change if nothing happens for so long behind the last one.
+/// Time without a change that ends a change: an editor writes a file in several steps.
 const QUIET: Duration = Duration::from_millis(25);
 
-/// A change is told after this time even if files go on changing.
+/// Longest time until a change is reported, even if files go on changing.
 const LONGEST: Duration = Duration::from_millis(400);
 
-/// How often files are looked at where the kernel reports nothing.
+/// Time between two looks at files where the kernel reports no changes.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Folders that are watched at most: the kernel has a limit for each user (fs.inotify.max_user_watches), of which others need some.
+/// Most folders that are watched: the kernel has a limit for each user (fs.inotify.max_user_watches), of which other programs need some.
 const MAX_FOLDERS: usize = 8_000;
 
-/// The ends of the names of files that an application is made of: code, templates, settings.
+/// Endings of files that applications load: code, templates, settings.
 const SUFFIXES: &[&str] = &[
     "py", "html", "jinja", "jinja2", "j2", "mako", "toml", "ini", "cfg", "yaml", "yml", "env", "sql",
     "graphql",
 ];
 
-/// Folders that are of no application of one's own.
+/// Folders without code of the developer.
 const OTHERS: &[&str] = &["__pycache__", "node_modules", "site-packages"];
 
-/// A thread that watches. It ends when this is dropped.
+/// A thread that watches. Dropping this ends the thread.
 pub(crate) struct Watch {
     sender: Sender<Event>,
     thread: Option<JoinHandle<()>>,
-    /// For the user: what is not watched.
+    /// A warning for the user about folders that are not watched.
     pub(crate) warning: Option<String>,
 }
 
@@ -48,7 +48,7 @@ enum Event {
 }
 
 impl Watch {
-    /// Begins to watch `paths`, folders with all that is in them, or files, without what is in `left_out`. `changed` is called with the files that
+    /// Begins to watch `paths`, which are files or folders with their subfolders, except folders in `left_out`. `changed` is called with the files that
     /// have changed, on a thread of its own.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Drop for Watch {
     }
 }
 
-/// What the kernel has been told.
+/// The folders that the kernel watches.
 struct Folders {
     watcher: Box<dyn Watcher + Send>,
     left_out: BTreeSet<PathBuf>,
@@ -104,7 +104,7 @@ struct Folders {
 }
 
 impl Folders {
-    /// Watches this folder and those in it.
+    /// Watches this folder and its subfolders.
     fn add(&mut self, folder: &Path) -> io::Result<()> {
         if self.is_full || self.is_left_out(folder) {
             return Ok(());
@@ -115,9 +115,9 @@ impl Folders {
         }
         self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(error)?;
         self.count += 1;
-        // One that is gone meanwhile has nothing to watch.
+        // A folder that is gone meanwhile needs no watch.
         for entry in folder.read_dir().into_iter().flatten().flatten() {
-            // A link may lead back to where it is.
+            // A link is left out: it may lead to a folder above it.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_others(&entry.path()) {
                 self.add(&entry.path())?;
             }
@@ -147,7 +147,7 @@ fn watch(folders: &mut Folders, events: &Receiver<Event>, changed: &dyn Fn(&BTre
                     continue;
                 }
             }
-            // Events were lost: whatever has changed is loaded again at the next one.
+            // Events were lost: changed files are loaded with the next event.
             Ok(Event::Files(Err(_))) => continue,
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -158,12 +158,12 @@ fn watch(folders: &mut Folders, events: &Receiver<Event>, changed: &dyn Fn(&BTre
     }
 }
 
-/// Takes in what has happened: files that count, and new folders.
+/// Handles a report of the kernel: notes files that count, and watches new folders.
 fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBuf>) {
     let counts = match event.kind {
         EventKind::Create(_) | EventKind::Remove(_) | EventKind::Any => true,
         EventKind::Modify(kind) => !matches!(kind, ModifyKind::Metadata(_)),
-        // Also of a file that has been touched.
+        // The end of a write, or of `touch`.
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) | EventKind::Other => false,
     };
@@ -173,9 +173,9 @@ fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBu
     for path in event.paths {
         if path.is_dir() {
             if !is_of_others(&path) {
-                // Without it, what is in the folder is not seen to change: no more than that.
+                // If this fails, changes in the folder are not seen, and all else works.
                 let _ = folders.add(&path);
-                // Files may have been made in it before it was watched.
+                // Files may have been made in the folder before the watch began.
                 let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
                 files.extend(inside.filter(|file| is_of_application(file)));
             }
@@ -192,7 +192,7 @@ fn is_of_application(file: &Path) -> bool {
     (!name.starts_with('.') || name.starts_with(".env")) && SUFFIXES.contains(&suffix)
 }
 
-/// Whether this folder, met inside another one, is none of the application's.
+/// Whether this subfolder has no files of the application.
 fn is_of_others(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with('.') || OTHERS.contains(&name) || folder.join("pyvenv.cfg").exists()
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for a machine that does a lot else.
+    /// Longest wait, enough for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         }
         fs::write(at("shop/views.py"), "b").unwrap();
         assert_eq!(next(), "shop/views.py");
-        // As editors do it: a new file in the place of the old one.
+        // Many editors write a new file and rename it to the old name.
         fs::write(at("shop/views.py~"), "c").unwrap();
         fs::rename(at("shop/views.py~"), at("shop/views.py")).unwrap();
         assert_eq!(next(), "shop/views.py");

@@ -1,6 +1,6 @@
-//! The help text: what is needed daily, one option, command or table, or all of it.
+//! The help text: options of daily use, one option, command or table, or all of them.
 //!
-//! Promises: everything but the choice of what is needed daily comes from the tables of options, of familiar names and of
+//! Promises: everything but the choice of options of daily use comes from the tables of options, of familiar names and of
 //! commands. Leaves out: the reference in Markdown (reference.rs), and the help of commands that have arguments of their own.
 
 mod schema;
@@ -43,7 +43,7 @@ pub(crate) fn is_topic(text: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// What is needed daily: a title, and options with what they are for.
+/// Options of daily use: titles, each with options and their purposes.
 const DAILY: &[(&str, &[(&str, &str)])] = &[
     (
         "Where",
@@ -106,24 +106,24 @@ fn short(words: &[Word]) -> String {
     text
 }
 
-/// An option with its value: `--listen ADDR`, `--[no-]factory`. What is longer than a column is cut to VALUE.
+/// An option with its value: `--listen ADDR`, `--[no-]factory`. A value that is too wide for the column becomes VALUE.
 fn written(definition: &Definition) -> String {
     if definition.is_switch() {
         return definition.flags();
     }
     let whole = format!("{} {}", definition.flags(), definition.placeholder);
-    // Of an address what is written most.
+    // The usual form of an address.
     let brief = if definition.name == "listen" { "ADDR" } else { "VALUE" };
     if whole.len() <= 37 { whole } else { format!("{} {brief}", definition.flags()) }
 }
 
-/// All about what has this name.
+/// Prints the help about the option, table or command with this name.
 fn about(name: &str, words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     let bare = name.trim_start_matches('-').replace('_', "-");
     let bare = bare.strip_prefix("no-").filter(|rest| options::find(rest).is_some()).unwrap_or(&bare);
     let option = options::find(bare).filter(|_| !name.starts_with('-') || name.starts_with("--"));
     let familiar = option.is_none().then(|| familiar_of(name)).flatten();
-    // With dashes it is no command.
+    // A name with dashes is no command.
     let word = find(words, name);
     let mut text = option.map(about_option).unwrap_or_default();
     if let Some(table) = tables::find(name).filter(|_| !name.starts_with('-')) {
@@ -146,7 +146,7 @@ fn about(name: &str, words: &[Word], host: &dyn Host) -> Result<u8, Problem> {
     }
 }
 
-/// The familiar option that is called so; a letter is one with a dash.
+/// The familiar option with this name; a single letter has one dash.
 fn familiar_of(name: &str) -> Option<Familiar> {
     let bare = name.trim_start_matches('-');
     let name = if bare.len() == 1 { format!("-{bare}") } else { format!("--{}", bare.replace('_', "-")) };
@@ -167,7 +167,7 @@ fn unknown(name: &str, words: &[Word]) -> Problem {
 
 fn about_command(word: &Word, host: &dyn Host) -> Result<u8, Problem> {
     match word.run {
-        // It knows its arguments itself.
+        // The command itself has the text about its arguments.
         Run::Tool(tool) if word.name != "help" => tool(&["--help".to_owned()], host),
         _ => Ok(print(&about_word(Some(word)))),
     }

@@ -1,6 +1,6 @@
-//! The JSON schema of maitred.toml (draft 2020-12), with which editors complete keys and mark what is wrong: `maitred help schema`.
+//! The JSON schema of maitred.toml (draft 2020-12), with which editors complete keys and mark errors: `maitred help schema`.
 //!
-//! Promises: every key that the file takes is here with its summary, and no other. Leaves out: what a text must look like.
+//! Promises: the schema has every key of the file with its summary, and no other key. Leaves out: the form of texts.
 
 use serde_json::{Map, Value, json};
 
@@ -51,7 +51,7 @@ fn of(option: &Definition) -> Value {
     value
 }
 
-/// What one value of the option is.
+/// The schema of one value of the option.
 fn one(option: &Definition) -> Value {
     let whole = |min: usize, max: usize| json!({ "type": "integer", "minimum": min, "maximum": max });
     let seconds = |min: f64| json!({ "type": "number", "minimum": min, "maximum": MAX_SECONDS });

@@ -1,6 +1,6 @@
 //! Help about the tables of maitred.toml: their keys, each with one line.
 //!
-//! Promises: every key that a table takes is here, by a test. Leaves out: what a value looks like in detail (docs/operations).
+//! Promises: every key of a table is here, which a test checks. Leaves out: the exact form of values (docs/operations).
 
 use crate::filters;
 use crate::hosts;
@@ -9,7 +9,7 @@ use crate::pools::CONDITIONS;
 
 use super::fill;
 
-/// A table: its names in the help, how it begins, what it is for, where more is said.
+/// A table: its names in the help, its first line, its purpose, and its document.
 pub(super) struct Table {
     pub(super) names: [&'static str; 2],
     head: &'static str,
@@ -51,7 +51,7 @@ pub(super) fn find(name: &str) -> Option<&'static Table> {
 }
 
 impl Table {
-    /// Its keys with what they are for.
+    /// The keys of the table with their purposes.
     pub(super) fn keys(&self) -> Vec<(&'static str, String)> {
         (self.keys)()
     }
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// What a key of a filter means.
+/// The purpose of a filter's key.
 pub(crate) fn of_filter_key(key: &str) -> &'static str {
     match key {
         "host" => "Condition: the name of a virtual host.",

@@ -1,4 +1,4 @@
-//! One place's words on a host, put over those of the places before it, key by key.
+//! Merging of a host from several sources, key by key: later sources win.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -11,12 +11,12 @@ use crate::origins::{Origins, Source};
 use crate::problem::Problem;
 use crate::value::BadValue;
 
-/// What one place says of one host. Its filters are with those of all.
+/// One source's table of a host, without its filters, which are with those of all hosts.
 pub(crate) struct HostPart {
     pub(crate) name: String,
-    /// Where it is named.
+    /// The source of the table.
     pub(crate) source: Source,
-    /// Its further names; `None` where nothing is said of them.
+    /// Further names; `None` without that key.
     pub(crate) names: Option<(Vec<HostPattern>, Source)>,
     pub(crate) pool: Option<(String, Source)>,
     pub(crate) values: Vec<HostValue>,
@@ -33,14 +33,14 @@ impl HostPart {
     /// Merges this part into `config`.
     ///
     /// # Errors
-    /// A value is not one of its key, or the name is none.
+    /// A value or the name is not valid.
     pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
         let Self { name, source, names, pool, values } = self;
         let first: HostPattern = name.parse().map_err(|bad: maitred_match::BadPattern| {
             Problem::new(source.place_in_host(&name, None), bad.what, bad.remedy)
         })?;
         let name = first.to_string();
-        // Without a look at all others for each: there may be thousands.
+        // The list is only searched for a known host: there may be thousands of hosts.
         let is_known = origins.knows_host(&name);
         origins.name_host(&name, source);
         let known = || config.hosts.iter().position(|host| host.name == name);
@@ -69,7 +69,7 @@ impl HostPart {
             origins.set_host(&name, "pool", source);
         }
         for HostValue { definition, texts, source } in values {
-            // The definition knows the place of the default host only.
+            // The definition sets options of the default host only, so the host takes its place for a moment.
             mem::swap(&mut config.site, &mut config.hosts[position].site);
             let set = definition.set(config, &texts);
             mem::swap(&mut config.site, &mut config.hosts[position].site);

@@ -1,8 +1,8 @@
 //! Virtual hosts: from the tables `[host."NAME"]` to the server's settings.
 //!
-//! The keys of a host are the options of the default host, with the same definitions: a value is parsed into the default host's
-//! place while the other one stands there. What a host serves is its own; how (error pages, log, limits) is as the default host
-//! has it unless its table says otherwise.
+//! The keys of a host are the options of the default host, with the same definitions: while a host's value is parsed, the host is in
+//! the default host's place. A host has its own applications, files and certificates. It takes error pages, log and limits from the
+//! default host unless its table has them.
 
 mod merge;
 
@@ -19,7 +19,7 @@ use crate::problem::{Problem, nearest};
 
 pub(crate) use merge::{HostPart, HostValue};
 
-/// The options that say what a host serves: another host has none of the default one's.
+/// Options for applications, files and certificates. A host does not take them from the default host.
 const CONTENT: [&str; 10] = [
     "application",
     "interface",
@@ -33,7 +33,7 @@ const CONTENT: [&str; 10] = [
     "tls-ocsp",
 ];
 
-/// Those that say how: another host has the default one's unless it has its own.
+/// Options that a host takes from the default host unless it has its own.
 const MANNER: [&str; 9] = [
     "listing",
     "error-page",
@@ -46,17 +46,17 @@ const MANNER: [&str; 9] = [
     "tls-client-crl",
 ];
 
-/// Those of them that the terms of TLS are made of.
+/// Options of hosts that the terms of TLS depend on.
 const TLS: [&str; 6] =
     ["tls-cert", "tls-key", "tls-ocsp", "tls-client-auth", "tls-client-ca", "tls-client-crl"];
 
-/// Those that say by which rules clients are asked for certificates.
+/// Options of hosts for certificates of clients.
 pub(crate) const CLIENTS: [&str; 3] = ["tls-client-auth", "tls-client-ca", "tls-client-crl"];
 
 /// The keys of a host besides those of the options.
 pub(crate) const OTHERS: [&str; 3] = ["names", "pool", "filter"];
 
-/// The most hosts there can be: their numbers have 16 bits, and 0 is the default host.
+/// Most hosts: their numbers have 16 bits, and 0 is the default host.
 const MAX_HOSTS: usize = u16::MAX as usize - 1;
 
 /// The options that are also the keys of a host.
@@ -64,7 +64,7 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static Definition> {
     CONTENT.into_iter().chain(MANNER).filter_map(options::find)
 }
 
-/// Whether this option says what a host serves, so that no host has it from the default one.
+/// Whether hosts do not take this option from the default host.
 pub(crate) fn is_content(definition: &Definition) -> bool {
     CONTENT.contains(&definition.name)
 }
@@ -82,7 +82,7 @@ pub(crate) fn suggest_key(key: &str) -> String {
 }
 
 impl HostConfig {
-    /// What it serves and how, with what the default host has where it has nothing of its own.
+    /// The options of the host, with those of the default host where the host has none of its own.
     pub(crate) fn effective(&self, default: &SiteConfig) -> SiteConfig {
         let mut site = self.site.clone();
         let own = |key: &str| self.given.contains(key);
@@ -110,14 +110,14 @@ impl HostConfig {
         if !own("tls-client-ca") {
             site.client_ca.clone_from(&default.client_ca);
         }
-        // Lists belong to authorities.
+        // Lists of revoked certificates belong to authorities: with other authorities the default host's lists do not apply.
         if !own("tls-client-crl") && !own("tls-client-ca") {
             site.client_crl.clone_from(&default.client_crl);
         }
         site
     }
 
-    /// Takes over what a running server can of another one's limits.
+    /// Takes over those limits of `other` that a running server can change.
     pub(crate) fn take_limits(&mut self, other: &Self) {
         self.site.max_body = other.site.max_body;
         self.take_key("max-body", other);
@@ -125,13 +125,13 @@ impl HostConfig {
         self.take_key("hsts", other);
     }
 
-    /// The same of its certificates, and of those of its clients.
+    /// Takes over the certificates of `other`, and the rules for certificates of clients.
     pub(crate) fn take_certificates(&mut self, other: &Self) {
         self.site.take_certificates(&other.site);
         TLS.into_iter().for_each(|key| self.take_key(key, other));
     }
 
-    /// The same of the pool that runs its requests.
+    /// Takes over the pool of `other`.
     pub(crate) fn take_pool(&mut self, other: &Self) {
         self.pool.clone_from(&other.pool);
         self.take_key("pool", other);
@@ -145,7 +145,7 @@ impl HostConfig {
         }
     }
 
-    /// Whether a running server can become the other one.
+    /// Whether a running server can change this host into `other`.
     pub(crate) fn differs_only_live(&self, other: &Self) -> bool {
         let mut own = self.clone();
         own.take_limits(other);
@@ -154,7 +154,7 @@ impl HostConfig {
         own == *other
     }
 
-    /// Whether its requests have an access log of their own, or none.
+    /// Whether the host has its own setting of the access log, which may be none.
     pub(crate) fn has_log(&self) -> bool {
         self.given.contains("access-log")
     }
@@ -172,7 +172,7 @@ impl SiteConfig {
 }
 
 impl Config {
-    /// Takes over what the terms of TLS are made of, from another one with the same hosts.
+    /// Takes over the options of the terms of TLS from a configuration with the same hosts.
     pub(crate) fn take_terms(&mut self, other: &Self) {
         let handshake_timeout = self.tls.handshake_timeout;
         self.tls.clone_from(&other.tls);
@@ -183,14 +183,14 @@ impl Config {
         }
     }
 
-    /// What all hosts serve, with the hosts: the default one first, which has none.
+    /// The effective options of all hosts, each with its host. The default host comes first, as none.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (Option<&HostConfig>, SiteConfig)> {
         let others = self.hosts.iter().map(|host| (Some(host), host.effective(&self.site)));
         std::iter::once((None, self.site.clone())).chain(others)
     }
 
-    /// The rules of pools with those that hosts and mounted applications stand for. They come first: of two equal ones the later
-    /// one decides.
+    /// All rules of pools. Rules from hosts and mounted applications come first, so that written rules win: of two equal ones the
+    /// later one decides.
     pub(crate) fn all_rules(&self) -> Vec<PoolRule> {
         let mut rules = Vec::new();
         for (number, (host, site)) in (0..).zip(self.sites()) {
@@ -212,12 +212,12 @@ impl Config {
         rules
     }
 
-    /// The filters that hosts stand for, before those that are written.
+    /// The filters from options of hosts, which come before the written filters.
     pub(crate) fn host_filters(&self) -> impl Iterator<Item = FilterRule> {
         self.limit_filters().chain(self.hsts_filters())
     }
 
-    /// What responses by https tell browsers about https.
+    /// Filters that add Strict-Transport-Security to responses by https.
     fn hsts_filters(&self) -> impl Iterator<Item = FilterRule> {
         let has_hosts = !self.hosts.is_empty();
         let told =
@@ -251,13 +251,13 @@ fn condition_of_default() -> HostCondition {
     condition(0, "default")
 }
 
-/// Gives the hosts that rules and filters name their numbers.
+/// Sets the numbers of the hosts in rules and filters.
 ///
 /// # Errors
 /// There is no such host.
 pub(crate) fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Problem> {
     let names: Vec<Arc<str>> = config.hosts.iter().map(|host| host.name.as_str().into()).collect();
-    // The first of equal ones.
+    // Reversed, so that of equal names the first host counts.
     let places: HashMap<&str, usize> =
         names.iter().enumerate().rev().map(|(place, name)| (&**name, place + 1)).collect();
     let number = |wanted: &HostCondition, place: &dyn Fn() -> String| {
@@ -284,7 +284,7 @@ pub(crate) fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Prob
     Ok(())
 }
 
-/// Checks what no single key can know.
+/// Checks the keys of the hosts together.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     if config.hosts.len() > MAX_HOSTS {
         let what = format!("there are {} hosts, and there can be {MAX_HOSTS}", config.hosts.len());
@@ -329,7 +329,7 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What is wrong with the name of a pool, and the remedy.
+/// The fault of a pool's name, and the remedy; none for a known pool.
 fn check_pool(config: &Config, name: Option<&str>) -> Option<(String, String)> {
     let name = name.filter(|name| *name != DEFAULT_POOL)?;
     let mut known = config.pools.iter().map(|pool| pool.name.as_str());

@@ -1,4 +1,4 @@
-//! Loading the application, and what it is told.
+//! Loading the application, and its environment.
 
 use super::{Definition, Kind, MAX_QUEUE, Reach};
 

@@ -1,4 +1,4 @@
-//! What is compressed.
+//! Compression of responses.
 
 use maitred_compress::{CODINGS, TYPES};
 

@@ -1,4 +1,4 @@
-//! How a running server is asked and changed.
+//! The control of a running server.
 
 use super::{Definition, Kind, Reach};
 

@@ -1,8 +1,8 @@
-//! While somebody works on the application: `maitred dev`.
+//! Development: `maitred dev`.
 
 use super::{Definition, Kind, Reach};
 
-/// What `maitred dev` switches on.
+/// The switch that `maitred dev` sets.
 pub(crate) const RELOAD: &str = "reload";
 
 pub(super) const OPTIONS: &[Definition] = &[

@@ -1,4 +1,4 @@
-//! What is measured of each request, and who is told.
+//! Measurements of requests, and the places where they are shown.
 
 use super::{Definition, Kind, Reach};
 

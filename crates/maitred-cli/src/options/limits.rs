@@ -1,8 +1,8 @@
-//! How slow a peer may be, how much one client may ask for, and how fast responses leave.
+//! Limits on peers: least rates, requests and connections of a client, bandwidth of responses.
 
 use super::{Definition, Kind, MAX_CLIENT_CONNECTIONS, Reach};
 
-/// Connections are counted by it: only a restart changes it.
+/// The prefix by which connections are counted, so only a restart changes it.
 pub(super) const IPV6_PREFIX: &str = "client-ipv6-prefix";
 
 pub(super) const OPTIONS: &[Definition] = &[

@@ -2,7 +2,7 @@
 
 use super::{Definition, Kind, MAX_LOG_DAYS, MAX_LOG_FILES, Reach};
 
-/// The name of the option that can be changed while the server runs.
+/// An option that can be changed while the server runs.
 pub(super) const DISPATCH_TRACE: &str = "dispatch-trace";
 
 pub(super) const OPTIONS: &[Definition] = &[

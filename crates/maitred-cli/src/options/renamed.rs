@@ -1,4 +1,4 @@
-//! Names that options had in earlier versions. They still work, and each is told of once with the new name.
+//! Names that options had in earlier versions. Earlier names still work, and a warning tells the new name of each, once.
 
 use super::Definition;
 
@@ -9,19 +9,19 @@ pub(crate) struct Renamed {
     pub(crate) new: &'static str,
 }
 
-/// The earlier names that are known. One that is added here works on the command line, in the environment, in files and
+/// The known earlier names. A name in this table works on the command line, in the environment, in files and
 /// as the key of a pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Names(pub(crate) &'static [Renamed]);
 
-/// Those of this version: no option has been renamed so far.
+/// The earlier names of this version: no option has been renamed so far.
 pub(crate) const NAMES: Names = Names(&[]);
 
 /// An option, and the earlier name of it that was used, if one was.
 pub(crate) type Found = (&'static Definition, Option<Renamed>);
 
 impl Names {
-    /// The one of `known` that is called so, or was.
+    /// Finds the option of `known` with this name or earlier name.
     pub(crate) fn find(
         self,
         name: &str,
@@ -40,12 +40,12 @@ impl Names {
     }
 }
 
-/// Earlier names that were used, and where.
+/// Earlier names that were used, with their places.
 #[derive(Debug, Default)]
 pub(crate) struct Used(Vec<(String, Renamed)>);
 
 impl Used {
-    /// Notes a name, if it is one; where it is used first counts.
+    /// Notes an earlier name, if one was used; its first place counts.
     pub(crate) fn add(&mut self, place: impl Into<String>, renamed: Option<Renamed>) {
         if let Some(renamed) = renamed
             && !self.0.iter().any(|(_, known)| *known == renamed)
@@ -60,7 +60,7 @@ impl Used {
         }
     }
 
-    /// A line for each.
+    /// A warning for each name.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(place, Renamed { old, new })| {
             format!("{place}: '{old}' is called '{new}' now; the old name still works")

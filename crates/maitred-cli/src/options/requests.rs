@@ -1,4 +1,4 @@
-//! What a peer may send, and how long anything may take.
+//! Limits of requests: sizes and times.
 
 use super::{Definition, Kind, Reach};
 

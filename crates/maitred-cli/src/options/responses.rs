@@ -1,4 +1,4 @@
-//! What waits for slow readers, and where.
+//! Limits of responses that wait for slow readers, in memory and in files.
 
 use super::{Definition, Kind, Reach};
 

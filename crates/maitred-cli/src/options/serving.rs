@@ -1,4 +1,4 @@
-//! What is served, and where.
+//! Applications, files and listeners.
 
 use super::{Definition, Kind, Reach};
 

@@ -54,7 +54,7 @@ fn a_shown_value_is_toml_with_the_same_meaning() {
 }
 
 #[test]
-fn what_is_compressed_is_told_in_lists() {
+fn compressed_types_are_shown_as_lists() {
     let mut config = Config::default();
     let mut set = |name: &str, texts: &[&str]| {
         let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();

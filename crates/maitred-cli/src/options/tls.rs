@@ -1,14 +1,14 @@
-//! TLS: certificates, clients' certificates, sessions, and when files are read again.
+//! TLS: certificates, clients' certificates, sessions, and reloading of files.
 
 use super::{Definition, Kind, Reach};
 
-/// What listeners are told when they are made: only a restart changes it.
+/// A setting of listeners from their start on, so only a restart changes it.
 pub(super) const HANDSHAKE_TIMEOUT: &str = "tls-handshake-timeout";
 
-/// Limits peers, and is changed as those limits are.
+/// A limit on peers, which changes with the other limits on peers.
 pub(super) const HANDSHAKE_RATE: &str = "tls-handshake-rate";
 
-/// A field of responses, which filters set.
+/// A field of responses, which changes with the filters.
 pub(crate) const HSTS: &str = "hsts";
 
 pub(super) const OPTIONS: &[Definition] = &[

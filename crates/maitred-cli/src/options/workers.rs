@@ -1,8 +1,8 @@
-//! Worker processes: how many, when one is replaced, how they share connections.
+//! Worker processes: their number, their replacement, and the sharing of connections.
 
 use super::{Definition, Kind, MAX_WORKERS, Reach};
 
-/// Requests of a worker: more are meant as 'never', which is 0.
+/// Greatest number of requests of a worker: a greater one would mean 'never', which is 0.
 const MAX_REQUESTS: usize = 1_000_000_000_000;
 
 pub(super) const OPTIONS: &[Definition] = &[

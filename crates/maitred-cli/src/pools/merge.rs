@@ -1,5 +1,5 @@
-//! One place's words on a pool, put over those of the places before it: key by key, and its rules in the place of
-//! theirs.
+//! Merging of a pool from several sources: later sources win, key by key, and their rules replace the rules of earlier
+//! sources.
 
 use std::mem;
 
@@ -13,21 +13,21 @@ use crate::origins::{Origins, Source};
 use crate::problem::Problem;
 use crate::value::BadValue;
 
-/// What one place says of one named pool, or of the rules of the default pool.
+/// One source's table of a named pool, or its rules of the default pool.
 #[derive(Debug)]
 pub(crate) struct PoolPart {
     pub(crate) name: String,
-    /// Where it is named.
+    /// The source of the table.
     pub(crate) source: Source,
     pub(crate) values: Vec<PoolValue>,
-    /// `None` where nothing is said of them.
+    /// `None` without that key.
     pub(crate) rules: Option<Vec<(PoolRule, Source)>>,
 }
 
 /// A value as it was written.
 pub(crate) struct PoolValue {
     pub(crate) definition: &'static Definition,
-    /// The earlier name that was used for it, if one was.
+    /// The earlier name of the key that was used, if one was.
     pub(crate) renamed: Option<Renamed>,
     pub(crate) text: String,
     pub(crate) source: Source,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for PoolValue {
 }
 
 impl PoolPart {
-    /// Notes the earlier names of keys in it.
+    /// Notes the earlier names of keys in this part.
     pub(crate) fn note_renamed(&self, used: &mut Used) {
         for PoolValue { renamed, source, .. } in &self.values {
             let place = source.place_in_pool(&self.name, None);
@@ -51,7 +51,7 @@ impl PoolPart {
     /// Merges this part into `config`.
     ///
     /// # Errors
-    /// A value is not one of its key, or not in a named pool.
+    /// A value is not valid, or not valid in a named pool.
     pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
         let Self { name, source, values, rules } = self;
         origins.name_pool(&name, source);

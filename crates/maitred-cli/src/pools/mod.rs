@@ -1,7 +1,7 @@
-//! Pools of threads, and the rules that lead requests to them: from what the sources say to the server's settings.
+//! Pools of threads, and the rules that lead requests to pools: from the sources to the server's settings.
 //!
-//! The keys of a named pool are the options of the default pool, with the same definitions: a value is parsed into the
-//! default pool's place while the named one stands there.
+//! The keys of a named pool are the options of the default pool, with the same definitions: while a named pool's value is
+//! parsed, the named pool is in the default pool's place.
 
 mod merge;
 mod rule;
@@ -92,7 +92,7 @@ pub(crate) fn set_key(
     }
 }
 
-/// The values that a key of the pool called `name` takes, in words.
+/// The allowed values of a key of the pool called `name`, in words.
 pub(crate) fn takes(definition: &Definition, name: &str) -> String {
     if name == DEFAULT_POOL { definition.takes() } else { in_named_pool(definition).takes() }
 }
@@ -102,7 +102,7 @@ pub(crate) fn show(definition: &Definition, pool: &PoolConfig) -> Option<String>
     definition.show(&Config { pool: pool.clone(), ..Config::default() })
 }
 
-/// The longest name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.
+/// Most bytes of a name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.
 const MAX_NAME: usize = 32;
 
 pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
@@ -118,7 +118,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
 /// The option as a key of a named pool.
 fn in_named_pool(definition: &Definition) -> Definition {
     match definition.kind {
-        // Only the default pool always has somebody to poll.
+        // Only the default pool needs a thread at all times, for polling.
         Kind::Count(_, max, field) if definition.name == "min-threads" => {
             Definition { kind: Kind::Count(0, max, field), ..*definition }
         }
@@ -136,7 +136,7 @@ pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
     }
 }
 
-/// Checks what no single key can know, in all pools.
+/// Checks the keys of all pools together.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     check_pool(&config.pool, origins, None)?;
     check_groups(config, origins)?;
@@ -151,7 +151,7 @@ fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Resul
     let wrong = pairs.into_iter().find(|(_, least, _, most)| least > most);
     let Some((small, least, large, most)) = wrong else { return Ok(()) };
     let (of_small, of_large) = (origins.of_pool(name, small), origins.of_pool(name, large));
-    // What nobody has written cannot be what is wrong.
+    // A default is not the user's fault: then the error is about the other key.
     Err(if *of_small == Source::Default {
         Problem::new(
             origins.describe_pool(name, large),
@@ -167,7 +167,7 @@ fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Resul
     })
 }
 
-/// More groups than there can be are a mistake; where an application brings what makes one of them, nobody can know it.
+/// Refuses more groups than the pool allows. Applications that allow only one group are not loaded yet, so they are not checked here.
 fn check_groups(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let (groups, pool) = (config.poll_groups.unwrap_or(1), &config.pool);
     let wrong = |what, remedy| Err(Problem::new(origins.describe("poll-groups"), what, remedy));
@@ -197,11 +197,11 @@ pub(crate) fn refuse_with_event_loop(config: &Config, origins: &Origins) -> Resu
     ))
 }
 
-/// What may be meant otherwise than it is.
+/// Warns of settings without effect: a pool without a rule, interrupt without request-timeout, a rule that a later one replaces.
 pub(crate) fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     let rules = config.all_rules();
-    // That pool needs no rule where there is an event loop, and whether there is one is not known before the applications are loaded.
+    // This pool needs no rule beside an event loop, and whether there is one is not known before the applications are loaded.
     for pool in config.pools.iter().filter(|pool| pool.name != BESIDE_LOOP) {
         if !rules.iter().any(|rule| rule.pool == pool.name) {
             let place = origins.place_of_pool(&pool.name);

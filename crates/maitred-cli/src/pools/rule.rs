@@ -11,7 +11,7 @@ use crate::value::BadValue;
 /// The conditions of a rule, in the order in which they are shown.
 pub(crate) const CONDITIONS: [&str; 6] = ["host", "method", "path", "header", "client", "client-certificate"];
 
-/// Why no client meets the condition on its certificate.
+/// The warning about a condition that no client can meet, since clients are not asked for certificates.
 pub(crate) const NOBODY_IS_ASKED: &str =
     "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
 
@@ -39,7 +39,7 @@ pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
 pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) -> Result<(), BadValue> {
     let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
     match condition {
-        // Its number is known when all hosts are.
+        // The number is set when all hosts are known.
         "host" => rule.host = Some(HostCondition { number: u16::MAX, name: text.into() }),
         "method" => rule.method = Some(method(text)?),
         "path" => rule.path = Some(text.parse().map_err(bad)?),
@@ -51,7 +51,7 @@ pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) ->
     Ok(())
 }
 
-/// Methods are case-sensitive (RFC 9110 §9.1): `get` is another one, and nobody means it.
+/// Parses a method. Methods are case-sensitive (RFC 9110 §9.1): `get` is another one than `GET`, and surely a mistake.
 fn method(text: &str) -> Result<Method, BadValue> {
     let upper = text.to_ascii_uppercase();
     let is_known = !matches!(Method::from_token(&upper), Method::Other(_));

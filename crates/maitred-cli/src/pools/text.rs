@@ -8,8 +8,8 @@ use crate::options::renamed::Names;
 use crate::origins::Source;
 use crate::value::BadValue;
 
-/// What these texts say, which all come from `source`. The same pool may be named by several of them: later values
-/// win, the rules are collected.
+/// Parses these texts, which all come from `source`. Several texts may name the same pool: later values
+/// win, and the rules are collected.
 pub(crate) fn parts(texts: &[String], source: &Source, names: Names) -> Result<Vec<PoolPart>, BadValue> {
     let mut parts: Vec<PoolPart> = Vec::new();
     for text in texts {

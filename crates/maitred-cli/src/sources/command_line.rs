@@ -14,11 +14,11 @@ use super::Assignment;
 /// A parsed command line.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// What help is wanted about; nothing for the short text.
+    /// The topic of help; empty for the short text.
     pub(crate) topic: Vec<String>,
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
-    /// Earlier names of options among them.
+    /// Earlier names of options in the assignments.
     pub(crate) renamed: Used,
 }
 
@@ -80,18 +80,18 @@ pub(crate) fn parse(arguments: &[String], earlier: Names) -> Result<CommandLine,
     Ok(line)
 }
 
-/// What an argument with dashes says.
+/// An argument with dashes.
 struct Flag<'a> {
     definition: &'static Definition,
-    /// The earlier name that was used.
+    /// The earlier name of the option, if it was used.
     renamed: Option<Renamed>,
-    /// The name of another server that was used.
+    /// The name in another server, if it was used.
     name: Option<&'static str>,
-    /// The value behind `=`, or that of `--no-name`.
+    /// The value behind `=`, or the fixed one of `--no-name`.
     value: Option<&'a str>,
 }
 
-/// What stands before the name of a switch to switch it off.
+/// Prefix that switches a switch off.
 const NO: &str = "no-";
 
 fn find(argument: &str, earlier: Names) -> Result<Flag<'_>, Problem> {
@@ -129,7 +129,7 @@ fn find(argument: &str, earlier: Names) -> Result<Flag<'_>, Problem> {
     }
 }
 
-/// The remedy for an unknown option: the nearest one, or where all are listed.
+/// The remedy for an unknown option: the nearest option, or the list of all.
 fn suggest(flag: &str, negated: bool) -> String {
     let own = options::all().filter(|known| !known.is_positional()).map(|known| {
         if negated && known.can_be_off() { format!("--{NO}{}", known.name) } else { known.flag() }
@@ -146,7 +146,7 @@ fn is_help(definition: &Definition) -> bool {
     matches!(definition.kind, Kind::Action) && definition.name == "help"
 }
 
-/// gunicorn.conf.py, and what hypercorn names with a prefix.
+/// Whether the file is a configuration of gunicorn (`gunicorn.conf.py`) or hypercorn (with a prefix).
 fn is_of_another_server(file: &str) -> bool {
     file.ends_with(".py") || file.starts_with("python:") || file.starts_with("file:")
 }
@@ -166,7 +166,7 @@ impl CommandLine {
         name: Option<&'static str>,
     ) -> Result<(), Problem> {
         match definition.kind {
-            // What was asked first counts; the rest of the line is still checked.
+            // The first action counts; the rest of the line is still checked.
             Kind::Action if matches!(self.command, Command::Help | Command::Version) => {}
             Kind::Action => {
                 self.command = if definition.name == "version" { Command::Version } else { Command::Help };

@@ -1,5 +1,6 @@
-//! The environment: `MAITRED_NAME` for each option, and what platforms set for every server: `PORT`, `WEB_CONCURRENCY`. Lists are separated by commas, and so are the
-//! parameters of a listener and the keys of a pool, which are told by their form; an empty variable counts as not set.
+//! The environment: `MAITRED_NAME` for each option, and the variables that platforms set for every server: `PORT`, `WEB_CONCURRENCY`. Commas
+//! separate the items of a list, and also the parameters of a listener and the keys of a pool, which are told apart by their form; an empty
+//! variable counts as not set.
 //!
 //! An unknown `MAITRED_*` variable is a warning, not an error: Kubernetes sets MAITRED_PORT and
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
@@ -10,10 +11,10 @@ use crate::options::{self, Definition, Kind};
 use super::{Assignment, suggest};
 use crate::origins::{PORT, Source};
 
-/// What the names of our variables start with.
+/// Prefix of maitred's variables.
 const PREFIX: &str = "MAITRED_";
 
-/// How many processes it suggests.
+/// Variable of platforms: the number of processes.
 const WEB_CONCURRENCY: &str = "WEB_CONCURRENCY";
 
 /// Whether a variable means something here.
@@ -21,16 +22,16 @@ pub(crate) fn is_read(name: &str) -> bool {
     name.starts_with(PREFIX) || name == PORT || name == WEB_CONCURRENCY
 }
 
-/// What the benches tell themselves (bench/README.md); nothing an operator sets.
+/// Prefix of the benches' own variables (bench/README.md), which get no warning.
 const BENCH_PREFIX: &str = "MAITRED_BENCH_";
 
-/// What the environment says.
+/// The options from the environment.
 pub(crate) struct Environment {
     pub(crate) config_file: Option<String>,
     pub(crate) assignments: Vec<Assignment>,
-    /// What a platform suggests: every other source counts more.
+    /// Options from variables of platforms: every other source counts more.
     pub(crate) suggested: Vec<Assignment>,
-    /// Earlier names of options among them.
+    /// Earlier names of options in the variables.
     pub(crate) renamed: Used,
 }
 
@@ -84,10 +85,10 @@ pub(crate) fn parse(
     environment
 }
 
-/// The option that a variable of a platform is for, and its value.
+/// The option that a variable of a platform sets, and its value.
 fn suggestion(name: &str, value: &str) -> Option<(&'static str, String)> {
     match name {
-        // As gunicorn has it: the platform's proxy is on another machine.
+        // On all addresses, as in gunicorn: the platform's proxy is on another machine.
         PORT => Some(("listen", format!(":{value}"))),
         WEB_CONCURRENCY => Some(("workers", value.to_owned())),
         _ => None,

@@ -23,33 +23,33 @@ use crate::origins::Source;
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";
 
-/// What the files say.
+/// The options from the files.
 #[derive(Default)]
 pub(crate) struct Files {
     /// The files that were read, in order, as they are shown to the user.
     pub(crate) names: Vec<String>,
     pub(crate) assignments: Vec<Assignment>,
-    /// The earlier names of options that are known, and those that stand in them.
+    /// The known earlier names of options; `renamed` has those in the files.
     earlier: Names,
     pub(crate) renamed: Used,
-    /// What they say of named pools, in order.
+    /// Tables of named pools, in order.
     pub(crate) pools: Vec<PoolPart>,
-    /// What they say of virtual hosts, in order.
+    /// Tables of virtual hosts, in order.
     pub(crate) hosts: Vec<HostPart>,
-    /// Their filters, in order.
+    /// Filters, in order.
     pub(crate) filters: Vec<(FilterConfig, Source)>,
 }
 
 /// A file as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceFile {
-    /// As it is shown to the user.
+    /// The name as messages have it.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) is_drop_in: bool,
 }
 
-/// Reads the files below `folder`. A `named` file (who named it, and its path) must exist;
+/// Reads the files below `folder`. A `named` file (the source of the name, and the path) must exist;
 /// `maitred.toml` need not.
 pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<Vec<SourceFile>, Problem> {
     let mut files = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<V
     Ok(files)
 }
 
-/// What the files say, in their order.
+/// Parses the files in their order.
 pub(crate) fn parse(gathered: &[SourceFile], earlier: Names) -> Result<Files, Problem> {
     let mut files = Files { earlier, ..Files::default() };
     for SourceFile { name, bytes, is_drop_in } in gathered {
@@ -158,7 +158,7 @@ impl Files {
 
 /// A file while it is read.
 pub(super) struct Reading<'a> {
-    /// As it is shown to the user.
+    /// The name as messages have it.
     name: &'a str,
     bytes: &'a [u8],
     source: fn(String, usize) -> Source,
@@ -171,18 +171,18 @@ impl Reading<'_> {
         1 + self.bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// How an error names the line with this byte.
+    /// The name of the line with this byte, for errors.
     pub(super) fn at(&self, offset: usize) -> String {
         format!("{}:{}", self.name, self.line(offset))
     }
 
-    /// The source of what stands at this byte.
+    /// The source of a key or a value at this byte.
     pub(super) fn source(&self, offset: usize) -> Source {
         (self.source)(self.name.to_owned(), self.line(offset))
     }
 }
 
-/// A key or a value, and where it stands.
+/// A key or a value, with its span.
 pub(super) type Key<'a> = Spanned<Cow<'a, str>>;
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -205,7 +205,7 @@ fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     })
 }
 
-/// Where in the file, what is wrong, and the remedy.
+/// The offset in the file, the fault, and the remedy.
 pub(super) type Wrong = (usize, String, String);
 
 /// The value as it would be written on the command line.

@@ -12,10 +12,10 @@ use crate::problem::{Problem, nearest};
 /// The key of the tables.
 pub(super) const FILTER: &str = "filter";
 
-/// What these tables say.
+/// Reads the filters of these tables.
 ///
 /// # Errors
-/// They are no tables, or a key or a value in one is wrong.
+/// The value is no list of tables, or a key or a value in a table is wrong.
 pub(super) fn filters(
     reading: &Reading<'_>,
     value: &Value<'_>,
@@ -36,7 +36,7 @@ pub(super) fn filters(
     Ok(found)
 }
 
-/// Where the first key stands: the span of a table of a list is not that of its head.
+/// The offset of the first key: the span of a table in a list is not that of its head.
 fn first(table: &DeTable<'_>) -> Option<usize> {
     in_order(table).first().map(|(key, _)| key.span().start)
 }
@@ -78,7 +78,7 @@ fn remedy(key: &str) -> String {
     }
 }
 
-/// Where in the file, what is wrong, and the remedy.
+/// The offset in the file, the fault, and the remedy.
 type Wrong = (usize, String, String);
 
 fn texts(takes: Takes, value: &Value<'_>) -> Result<Vec<String>, Wrong> {

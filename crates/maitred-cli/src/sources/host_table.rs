@@ -14,17 +14,17 @@ use crate::value;
 /// The key of the tables.
 pub(super) const HOST: &str = "host";
 
-/// What the tables say: the hosts, and the filters of all of them.
+/// The hosts of the tables, and the filters of all hosts.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) hosts: Vec<HostPart>,
     pub(super) filters: Vec<(FilterConfig, Source)>,
 }
 
-/// What the table `host` says.
+/// Reads the hosts of the table `host`.
 ///
 /// # Errors
-/// It is no table of tables, or a key in it is wrong. Values of options are checked where they are merged.
+/// The value is no table of tables, or a key in a table is wrong. Values of options are checked where they are merged.
 pub(super) fn tables(reading: &Reading<'_>, value: &Value<'_>) -> Result<Tables, Problem> {
     let DeValue::Table(hosts) = value.get_ref() else {
         return Err(Problem::new(
@@ -97,7 +97,7 @@ fn part(
     Ok(())
 }
 
-/// The name in its one form; what is no name is refused where the host is merged.
+/// The name in its canonical form. An invalid name stays, and is refused where the host is merged.
 fn canonical(name: &str) -> String {
     name.parse::<HostPattern>().map_or_else(|_| name.to_owned(), |pattern| pattern.to_string())
 }

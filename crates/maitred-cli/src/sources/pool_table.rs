@@ -13,10 +13,10 @@ use crate::value::BadValue;
 /// The key of the rules.
 const MATCH: &str = "match";
 
-/// What the table `pool` says.
+/// Reads the pools of the table `pool`.
 ///
 /// # Errors
-/// It is no table of tables, or a key or a rule in it is wrong. Values of keys are checked where they are merged.
+/// The value is no table of tables, or a key or a rule in a table is wrong. Values of keys are checked where they are merged.
 pub(super) fn parts(reading: &Reading<'_>, value: &Value<'_>) -> Result<Vec<PoolPart>, Problem> {
     let DeValue::Table(pools) = value.get_ref() else {
         return Err(Problem::new(

@@ -69,7 +69,7 @@ fn listeners(loaded: &Loaded) -> Vec<String> {
 }
 
 #[test]
-fn what_a_platform_suggests_counts_least() {
+fn variables_of_a_platform_count_least() {
     let case = Case::new(&[]).with("PORT", "8123").with("WEB_CONCURRENCY", "3");
     let loaded = case.loaded(&[]);
     assert_eq!((listeners(&loaded), loaded.config.workers.number()), (vec![":8123".to_owned()], 3));
@@ -367,7 +367,7 @@ fn options_are_checked_against_each_other() {
 }
 
 #[test]
-fn what_the_checks_let_through() {
+fn folders_modules_and_files_pass_the_checks() {
     let case = Case::new(&[("site/index.html", ""), ("app.py", "")]);
     let site = case.folder.path().join("site");
     let program = case.folder.path().join("app.py").display().to_string();
@@ -407,7 +407,7 @@ fn all_interfaces_of_ipv6_are_those_of_ipv4_too() {
     assert_eq!(places(&["[::]:0"]), ["[::]:0"], "the system would choose two ports");
 }
 
-/// Each time that it reads them.
+/// Each reading divides the configured values anew.
 #[test]
 fn a_worker_has_its_part_of_what_is_for_all() {
     let case = Case::new(&[("maitred.toml", "body-budget = \"64M\"\nresponse-budget = \"32M\"\n")]);

@@ -13,7 +13,7 @@ use crate::problem::{Problem, folder_of};
 use crate::tls;
 use crate::validation::Checked;
 
-/// The path of the page that lets a browser see tracebacks, below the URL of an application. The rest of it is the token.
+/// The path of the page that lets a browser see tracebacks, below the URL of an application. The token follows this path.
 const OPEN: &str = "/.maitred/open/";
 
 /// Files that a line names; the others are counted.
@@ -42,7 +42,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Starts a worker with the code of now. Clients that come meanwhile wait for it.
+    /// Starts a worker with the current code. Clients that connect meanwhile wait for this worker.
     pub(super) fn change(&mut self, files: &BTreeSet<PathBuf>, now: Instant) {
         if self.ending {
             return;
@@ -62,7 +62,7 @@ impl Supervisor {
         self.crew.replace_now(now);
     }
 
-    /// A worker serves: says how long that took, if files had changed.
+    /// Logs how long a change of files took to be served, when a worker serves it.
     pub(super) fn note_change_served(&mut self, now: Instant) {
         if let Some(at) = self.changed_at.take() {
             let milliseconds = now.saturating_duration_since(at).as_millis();
@@ -78,7 +78,7 @@ impl Supervisor {
         let Address::Tcp(socket) = address else { return None };
         let scheme = tls::scheme(address, listener.listen.is_tls(self.checked.tls.is_some(), address));
         let host = match socket.ip() {
-            // All of its interfaces: a browser on this machine takes the loopback one.
+            // A listener on all interfaces: a browser on this machine uses the loopback one.
             ip if ip.is_unspecified() => format!("localhost:{}", socket.port()),
             _ => socket.to_string(),
         };
@@ -86,7 +86,7 @@ impl Supervisor {
     }
 }
 
-/// A file as its user knows it.
+/// A path as the user knows it: below the current folder, without that folder.
 fn shown(file: &Path) -> String {
     let current = std::env::current_dir().unwrap_or_default();
     let file = file.strip_prefix(&current).unwrap_or(file);
@@ -101,7 +101,7 @@ fn line(checked: &Checked, origin: &str, token: &str) -> Option<String> {
     Some(format!("tracebacks in the browser: {origin}{prefix}{OPEN}{token}"))
 }
 
-/// What is watched: the folders, and the folders in them that are left out.
+/// Returns the folders to watch, and the folders in them that are left out: those of static files.
 fn watched(config: &Config, checked: &Checked) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let mut folders = match config.development.watch.as_slice() {
         [] if checked.programs().next().is_none() => Vec::new(),

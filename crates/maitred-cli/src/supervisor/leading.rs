@@ -1,5 +1,5 @@
-//! Where each worker has sockets of its own (`accept = "reuseport"`): who gets new connections, and what becomes of those that wait for a worker that
-//! does not serve.
+//! Where each worker has sockets of its own (`accept = "reuseport"`): the workers that get new connections, and the way of connections that wait
+//! for a worker that does not serve.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,13 +10,12 @@ use super::Supervisor;
 use super::message::ToWorker;
 use super::process::Process;
 
-/// When the sockets of a worker that does not serve any more are emptied, from then on: a connection that began before may come a moment
-/// later.
+/// Times after the end of a worker's service at which its sockets are emptied: a connection that began before may be queued a moment later.
 const EMPTIED: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(4)];
 
 impl Supervisor {
-    /// Where each worker has sockets of its own: new connections are led to those that serve, and what waits for others is taken by one that
-    /// serves.
+    /// Where each worker has sockets of its own: steers new connections to the serving workers, and has one of them accept the connections that
+    /// wait for others.
     pub(super) fn lead(&mut self, now: Instant) {
         if !self.listeners.is_own() || self.ending || self.stand_in.is_some() {
             return;
@@ -44,7 +43,7 @@ impl Supervisor {
         }
     }
 
-    /// A worker that takes what waits for another one.
+    /// Returns a serving worker, which accepts connections that wait for another one.
     fn taker(&self) -> Option<&Arc<Process>> {
         let mut serving = self.crew.workers().filter(|view| view.phase == Phase::Serving);
         serving.find_map(|view| self.processes.get(&view.id))

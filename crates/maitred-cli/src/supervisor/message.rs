@@ -1,9 +1,9 @@
-//! What a supervisor and its workers say to each other, as JSON over a channel.
+//! Messages between a supervisor and its workers, as JSON over a channel.
 //!
 //! ```text
 //! supervisor                                         worker
 //!     ---- setup, with descriptors -------------------->
-//!     <--- ready (what it serves), or failed (why) -----
+//!     <--- ready (applications), or failed (why) -------
 //!     <--- beat, each second ---------------------------
 //!     ---- ask (a question of ctl) --> answer <---------
 //!     <--- ask (figures of all) ----> answer ---------->
@@ -18,51 +18,51 @@ use crate::sources::file::SourceFile;
 use crate::tls::Handed;
 use crate::validation::PassedName;
 
-/// Questions of the supervisor's own: what a worker has counted, and its part of the page of figures.
+/// Questions that only the supervisor asks: the counts of a worker, and the worker's part of the page of figures.
 pub(crate) const COUNTED: &str = "/worker/counted";
 pub(crate) const LOOKED: &str = "/worker/looked";
 /// A picture of the process, for `finding`.
 pub(crate) const PICTURE: &str = "/worker/picture";
 pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
-/// What a worker is told first. The descriptors come with it: the listeners in the order of the configuration, the bell of all workers, the
-/// table in which they count clients, the memory in which it counts, that of its lines, and its part of that table.
+/// The first message to a worker. The descriptors come with this message: the listeners in the order of the configuration, the bell of all
+/// workers, the table of clients of all workers, and the worker's own memory of figures, of lines of its logs, and of its counts in that table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
-    /// Its number, from 1 on.
+    /// The number of the worker, from 1 on.
     pub(crate) number: usize,
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) workers: usize,
-    /// How many of the descriptors are listeners.
+    /// Number of descriptors that are listeners.
     pub(crate) listeners: usize,
-    /// They are its own, with queues that no other worker accepts from.
+    /// The listeners are the worker's own, with queues that no other worker accepts from.
     pub(crate) own: bool,
-    /// Which of those a service manager has passed, by their position.
+    /// The listeners that a service manager has passed, by position.
     pub(crate) passed: Vec<Option<PassedName>>,
     /// The configuration files as the supervisor has read them.
     pub(crate) files: Vec<SourceFile>,
     /// The process has become another user.
     pub(crate) acts: bool,
-    /// What an operator has changed, in this order.
+    /// Changes that operators have made, in this order.
     pub(crate) changes: Vec<Question>,
     /// Certificates, keys and the ticket secret. The supervisor reads them: the worker may lack the right to.
     pub(crate) tls: Option<Handed>,
-    /// Somebody works on the application: what has to be shown to see tracebacks in a browser.
+    /// The token of the page with tracebacks, in development.
     pub(crate) development: Option<String>,
 }
 
 /// From a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FromWorker {
-    /// It serves: what, for the start-up lines.
+    /// The worker serves: the application and the addresses, for the start-up lines.
     Ready {
         what: Option<String>,
         served: Vec<String>,
     },
-    /// It cannot start.
+    /// The worker cannot start, for this reason.
     Failed(String),
     Beat(Beat),
-    /// To the question with this number.
+    /// The answer to the question with this number.
     Answer(u64, Answered),
     /// A question for the supervisor.
     Ask(u64, Question),
@@ -73,13 +73,13 @@ pub(crate) enum FromWorker {
 pub(crate) enum ToWorker {
     Ask(u64, Question, String),
     Answer(u64, Answered),
-    /// Its health path says that it does not take requests any more.
+    /// The health path of the worker shall answer "not ready" from now on.
     Unready,
-    /// No other worker takes what waits to be accepted.
+    /// This worker is among the last ones: it shall accept the connections that wait, then end.
     Last,
-    /// To take what waits at the socket that comes with this, as if it waited at the listener with this number.
+    /// The worker shall accept the connections that wait at the socket in this message, as if they waited at the listener with this number.
     Empty(usize),
-    /// It ends at once, requests are cut off.
+    /// The worker shall end at once and cut requests off.
     AtOnce,
 }
 
@@ -159,7 +159,7 @@ impl Setup {
         .into_bytes()
     }
 
-    /// None of what is no such message.
+    /// None for bytes that are no such message.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let count = |name: &str| value[name].as_u64().and_then(|count| usize::try_from(count).ok());
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_as_they_were() {
         let asked =
             Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
         let file =

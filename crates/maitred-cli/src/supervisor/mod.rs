@@ -1,15 +1,15 @@
-//! Several worker processes: a supervisor starts them and looks after them. It listens, and loads no application.
+//! Several worker processes under a supervisor, which starts and replaces workers. The supervisor listens, and loads no application.
 //!
 //! ```text
-//! mod.rs      what happens to the supervisor, and what it does
-//! process.rs  a worker as it has it            worker.rs   a process as a worker
-//! message.rs  what they say to each other      relay.rs    questions of ctl to all workers
-//! renewal.rs  new workers, a new program      leading.rs  who gets connections, with a socket for each worker
+//! mod.rs      the loop of the supervisor
+//! process.rs  a worker, on the supervisor's side  worker.rs   a worker, in its own process
+//! message.rs  messages between the two        relay.rs    questions of ctl to all workers
+//! renewal.rs  new workers, a new program      leading.rs  the choice of workers, with a socket for each worker
 //! stand_in.rs answers while no worker serves   upgrade.rs  a new program takes over
-//! template.rs processes to fork workers from    preload.rs when there is one
+//! template.rs processes to fork workers from    preload.rs the use of templates
 //! signals.rs  signals of the supervisor      developing.rs  new workers when files change
 //! ```
-//! When a worker is started, stopped and replaced says maitred-supervise.
+//! The crate maitred-supervise decides when a worker is started, stopped and replaced.
 
 mod developing;
 mod leading;
@@ -65,30 +65,30 @@ pub(crate) use template::{AS_TEMPLATE, Preloading};
 pub(crate) use upgrade::{AS_SUCCESSOR, Predecessor};
 pub(crate) use worker::{AS_WORKER, Worker};
 
-/// Beyond the drain-timeout, for the end of an application and of the process; then a worker is killed.
+/// Time beyond the drain-timeout for the end of an application and of the process; then a worker is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
 
-/// After a second signal.
+/// Time for the end of a worker after a second signal.
 const AT_ONCE_GRACE: Duration = Duration::from_secs(3);
 
-/// What a worker has ended by that has no process yet and had to be killed (signal(7)).
+/// Number of SIGKILL (signal(7)), as the end of a worker that had to be killed before it had a process.
 const SIGKILL: u8 = 9;
 
-/// Process 1, and one that takes orphans in, looks this often for orphans that have ended.
+/// Time between two looks for ended orphans, in process 1 and in a process that adopts orphans.
 const REAP: Duration = Duration::from_secs(1);
 
-/// What has happened.
+/// An event for the loop of the supervisor.
 pub(crate) enum Happening {
     Signal(Signal),
-    /// A worker has said something.
+    /// A message of a worker.
     Said(WorkerId, FromWorker),
-    /// A worker's process has ended.
+    /// The end of a worker's process.
     Exit(WorkerId, Exit),
-    /// A template with this number is ready, or why there is none any more.
+    /// The template with this number is ready, or has ended for this reason.
     Template(u64, Result<(), String>),
-    /// The new program is ready, or what has become of it.
+    /// The new program is ready, or has ended for this reason.
     Succeeded(Result<(), String>),
-    /// The program before this one answers nobody any more.
+    /// The predecessor has closed its doors.
     Alone,
     /// An operator wants the end.
     Drain,
@@ -96,56 +96,56 @@ pub(crate) enum Happening {
     Changed(BTreeSet<PathBuf>),
 }
 
-/// What the supervisor is and has.
+/// The state of the supervisor.
 struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
     config: Config,
     origins: Origins,
     checked: Checked,
-    /// What new workers are told: files, changes.
+    /// The setup of new workers, without their number and changes.
     setup: Setup,
     program: Program,
     listeners: Sockets,
     /// The workers that new connections are led to.
     led_to: Vec<usize>,
-    /// Sockets of workers that are not wanted any more, and when they are emptied.
+    /// Workers that do not serve any more, with the times at which their sockets are emptied.
     to_empty: Vec<(usize, Instant)>,
     preload: Preload,
-    /// What workers call each other by.
+    /// The bell by which workers wake each other.
     bell: Bell,
-    /// Where they count clients.
+    /// The table of clients of all workers.
     clients: ClientTable,
     crew: Crew,
     processes: BTreeMap<WorkerId, Arc<Process>>,
-    /// What each has said of why it could not start.
+    /// The reasons that workers gave for failed starts.
     causes: BTreeMap<WorkerId, String>,
-    /// The same for the doors.
+    /// The workers, as the doors of the control see them.
     workers: Arc<Workers>,
-    /// None before a predecessor has closed its doors, and after this one has.
+    /// None before a predecessor has closed its doors, and after this process has closed its own.
     control: Option<Control>,
     sender: Sender<Happening>,
     stand_in: Option<StandIn>,
     successor: Option<Successor>,
     predecessor: Option<Predecessor>,
     hooks: Option<HookThread>,
-    /// The start-up lines have been said.
+    /// The start-up lines have been logged.
     introduced: bool,
     acts: Option<String>,
     ending: bool,
-    /// What the process is for whoever has started it.
+    /// The process as its service manager sees it.
     service: Service,
-    /// When drain-delay is over, while it lasts.
+    /// The end of drain-delay, while it lasts.
     holds_until: Option<Instant>,
     /// The service manager waits for the end of a reload.
     reloads: bool,
     /// Files of the application, in development.
     watch: Option<Watch>,
-    /// When they changed, until a worker serves them.
+    /// The time of the last change of these files, until a worker serves them.
     changed_at: Option<Instant>,
 }
 
-/// What was done while the process had its rights, the sockets that were passed, who was there before, and who has started it.
+/// The starting point: the work done with the rights of the start, the passed sockets, the predecessor, and the service manager.
 pub(crate) type Here = (Option<Early>, Option<Vec<Option<OwnedFd>>>, Option<Predecessor>, Service);
 
 /// Supervises until a signal ends it; returns the exit code.
@@ -167,7 +167,7 @@ pub(crate) fn run(
         }
         None => {
             let doors = match predecessor {
-                // It has them until this one is ready.
+                // The predecessor has the doors until this process is ready.
                 Some(_) => Doors::default(),
                 None => control::open_named(config, origins, None)?,
             };
@@ -185,7 +185,7 @@ pub(crate) fn run(
         }
     };
     host.supervises();
-    // A new program goes on with what the one before has prepared.
+    // A new program relies on the preparations of its predecessor's hook.
     if let (Some(hooks), None) = (&hooks, &predecessor) {
         hooks.before_start(host)?;
     }
@@ -243,9 +243,9 @@ pub(crate) fn run(
             command: host.command(),
             folder: inputs.started_in.clone(),
             environment: Vec::new(),
-            // Workers have them by themselves, as they are then.
+            // Workers set these variables themselves, from the values of their own start.
             without: hooks.iter().flat_map(HookThread::added).map(OsString::from).collect(),
-            // So that a debugger can be used.
+            // A debugger in the application needs the terminal.
             at_terminal: config.development.on,
         },
         inputs,
@@ -287,7 +287,7 @@ pub(crate) fn run(
     Ok(code)
 }
 
-/// What does not go together with several workers.
+/// Refuses options that do not work with several workers.
 fn check(config: &Config, checked: &Checked, origins: &Origins) -> Result<(), Problem> {
     let is_passed = checked.listeners.iter().any(|listener| listener.passed.is_some());
     if config.workers.accept == AcceptModel::Reuseport && is_passed {
@@ -357,7 +357,7 @@ impl Supervisor {
             if reaps {
                 let is_worker = |pid| self.processes.values().any(|process| process.pid() == pid);
                 let reap = || child::reap_others(|pid| is_worker(pid) || self.is_own_program(pid));
-                // A hook may have children, and waits for them itself.
+                // A running hook waits for its children itself.
                 match &self.hooks {
                     Some(hooks) => hooks.unless_running(reap),
                     None => reap(),
@@ -367,14 +367,14 @@ impl Supervisor {
         }
     }
 
-    /// The exit code, if this is the end.
+    /// Carries out an action of the crew. Returns the exit code if the supervisor ends.
     fn act(&mut self, action: Action) -> Option<u8> {
         match action {
             Action::Start { worker, number } => self.start(worker, number),
             Action::Stop(worker) => {
                 if let Some(process) = self.processes.get(&worker) {
                     match (process.is_first_request(), self.ending) {
-                        // It is told that nobody else takes what waits, and ends itself.
+                        // This message also tells the worker to accept the connections that wait, since no other worker will.
                         (true, true) => process.send(&ToWorker::Last),
                         (true, false) => process.terminate(),
                         (false, _) => process.send(&ToWorker::AtOnce),
@@ -394,7 +394,7 @@ impl Supervisor {
             Action::StandIn(false) => self.stand_in = None,
             Action::Ready => self.ready(),
             Action::Say(level, text) => self.say(level, &text),
-            // Whoever has pressed Ctrl-C does not count the requests that it has cut off.
+            // In development Ctrl-C is a normal end, also if it has cut requests off.
             Action::End(1) if self.config.development.on => return Some(EXIT_SUCCESS),
             Action::End(code) => return Some(code),
         }
@@ -438,7 +438,7 @@ impl Supervisor {
                         hooks.worker_exit(process.number, process.pid(), code(exit));
                     }
                 }
-                // It may have been called for a connection that it did not take.
+                // The worker may have been woken for a connection that it did not accept.
                 self.bell.ring();
                 let cause = self.causes.remove(&worker);
                 self.crew.handle_exit(worker, exit, cause.as_deref(), now);
@@ -497,7 +497,7 @@ impl Supervisor {
         }
     }
 
-    /// What a worker gets of TLS: the files as they are now, if this process can read them and they are valid, else as they were.
+    /// Reads the files of TLS again for the next worker. The known material stays if this process cannot read the files, or they are invalid.
     fn renew_tls(&mut self) {
         if let Some(known) = &self.checked.tls
             && let Ok(next) = known.again(&self.config, &self.origins)
@@ -507,12 +507,12 @@ impl Supervisor {
         self.setup.tls = self.checked.tls.as_ref().map(|tls| tls.handed());
     }
 
-    /// Each time: workers that end alike, and what an operator tries again, are told again.
+    /// Logs a line, also if the same line was logged before: several workers may end alike, and an operator may repeat a command.
     fn say(&self, level: Level, text: &str) {
         let level = match level {
-            // What each change brings about is no news for who has made it.
+            // The developer has made the change, so its usual effects are no news.
             Level::Info if self.config.development.on => LogLevel::Debug,
-            // At once, as it was wanted.
+            // Ctrl-C asks for an end at once.
             Level::Warning if self.config.development.on && self.ending => LogLevel::Debug,
             Level::Error => LogLevel::Error,
             Level::Warning => LogLevel::Warn,
@@ -521,7 +521,7 @@ impl Supervisor {
         self.log.write_each(logs::level(level), format_args!("{text}"));
     }
 
-    /// Says what is served where, once, when the first worker knows it.
+    /// Logs the start-up lines once, when the first worker is ready.
     fn introduce(&mut self, what: Option<String>, served: &[String]) {
         self.workers.set_application(what.clone());
         if std::mem::replace(&mut self.introduced, true) {
@@ -562,7 +562,7 @@ impl Supervisor {
         }
         if let Some(mut predecessor) = self.predecessor.take() {
             self.service.take_over_pid_file(&self.config, predecessor.pid_file.take(), &self.log);
-            // The predecessor leaves them to this one when it hears that; those of a service manager stay its own.
+            // The predecessor leaves the files of Unix sockets to this process when it hears that; those of a service manager stay the manager's.
             let listeners = &self.checked.listeners;
             self.listeners.own_files(|index| listeners.get(index).is_some_and(|one| one.passed.is_none()));
             predecessor.tell_ready(self.sender.clone());
@@ -639,7 +639,7 @@ impl Supervisor {
         self.drain(signal, now);
     }
 
-    /// The workers say that they are not ready, and go on with everything else, until drain-delay is over.
+    /// Begins drain-delay: the workers answer "not ready" on their health paths and serve on until the delay is over.
     fn hold(&mut self, now: Instant) {
         let delay = self.config.drain_delay;
         self.holds_until = Some(now + delay);
@@ -662,18 +662,18 @@ impl Supervisor {
         self.end_crew(now);
     }
 
-    /// The workers end, and nobody else takes what waits to be accepted.
+    /// Ends the workers. They accept the connections that wait, since no other process does.
     fn end_crew(&mut self, now: Instant) {
         self.ending = true;
         self.end_successor();
         self.stand_in = None;
         self.crew.stop(EXIT_SUCCESS, now);
-        // The last descriptors are those of the workers then: a queue ends when they have emptied it.
+        // Then only workers have descriptors, so a queue ends when they have emptied it.
         self.listeners = Sockets::default();
     }
 }
 
-/// As `subprocess` has it: below zero for a signal.
+/// The exit code as `subprocess` of Python has it: below zero for a signal.
 fn code(exit: Exit) -> i32 {
     match exit {
         Exit::Code(code) => code.into(),

@@ -1,7 +1,7 @@
 //! Workers that are forked from a template, in the place of being started (`preload`).
 //!
-//! A template is started with the first worker that needs one, and at SIGHUP; workers wait for it. One that is gone takes no worker with it: the
-//! next start has a new one.
+//! A template is started with the first worker that needs one, and at SIGHUP; workers wait for it. The end of a template ends no worker: the
+//! next start of a worker starts a new template.
 
 use std::time::Instant;
 
@@ -11,25 +11,25 @@ use maitred_supervise::{Exit, WorkerId};
 use super::Supervisor;
 use super::template::{self, Template};
 
-/// The template that there is, and who waits for it.
+/// The current template, and the workers that wait for it.
 #[derive(Default)]
 pub(super) struct Preload {
     pub(super) template: Option<Template>,
-    /// Workers that are started when it is ready.
+    /// Workers that are started when the template is ready.
     waiting: Vec<(WorkerId, usize)>,
     /// Orphans become children of this process, from the first template on.
     pub(super) adopts: bool,
-    /// The number of the last one.
+    /// The number of the last template.
     last: u64,
 }
 
 impl Supervisor {
-    /// Whether workers are forked: there is an application to share.
+    /// Whether workers are forked: the option is set, and there is an application to share.
     pub(super) fn preloads(&self) -> bool {
         self.config.workers.preload && self.checked.programs().next().is_some()
     }
 
-    /// Whether this worker waits, or has failed to start, because there is no template that is ready.
+    /// Whether this worker waits for a template, or has failed to start because none can be started.
     pub(super) fn awaits_template(&mut self, worker: WorkerId, number: usize) -> bool {
         if !self.preloads() || self.preload.template.as_ref().is_some_and(|template| template.is_ready) {
             return false;
@@ -55,7 +55,7 @@ impl Supervisor {
         true
     }
 
-    /// A template is ready, or is none any more: why.
+    /// Handles news of a template: it is ready, or it has ended for this reason.
     pub(super) fn hear_template(&mut self, number: u64, outcome: Result<(), String>, now: Instant) {
         let Some(template) = self.preload.template.as_mut().filter(|template| template.number == number)
         else {
@@ -84,7 +84,7 @@ impl Supervisor {
         }
     }
 
-    /// A worker that waits for a template is not wanted, or has waited too long.
+    /// Ends the start of a worker that waits for a template, and is not wanted any more or has waited too long.
     pub(super) fn end_waiting(&mut self, worker: WorkerId, exit: Exit) {
         let Some(at) = self.preload.waiting.iter().position(|(waiting, _)| *waiting == worker) else {
             return;
@@ -96,7 +96,7 @@ impl Supervisor {
         self.crew.handle_exit(worker, exit, None, Instant::now());
     }
 
-    /// What is loaded from now on is loaded anew.
+    /// Drops the template, so that workers load the application anew. Waiting workers wait for the next template.
     pub(super) fn forget_template(&mut self) {
         self.preload.template = None;
         for (worker, number) in std::mem::take(&mut self.preload.waiting) {
@@ -104,7 +104,7 @@ impl Supervisor {
         }
     }
 
-    /// The processes besides workers that are this one's own.
+    /// Whether this process is the template or the successor: children that are no workers, and no orphans to reap.
     pub(super) fn is_own_program(&self, pid: u32) -> bool {
         self.preload.template.as_ref().is_some_and(|template| template.pid() == pid)
             || self.successor.as_ref().is_some_and(|successor| successor.pid() == pid)

@@ -1,4 +1,4 @@
-//! A worker as its supervisor has it: the process, its channel, what is asked of it.
+//! A worker, on the supervisor's side: the process, its channel, and open questions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,37 +19,38 @@ use maitred_supervise::{Exit, WorkerId};
 use super::Happening;
 use super::message::{FromWorker, Setup, ToWorker};
 
-/// How long a message waits for a worker to read it: its listening thread does nothing else.
+/// Longest wait until a worker reads a message: its listening thread has no other task.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long an answer is waited for.
+/// Longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(4);
 
 /// A worker.
 pub(crate) struct Process {
     pub(crate) id: WorkerId,
     pub(crate) number: usize,
-    /// Where it counts.
+    /// The worker's figures.
     figures: SharedMemory,
-    /// What it has counted among the connections of clients.
+    /// The worker's counts in the table of clients.
     ledger: SharedMemory,
-    /// The last page of its figures that was shown.
+    /// The last page of the worker's figures.
     page: Mutex<String>,
     child: Child,
     sending: Mutex<Channel>,
-    /// Questions that it has not answered.
+    /// Questions without an answer so far, by number.
     asked: Mutex<BTreeMap<u64, Sender<Answered>>>,
     next: AtomicU64,
-    /// It has been asked to end.
+    /// The worker has been asked to end.
     is_asked: AtomicBool,
-    /// It serves, and so it answers signals.
+    /// The worker serves, so it handles signals.
     is_ready: AtomicBool,
-    /// Log files were opened anew since it was started, and it has to do so when it is ready.
+    /// Log files were opened anew while the worker started: it reopens its own when it is ready.
     is_to_reopen: AtomicBool,
 }
 
 impl Process {
-    /// Starts it: `launch` makes the process with this as its standard input. What becomes of it is told to `happenings`.
+    /// Starts a worker: `launch` makes the process with the given descriptor as its standard input. Messages of the worker and its end go to
+    /// `happenings`.
     ///
     /// # Errors
     /// There is no such program, or no process, thread or descriptor can be had.
@@ -65,7 +66,7 @@ impl Process {
         let receiving = own.try_clone()?;
         let figures = SharedMemory::new(figures::MEMORY_BYTES)?;
         let ledger = SharedMemory::new(LEDGER_BYTES)?;
-        // Before the process is there: it finds its setup when it looks.
+        // Sent before the process exists, so that the setup is there at its first read.
         let descriptors: Vec<BorrowedFd<'_>> =
             descriptors.iter().copied().chain([figures.as_fd(), ledger.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
@@ -93,10 +94,10 @@ impl Process {
             let exit = match waiter.child.wait() {
                 Ok(Ended::Code(code)) => Exit::Code(code),
                 Ok(Ended::Signal(signal)) => Exit::Signal(signal),
-                // Nobody else waits for it; whatever it was, it is gone.
+                // No other thread waits for this child, so an error means that it has ended.
                 Err(_) => Exit::Code(1),
             };
-            // What it has said last comes first.
+            // The last messages of the worker are handled before its end.
             waiter.hang_up();
             let _ = listens.join();
             let _ = told.send(Happening::Exit(id, exit));
@@ -109,53 +110,53 @@ impl Process {
         self.child.pid()
     }
 
-    /// What it has counted, read after it has been asked to bring its memory up to date.
+    /// Reads the worker's figures. The caller first asks the worker to bring its memory up to date.
     pub(crate) fn statistics(&self) -> Statistics {
         Statistics::read(self.figures.words(), Owner::Runs).unwrap_or_default()
     }
 
-    /// The same in sums.
+    /// Reads the worker's figures as sums.
     pub(crate) fn totals(&self) -> Totals {
         Totals::read(self.figures.words(), Owner::Runs).unwrap_or_default()
     }
 
-    /// Calls `visit` with its counters, by series.
+    /// Calls `visit` with each counter of the worker, by series.
     pub(crate) fn each_counter(&self, visit: impl FnMut(&str, u64)) {
         figures::each_counter(self.figures.words(), visit);
     }
 
-    /// Keeps its page.
+    /// Keeps the last page of figures, for the time after the worker's end.
     pub(crate) fn keep_page(&self, page: &str) {
         page.clone_into(&mut lock(&self.page));
     }
 
-    /// It has ended: its connections are no more those of any client. Called once.
+    /// Takes the worker's connections out of the table of clients after its end. Called once.
     pub(crate) fn give_back_clients(&self, clients: &ClientTable) {
         clients.give_back(&self.ledger);
     }
 
-    /// It has ended: what it has counted is added to what others have left. Called once.
+    /// Adds the worker's figures to those of all ended workers, after its end. Called once.
     pub(crate) fn retire(&self, retired: &mut Retired) {
         retired.add(self.figures.words(), &lock(&self.page));
     }
 
-    /// Whether it is asked to end for the first time; it is from now on.
+    /// Notes a request to end, and returns whether this is the first one.
     pub(crate) fn is_first_request(&self) -> bool {
         !self.is_asked.swap(true, Ordering::Relaxed)
     }
 
-    /// Asks it to end: SIGTERM.
+    /// Asks the worker to end: SIGTERM.
     pub(crate) fn terminate(&self) {
         self.is_asked.store(true, Ordering::Relaxed);
         self.child.terminate();
     }
 
-    /// SIGKILL.
+    /// Ends the worker by SIGKILL.
     pub(crate) fn kill(&self) {
         self.child.kill();
     }
 
-    /// Has it open its log files anew: SIGUSR1. One that starts may not handle that yet, and does it when it is ready.
+    /// Has the worker reopen its log files: SIGUSR1. A starting worker may not handle the signal yet, so it gets the signal when it is ready.
     pub(crate) fn reopen_logs(&self) {
         if self.is_ready.load(Ordering::Relaxed) {
             self.child.signal(rustix::process::Signal::USR1);
@@ -164,7 +165,7 @@ impl Process {
         }
     }
 
-    /// It serves.
+    /// Notes that the worker serves, and sends it a signal that was held back.
     pub(crate) fn becomes_ready(&self) {
         self.is_ready.store(true, Ordering::Relaxed);
         if self.is_to_reopen.swap(false, Ordering::Relaxed) {
@@ -177,7 +178,7 @@ impl Process {
     }
 
     pub(crate) fn send_with(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
-        // Whoever is gone is told of by its end.
+        // An error means that the worker has ended, which the thread that waits for it tells.
         let _ = lock(&self.sending).send(&message.to_text(), descriptors);
     }
 
@@ -195,7 +196,7 @@ impl Process {
             match FromWorker::read(&message.text) {
                 Some(FromWorker::Answer(id, answer)) => {
                     if let Some(sender) = lock(&self.asked).remove(&id) {
-                        // Who has asked may have given up.
+                        // The asking thread may have given up.
                         let _ = sender.send(answer);
                     }
                 }
@@ -205,11 +206,12 @@ impl Process {
                 None => {}
             }
         }
-        // Nobody answers any more.
+        // No answer can come any more.
         lock(&self.asked).clear();
     }
 
-    /// The process has ended: what it had said is read, then the channel ends. Children of the application may have the other side open still.
+    /// Closes the channel after the process has ended: messages before that are still read. Without this, children of the application that hold
+    /// the other side would keep the channel open.
     fn hang_up(&self) {
         lock(&self.sending).shut_down();
     }
@@ -221,12 +223,12 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Waits for it; none where the worker has ended, or takes too long.
+    /// Waits for the answer; none if the worker has ended or takes too long.
     pub(crate) fn wait(self) -> Option<Answered> {
         self.answer.recv_timeout(ANSWER_LIMIT).ok()
     }
 
-    /// Waits until then. Err where it may still come.
+    /// Waits until the deadline. Err if the answer may still come.
     pub(crate) fn wait_until(self, deadline: Instant) -> Result<Option<Answered>, Self> {
         match self.answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(answer) => Ok(Some(answer)),

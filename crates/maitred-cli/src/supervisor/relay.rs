@@ -1,7 +1,7 @@
 //! Questions of `maitred ctl` to all workers, and their answers as one.
 //!
-//! A question goes to every worker that serves. What one has no rows of its own for is answered by the first; lists have a row for
-//! each worker's rows, with its number. Changes are made in all, and in workers that are started later.
+//! A question goes to every worker that serves. Counts are added up, and lists have the rows of all workers, each row with the number of its
+//! worker; other values are those of the first worker. Changes are made in all workers, and in workers that are started later.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,50 +27,50 @@ use super::process::{Pending, Process};
 /// Changes of settings, which workers that are started later get as well.
 const LASTING: [&str; 4] = ["set", "map add", "map remove", "log-level"];
 
-/// A change that workers get which start just now. Those that are started later open the new files anyway.
+/// A change for workers that are starting now. Workers that are started later open the new files anyway.
 const REOPEN: &str = "reopen";
 
 /// Queries whose answer is the same for all workers.
 const SAME: [&str; 5] = ["map", "handlers", "explain", "settings", "configuration"];
 
-/// What the doors know of workers.
+/// The workers, as the doors of the control see them.
 pub(super) struct Workers {
     languages: &'static str,
-    /// How they take connections.
+    /// The model by which workers accept connections, as `status` names it.
     accept: &'static str,
-    /// Where connections come.
+    /// The addresses of the listeners.
     addresses: Vec<String>,
     began: Instant,
     sender: Sender<Happening>,
     /// Pictures of all workers together.
     finder: Finder,
-    /// Of the supervisor.
+    /// The supervisor's log.
     log: Arc<Log>,
     state: Mutex<State>,
     seen: Mutex<Seen>,
     history: Keeper,
-    /// Rules that the supervisor itself has applied.
+    /// Rules that the supervisor has applied itself.
     applied: Applied,
 }
 
 #[derive(Default)]
 struct State {
-    /// Those that serve or drain.
+    /// Workers that serve or drain.
     serving: BTreeMap<WorkerId, Arc<Process>>,
-    /// What they have said last.
+    /// The last beat of each worker.
     beats: BTreeMap<WorkerId, Beat>,
     application: Option<String>,
-    /// What operators have changed since the configuration was read, by number.
+    /// Changes by operators since the configuration was read, by number.
     changes: BTreeMap<u64, Question>,
-    /// Of the next change.
+    /// The number of the next change.
     next_change: u64,
-    /// The first change that a worker which starts was not told.
+    /// For each starting worker the first change that is not in its setup.
     untold: BTreeMap<WorkerId, u64>,
-    /// What processes that have ended have counted.
+    /// Figures of the processes that have ended.
     retired: Retired,
-    /// All processes, for people.
+    /// Rows of all processes, for `status`.
     shown: Vec<Value>,
-    /// Those of them that serve.
+    /// Number of processes that serve.
     ready: usize,
     wanted: usize,
     failures: u64,
@@ -78,7 +78,7 @@ struct State {
     restarts: Vec<(&'static str, u64)>,
 }
 
-/// Begins to answer; the supervisor supervises without it, too.
+/// Begins to answer questions. If that fails, the supervisor goes on without a control.
 pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<Control> {
     let own = Arc::clone(workers);
     let places = doors.places();
@@ -101,7 +101,7 @@ pub(super) fn keep_history(workers: &Arc<Workers>, log: &Log) {
     }
 }
 
-/// Looks at the workers once a second, until nobody has them any more. A thread of its own: it waits for their answers.
+/// Looks at the workers once a second, until the supervisor has dropped them. A thread of its own, since it waits for answers of workers.
 fn watch(workers: &Weak<Workers>) {
     while let Some(own) = workers.upgrade() {
         let ahead = own.history.ahead();
@@ -113,10 +113,10 @@ fn watch(workers: &Weak<Workers>) {
     }
 }
 
-/// How long a look waits for workers: a row is of a second.
+/// Longest wait of a look for answers of workers: each row of the history is one second.
 const LOOK_LIMIT: Duration = Duration::from_millis(300);
 
-/// What is counted outside of the memory of the workers: of each what it has said last, and the sum of all ever.
+/// Counts that are not in the shared memory of the workers: the last answer of each worker, and the sum over all workers ever.
 #[derive(Default)]
 struct Seen {
     last: BTreeMap<WorkerId, ProcessFigures>,
@@ -126,7 +126,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Asks those that serve, but for those that have not answered yet, and waits for a moment.
+    /// Asks the serving workers, except those whose last answer is still due, and waits for [`LOOK_LIMIT`].
     fn ask(&mut self, serving: &[Arc<Process>]) {
         let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
         let (deadline, mut late) = (Instant::now() + LOOK_LIMIT, std::mem::take(&mut self.late));
@@ -152,8 +152,8 @@ impl Seen {
         self.last.insert(id, looked);
     }
 
-    /// What there is now in those that serve, with the counts of all workers ever. Of one that has not answered that is what it has said
-    /// last.
+    /// Returns the gauges of the serving workers, with the counts of all workers ever. A worker that has not answered is in it with its last
+    /// answer.
     fn all(&mut self, serving: &[Arc<Process>]) -> ProcessFigures {
         let mut now = ProcessFigures::default();
         self.last.retain(|id, _| serving.iter().any(|process| process.id == *id));
@@ -163,9 +163,9 @@ impl Seen {
 }
 
 impl Workers {
-    /// Looks at all workers, for the history. What a worker that has ended, or does not answer, has counted is in its memory.
+    /// Looks at all workers, for the history. The counts of a worker that has ended or does not answer are read from its shared memory.
     fn look(&self) {
-        // Looks come one after the other, also the last one, which is another thread's.
+        // One look at a time: the last one is made by another thread.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let look = Look::begin();
         let serving: Vec<_> = self.state().serving.values().cloned().collect();
@@ -188,32 +188,32 @@ impl Workers {
         self.history.note_routes(&statistics);
     }
 
-    /// The workers are replaced by ones with other code, from now on.
+    /// Marks in the history that the workers are replaced from now on.
     pub(super) fn mark_reload(&self) {
         self.history.mark("reload");
     }
 
-    /// The last look: the workers have ended.
+    /// Takes the last look, after the workers have ended, and writes the history.
     pub(super) fn end_history(&self) {
         self.look();
         self.note_routes();
         self.history.write();
     }
 
-    /// A new program has read the file by now, or will: it writes it from now on.
+    /// Stops writing the history: the file belongs to a new program from now on.
     pub(super) fn leave_history(&self) {
         self.history.leave_file();
     }
 
-    /// Has what was seen so far in the file, for a new program.
+    /// Writes the history up to now into the file, for a new program.
     pub(super) fn write_history(&self) {
         self.note_routes();
         self.history.write();
     }
 
-    /// What all workers ever have counted in their memory.
+    /// Returns the counts of all workers ever from their shared memory.
     fn totals(&self) -> (Totals, CounterSums) {
-        // Under the lock, so that each process is in it once.
+        // Under the lock, so that each process counts once: as serving or as ended.
         let state = self.state();
         let mut totals = Totals::from(&state.retired.statistics);
         let mut counters = CounterSums::default();
@@ -253,18 +253,18 @@ impl Workers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It serves, and hears what has been changed since it was started.
+    /// Adds a worker that serves, and sends it the changes that its setup does not have.
     pub(super) fn add(&self, process: &Arc<Process>) {
         let mut state = self.state();
         state.serving.insert(process.id, Arc::clone(process));
         let untold = state.untold.remove(&process.id).unwrap_or_default();
         for change in state.changes.range(untold..).map(|(_, change)| change) {
-            // As by the setup: nobody waits for the answer.
+            // As for changes in the setup, the answer is not waited for.
             let _ = process.ask(change, "as changed before");
         }
     }
 
-    /// Its process has ended: what it has counted stays.
+    /// Takes out a worker whose process has ended, and keeps its figures.
     pub(super) fn retire(&self, process: &Process) {
         let mut state = self.state();
         state.serving.remove(&process.id);
@@ -281,7 +281,7 @@ impl Workers {
         self.state().application = application;
     }
 
-    /// What operators have changed since the configuration was read, for a worker that is to be started.
+    /// Returns the changes by operators since the configuration was read, for the setup of a worker.
     pub(super) fn changes(&self, worker: WorkerId) -> Vec<Question> {
         let mut state = self.state();
         let next = state.next_change;
@@ -289,12 +289,12 @@ impl Workers {
         state.changes.values().filter(|change| change.name() != REOPEN).cloned().collect()
     }
 
-    /// The configuration has been read again, which takes changes back.
+    /// Drops the changes by operators: a configuration that is read again takes them back.
     pub(super) fn forget_changes(&self) {
         self.state().changes.clear();
     }
 
-    /// Keeps what is shown of all processes.
+    /// Keeps the rows of all processes, for `status`.
     pub(super) fn show(&self, crew: &Crew, pids: &BTreeMap<WorkerId, Arc<Process>>) {
         let now = Instant::now();
         let mut state = self.state();
@@ -321,11 +321,11 @@ impl Workers {
         state.restarts = crew.restarts().collect();
     }
 
-    /// A worker asks for figures of all.
+    /// Answers a worker that asks for the figures of all workers.
     pub(super) fn answer_worker(self: &Arc<Self>, process: &Arc<Process>, id: u64, question: Question) {
         let (own, asks) = (Arc::clone(self), Arc::clone(process));
         let answers = std::thread::Builder::new().name("maitred-ctl".to_owned());
-        // It asks other workers, so the supervisor does not wait for it.
+        // A thread, since the answer needs answers of other workers, for which the supervisor must not wait.
         let began = answers.spawn(move || {
             let caller = Caller::Relayed(format!("worker {}", asks.number));
             asks.send(&ToWorker::Answer(id, own.answer(&question, &caller, &[])));
@@ -373,7 +373,7 @@ impl Workers {
         let lasts = reopens || (LASTING.contains(&&*name) && one.is_none());
         let lasting = lasts.then(|| self.note_change(question.clone()));
         let mut answers = self.ask(&question, one, &caller.to_string());
-        // Those that have ended, but for their processes.
+        // 503 is the answer of workers whose server has ended, but whose process has not.
         answers.retain(|(_, answer)| answer.status != 503);
         let is_refused = answers.is_empty() || answers.iter().any(|(_, answer)| answer.status != 200);
         if let Some(number) = lasting.filter(|_| is_refused) {
@@ -385,7 +385,7 @@ impl Workers {
                     404,
                     &format!("there is no worker {number} that serves; 'status' lists them"),
                 ),
-                // Why none serves is there.
+                // The log says why no worker serves.
                 None if name == LOGS => self.merged(&question, Vec::new()),
                 None if name == "status" => Answered::json(200, &self.status(Value::Null, doors)),
                 None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
@@ -404,7 +404,7 @@ impl Workers {
         self.merged(&question, values.collect())
     }
 
-    /// The answers of several workers as one, with what the supervisor itself knows.
+    /// Merges the answers of several workers, with the supervisor's own lines and rows.
     fn merged(&self, question: &Question, values: Vec<(usize, Value)>) -> Answered {
         let name = question.name();
         if name == LOGS {
@@ -430,11 +430,11 @@ impl Workers {
         Ok(Answered::json(200, &self.history.answer(&given)?))
     }
 
-    /// Before anybody is asked: who becomes ready meanwhile is told.
+    /// Notes a change before any worker is asked, so that a worker that becomes ready meanwhile gets it, too.
     fn note_change(&self, change: Question) -> u64 {
         let mut state = self.state();
         if change.name() == REOPEN {
-            // The last one is enough.
+            // One reopening is enough.
             state.changes.retain(|_, earlier| *earlier != change);
         }
         let number = state.next_change;
@@ -443,7 +443,7 @@ impl Workers {
         number
     }
 
-    /// The answers of the workers that serve, or of one of them, by number.
+    /// Asks the serving workers, or one of them, and returns the answers by number.
     fn ask(&self, question: &Question, one: Option<usize>, caller: &str) -> Vec<(usize, Answered)> {
         let answers = self.ask_each(question, one, caller).into_iter();
         answers.map(|(process, answer)| (process.number, answer)).collect()
@@ -469,20 +469,20 @@ impl Workers {
         answers
     }
 
-    /// What those that have ended have counted, and those of `running` that still run. Each process is in it once: one that ends meanwhile is among
-    /// the ended ones, or not in this answer.
+    /// Returns the figures of the ended workers, the figures of all workers, and the positions of the workers of `running` that still run. Each
+    /// process counts once: a worker that ends meanwhile is among the ended ones, or not in this answer.
     fn counted(&self, running: &[(Arc<Process>, Answered)]) -> (Retired, Statistics, Vec<usize>) {
         let state = self.state();
         let retired = state.retired.clone();
         let still: Vec<usize> =
             (0..running.len()).filter(|at| state.serving.contains_key(&running[*at].0.id)).collect();
         let mut statistics = retired.statistics.clone();
-        // Under the lock, so that none is retired between.
+        // Under the lock, so that no worker is retired between the two reads.
         still.iter().for_each(|at| statistics.merge(&running[*at].0.statistics()));
         (retired, statistics, still)
     }
 
-    /// `stats` of all workers, also of those that have ended.
+    /// Answers `stats` for all workers, including ended ones.
     fn stats(&self, question: &Question) -> Result<Answered, Answered> {
         let asked = Question { method: "GET".to_owned(), path: COUNTED.to_owned(), ..Question::default() };
         let running = self.ask_each(&asked, None, "the supervisor");
@@ -495,7 +495,7 @@ impl Workers {
         Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
     }
 
-    /// What stands in the way of all workers together, or of one: pictures of that are kept by nobody.
+    /// Answers `finding` for all workers together, or for one. Pictures of one worker are not kept between questions.
     fn finding(&self, question: &Question, one: Option<usize>) -> Answered {
         let checked = question.given().and_then(|given| Ok(maitred_control::find(FINDING)?.check(&given)?));
         if let Err(refused) = checked {
@@ -545,7 +545,7 @@ impl Workers {
         Some(all)
     }
 
-    /// The page of figures of all workers.
+    /// Answers with the page of figures of all workers.
     fn page(&self, question: &Question) -> Answered {
         let asked = Question { path: OWN_PAGE.to_owned(), ..question.clone() };
         let running = self.ask_each(&asked, None, "the supervisor");
@@ -564,7 +564,7 @@ impl Workers {
         Answered { status: 200, body, media_type: format.media_type().to_owned(), allow: None }
     }
 
-    /// What the supervisor itself says, beside what the workers have in common.
+    /// Builds the answer to `status`: the supervisor's own values, then the merged values of the workers.
     fn status(&self, merged: Value, doors: &[String]) -> Value {
         let state = self.state();
         let mut status = Map::new();
@@ -578,7 +578,7 @@ impl Workers {
         status.insert("workers_failed".to_owned(), state.failures.into());
         status.insert("control".to_owned(), doors.into());
         status.insert("workers".to_owned(), state.shown.clone().into());
-        // While no worker serves, who looks for the server by its port finds it, too.
+        // Clients find a server by its port in this list, also while no worker serves.
         let listeners = self.addresses.iter().map(|address| json!({ "address": address }));
         status.insert("listeners".to_owned(), listeners.collect());
         if let Value::Object(merged) = merged {
@@ -589,7 +589,7 @@ impl Workers {
     }
 }
 
-/// The question without the number of a worker, and that.
+/// Splits a question into the question itself and the number of a worker.
 fn without_worker(question: &Question) -> Result<(Question, Option<usize>), Answered> {
     let mut own = question.clone();
     let mut parts: Vec<&str> = question.query.split('&').filter(|part| !part.is_empty()).collect();
@@ -603,7 +603,7 @@ fn without_worker(question: &Question) -> Result<(Question, Option<usize>), Answ
     Ok((own, Some(number)))
 }
 
-/// One answer of several: numbers that count are added, lists have the rows of all, and what differs otherwise is that of the first.
+/// Merges several answers: counts are added up, lists have the rows of all, and other values are those of the first answer.
 fn merge(answers: Vec<(usize, Value)>) -> Value {
     let mut answers = answers.into_iter();
     let Some((number, first)) = answers.next() else { return Value::Null };
@@ -626,7 +626,7 @@ fn merge(answers: Vec<(usize, Value)>) -> Value {
                         *number = (one + two).into();
                     }
                 }
-                // One that takes requests is enough.
+                // One ready worker is enough.
                 (Some(ready), Value::Bool(true)) if name == "ready" => *ready = true.into(),
                 (Some(_), _) => {}
                 (None, value) => _ = mine.insert(name, value),
@@ -636,12 +636,12 @@ fn merge(answers: Vec<(usize, Value)>) -> Value {
     merged
 }
 
-/// Whether a number of an answer is a count, so that those of several workers add up.
+/// Whether a number of an answer is a count, which is added up over the workers.
 fn is_count(name: &str) -> bool {
     !name.ends_with("_seconds") && !["pid", "poll_groups", "limit_bytes"].contains(&name)
 }
 
-/// Rows of lists that are a worker's own get its number; what is the same for all does not.
+/// Adds the number of the worker to the rows of its lists, except to lists that are the same for all workers.
 fn with_worker(number: usize, mut answer: Value) -> Value {
     const OF_ALL: [&str; 6] =
         ["listeners", "socket_options", "changed", "control", "certificates", "clients"];

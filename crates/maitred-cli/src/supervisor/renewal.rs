@@ -1,4 +1,4 @@
-//! New workers with the configuration and the code of now, and a new program in the place of this one, as the supervisor sees it.
+//! Replacement of all workers (SIGHUP) and of the program (SIGUSR2), on the supervisor's side.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl Supervisor {
         }
     }
 
-    /// Reads the configuration again, for workers that are started from now on; whether it is valid and they can serve it. `cause` is what entries of the
-    /// log name.
+    /// Reads the configuration again, for workers that are started from now on. Returns whether the configuration is valid and workers can serve
+    /// it. Log entries begin with `cause`.
     pub(super) fn read_again(&mut self, cause: &str, now: Instant) -> bool {
         let read = sources::load(&self.inputs).and_then(|loaded| {
             let checked = validation::check(&loaded.config, &loaded.origins)?;
@@ -75,7 +75,7 @@ impl Supervisor {
         let before = self.config.workers.number();
         self.setup.files = loaded.gathered;
         self.workers.forget_changes();
-        // They are as they were, and sockets that were passed are known by then.
+        // The listeners have not changed, and only the old list knows the sockets that were passed.
         let listeners = std::mem::take(&mut self.checked.listeners);
         let checked = Checked { listeners, ..checked };
         (self.config, self.origins, self.checked) = (loaded.config, loaded.origins, checked);
@@ -87,7 +87,8 @@ impl Supervisor {
         true
     }
 
-    /// What TLS goes by with this configuration: made of the files as they are now, or of those that are known, and then what is wrong.
+    /// Returns the TLS material of this configuration. The files are read again; if they are invalid, the known material stays, with the
+    /// problem beside it.
     fn read_tls(
         &self,
         config: &Config,
@@ -155,11 +156,11 @@ impl Supervisor {
                     successor.pid()
                 ));
                 self.service.hands_over(successor.pid(), &self.log);
-                // The successor opens its own when its channel ends with this.
+                // The successor opens its doors when its channel is closed below.
                 self.control = None;
                 self.workers.leave_history();
                 drop(successor);
-                // What waits to be accepted is the successor's.
+                // The successor accepts the connections that wait.
                 self.stand_in = None;
                 self.crew.stop(EXIT_SUCCESS, now);
                 self.listeners.disown_files();
@@ -167,14 +168,14 @@ impl Supervisor {
             }
             Err(why) => {
                 successor.end();
-                // A worker of it may have been called for a connection that it did not take.
+                // A worker of the successor may have been woken for a connection that it did not accept.
                 self.bell.ring();
                 self.say(Level::Error, &format!("SIGUSR2: the new program {why}; this one serves on"));
             }
         }
     }
 
-    /// A new program that is not ready would go on when this one ends.
+    /// Kills a successor that is not ready: it would go on after the end of this program.
     pub(super) fn end_successor(&mut self) {
         if let Some(successor) = self.successor.take() {
             successor.end();
@@ -206,7 +207,7 @@ const OF_THE_START: &[&str] = &["user", "group", "accept"];
 const OF_THE_PROGRAM: &[&str] =
     &["listen", "control", "admin", "admin-token-file", "chdir", "pid-file", "hooks", "history"];
 
-/// Those of these options whose values differ.
+/// The names of options whose values differ.
 fn changed<'a>(names: &[&'a str], before: &Config, after: &Config) -> Vec<&'a str> {
     let differs =
         |name: &str| options::find(name).is_some_and(|option| option.show(before) != option.show(after));

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTTIN, SIGTTOU, SIGUSR1, SI
 use super::Happening;
 use crate::host::{self, StopSignal, SupervisorSignal};
 
-/// What a signal asks of a supervisor.
+/// A signal to a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT: the end.
@@ -21,7 +21,7 @@ pub(crate) enum Signal {
     Hangup,
     /// SIGUSR1: log files are opened anew.
     Reopen,
-    /// What only a supervisor does.
+    /// A signal that only a supervisor handles.
     Own(SupervisorSignal),
 }
 

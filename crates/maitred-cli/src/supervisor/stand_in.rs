@@ -14,13 +14,13 @@ use crate::listeners;
 use crate::sockets::Sockets;
 use crate::validation::Checked;
 
-/// What clients are told, in seconds.
+/// Value of Retry-After, in seconds.
 const RETRY_AFTER: &str = "2";
 
-/// How long its own clients have when a worker serves again.
+/// Time for clients of the stand-in when a worker serves again.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// A server that says that there is none. It ends when it is dropped.
+/// A server that answers 503 while no worker serves. Dropping it drains it.
 pub(crate) struct StandIn {
     server: Server,
 }
@@ -37,7 +37,7 @@ impl StandIn {
         bell: &Bell,
         log: &Arc<Log>,
     ) -> io::Result<Self> {
-        // Where each worker has its own, new connections are led to the first one meanwhile.
+        // If each worker has its own sockets, new connections are led to those of the first worker.
         listeners.steer(&[])?;
         let sockets = listeners.of_worker(1).unwrap_or_default().into_iter();
         let sockets = sockets.map(|socket: BorrowedFd<'_>| socket.try_clone_to_owned());
@@ -67,7 +67,7 @@ impl Drop for StandIn {
     }
 }
 
-/// The connection ends with it: the next request of this client shall find a worker.
+/// Answers 503 and closes the connection, so that the next request of this client reaches a worker.
 fn unavailable(exchange: Exchange) {
     let head = ResponseHead::new(Status::SERVICE_UNAVAILABLE)
         .with("Content-Type", "text/plain")

@@ -1,4 +1,4 @@
-//! Processes that workers are forked from (`preload`), as both sides have them.
+//! Processes that workers are forked from (`preload`), on both sides.
 //!
 //! ```text
 //! supervisor                                     template (one thread, the application imported, no socket of ours)
@@ -7,8 +7,8 @@
 //!     ---- fork, with the worker's channel -----------> forks twice; the process between them ends
 //!     <--- forked (its number), or refused (why) ------
 //! ```
-//! The worker is then a child of the supervisor, which takes orphans in, and goes on as one that was started: it reads its setup from its channel.
-//! So the template may end at any time, and does when its supervisor is gone or wants a new one.
+//! The supervisor adopts orphans, so the worker becomes its child. The worker goes on like a started one: it reads its setup from its channel.
+//! The template may therefore end at any time. It ends when its supervisor is gone or starts a new template.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,12 +32,12 @@ use crate::{EXIT_SUCCESS, loading, validation};
 /// The first argument of a template.
 pub(crate) const AS_TEMPLATE: &str = "--as-template";
 
-/// How long a fork may take. The supervisor does nothing else meanwhile.
+/// Longest wait for a fork, during which the supervisor does nothing else.
 const FORK_LIMIT: Duration = Duration::from_secs(5);
 
-/// A template as its supervisor has it. It ends when this is dropped.
+/// A template, on the supervisor's side. Dropping this kills the template.
 pub(crate) struct Template {
-    /// Templates are numbered, so that news of an earlier one are known.
+    /// Number of the template, so that late news of an earlier one can be told apart.
     pub(crate) number: u64,
     pub(crate) is_ready: bool,
     child: Arc<Child>,
@@ -45,7 +45,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Starts it. What becomes of it is told to `happenings`: that it is ready or has failed, and that it has ended.
+    /// Starts a template. `happenings` gets its news: ready or failed, and later its end.
     ///
     /// # Errors
     /// No process, thread or descriptor can be had.
@@ -89,10 +89,10 @@ impl Template {
         self.child.pid()
     }
 
-    /// Has it fork a worker with this standard input.
+    /// Has the template fork a worker with this standard input.
     ///
     /// # Errors
-    /// It cannot, or it is gone.
+    /// The template cannot fork, or it is gone.
     pub(crate) fn fork(&self, input: &OwnedFd) -> io::Result<Child> {
         self.channel.set_receive_limit(Some(FORK_LIMIT))?;
         self.channel.send(b"fork", &[input.as_fd()])?;
@@ -106,7 +106,7 @@ impl Template {
 
 impl Drop for Template {
     fn drop(&mut self) {
-        // It has no part in serving, and may be stuck in its import.
+        // Killed, since a template serves no client, and may be stuck in its import.
         self.child.kill();
     }
 }
@@ -144,7 +144,7 @@ pub(crate) struct Preloading {
 }
 
 impl Preloading {
-    /// What the supervisor has handed over.
+    /// Receives the setup from the supervisor.
     pub(crate) fn join() -> Result<Self, Problem> {
         let wrong = |what: String| {
             Problem::new(
@@ -159,18 +159,19 @@ impl Preloading {
             channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
         let setup = Setup::read(&received.text)
             .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
-        // Nobody else would end it while it imports: to look after that takes a thread. The supervisor's main thread has started it.
+        // The kernel ends the template with its supervisor, also while it imports: a template has no thread to watch the channel. The parent in the
+        // sense of prctl(2) is the thread that has started the template, which is the supervisor's main thread.
         child::end_with_parent().map_err(|error| wrong(error.to_string()))?;
         Ok(Self { channel, setup })
     }
 
-    /// Loads the applications and forks workers, until the supervisor is gone: then the exit code. None in a worker, which is as if it had just
-    /// been started, but that the host has its applications.
+    /// Loads the applications and forks workers until the supervisor is gone; then returns the exit code. Returns none in a fork, which goes on as
+    /// a worker that was just started, but has its applications loaded.
     pub(crate) fn run(self, inputs: &mut Inputs, host: &dyn Host) -> Result<Option<u8>, Problem> {
         inputs.files = Some(self.setup.files.clone());
         let loaded = self.load(inputs, host).inspect_err(|problem| {
             let failed = FromTemplate::Failed(problem.to_string());
-            // Who is gone does not want to know.
+            // A supervisor that is gone needs no answer.
             let _ = self.channel.send(&failed.to_text(), &[]);
         });
         loaded?;
@@ -197,7 +198,7 @@ impl Preloading {
         validation::change_folder(&loaded.config, &loaded.origins)?;
         let checked = validation::check(&loaded.config, &loaded.origins)?;
         let level = loaded.config.log_level;
-        // No log: it has a thread. A worker has its own.
+        // Entries go to standard error: a log has a thread, and a template has only one. Workers open their own logs.
         host.use_error_log(Arc::new(move |voice, entry| match voice {
             Voice::Server(of) if of > level => {}
             _ => crate::say_plain(entry),
@@ -210,7 +211,7 @@ impl Preloading {
         host.prepare_fork().map_err(|LoadError { what, remedy }| Problem::new(place, what, remedy))
     }
 
-    /// In the fork: as a process that the supervisor starts has it. The template's channel is closed here.
+    /// Makes a fork like a process that the supervisor has started. The template's channel is closed here.
     fn become_worker(self, input: &OwnedFd, inputs: &Inputs) -> Result<(), Problem> {
         let system = |error: io::Error| {
             Problem::new(
@@ -225,7 +226,7 @@ impl Preloading {
     }
 }
 
-/// The command of a template, behind that of the program.
+/// The arguments of a template, behind the command of the program.
 pub(crate) fn arguments(inputs: &Inputs) -> impl Iterator<Item = OsString> {
     [AS_TEMPLATE.into()].into_iter().chain(inputs.arguments.iter().map(OsString::from))
 }

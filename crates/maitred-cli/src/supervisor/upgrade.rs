@@ -8,8 +8,8 @@
 //! closes its doors, and the channel
 //! drains and ends                               opens its doors
 //! ```
-//! The successor that ends, or is not ready in time, has changed nothing: its predecessor serves on. It is started by path, so that a new
-//! installation at the same place is what runs.
+//! If the successor ends, or is not ready in time, nothing has changed: its predecessor serves on. The successor is started by path, so that a new
+//! installation at the same place runs.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,34 +37,34 @@ use crate::validation::{Checked, PassedName};
 /// The first argument of a new program that is to take over.
 pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 
-/// Both programs may be of different versions, also older ones: what is not known is left out.
+/// Version of the message. The programs may be of different versions: unknown fields are ignored, missing ones have defaults.
 const VERSION: u64 = 1;
 
-/// What a successor gets.
+/// The message to a successor, with its descriptors.
 pub(crate) struct HandOver<'a> {
     pub(crate) listeners: &'a Sockets,
-    /// The same as they were configured, in their order.
+    /// The configuration of these listeners, in the same order.
     pub(crate) checked: &'a Checked,
     /// The process has become another user.
     pub(crate) acts: bool,
     pub(crate) pid_file: Option<BorrowedFd<'a>>,
     /// Certificates, keys and the ticket secret. The successor may lack the right to read them.
     pub(crate) tls: Option<Handed>,
-    /// Workers of both programs accept from the same sockets for a while.
+    /// The bell of the workers: those of both programs accept from the same sockets for a while.
     pub(crate) bell: &'a Bell,
-    /// They count clients together, too.
+    /// The table of clients, which the workers of both programs share.
     pub(crate) clients: &'a ClientTable,
 }
 
-/// A program that is to take over, as the one before has it.
+/// A program that is to take over, on the predecessor's side.
 pub(crate) struct Successor {
     child: Arc<Child>,
-    /// Its end tells that the doors are free.
+    /// Held open until the doors are closed: the end of the channel tells the successor so.
     _channel: Channel,
 }
 
 impl Successor {
-    /// Starts it. What becomes of it is told once.
+    /// Starts a successor. `told` gets one event: the successor is ready, or the reason why it is not.
     ///
     /// # Errors
     /// No process, thread or descriptor can be had.
@@ -78,7 +78,7 @@ impl Successor {
         let HandOver { listeners, checked, acts, pid_file, bell, clients, tls } = hand_over;
         let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
         let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
-        // In this order.
+        // The successor expects this order of descriptors.
         let all = listeners.all();
         let counts: Vec<usize> = all.iter().map(Vec::len).collect();
         let sockets: Vec<BorrowedFd<'_>> = all
@@ -102,7 +102,7 @@ impl Successor {
         .to_string();
         own.send(text.as_bytes(), &sockets)?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
-        // Said once: by who comes first.
+        // Two threads may tell the outcome; the first one does.
         let told = Arc::new(Mutex::new(Some(told)));
         let say = move |outcome: Result<(), String>| {
             if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -128,7 +128,7 @@ impl Successor {
                     let seconds = limit.as_secs_f64();
                     say(Err(format!("was not ready within {seconds} s (start-timeout) and is ended")));
                 }
-                // Its end is told by who waits for it, with how it was.
+                // The thread that waits for the process tells its end, with the exit code.
                 Err(_) => {}
             });
         listens.inspect_err(|_| child.kill())?;
@@ -139,29 +139,29 @@ impl Successor {
         self.child.pid()
     }
 
-    /// It is not wanted: its workers end with it.
+    /// Kills the successor; its workers end with it.
     pub(crate) fn end(&self) {
         self.child.kill();
     }
 }
 
-/// The program before this one, as its successor has it.
+/// The program before this one, on the successor's side.
 pub(crate) struct Predecessor {
     channel: Channel,
-    /// Of each listener by its address.
+    /// The sockets of each listener, by address.
     sockets: Vec<(String, Vec<OwnedFd>)>,
     acts: bool,
-    /// Those that a service manager has passed.
+    /// Sockets that a service manager has passed.
     passed: Vec<(PassedName, OwnedFd)>,
     pub(crate) pid_file: Option<OwnedFd>,
     pub(crate) tls: Option<Handed>,
-    /// None of an earlier version.
+    /// None from a predecessor of an earlier version.
     bell: Option<Bell>,
     clients: Option<ClientTable>,
 }
 
 impl Predecessor {
-    /// What it has handed over.
+    /// Receives the message of the predecessor.
     pub(crate) fn join() -> Result<Self, Problem> {
         let wrong = |what: String| {
             Problem::new(
@@ -194,34 +194,34 @@ impl Predecessor {
             _ => None,
         };
         let table = if value["clients"] == true { descriptors.next() } else { None };
-        // That of another version is none.
+        // A table of another version cannot be opened; then this program makes its own.
         let clients = table.and_then(|table| ClientTable::open(table).ok());
         let acts = value["acts"].as_bool().unwrap_or_default();
         let tls = Handed::from_json(&value["tls"]);
         Ok(Self { channel, sockets, acts, passed, pid_file, bell, clients, tls })
     }
 
-    /// Whether it had become another user, as which this process runs.
+    /// Whether the predecessor had become another user, as which this process runs.
     pub(crate) fn acts(&self) -> bool {
         self.acts
     }
 
-    /// What its workers call each other by, once. One that has been woken for a connection and ends instead calls those of this program.
+    /// Takes the bell of the predecessor's workers, once. A worker that was woken for a connection and ends instead wakes the workers of this program.
     pub(crate) fn take_bell(&mut self) -> Option<Bell> {
         self.bell.take()
     }
 
-    /// Where its workers count clients, once.
+    /// Takes the table of clients of the predecessor's workers, once.
     pub(crate) fn take_clients(&mut self) -> Option<ClientTable> {
         self.clients.take()
     }
 
-    /// The sockets that a service manager has passed to it, once.
+    /// Takes the sockets that a service manager has passed to the predecessor, once.
     pub(crate) fn take_passed(&mut self) -> Passing {
         passing(self.passed.drain(..))
     }
 
-    /// The sockets that listen at these addresses already; those that are left are closed here.
+    /// Takes the sockets that listen at these addresses, and closes the others.
     pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> sockets::Handed {
         let mut take = |address: &Address| {
             let name = address.to_string();
@@ -233,13 +233,13 @@ impl Predecessor {
         taken
     }
 
-    /// This program is ready: the predecessor may end. When it answers nobody any more, [`Happening::Alone`] is told.
+    /// Tells the predecessor that this program is ready. [`Happening::Alone`] follows when the predecessor has closed its doors.
     pub(crate) fn tell_ready(self, told: Sender<Happening>) {
-        // It may be gone already.
+        // The predecessor may be gone already.
         let _ = self.channel.send(b"ready", &[]);
         let channel = self.channel;
         let waits = thread::Builder::new().name("maitred-channel".to_owned());
-        // Without a thread it is not controlled.
+        // Without this thread the doors stay closed, and the program serves all the same.
         let _ = waits.spawn(move || {
             while channel.receive().is_ok() {}
             let _ = told.send(Happening::Alone);

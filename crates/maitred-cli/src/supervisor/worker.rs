@@ -1,4 +1,4 @@
-//! A process as a worker: what it gets from its supervisor, and what it tells it.
+//! A process as a worker: its setup, and its messages to and from the supervisor.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -30,35 +30,35 @@ use crate::problem::Problem;
 /// The first argument of a worker.
 pub(crate) const AS_WORKER: &str = "--as-worker";
 
-/// How often it says how it is.
+/// Time between two beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What a worker has beyond its drain-timeout when its supervisor is gone; then it ends itself.
+/// Time beyond the drain-timeout after which a worker without a supervisor aborts.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// This process as a worker.
 pub(crate) struct Worker {
     pub(crate) setup: Setup,
-    /// In the order of the configuration, until the server has them.
+    /// The sockets in the order of the configuration, until the server takes them.
     listeners: Mutex<Vec<OwnedFd>>,
     bell: Bell,
-    /// Where it counts.
+    /// The figures of this worker.
     figures: Arc<SharedMemory>,
-    /// Where it counts clients, with the others.
+    /// The table of clients, which all workers share.
     clients: ProcessClients,
     link: Arc<Link>,
 }
 
-/// What the threads of a worker share.
+/// The channel to the supervisor, with the state that the threads of a worker share.
 struct Link {
     sending: Mutex<Channel>,
-    /// There from the time on when it serves.
+    /// Set when the worker serves.
     serving: OnceLock<Serving>,
-    /// For the drain, if the supervisor is gone.
+    /// Longest drain after the end of the supervisor.
     drain_limit: OnceLock<Duration>,
     /// Clients that wait for the figures of all workers.
     awaited: Mutex<Awaited>,
-    /// The supervisor wants the end at once.
+    /// The supervisor has asked for the end at once.
     at_once: Arc<AtomicBool>,
 }
 
@@ -106,7 +106,7 @@ struct Serving {
 }
 
 impl Worker {
-    /// What the supervisor has handed over; `arguments` are those behind the first one.
+    /// Receives the setup from the supervisor, and begins to listen to it.
     pub(crate) fn join() -> Result<Self, Problem> {
         let wrong = |what: String| {
             Problem::new(AS_WORKER, what, "it is the supervisor's; start 'maitred --workers N …' instead")
@@ -149,7 +149,7 @@ impl Worker {
         Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, clients, link })
     }
 
-    /// What is other for the server of one of several workers.
+    /// Changes the settings of the server for a worker: sockets, bell, figures and clients are those of the supervisor.
     ///
     /// # Errors
     /// The sockets are not those of the configuration.
@@ -164,40 +164,40 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the supervisor wants the end at once. A second signal does not say so: service managers send theirs to workers, too.
+    /// The flag for an end at once, which only the supervisor sets. A second signal does not set it: service managers send signals to workers, too.
     pub(crate) fn at_once(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.link.at_once)
     }
 
-    /// The sockets among those to serve that a service manager has passed to the supervisor.
+    /// Returns the sockets of this worker that a service manager has passed to the supervisor.
     pub(crate) fn passing(&self) -> Passing {
         let listeners = lock(&self.listeners);
         let named = listeners.iter().zip(&self.setup.passed);
         passing(named.filter_map(|(socket, name)| Some((name.clone()?, socket.try_clone().ok()?))))
     }
 
-    /// The sockets to serve, once.
+    /// Takes the sockets to serve, once.
     ///
     /// # Errors
-    /// They are not those of the configuration.
+    /// The sockets are not those of the configuration.
     fn take_listeners(&self, settings: &[ListenerSettings]) -> Result<BoundListeners, Problem> {
         let sockets = std::mem::take(&mut *lock(&self.listeners));
         BoundListeners::adopt(sockets, settings)
             .map_err(|(_, error)| Problem::new(AS_WORKER, error.what(), error.remedy()))
     }
 
-    /// How its logs are opened.
+    /// Returns how the logs of this worker are opened.
     pub(crate) fn log_writer(&self) -> Writer {
         Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX))
     }
 
-    /// For the time when the supervisor should be gone.
+    /// Sets the longest drain after the end of the supervisor.
     pub(crate) fn set_drain_limit(&self, limit: Duration) {
         // Set once.
         let _ = self.link.drain_limit.set(limit);
     }
 
-    /// It serves.
+    /// Tells the supervisor that this worker serves, after the changes of the setup have been made.
     pub(crate) fn serves(
         &self,
         server: &Arc<Server>,
@@ -222,7 +222,7 @@ impl Worker {
         }
     }
 
-    /// It cannot start.
+    /// Tells the supervisor that this worker cannot start.
     pub(crate) fn failed(&self, problem: &Problem) {
         self.link.say(&FromWorker::Failed(problem.to_string()));
     }
@@ -230,7 +230,7 @@ impl Worker {
 
 impl Link {
     fn say(&self, message: &FromWorker) {
-        // Whoever is gone is noticed by who listens.
+        // If the supervisor is gone, the listening thread notices it.
         let _ = lock(&self.sending).send(&message.to_text(), &[]);
     }
 
@@ -297,13 +297,14 @@ impl Link {
                         terminate();
                     }
                 }
-                // It has ended: somebody else has asked it before. Nobody handles the signal any more.
+                // The server has ended by an earlier request, and its signal handlers are gone.
                 (Some(_), None) => {}
             },
         }
     }
 
-    /// What only the supervisor asks: counts that are added up, and this worker's part of the page of figures. Its memory is up to date then.
+    /// Answers the questions that only the supervisor asks: counts, the picture, and this worker's part of the page of figures. The shared
+    /// memory is up to date afterwards.
     fn own_figures(&self, server: &Server, question: &Question) -> Option<Answered> {
         match &*question.path {
             COUNTED => {
@@ -326,15 +327,15 @@ impl Link {
         }
     }
 
-    /// The supervisor is gone: nobody else would end this process.
+    /// Drains and ends this process after the end of the supervisor, which otherwise would end it.
     fn end_without_supervisor(&self) {
         if self.serving.get().is_none() {
-            // It has not served anybody.
+            // No client has been served.
             std::process::exit(1);
         }
         if let Some(server) = self.server().filter(|server| !server.is_draining()) {
             server.log().error(format_args!("the supervisor is gone: this worker ends"));
-            // What waits to be accepted has nobody else.
+            // No other worker is sure to accept the connections that wait.
             server.drain_last();
         }
         terminate();

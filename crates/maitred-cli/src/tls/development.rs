@@ -1,4 +1,4 @@
-//! The certificate for development (`--tls`): made once, and kept where only this user reads it, so that a browser asks once.
+//! The certificate for development (`--tls`): made once, and kept in a file that only this user reads, so that a browser asks once.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -14,16 +14,16 @@ use crate::problem::Problem;
 /// The file in the folder of the user's cache.
 const FILE: &str = "maitred/development.pem";
 
-/// One that ends earlier is replaced: a browser shall not ask in the middle of a day's work.
+/// Least time left of a kept certificate; an older one is replaced, so that a browser does not ask in the middle of a day's work.
 const LEAST_LEFT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Names that every one is for.
+/// Names in every certificate for development.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The certificate with its key, PEM, and the place where it is kept, for people.
+/// Finds or makes the certificate. Returns its place, for people, and the certificate with its key in PEM.
 ///
 /// # Errors
-/// None can be made.
+/// No certificate can be made.
 pub(super) fn find(place: &str) -> Result<(String, Vec<u8>), Problem> {
     let names = names(rustix::system::uname().nodename().to_str().unwrap_or_default());
     let make = || {
@@ -62,7 +62,7 @@ fn names(machine: &str) -> Vec<String> {
     NAMES.into_iter().chain(machine).map(ToOwned::to_owned).collect()
 }
 
-/// The one that is there, if nobody else can have it, it is for these names, and good for some time.
+/// The kept certificate, if no other user can read the file, the certificate has these names, and it is valid for [`LEAST_LEFT`].
 fn kept(path: &Path, names: &[String]) -> Option<Vec<u8>> {
     let found = fs::symlink_metadata(path).ok()?;
     let is_own = found.is_file() && found.uid() == local::user() && found.mode() & 0o077 == 0;
@@ -74,7 +74,7 @@ fn kept(path: &Path, names: &[String]) -> Option<Vec<u8>> {
     (is_for_all && left > LEAST_LEFT.as_secs()).then_some(pem)
 }
 
-/// Both in one file.
+/// Certificate and key in one text.
 fn together(Pem { certificate, key }: &Pem) -> Vec<u8> {
     format!("{certificate}{key}").into_bytes()
 }
@@ -85,7 +85,7 @@ fn keep(path: &Path, pem: &[u8]) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let own = path.with_extension(format!("{}.tmp", std::process::id()));
-    // What another process of this number has left.
+    // An earlier process with this number may have left the file.
     let _ = fs::remove_file(&own);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
     file.write_all(pem)?;

@@ -1,6 +1,6 @@
-//! The files that TLS is made of: which there are, what was in them, and whether they have changed.
+//! The files of TLS: their names, their contents, and their changes.
 //!
-//! Promises: an error names the file, the key that it was written for, and a remedy. What was in a file is never shown.
+//! Promises: an error names the file, the key that it was written for, and a remedy. The content of a file is never shown.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,16 +19,16 @@ use crate::config::Config;
 use crate::origins::Origins;
 use crate::problem::{Problem, correct};
 
-/// The longest file: the longest lists of revoked certificates have some MiB. All of them fit into one message to a worker.
+/// Most bytes of a file: the longest lists of revoked certificates have some MiB. All files go to a worker in one message.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// What stands for no file where files have positions.
+/// The word for no file in a list of files by position.
 pub(super) const NO_FILE: &str = "-";
 
 /// The option with the passwords of keys.
 pub(super) const PASSWORDS: &str = "tls-key-password";
 
-/// Stands before the name of a variable of the environment, which has a password in the place of a file.
+/// Prefix of the name of an environment variable that has a password, instead of a file.
 const VARIABLE: &str = "env:";
 
 /// A file as it is written in the configuration.
@@ -39,7 +39,7 @@ pub(super) struct Named<'a> {
     pub(super) key: &'static str,
 }
 
-/// All of them, in the order in which they are read.
+/// All files, in the order in which they are read.
 pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
     let mut all = Vec::new();
     let sites = std::iter::once((None, &config.site));
@@ -64,7 +64,7 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
 }
 
 impl Named<'_> {
-    /// How an error names the place where it is written.
+    /// The place of the file's name in the configuration, for errors.
     pub(super) fn place(&self, origins: &Origins) -> String {
         place(origins, self.host, self.key)
     }
@@ -94,23 +94,23 @@ pub(super) fn place(origins: &Origins, host: Option<&str>, key: &str) -> String 
     host.map_or_else(|| origins.describe(key), |host| origins.describe_host(host, Some(key)))
 }
 
-/// What was in the files, by their paths as they are written.
+/// The contents of the files, by their paths as they are written.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     contents: BTreeMap<PathBuf, Vec<u8>>,
-    /// The certificate for development with its key, and where it is kept.
+    /// The place of the certificate for development, and the certificate with its key.
     pub(super) development: Option<(String, Vec<u8>)>,
 }
 
 impl fmt::Debug for Files {
-    /// The names: keys are secret.
+    /// Shows only the names: keys are secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.contents.keys()).finish()
     }
 }
 
 impl Files {
-    /// Reads all that are named. One that this process may not read is taken from `kept`, if it is there.
+    /// Reads all files of the configuration. A file that this process may not read is taken from `kept`, if `kept` has it.
     pub(super) fn read(config: &Config, origins: &Origins, kept: Option<&Self>) -> Result<Self, Problem> {
         let mut files = Self::default();
         for named in all(config) {
@@ -131,12 +131,12 @@ impl Files {
         Ok(files)
     }
 
-    /// Whether the files that are read are the same; the certificate for development is not.
+    /// Whether the contents are the same, apart from the certificate for development.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.contents == other.contents
     }
 
-    /// Whether all that are named are here.
+    /// Whether all files of the configuration are here.
     pub(super) fn has_all(&self, config: &Config) -> bool {
         all(config).iter().all(|named| self.has(named.path))
     }
@@ -160,7 +160,7 @@ impl Files {
         json!({ "files": files.collect::<Vec<_>>(), "development": development })
     }
 
-    /// None of what is no such value.
+    /// None for another value.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let content = |value: &Value| Base64::decode_vec(value["content"].as_str()?).ok();
         let mut files = Self::default();
@@ -174,12 +174,12 @@ impl Files {
     }
 }
 
-/// Why a file has not been read.
+/// The reason why a file has not been read.
 #[derive(Debug)]
 struct Unread {
     what: String,
     remedy: String,
-    /// This user may not.
+    /// Whether this user may not read the file.
     denied: bool,
 }
 
@@ -214,7 +214,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Unread> {
     })
 }
 
-/// What tells that a file is another one, or has been written: stat(2), of what a link leads to.
+/// The state of a file, by which a replacement or a change is noticed: stat(2), which follows links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -225,7 +225,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// None where there is no file, or this user may not look.
+    /// None if there is no file, or this user may not look.
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
@@ -238,7 +238,7 @@ impl Stamp {
     }
 }
 
-/// How all files of a configuration are at a time.
+/// The states of all files of a configuration at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps(BTreeMap<PathBuf, Option<Stamp>>);
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_is_what_was_read() {
+    fn files_are_handed_over_as_they_were_read() {
         let folder = TempDir::new().expect("a folder");
         fs::write(folder.path().join("a"), b"text\n").expect("written");
         fs::write(folder.path().join("b"), [0, 255, 13]).expect("written");

@@ -1,9 +1,9 @@
-//! The terms of TLS, made of the configuration and its files, and what other processes get of it.
+//! The terms of TLS, made of the configuration and its files, and their handing over to other processes.
 //!
 //! ```text
 //! the first process    files --read--> Material          before rights are given up
-//! a worker             Handed ------> Material           it may not be able to read them
-//! a new program        files, Handed where it may not read them --> Material
+//! a worker             Handed ------> Material           since a worker may not be able to read the files
+//! a new program        files, or Handed for unreadable ones --> Material
 //! ```
 //! Promises: all processes of a server have the same secret of tickets, and so has a new program that takes over.
 
@@ -47,28 +47,28 @@ impl PartialEq for Material {
 
 impl Eq for Material {}
 
-/// What another process has read.
+/// Files and secret from another process.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Handed {
     files: Files,
-    /// The secret of tickets, if there are any and no file has it.
+    /// The secret of tickets, if there are tickets and no file has the secret.
     secret: Option<Vec<u8>>,
 }
 
-/// Where the files are taken from.
+/// The source of the files.
 #[derive(Clone, Copy)]
 pub(crate) enum From<'a> {
     Disk,
-    /// What this process may not read is taken from what it was handed.
+    /// Files that this process may not read are taken from another process.
     DiskOr(Option<&'a Handed>),
     Handed(&'a Handed),
 }
 
 impl Material {
-    /// That of the configuration; none without a certificate.
+    /// Makes the material of the configuration; none without a certificate.
     ///
     /// # Errors
-    /// A file cannot be read, or has not what it should have.
+    /// A file cannot be read, or has the wrong content.
     pub(crate) fn read(
         config: &Config,
         origins: &Origins,
@@ -84,7 +84,7 @@ impl Material {
         };
         let kept = handed.map(|handed| &handed.files);
         let files = match from {
-            // All are there unless the two do not have the same configuration.
+            // Some are missing only if the other process has another configuration.
             From::Handed(handed) if handed.files.has_all(config) => handed.files.clone(),
             _ => {
                 let mut files = Files::read(config, origins, kept)?;
@@ -107,10 +107,10 @@ impl Material {
         Self::make(config, origins, files, tickets).map(Arc::new).map(Some)
     }
 
-    /// The same with the files as they are now; sessions are resumed as before. The certificate for development stays.
+    /// Makes the material again from the current files. Clients can resume earlier sessions, and the certificate for development stays.
     ///
     /// # Errors
-    /// As of [`read`](Self::read): this one goes on.
+    /// As of [`read`](Self::read); this material stays valid.
     pub(crate) fn again(&self, config: &Config, origins: &Origins) -> Result<Arc<Self>, Problem> {
         let mut files = Files::read(config, origins, None)?;
         if config.tls.development {
@@ -127,7 +127,7 @@ impl Material {
         Self::make(config, origins, files, tickets).map(Arc::new)
     }
 
-    /// The same with other settings and the files that are known, if all are.
+    /// Makes the material again with other settings and the known files; none if a file is not known.
     pub(crate) fn as_before(&self, config: &Config, origins: &Origins) -> Option<Arc<Self>> {
         let has_all =
             self.files.has_all(config) && (!config.tls.development || self.files.development.is_some());
@@ -143,7 +143,7 @@ impl Material {
     ) -> Result<Self, Problem> {
         let (identities, places): (Vec<_>, Vec<_>) =
             pairs::identities(config, origins, &files)?.into_iter().unzip();
-        // Those of a file are not kept: the file may be another one later.
+        // Tickets of a key file are not kept: the file may change later.
         let of_file = match &config.tls.ticket_key {
             Some(path) => {
                 let content = files.get(path).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Material {
         Ok(Self { files, terms, places, lists, tickets })
     }
 
-    /// What another process makes the same of.
+    /// The files and the secret, from which another process makes the same material.
     pub(crate) fn handed(&self) -> Handed {
         let secret = self.tickets.as_ref().map(|tickets| tickets.secret().to_bytes().to_vec());
         Handed { files: self.files.clone(), secret }
@@ -189,7 +189,7 @@ impl Material {
         self.terms.identities().iter().zip(self.places.iter().map(String::as_str))
     }
 
-    /// The line about the certificate for development, if it is one.
+    /// The line about the certificate for development, if there is one.
     pub(crate) fn development_line(&self) -> Option<String> {
         let (place, _) = self.files.development.as_ref()?;
         let print = &self.terms.identities().first()?.certificate.fingerprint;
@@ -204,10 +204,10 @@ fn random(origins: &Origins) -> Result<Tickets, Problem> {
         .map_err(|error| pairs::problem(origins.describe("tls-tickets"), "the keys of tickets", &error))
 }
 
-/// Until when a list of revoked certificates is believed, in seconds since 1970, with its file.
+/// The file of a list of revoked certificates, and the end of its validity in seconds since 1970.
 pub(super) type ListEnd = (String, u64);
 
-/// What is asked of clients, of the default host and of the others, and until when lists of revoked certificates are believed.
+/// Returns the policies for certificates of clients, of the default host and of the others, and the ends of lists of revoked certificates.
 fn clients(
     config: &Config,
     origins: &Origins,
@@ -217,7 +217,7 @@ fn clients(
     let default = policy(&config.site, None, origins, files, &mut lists)?;
     let mut hosts = HostClients::default();
     let mut table = HostTable::default();
-    // Thousands of hosts may have the same files: they are read once.
+    // Thousands of hosts may have the same files, which are parsed once.
     let mut known: HashMap<ClientKeys, u16> = HashMap::new();
     for (number, host) in (1..).zip(&config.hosts) {
         for name in &host.names {
@@ -248,7 +248,7 @@ fn clients(
     Ok((default, hosts, lists))
 }
 
-/// What says by which rules clients are asked.
+/// The options of a policy: hosts with the same ones share a policy.
 type ClientKeys = (u8, Vec<PathBuf>, Vec<PathBuf>);
 
 fn policy(
@@ -264,7 +264,7 @@ fn policy(
     };
     let content = |path: &Path| files.get(path).unwrap_or_default();
     if site.client_auth == values::ClientAuth::None {
-        // Whatever the files have is for other hosts.
+        // The files are for other hosts, which take them from the default host.
         return Ok(ClientPolicy::None);
     }
     for path in &site.client_ca {
@@ -284,7 +284,7 @@ fn policy(
 }
 
 impl fmt::Debug for Handed {
-    /// Without the secret.
+    /// Leaves the secret out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handed").field("files", &self.files).finish_non_exhaustive()
     }
@@ -298,7 +298,7 @@ impl Handed {
         value
     }
 
-    /// None of what is no such value.
+    /// None for another value.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let secret = value["tickets"].as_str().and_then(|text| Base64::decode_vec(text).ok());
         Some(Self { files: Files::from_json(value)?, secret })
@@ -339,13 +339,13 @@ mod tests {
         let other = read(&config, From::Handed(&handed)).expect("it has all");
         assert_eq!(other.terms.identities(), first.terms.identities());
         assert_eq!(other.handed(), handed, "the secret of tickets too");
-        // What is gone is an error for who reads; what root alone can read is not.
+        // A missing file is an error even if it was handed over: only an unreadable one is taken from there.
         assert!(read(&config, From::DiskOr(Some(&handed))).is_err());
         assert_eq!(Handed::from_json(&Value::Null), None);
     }
 
     #[test]
-    fn what_is_made_again_resumes_the_same_sessions() {
+    fn material_that_is_made_again_resumes_the_same_sessions() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let mut config = config(folder.path());
         let first = read(&config, From::Disk).expect("valid");
@@ -358,7 +358,7 @@ mod tests {
         std::fs::write(&config.site.keys[0], "no key").expect("written");
         let error = off.again(&config, &Origins::default()).expect_err("it is none").to_string();
         assert!(error.starts_with("--tls-key: ") && error.contains("key.pem: "), "{error}");
-        // With other settings the files that are known are good enough.
+        // The known files are enough for other settings.
         assert!(off.as_before(&config, &Origins::default()).is_some());
         config.site.certificates.push(folder.path().join("another.pem"));
         assert!(off.as_before(&config, &Origins::default()).is_none());

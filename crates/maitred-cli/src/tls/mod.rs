@@ -1,11 +1,11 @@
-//! TLS as the command has it: from options and files to the terms of the server, and to others when the files are.
+//! TLS in the command: from options and files to the terms of the server, and to new terms when the files change.
 //!
 //! ```text
 //! pairs.rs     certificates, keys and OCSP responses that belong together    development.rs  the certificate of --tls
-//! files.rs     files and what was in them                                    report.rs       what is told of certificates
-//! material.rs  terms, made of all this; what other processes get of it       running.rs      those of a running server, loaded again
+//! files.rs     files and their contents                                      report.rs       lines about certificates
+//! material.rs  terms, made of all this, and their handing over               running.rs      terms of a running server, loaded again
 //! ```
-//! How TLS is spoken says maitred-tls. Files are read before rights are given up (`--user`), and once for all workers.
+//! The protocol is in maitred-tls. Files are read before rights are given up (`--user`), and once for all workers.
 
 mod development;
 mod files;
@@ -39,12 +39,12 @@ fn certificates(config: &Config) -> usize {
     sites.map(|site| site.certificates.len()).sum()
 }
 
-/// The files that are read again, with what the error of one that cannot be read would begin with.
+/// The paths of all files of TLS, which are read again when they change.
 pub(crate) fn named_files(config: &Config) -> impl Iterator<Item = &std::path::Path> {
     files::all(config).into_iter().map(|named| named.path)
 }
 
-/// Checks what no single option can know, without the files.
+/// Checks the options of TLS together, without the files.
 pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let wrong = |key: &str, what: &str, remedy: &str| Err(Problem::new(origins.describe(key), what, remedy));
     let tls = &config.tls;
@@ -92,14 +92,14 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks what a host, or the default host, asks of its clients. `site` is what holds for it, with what it has of the default host.
+/// Checks the options for certificates of clients, of a host or the default host. `site` has the effective options of the host.
 fn check_clients(
     config: &Config,
     origins: &Origins,
     host: Option<&HostConfig>,
     site: &SiteConfig,
 ) -> Result<(), Problem> {
-    // What the default host has may be for others.
+    // An option of the default host may be meant for the other hosts.
     let is_own = |key: &str| host.is_none_or(|host| host.given.contains(key));
     let others_ask = host.is_none() && asks_clients(config);
     let wrong = |key: &str, what: &str, remedy: &str| {
@@ -147,7 +147,7 @@ pub(crate) fn asks_clients(config: &Config) -> bool {
     std::iter::once(config.site.client_auth).chain(own).any(|asked| asked != ClientAuth::None)
 }
 
-/// What a start-up line says of a listener before and behind its address.
+/// The scheme before the address of a listener in a start-up line.
 pub(crate) fn scheme(address: &Address, is_tls: bool) -> &'static str {
     match (address, is_tls) {
         (_, true) => "https://",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
+    fn conflicting_options_are_refused() {
         for (line, error) in [
             ("--tls", None),
             ("--tls-cert a --tls-client-auth=required --tls-client-ca b --tls-client-crl c", None),

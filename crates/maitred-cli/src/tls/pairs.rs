@@ -1,4 +1,4 @@
-//! Certificates with their keys and OCSP responses, as they are written: by position.
+//! Certificates with their keys and OCSP responses, matched by position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use crate::config::{Config, SiteConfig};
 use crate::origins::Origins;
 use crate::problem::Problem;
 
-/// A certificate as it is written, with what is in its files.
+/// The files of a certificate.
 #[derive(Debug)]
 struct Pair<'a> {
     certificate: &'a Path,
-    /// The same file, where the key is in it.
+    /// The file of the key, which may be that of the certificate.
     key: &'a Path,
     ocsp: Option<&'a Path>,
 }
 
-/// What the start of a private key looks like in PEM (RFC 7468 section 10).
+/// End of the first line of a private key in PEM (RFC 7468 section 10).
 const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
 
 /// All certificates of all hosts, those of the default host first, each with its file.
 ///
 /// # Errors
-/// A key is missing or does not fit, or a file has not what it should have.
+/// A key is missing or does not fit, or a file has the wrong content.
 pub(super) fn identities(
     config: &Config,
     origins: &Origins,
@@ -49,7 +49,7 @@ pub(super) fn identities(
     Ok(identities)
 }
 
-/// A name of a host as clients ask for it in a handshake. They do not ask for addresses (RFC 6066 section 3).
+/// A name of a host as clients ask for it in a handshake; none for an address, which clients do not ask for (RFC 6066 section 3).
 pub(super) fn server_name(name: &HostPattern) -> Option<String> {
     let text = name.to_string();
     (!text.starts_with('[') && text.parse::<std::net::Ipv4Addr>().is_err()).then_some(text)
@@ -108,7 +108,7 @@ fn is_about_key(error: &IdentityError) -> bool {
     matches!(error, KeyFile(_) | NoKey(_) | EncryptedKey | UnknownEncryption(_) | Key(_) | OtherKey(_))
 }
 
-/// The line about a file that has not what it should have. What is wrong comes with its remedy, behind a semicolon.
+/// The line about a file with the wrong content. The text of `error` has the remedy behind a semicolon.
 pub(super) fn problem(place: String, file: &str, error: &dyn fmt::Display) -> Problem {
     let text = error.to_string();
     let (what, remedy) =
@@ -116,11 +116,11 @@ pub(super) fn problem(place: String, file: &str, error: &dyn fmt::Display) -> Pr
     Problem::new(place, format!("{file}: {what}"), remedy)
 }
 
-/// Which key is wrong, what, and the remedy.
+/// The key of the configuration, the fault, and the remedy.
 type Wrong = (&'static str, String, String);
 
-/// What belongs together. Where there are as many keys as certificates, they have positions; fewer are those of the certificates whose
-/// files have none.
+/// Matches certificates with keys and OCSP responses. As many keys as certificates are matched by position; fewer keys belong to the
+/// certificates whose files have no key.
 fn pairs(site: &SiteConfig, has_key: impl Fn(&Path) -> bool) -> Result<Vec<Pair<'_>>, Wrong> {
     let SiteConfig { certificates, keys, ocsp, .. } = site;
     let counted = |count: usize, what: &str| match count {
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// `certificate key ocsp`, or the error; those with `both` in their names have their keys.
+    /// Returns lines `certificate key ocsp`, or the error. Certificates with `both` in their names have their keys in their files.
     fn paired(certificates: &[&str], keys: &[&str], ocsp: &[&str]) -> Result<Vec<String>, String> {
         let site = site(certificates, keys, ocsp);
         let pairs = pairs(&site, |path| path.to_string_lossy().contains("both"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_the_key_and_a_remedy() {
+    fn errors_name_the_key_and_a_remedy() {
         for (certificates, keys, ocsp, line) in [
             (
                 &["a"][..],

@@ -1,17 +1,17 @@
-//! What is told of certificates: by `maitred check`, and by the error log before they end.
+//! Lines about certificates: in `maitred check`, and in the error log before certificates expire.
 
 use maitred_server::tls::{IdentityInfo, system_clock};
 
 use super::Material;
 use super::material::ListEnd;
 
-/// A certificate that has fewer days left is told. Those of 90 days are renewed 30 days before their end.
+/// Days before the end of a certificate at which warnings begin. Certificates of 90 days are renewed 30 days before their end.
 const DAYS_TOLD: u64 = 21;
 
-/// In seconds.
+/// A day in seconds.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// What `maitred check` says of the certificates: a line for each, and what there is to say of it.
+/// The lines of `maitred check` about the certificates: one for each, with its warnings.
 pub(crate) fn report(material: &Material) -> Vec<String> {
     let now = system_clock();
     let mut lines = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn report(material: &Material) -> Vec<String> {
     lines
 }
 
-/// What there is to say of the certificates now; `again`: without what has been so from the start.
+/// The current warnings; `again`: without those that have been the same since the start.
 pub(crate) fn warnings(material: &Material, again: bool) -> Vec<String> {
     let now = system_clock();
     let told = material.certificates().filter(|(info, _)| !again || is_pressing(info, now));
@@ -39,14 +39,14 @@ pub(crate) fn warnings(material: &Material, again: bool) -> Vec<String> {
     of_certificates.chain(of_lists(&material.lists, now)).collect()
 }
 
-/// Whether it is time to do something.
+/// Whether the operator must act now.
 fn is_pressing(info: &IdentityInfo, now: u64) -> bool {
     let certificate = &info.certificate;
     let ends = certificate.not_after.saturating_sub(now) < DAYS_TOLD * DAY_SECONDS;
     ends || now < certificate.not_before || info.ocsp.is_some_and(|times| !times.is_current(now))
 }
 
-/// What there is to say of a certificate at this time, in seconds since 1970.
+/// The warnings about a certificate at the time `now`, in seconds since 1970.
 fn of_certificate(info: &IdentityInfo, file: &str, now: u64) -> Vec<String> {
     let what = format!("{file} ({})", named(info));
     let mut lines: Vec<String> = info.warnings(now).iter().map(|line| format!("{what}: {line}")).collect();
@@ -63,7 +63,7 @@ fn of_certificate(info: &IdentityInfo, file: &str, now: u64) -> Vec<String> {
     lines
 }
 
-/// What there is to say of lists of revoked certificates.
+/// The warnings about lists of revoked certificates.
 fn of_lists(lists: &[ListEnd], now: u64) -> impl Iterator<Item = String> {
     let ending = lists.iter().filter(move |(_, until)| *until < now.saturating_add(DAY_SECONDS));
     ending.map(move |(file, until)| {
@@ -73,7 +73,7 @@ fn of_lists(lists: &[ListEnd], now: u64) -> impl Iterator<Item = String> {
     })
 }
 
-/// The first name, and how many more there are.
+/// The first name, and the number of further names.
 pub(super) fn named(info: &IdentityInfo) -> String {
     match info.names.as_slice() {
         [] => "no name".to_owned(),
@@ -82,7 +82,7 @@ pub(super) fn named(info: &IdentityInfo) -> String {
     }
 }
 
-/// UTC.
+/// The time in UTC.
 pub(super) fn date(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.map_or_else(|| "a time far away".to_owned(), |time| time.to_string())

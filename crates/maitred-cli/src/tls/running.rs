@@ -1,6 +1,6 @@
-//! The terms of a running server, which are made of the files again when somebody asks for it, or when they have changed.
+//! The terms of a running server, which are made again from the files when an operator asks for it, or when the files have changed.
 //!
-//! Promises: what is not valid changes nothing. Connections go on.
+//! Promises: invalid files change nothing. Connections go on.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::config::Config;
 use crate::origins::Origins;
 use crate::problem::Problem;
 
-/// That of a running server.
+/// The material of a running server.
 pub(crate) struct Running {
     material: Arc<Material>,
-    /// How the files were when they were looked at last; none before that.
+    /// The state of the files at the last look; none before the first one.
     seen: Option<Stamps>,
 }
 
@@ -32,7 +32,7 @@ impl Running {
         &self.material
     }
 
-    /// Loads the files, and has the server use them: what has changed, in lines.
+    /// Loads the files, and has the server use them. Returns the changes in lines.
     ///
     /// # Errors
     /// A file is not valid; nothing has changed.
@@ -42,7 +42,7 @@ impl Running {
         origins: &Origins,
         server: &Server,
     ) -> Result<Vec<String>, Problem> {
-        // Before they are read: what changes meanwhile is seen later.
+        // Taken before the files are read, so that a change during the reading is seen at the next look.
         self.seen = Some(Stamps::of(config));
         let next = self.material.again(config, origins)?;
         let lines = changes(&self.material, &next);
@@ -51,7 +51,8 @@ impl Running {
         Ok(lines)
     }
 
-    /// Whether the files are not as they were when they were looked at last. `pending` is how they were a moment ago, if they had changed then.
+    /// Whether the files have changed since they were loaded, and are the same at two looks. `pending` is their state at the look before, if they had
+    /// changed then.
     pub(crate) fn has_changed(
         &mut self,
         config: &Config,
@@ -60,7 +61,7 @@ impl Running {
     ) -> bool {
         let now = Stamps::of(config);
         let Some(seen) = &self.seen else {
-            // What cannot be read has been told at the start.
+            // Files that cannot be read have been reported at the start.
             self.seen = Some(now);
             return Files::read(config, origins, None)
                 .is_ok_and(|files| !files.is_same(&self.material.files));
@@ -72,7 +73,7 @@ impl Running {
     }
 }
 
-/// What has changed, in lines for the log.
+/// The changes in lines for the log.
 fn changes(before: &Material, after: &Material) -> Vec<String> {
     if before.files == after.files {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! The built binary, as a user meets it: what it prints, where, and its exit code.
+//! The built binary, as a user meets it: its output and its exit code.
 
 use std::fs;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// The binary in an empty folder, without the variables of whoever runs the tests.
+/// The binary in an empty folder, without the environment of the test run.
 fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
     command.args(arguments).current_dir(folder);
@@ -37,7 +37,7 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
-/// One line on standard error, nothing on standard output, exit code 2.
+/// Checks an error of the user: one line on standard error, nothing on standard output, exit code 2.
 fn usage_error(output: &Output) -> &str {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
     assert_eq!(stdout(output), "");
@@ -188,7 +188,7 @@ fn check_prints_the_merged_result_and_where_each_value_came_from() {
     ] {
         assert!(lines.iter().any(|line| line == expected), "{expected} is not in\n{text}");
     }
-    // What is printed is a configuration of the same meaning.
+    // The output is a configuration with the same meaning.
     fs::remove_dir_all(folder.path().join("maitred.toml.d")).expect("the drop-in folder");
     fs::write(folder.path().join("maitred.toml"), text).expect("maitred.toml");
     let again = run(&folder, &["check"]);
@@ -247,7 +247,7 @@ fn check_prints_pools_and_rules_and_where_each_came_from() {
         lines.iter().position(|line| line == wanted).unwrap_or_else(|| panic!("{wanted} is not in\n{text}"))
     };
     at("max-threads = 20 # maitred.toml:1");
-    // Each after the one before.
+    // The lines in this order.
     let expected = [
         "[pool.default] # command line",
         "match = [",
@@ -267,7 +267,7 @@ fn check_prints_pools_and_rules_and_where_each_came_from() {
     for wanted in expected {
         assert!(rest.any(|line| line == wanted), "{wanted} is not in its place in\n{text}");
     }
-    // What is printed is a configuration of the same meaning.
+    // The output is a configuration with the same meaning.
     fs::write(folder.path().join("maitred.toml"), text).expect("maitred.toml");
     let again = run(&folder, &["check"]);
     let values = |text: &str| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Filters as they are written: the example of docs/operations/filters.md with its table of requests and answers, users and
-//! their passwords, SIGHUP, and what the control shows.
+//! Filters: the example of docs/operations/filters.md with its table of requests and answers, users and
+//! their passwords, SIGHUP, and the answers of the control.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::harness::{Serving, maitred};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/filters.md");
 
-/// Longer than anything here takes; reached only when something hangs.
+/// Longest wait; reached only by a defect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `ann:open sesame` (RFC 4648).
@@ -24,13 +24,13 @@ fn passwd(folder: &TempDir, user: &str, password: &str) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("the binary runs");
     let mut stdin = process.stdin.take().expect("a pipe");
-    // It may have ended before it read.
+    // The command may have ended before it read.
     let _ = writeln!(stdin, "{password}");
     drop(stdin);
     process.wait_with_output().expect("it ends")
 }
 
-/// A folder with what the page says is there, and this `maitred.toml`.
+/// A folder with the files of the page's example, and this `maitred.toml`.
 fn folder(file: &str) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     fs::create_dir(folder.path().join("site")).expect("a folder");
@@ -51,7 +51,7 @@ fn ask(serving: &Serving, request: &str, fields: &str, body: &[u8]) -> String {
     let head = format!("{request} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{length}{fields}\r\n");
     stream.write_all(&[head.as_bytes(), body].concat()).expect("sent");
     let mut answer = String::new();
-    // What was refused before its body is followed by the end of the connection.
+    // The server closes the connection after a refusal before the body, so this may fail.
     let _ = stream.shutdown(Shutdown::Write);
     stream.read_to_string(&mut answer).expect("an answer");
     answer.split_once("\r\n\r\n").expect("a head").0.to_owned() + "\r\n"
@@ -61,7 +61,7 @@ fn status(serving: &Serving, path: &str, fields: &str) -> String {
     ask(serving, &format!("GET {path}"), fields, b"")[9..12].to_owned()
 }
 
-/// What stands in backticks.
+/// The parts in backticks.
 fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -99,7 +99,7 @@ fn every_example_of_the_page_is_valid() {
         let (text, error) =
             (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
         assert!(checked.status.success() && error.is_empty(), "{error}");
-        // What it prints is a configuration that says the same.
+        // The output is a configuration with the same meaning.
         fs::write(folder.path().join("maitred.toml"), text.as_bytes()).expect("a file");
         let again = maitred(&folder, &["check"]).output().expect("the binary runs");
         assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
@@ -173,12 +173,12 @@ fn passwords_are_changed_while_the_server_runs() {
     serving.signal("HUP");
     serving.wait_for("users.txt has been read again: 1 users");
     assert_eq!(status(&serving, "/a.txt", ANN), "401");
-    // Without a signal it is seen when somebody asks.
+    // Without a signal the change is seen at the next request with a password.
     passwd(&folder, "ann", "open sesame");
     let begun = Instant::now();
     while status(&serving, "/a.txt", ANN) != "200" {
         assert!(begun.elapsed() < PATIENCE, "the file is not read again");
-        // A wrong password is known for longer than the file is not looked at.
+        // The server remembers a wrong password longer than the time between two looks at the file.
         std::thread::sleep(Duration::from_millis(100));
     }
     for (user, part) in [("a b", "is no name of a user"), ("", "is no name of a user")] {
@@ -230,7 +230,7 @@ fn the_control_lists_the_chain_and_explains_it() {
         let row = rows.next().unwrap_or_else(|| panic!("{kind} {path} in {list}"));
         row.split_whitespace().rev().take(2).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
-    // Answered, and hits.
+    // Answered requests, and hits.
     assert_eq!(row(" basic-auth ", "/staff/*"), ["1", "2"]);
     assert_eq!(row(" redirect ", "/old/*"), ["1", "1"]);
     assert_eq!(row(" access ", "/staff/*"), ["0", "2"]);

@@ -11,10 +11,10 @@ use maitred_runtime::{Exchange, NativeThreads};
 
 type Said = Arc<Mutex<Vec<String>>>;
 
-/// Notes what is called. It has no signals, so that every start fails behind the hook before it.
+/// A host that notes calls. It has no signals, so every start fails after the hook `before_start`.
 struct Program {
     said: Said,
-    /// What its hook before the start does.
+    /// The hook `before_start`.
     before: fn() -> Result<(), LoadError>,
 }
 
@@ -60,7 +60,7 @@ impl Hooks for Noting {
     }
 }
 
-/// The exit code, and what was called in which order.
+/// Returns the exit code, and the calls in their order.
 fn run(before: fn() -> Result<(), LoadError>, arguments: &[&str]) -> (u8, Vec<String>) {
     let program = Program { said: Said::default(), before };
     let line = ["maitred", "app:app", "--listen", "127.0.0.1:0"].iter().chain(arguments);

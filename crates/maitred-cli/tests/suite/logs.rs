@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Serving, site};
 
-/// Longer than anything here takes.
+/// Longest wait; reached only by a defect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]

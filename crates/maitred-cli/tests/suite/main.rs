@@ -1,4 +1,4 @@
-//! The command over real sockets and files. What looks at the process is a program of its own (ctl.rs).
+//! The command over real sockets and files. Tests that look at the process are a program of their own (ctl.rs).
 
 mod command;
 mod filters;

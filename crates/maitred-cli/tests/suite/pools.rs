@@ -1,4 +1,4 @@
-//! Pools beside the host: what it is told of threads, and an application that has none.
+//! Pools and the host: the number of threads that the host gets, and an application without threads.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use maitred_cli::{Application, ApplicationSpec, EXIT_FAILURE, EXIT_USAGE, Host, LoadError, Signals, main};
 use maitred_runtime::{Exchange, NativeThreads};
 
-/// Notes what it is asked to load, and never serves: it has no signals.
+/// A host that notes the specification of the application. The server never serves, since this host has no signals.
 struct Recording {
     event_loop: bool,
     max_threads: Mutex<Vec<usize>>,
@@ -33,7 +33,7 @@ impl Host for Recording {
     }
 }
 
-/// The exit code, and the threads that the host was told of.
+/// Returns the exit code, and the numbers of threads that the host got.
 fn run(event_loop: bool, arguments: &[&str]) -> (u8, Vec<usize>) {
     let host = Recording { event_loop, max_threads: Mutex::default() };
     let line = ["maitred", "app:app", "--listen", "127.0.0.1:0"].iter().chain(arguments);

@@ -97,7 +97,7 @@ fn the_files_are_those_of_the_folder_it_was_started_in() {
 
 #[test]
 fn requests_are_answered_all_the_while() {
-    /// Changes, each of them seen in the log before the next.
+    /// Number of changes; the log has each one before the next is made.
     const CHANGES: usize = 20;
     let (folder, mut serving) = serving(FILE);
     let done = AtomicBool::new(false);

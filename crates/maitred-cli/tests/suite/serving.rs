@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Serving, maitred, site};
 
-/// A request whose answer does not fit in the socket buffers, so that it runs until it is read.
+/// Sends a request whose answer does not fit in the socket buffers, so that it runs until the client reads it.
 fn unread_download(folder: &TempDir, serving: &Serving) -> Client {
     let large = fs::File::create(folder.path().join("site/large")).expect("a file");
     large.set_len(1 << 30).expect("a sparse file");
@@ -68,13 +68,13 @@ fn the_limit_of_open_files_counts_the_connections_of_all_poll_groups() {
     let mut serving = Serving::start_with_descriptors(&folder, 100, &arguments);
     let mut asking = serving.connect();
     let mut clients: Vec<_> = (0..119).map(|_| serving.connect()).collect();
-    // An eighth of the limit, and 32 at least, is left for the rest.
+    // An eighth of the limit, and at least 32 files, is kept for other uses.
     let line = serving.wait_for("cannot accept");
     assert!(line.contains("the limit of open files is near; 68 connections are open"), "{line}");
     let figures = figures(&mut asking);
     let gauge = |name: &str| figures.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     assert_eq!((gauge("maitred_connections "), gauge("maitred_poll_groups ")), (Some("68"), Some("2")));
-    // Those that wait are taken when others have gone.
+    // Waiting connections are accepted when others have closed.
     let mut last = clients.pop().expect("one of them");
     drop(clients);
     last.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("sent");
@@ -83,7 +83,7 @@ fn the_limit_of_open_files_counts_the_connections_of_all_poll_groups() {
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
 }
 
-/// What the server says of itself on this connection, which stays.
+/// Fetches the page of figures on this connection and keeps the connection open.
 fn figures(stream: &mut Client) -> String {
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
     let mut answer = String::new();
@@ -135,7 +135,7 @@ fn a_drain_that_takes_too_long_is_cut_off() {
     drop(stream);
 }
 
-/// What the binary says about an address that is not free.
+/// Returns the binary's error about an address that is in use.
 fn refusal(address: SocketAddr) -> String {
     let folder = site();
     let output =

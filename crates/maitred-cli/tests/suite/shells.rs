@@ -1,4 +1,4 @@
-//! What the command prints for shells and for man(1), given to them.
+//! The output for shells and for man(1), read by these programs.
 
 use std::process::{Command, Output, Stdio};
 
@@ -22,14 +22,14 @@ fn given(program: &str, arguments: &[&str], input: &str) -> Option<Output> {
     let mut process = command.spawn().ok()?;
     let mut stdin = process.stdin.take().expect("a pipe");
     let input = input.to_owned();
-    // It may say much before it has read all.
+    // A thread, since the program may write much before it has read all input.
     let writing = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = process.wait_with_output().expect("it ends");
     writing.join().expect("no panic").expect("it reads all");
     Some(output)
 }
 
-/// What bash offers for the last of these words.
+/// The words that bash offers for the last of these words.
 fn offered(script: &str, words: &[&str]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let asked = format!(
@@ -60,7 +60,7 @@ fn bash_completes_options_commands_and_values() {
         let mut offered = offered(&script, words);
         offered.sort();
         offered.dedup();
-        // There may be more: `stacks`.
+        // Bash may offer further words, such as `stacks`.
         for word in expected {
             assert!(offered.iter().any(|offer| offer == word), "{words:?}: {offered:?}");
         }
@@ -82,7 +82,7 @@ fn other_shells_take_their_scripts_if_they_are_there() {
 #[test]
 fn the_manual_page_is_set_without_a_warning() {
     let page = printed(&["man"]);
-    // Plain text: neither sequences nor letters that are struck over.
+    // Plain text: no escape sequences, and no letters that are struck over.
     let plainly = ["-ww", "-man", "-Tascii", "-P-c", "-P-b", "-P-o", "-P-u"];
     let Some(output) = given("groff", &plainly, &page) else { return };
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What an option became, as `maitred check` shows it, and where it came from.
+/// Returns an option's value, as `maitred check` shows it, and its origin.
 fn became(arguments: &[&str], option: &str) -> (String, String) {
     let loaded = Case::new(&[]).loaded(arguments);
     let shown = options::find(option).expect("an option").show(&loaded.config).unwrap_or_default();

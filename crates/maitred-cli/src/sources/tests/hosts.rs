@@ -8,7 +8,7 @@ fn case(text: &str) -> Case {
     Case::new(&[("maitred.toml", text)])
 }
 
-/// What is wrong when the whole is checked.
+/// Returns the error of a check of this file.
 fn checked(text: &str) -> String {
     let loaded = case(text).loaded(&[]);
     validation::check(&loaded.config, &loaded.origins).expect_err("an error").to_string()
@@ -137,7 +137,7 @@ fn tables_of_one_host_are_merged_key_by_key() {
         assert!(report.lines().any(|own| own.starts_with(line)), "{line}\n{report}");
     }
     assert!(report.contains("# drop-in maitred.toml.d/b.toml:2"), "{report}");
-    // What is shown is a file that means the same.
+    // The report is a file with the same meaning.
     let again = Case::new(&[("maitred.toml", &report)]).loaded(&[]);
     assert_eq!(again.config.hosts, loaded.config.hosts);
 }

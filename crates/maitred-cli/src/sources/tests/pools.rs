@@ -78,7 +78,7 @@ fn a_table_is_a_pool_with_the_built_in_defaults() {
 }
 
 #[test]
-fn who_leads_clients_by_certificates_has_to_ask_for_them() {
+fn a_rule_about_certificates_without_asking_for_them_is_a_warning() {
     let text = "[pool.tills]\nmatch = [{ path = \"/a\", client-certificate = \"*.shop.example\" }]\n";
     let filter = "[[filter]]\nclient-certificate = \"*\"\naccess = \"deny all\"\n";
     let case = Case::new(&[("maitred.toml", &format!("{text}{filter}"))]);
@@ -381,7 +381,7 @@ fn an_asgi_application_takes_no_pools() {
 }
 
 #[test]
-fn what_has_no_effect_is_a_warning() {
+fn settings_without_effect_are_warnings() {
     let case = Case::new(&[("maitred.toml", "[pool.a]\nmax-threads = 2\n\n[pool.b]\nmatch = \"/b\"\n")]);
     let loaded = case.loaded(&["--interrupt", "--pool=c,path=/b,interrupt=on"]);
     assert_eq!(
@@ -393,7 +393,7 @@ fn what_has_no_effect_is_a_warning() {
             "maitred.toml:5: pool.b: a later rule leads the same requests to the pool 'c': \"/b\"",
         ]
     );
-    // Mounts and hosts lead to pools, too; that of what runs beside an event loop needs no rule.
+    // Mounts and hosts lead to pools, too, and the pool beside an event loop needs no rule.
     let text = "mount = \"/a=a,pool=a\"\n[pool.a]\n[pool.b]\n[pool.threads]\n[host.h]\npool = \"b\"\nmount = \"/x=x\"\n";
     assert_eq!(Case::new(&[("maitred.toml", text)]).loaded(&[]).warnings, [""; 0]);
 }

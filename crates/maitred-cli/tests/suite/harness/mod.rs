@@ -11,7 +11,7 @@ use std::time::Duration;
 use maitred_testkit::client::{Client, by_tls, certificate, learn};
 use tempfile::TempDir;
 
-/// The binary in `folder`. Its control socket is there too, and it inherits no variable of the test run.
+/// The binary in `folder`, with its control socket there and without the environment of the test run.
 pub(crate) fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_maitred"));
     command.args(arguments).current_dir(folder).env("XDG_RUNTIME_DIR", folder.path());
@@ -21,7 +21,7 @@ pub(crate) fn maitred(folder: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
-/// A binary that serves, ended when the test ends.
+/// A binary that serves; dropping this ends it.
 pub(crate) struct Serving {
     pub(crate) process: Child,
     stderr: BufReader<ChildStderr>,
@@ -30,7 +30,7 @@ pub(crate) struct Serving {
     _certificate: Option<TempDir>,
 }
 
-/// Has it speak TLS; in the folder are the files.
+/// Has the binary speak TLS. Returns the folder of the files.
 fn with_certificate(command: &mut Command) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     let (own, key) = certificate();
@@ -44,12 +44,12 @@ fn with_certificate(command: &mut Command) -> TempDir {
 }
 
 impl Serving {
-    /// Starts the binary in `folder` on a free port and waits until it says that it serves.
+    /// Starts the binary in `folder` on a free port and waits for its start-up line.
     pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
         Self::start_as(maitred(folder, arguments))
     }
 
-    /// The same with so many open files at most.
+    /// Starts the binary with this limit of open files.
     pub(crate) fn start_with_descriptors(folder: &TempDir, descriptors: u32, arguments: &[&str]) -> Self {
         let program = maitred(folder, arguments);
         let mut command = Command::new("sh");
@@ -127,7 +127,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Both fail when it has ended already.
+        // Both fail if the process has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -141,7 +141,7 @@ fn next_line(stderr: &mut BufReader<ChildStderr>) -> String {
 
 pub(crate) fn site() -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
-    // A control socket is only in a folder that is closed to others.
+    // The server makes a control socket only in a folder that is closed to other users.
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).expect("changed");
     fs::create_dir(folder.path().join("site")).expect("a folder");
     fs::write(folder.path().join("site/index.html"), "hello").expect("a file");
