@@ -4,9 +4,10 @@
 //! the suggestions for unknown words.
 
 use crate::host::Host;
+use crate::output::{EXIT_SUCCESS, print};
 use crate::problem::{Problem, nearest};
 pub(crate) use crate::words::{Command, Run, Word};
-use crate::{EXIT_SUCCESS, completion, ctl, health, help, man, passwd, print, top};
+use crate::{completion, ctl, health, help, man, passwd, top};
 
 /// All commands, in the order of the help text.
 pub(crate) const WORDS: &[Word] = &[

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use crate::ctl::choose::{self, Which};
 use crate::ctl::client::{self, Failed, Place};
+use crate::output::{EXIT_FAILURE, print, say};
 use crate::problem::Problem;
 use crate::tool_line::{Given, Known};
-use crate::{EXIT_FAILURE, print, say};
 
 const HELP: &str = "\
 maitred health: whether a running server is ready.

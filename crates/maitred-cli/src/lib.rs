@@ -39,6 +39,7 @@ mod mounted;
 mod operator;
 mod options;
 mod origins;
+mod output;
 mod passed;
 mod passed_name;
 mod passwd;
@@ -65,7 +66,6 @@ mod websockets;
 mod words;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 
 pub use accounts::Account;
@@ -83,6 +83,7 @@ pub use log_values::LogPlace;
 pub use maitred_io::standard_streams::fill as fill_standard_streams;
 pub use maitred_server::printable;
 pub use mounted::MountedApplication;
+pub use output::{EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE};
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
 pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
@@ -92,15 +93,9 @@ pub use websockets::WebSocketConfig;
 use commands::Command;
 use commands::Run;
 use options::renamed::NAMES;
+use output::{print, say};
 use sources::{Inputs, Loaded};
 use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};
-
-/// The command ended as it should.
-pub const EXIT_SUCCESS: u8 = 0;
-/// The system refused something, or requests were cut off at the end of the drain timeout.
-pub const EXIT_FAILURE: u8 = 1;
-/// The user made an error: command line, configuration, application, address in use.
-pub const EXIT_USAGE: u8 = 2;
 
 /// Runs the whole command. `arguments` are those of the process, beginning with the program's name, which
 /// is ignored; `host` loads applications. Returns the exit code when the server has ended: 0, 1 or 2 as
@@ -245,24 +240,4 @@ fn current_folder() -> PathBuf {
     let named = std::env::var_os("PWD").map(PathBuf::from).filter(|named| named.is_absolute());
     let is_same = |named: &PathBuf| std::fs::canonicalize(named).is_ok_and(|found| found == real);
     named.filter(is_same).unwrap_or(real)
-}
-
-/// Writes lines of an application to standard error, without a prefix.
-fn say_plain(entry: &str) {
-    let _ = std::io::stderr().write_all(format!("{}\n", printable(entry)).as_bytes());
-}
-
-/// Writes one line to standard error. If standard error is closed, the line is lost: there is no other place for it.
-fn say(line: &str) {
-    let _ = std::io::stderr().write_all(format!("maitred: {line}\n").as_bytes());
-}
-
-/// Writes output that the user asked for to standard output. A closed pipe is no failure: its reader does not want the rest.
-fn print(text: &str) -> u8 {
-    let mut stdout = std::io::stdout();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILURE,
-        _ => EXIT_SUCCESS,
-    }
 }

@@ -21,8 +21,9 @@ use maitred_server::listening::Address;
 
 use crate::config::{Config, PoolConfig};
 use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
+use crate::output::{EXIT_FAILURE, EXIT_SUCCESS};
 use crate::validation::{Checked, CheckedListener, Target};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, drain_delay, http2, tls};
+use crate::{drain_delay, http2, tls};
 
 /// The steps of the end of a running server.
 pub(crate) trait Drain {

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use crate::options::{self, Definition, familiar};
-use crate::print;
+use crate::output::print;
 use crate::problem::Problem;
 use crate::reference::default;
 use crate::words::Word;

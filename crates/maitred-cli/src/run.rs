@@ -10,6 +10,7 @@ use std::time::Duration;
 use maitred_control::Doors;
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
+use crate::Part;
 use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
@@ -21,6 +22,7 @@ use crate::loading::{Importing, load};
 use crate::log_values::LogPlace;
 use crate::logs;
 use crate::operator::Operator;
+use crate::output::{EXIT_FAILURE, EXIT_USAGE, say_plain};
 use crate::pools;
 use crate::problem::Problem;
 use crate::reload::Reload;
@@ -33,7 +35,6 @@ use crate::tls::{From, Material, Running};
 use crate::tls_watch::Watch;
 use crate::validation::{self, Checked};
 use crate::value::LogLevel;
-use crate::{EXIT_FAILURE, EXIT_USAGE, Part, say_plain};
 
 /// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.

@@ -9,7 +9,7 @@ mod zsh;
 
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition, Kind};
-use crate::print;
+use crate::output::print;
 use crate::problem::{Problem, nearest};
 use crate::words::Word;
 

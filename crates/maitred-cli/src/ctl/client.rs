@@ -9,7 +9,7 @@ use std::time::Duration;
 use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
 
-use crate::{EXIT_FAILURE, EXIT_USAGE, say};
+use crate::output::{EXIT_FAILURE, EXIT_USAGE, say};
 
 /// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
+use crate::output::{EXIT_USAGE, print, say};
 use crate::problem::nearest;
-use crate::{EXIT_USAGE, print, say};
 use named::Named;
 
 /// Options of every command with a value.

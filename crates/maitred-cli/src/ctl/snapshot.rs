@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use maitred_control::{snapshot_name, snapshot_page};
 use serde_json::Value;
 
-use crate::{EXIT_FAILURE, print, say};
+use crate::output::{EXIT_FAILURE, print, say};
 
 /// Standard output.
 const STDOUT: &str = "-";

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use crate::host::Host;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition};
-use crate::print;
+use crate::output::print;
 use crate::problem::{Problem, nearest};
 use crate::reference::default;
 use crate::words::{Command, Run, Word};

@@ -20,11 +20,11 @@ use crate::host::Host;
 use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::origins::{Origins, Source};
+use crate::output::{print, say};
 use crate::problem::Problem;
 use crate::sources::{self, Inputs, Loaded};
 use crate::tool_line::{Given, Known};
 use crate::value::ControlSocket;
-use crate::{print, say};
 use unit::Service;
 
 const HELP: &str = "\

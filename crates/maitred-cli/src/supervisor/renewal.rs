@@ -11,11 +11,12 @@ use super::upgrade::{AS_SUCCESSOR, HandOver, Successor};
 use super::{Supervisor, check, relay, settings};
 use crate::config::Config;
 use crate::origins::Origins;
+use crate::output::EXIT_SUCCESS;
 use crate::problem::Problem;
 use crate::sockets::Sockets;
 use crate::tls::{self, From, Material};
 use crate::validation::Checked;
-use crate::{EXIT_SUCCESS, control, options, sources, validation};
+use crate::{control, options, sources, validation};
 
 impl Supervisor {
     /// The configuration is read again, and all workers are replaced.

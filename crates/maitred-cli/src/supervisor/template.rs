@@ -25,9 +25,10 @@ use serde_json::{Value, json};
 use super::Happening;
 use super::message::Setup;
 use crate::host::{Host, LoadError, Voice};
+use crate::output::EXIT_SUCCESS;
 use crate::problem::Problem;
 use crate::sources::{self, Inputs};
-use crate::{EXIT_SUCCESS, loading, validation};
+use crate::{loading, validation};
 
 /// The first argument of a template.
 pub(crate) const AS_TEMPLATE: &str = "--as-template";
@@ -201,7 +202,7 @@ impl Preloading {
         // Entries go to standard error: a log has a thread, and a template has only one. Workers open their own logs.
         host.use_error_log(Arc::new(move |voice, entry| match voice {
             Voice::Server(of) if of > level => {}
-            _ => crate::say_plain(entry),
+            _ => crate::output::say_plain(entry),
         }));
         for program in checked.programs() {
             let spec = loading::spec(program, &loaded.config, &checked, self.setup.acts);
