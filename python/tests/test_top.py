@@ -70,7 +70,7 @@ class Tmux:
         self.run("send-keys", *keys)
 
     def screen(self) -> list[str]:
-        return self.run("capture-pane", "-p").split("\n")[:24]
+        return self.run("capture-pane", "-p").split("\n")
 
     def shows(self, what: str, is_it: Callable[[list[str]], bool]) -> list[str]:
         found: list[str] = []
@@ -95,14 +95,23 @@ def tmux() -> Iterator[Tmux]:
     terminal.run("kill-server")
 
 
-def has_left(screen: list[str]) -> bool:
+def has_left(screen: list[str], code: int = 0) -> bool:
     """Back at the shell, which echoes as before."""
-    return any("left 0" in line for line in screen)
+    return any(f"left {code}" in line for line in screen)
 
 
-@pytest.mark.parametrize("leave", ["q", "C-c"])
+def type_and_look(tmux: Tmux) -> None:
+    """Types the command, between two looks at the settings of the terminal."""
+    tmux.type(f"stty -a > before; sh -c 'echo $$ > pid; exec {TOP}'; echo left $?; stty -a > after", "Enter")
+
+
+def is_restored() -> bool:
+    return Path("after").exists() and Path("after").read_text() == Path("before").read_text()
+
+
+@pytest.mark.parametrize("leave", ["q", "C-c", "Escape"])
 def test_it_is_usable_at_80_by_24(busy: Server, tmux: Tmux, leave: str) -> None:
-    tmux.type(f"stty -a > before; {TOP}; echo left $?; stty -a > after", "Enter")
+    type_and_look(tmux)
     screen = tmux.shows("the routes", lambda screen: any("/quick" in line for line in screen))
     text = "\n".join(screen)
     assert screen[0].startswith("maitred ") and "2 workers" in screen[0], text
@@ -116,7 +125,27 @@ def test_it_is_usable_at_80_by_24(busy: Server, tmux: Tmux, leave: str) -> None:
     tmux.shows("that it is stopped", lambda screen: screen[23].startswith("q quit  p go on"))
     tmux.type(leave)
     tmux.shows("the shell", has_left)
-    until("it is as it was", lambda: Path("after").exists() and Path("after").read_text() == Path("before").read_text())
+    until("it is as it was", is_restored)
+
+
+def test_a_signal_restores_the_terminal(busy: Server, tmux: Tmux) -> None:
+    type_and_look(tmux)
+    tmux.shows("the server", lambda screen: screen[0].startswith("maitred "))
+    os.kill(int(Path("pid").read_text()), signal.SIGTERM)
+    tmux.shows("the shell", lambda screen: has_left(screen, 128 + signal.SIGTERM))
+    until("it is as it was", is_restored)
+
+
+def test_it_takes_the_size_of_its_terminal_and_no_other_keys(busy: Server, tmux: Tmux) -> None:
+    tmux.type(f"{TOP}; echo left $?", "Enter")
+    tmux.shows("the server", lambda screen: screen[23].startswith("q quit  p pause"))
+    tmux.type("Down", "x", "p")
+    tmux.run("resize-window", "-x", "60", "-y", "30")
+    tmux.shows("a larger screen", lambda screen: screen[29].startswith("q quit  p go on") and not screen[23].startswith("q quit"))
+    tmux.run("resize-window", "-x", "60", "-y", "10")
+    tmux.shows("a smaller screen", lambda screen: screen[0].startswith("maitred ") and screen[9].startswith("q quit"))
+    tmux.type("q")
+    tmux.shows("the shell", has_left)
 
 
 def test_it_ends_with_its_terminal_also_where_sighup_is_ignored(busy: Server, tmux: Tmux, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ fn without_fields(rule: &str) -> String {
 }
 
 fn unquoted(value: &str) -> String {
-    value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value).to_owned()
+    serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())
 }
 
 #[cfg(test)]

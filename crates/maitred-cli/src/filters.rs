@@ -436,7 +436,7 @@ mod tests {
                 "max-body         = \"1m\"",
                 "read-ahead       = \"off\"",
                 "basic-auth       = \"users.txt\"",
-                "realm            = 'Staff \"only\"'",
+                r#"realm            = "Staff \"only\"""#,
                 "rewrite          = \"/new/*\"",
                 "remove-request   = [\"X-A\"]",
                 "set-response     = [\"X-B: 1\", \"X-C: 2\"]",

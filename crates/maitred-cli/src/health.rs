@@ -204,16 +204,12 @@ fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
         Asked::Socket(path) => Place::Socket(path.clone()),
         Asked::Named(which) => Place::Socket(choose::named(which)?),
         Asked::Only => Place::Socket(choose::only_one()?),
-        Asked::Admin { url, token_file } => Place::of_url(url, token_file.as_deref()).map_err(text_of)?,
+        Asked::Admin { url, token_file } => {
+            Place::of_url(url, token_file.as_deref()).map_err(Failed::text)?
+        }
     };
     let status = maitred_control::find("status").map_err(|refusal| refusal.text().to_owned())?;
-    judge(&client::ask(&place, status, &Arguments::default()).map_err(text_of)?)
-}
-
-fn text_of(failed: Failed) -> String {
-    match failed {
-        Failed::Refused(text) | Failed::Mistaken(text) => text,
-    }
+    judge(&client::ask(&place, status, &Arguments::default()).map_err(Failed::text)?)
 }
 
 /// Judges a server by its answer to `status`.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
-use maitred_server::figures::SharedMemory;
 use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
@@ -21,17 +20,17 @@ use crate::value::LogLevel;
 const LOCAL_SYSLOG: &str = "/dev/log";
 
 /// Which process of those that write to the same logs this is.
-pub(crate) enum Writer<'a> {
+pub(crate) enum Writer {
     /// The only one.
     Only,
     /// The supervisor.
     Supervisor,
-    /// A worker, with its number and the memory in which lines are until they are written.
-    Worker(u32, &'a Arc<SharedMemory>),
+    /// A worker, with its number.
+    Worker(u32),
 }
 
 /// Opens the logs.
-pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> Result<Arc<Log>, Problem> {
+pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer) -> Result<Arc<Log>, Problem> {
     let access = (config.site.access_log != LogPlace::Off).then(|| AccessLogSettings {
         target: target(config, &config.site.access_log),
         format: config.site.access_log_format.clone(),
@@ -44,8 +43,7 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> R
     let level = level(config.log_level);
     let log = match writer {
         Writer::Only => Log::open(level, errors, None),
-        Writer::Supervisor => Log::open_shared(level, errors, None),
-        Writer::Worker(_, kept) => Log::open_shared(level, errors, Some(kept)),
+        Writer::Supervisor | Writer::Worker(_) => Log::open_shared(level, errors),
     };
     let log = log.map_err(|error| not_opened("error-log", &config.error_log, &error, origins))?;
     let log = match access {
@@ -56,7 +54,7 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer<'_>) -> R
     };
     let log = open_of_hosts(config, origins, log)?;
     log.set_trace(config.dispatch_trace);
-    if let Writer::Worker(number, _) = writer {
+    if let Writer::Worker(number) = writer {
         log.set_worker(*number);
     }
     Ok(Arc::new(log))
@@ -89,11 +87,7 @@ pub(crate) fn check_logging(config: &Config, origins: &Origins, host: &dyn Host)
 
 /// The configuration in which the logs that go to the logging of the language have a file for that; none if no log does. A supervisor
 /// loads no application, which would configure it: what it writes itself goes to standard error.
-pub(crate) fn with_logging(
-    config: &Config,
-    writer: &Writer<'_>,
-    host: &dyn Host,
-) -> io::Result<Option<Config>> {
+pub(crate) fn with_logging(config: &Config, writer: &Writer, host: &dyn Host) -> io::Result<Option<Config>> {
     if to_logging(config).is_none() {
         return Ok(None);
     }

@@ -16,8 +16,8 @@
 //!
 //! A file can be [rotated](Rotation), which the thread does between two lines.
 //!
-//! Of several processes that write to a file ([`Options::several`]) one at a time appends; the others wait in their threads. Where the
-//! lines are [kept](Options::kept), another process [adopts](LineWriter::adopt) those of one that was killed.
+//! Of several processes that write to a file ([`Options::several`]) one at a time appends; the others wait in their threads. A process
+//! that is killed loses the lines that wait in it.
 //!
 //! A file can be [given](Target::give_to) to another user before it is opened as that user.
 //!
@@ -28,10 +28,7 @@
 
 mod batch;
 mod direct;
-mod found;
 mod handover;
-mod kept;
-mod ring;
 mod rotation;
 mod sink;
 mod state;
@@ -48,11 +45,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use direct::DirectWriter;
-pub use kept::{Kept, LeftBehind, left_behind};
-use ring::Ring;
 pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
-use state::{Adopted, State};
+use state::State;
 
 /// Where the lines go.
 #[derive(Debug)]
@@ -87,13 +82,6 @@ pub enum Severity {
     Info = 6,
     /// The rest.
     Debug = 7,
-}
-
-impl Severity {
-    fn of_number(number: u64) -> Option<Self> {
-        let all = [Self::Error, Self::Warning, Self::Notice, Self::Info, Self::Debug];
-        all.into_iter().find(|severity| *severity as u64 == number)
-    }
 }
 
 /// What the writer itself has to say between the lines.
@@ -135,8 +123,6 @@ pub struct Options {
     /// Other processes append to the same file: lines are written under the lock of the file, a rotation by one of them is
     /// seen by the others before they write on, and no line goes into a pipe in parts if it has at most 4,096 bytes.
     pub several: bool,
-    /// Where another process finds the lines that are accepted and not written, if this one is killed.
-    pub kept: Option<Kept>,
 }
 
 /// How far a writer is; who looks twice sees whether it moves.
@@ -158,7 +144,6 @@ pub struct LineWriter {
 
 /// What the callers and the thread have in common.
 struct Shared {
-    key: u64,
     state: Mutex<State>,
     /// There is something to do for the thread.
     work: Condvar,
@@ -185,13 +170,10 @@ impl LineWriter {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
-        let Options { reminder, trouble, several, kept } = options;
-        let key = target.key();
-        let ring = kept.clone().map(|kept| Ring::begin(kept, key)).transpose()?;
-        let sink = Sink::open(target, several || kept.is_some(), kept)?;
+        let Options { reminder, trouble, several } = options;
+        let sink = Sink::open(target, several)?;
         let shared = Arc::new(Shared {
-            key,
-            state: Mutex::new(State::new(capacity_bytes, ring)),
+            state: Mutex::new(State::new(capacity_bytes)),
             work: Condvar::new(),
             settled: Condvar::new(),
             writes: AtomicU64::new(0),
@@ -250,37 +232,6 @@ impl LineWriter {
             drop(state);
             self.shared.work.notify_one();
         }
-    }
-
-    /// The key of its target, see [`Target::key`].
-    #[must_use]
-    pub fn key(&self) -> u64 {
-        self.shared.key
-    }
-
-    /// Whether another process finds what is not written, see [`Options::kept`].
-    #[must_use]
-    pub fn is_kept(&self) -> bool {
-        self.shared.lock().pending.ring().is_some()
-    }
-
-    /// Has the thread write what a process that has ended left in `kept`, before everything that is accepted later; however much
-    /// that is. Returns the number of lines; those that prove to be in the file already are among them and are not written again. The
-    /// memory has nothing left then.
-    pub fn adopt(&self, kept: &Kept) -> u64 {
-        let left = left_behind(kept.words());
-        kept::take(kept.words());
-        if left.is_empty() {
-            return 0;
-        }
-        let mut state = self.shared.lock();
-        let notice = (left.missing > 0).then(|| (state.notice)(Notice::Missing(left.missing)));
-        let (lines, place) = left.batch(notice.as_deref());
-        state.accepted += left.lines.len() as u64 + u64::from(notice.is_some());
-        state.adopted.push_back(Adopted { lines, place });
-        drop(state);
-        self.shared.work.notify_one();
-        left.lines.len() as u64
     }
 
     /// Number of lines dropped for want of room or lost in a failed write, ever.

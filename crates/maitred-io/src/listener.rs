@@ -29,7 +29,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::forked::Unshared;
 use crate::local;
@@ -171,20 +171,20 @@ fn bind_tcp(
     options: &SocketOptions,
     grouped: bool,
 ) -> Result<(OwnedFd, SocketAddr), BindError> {
-    use socket2::{Domain, Protocol, Socket as Setup, Type};
-    let refused = |error| not_bound(asked, &error);
-    let setup = Setup::new(Domain::for_address(asked), Type::STREAM.nonblocking(), Some(Protocol::TCP))
-        .map_err(refused)?;
-    setup.set_reuse_address(true).map_err(refused)?;
-    setup.set_reuse_port(grouped).map_err(refused)?;
+    let refused = |error: Errno| not_bound(asked, &error.into());
+    let family = if asked.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).map_err(refused)?;
+    sockopt::set_socket_reuseaddr(&socket, true).map_err(refused)?;
+    sockopt::set_socket_reuseport(&socket, grouped).map_err(refused)?;
     if asked.is_ipv6() {
-        setup.set_only_v6(true).map_err(refused)?;
+        sockopt::set_ipv6_v6only(&socket, true).map_err(refused)?;
     }
-    options.set(&setup)?;
-    setup.bind(&asked.into()).map_err(refused)?;
-    setup.listen(options.queue()).map_err(refused)?;
-    let address = setup.local_addr().map_err(refused)?.as_socket().unwrap_or(asked);
-    Ok((setup.into(), address))
+    options.set(&socket)?;
+    net::bind(&socket, &asked).map_err(refused)?;
+    net::listen(&socket, options.queue()).map_err(refused)?;
+    let address = net::getsockname(&socket).map_err(refused)?;
+    Ok((socket, SocketAddr::try_from(address).unwrap_or(asked)))
 }
 
 fn not_bound(address: SocketAddr, error: &io::Error) -> BindError {

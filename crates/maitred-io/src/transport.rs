@@ -5,6 +5,7 @@
 //!
 //! Sections below: a plain socket; when the kernel had it.
 
+pub(crate) mod tcp;
 mod tls;
 mod unacknowledged;
 
@@ -17,7 +18,7 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
 
 use maitred_tls::Session;
 
@@ -405,7 +406,7 @@ impl Socket {
     /// socket, whose peer holds its unread bytes.
     pub fn reset_when_closed(&self) {
         // Without effect on a connection that is gone.
-        let _ = socket2::SockRef::from(&self.fd).set_linger(Some(Duration::ZERO));
+        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }
 
     /// Says whether the kernel takes [`SEND_AHEAD`] only, or as much as it likes. Where it then takes more than before, an
@@ -415,7 +416,7 @@ impl Socket {
             return;
         }
         // 0 is the system's default, which is no limit. Where the kernel does not know the option, there is none either.
-        let _ = socket2::SockRef::from(&self.fd).set_tcp_notsent_lowat(if limited { SEND_AHEAD } else { 0 });
+        let _ = tcp::set_number(&self.fd, libc::TCP_NOTSENT_LOWAT, if limited { SEND_AHEAD } else { 0 });
     }
 
     /// Ends our sending side; the peer can still send.
@@ -429,7 +430,7 @@ impl Socket {
         if self.local {
             return usize::MAX;
         }
-        socket2::SockRef::from(&self.fd).tcp_mss().map_or(usize::MAX, |bytes| bytes as usize)
+        tcp::get_number(&self.fd, libc::TCP_MAXSEG).map_or(usize::MAX, |bytes| bytes as usize)
     }
 
     /// Our own address on this connection; none on a Unix socket.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use maitred_io::line_writer::{DirectWriter, Kept, LineWriter, Options, Progress, Target, Tell, Trouble};
+use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Progress, Target, Tell, Trouble};
 
 use super::access_tail::Place;
 use super::entries::Entries;
@@ -40,11 +40,12 @@ impl Access {
         target: Target,
         lines: Lines,
         errors: &Arc<Entries>,
-        options: Options,
+        several: bool,
     ) -> io::Result<Self> {
         let place = Place::of(&target);
         let trouble = Some(trouble::told_in(Arc::downgrade(errors)));
-        let writer = LineWriter::open_with(target, CAPACITY, Options { trouble, ..options })?;
+        let options = Options { trouble, several, ..Options::default() };
+        let writer = LineWriter::open_with(target, CAPACITY, options)?;
         writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);
@@ -58,14 +59,6 @@ impl Access {
         let tell = trouble::told_in(Arc::downgrade(errors));
         let direct = Direct { writer: DirectWriter::open(target)?, tell, missing: AtomicU64::new(0) };
         Ok(Self { lines, writer: Writer::Direct(Box::new(direct)), errors: Arc::clone(errors), place })
-    }
-
-    /// Has it write what another process has left, if that is of the target with this key.
-    pub(crate) fn adopt(&self, key: u64, kept: &Kept) -> Option<u64> {
-        match &self.writer {
-            Writer::Thread(writer) if writer.key() == key => Some(writer.adopt(kept)),
-            Writer::Thread(_) | Writer::Direct(_) => None,
-        }
     }
 
     pub(crate) fn write(&self, outcome: &Outcome<'_>) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use maitred_io::clock;
-use maitred_io::line_writer::{Kept, LineWriter, Options, Progress, Reminder, Severity, Target};
+use maitred_io::line_writer::{LineWriter, Options, Progress, Reminder, Severity, Target};
 
 use super::fold::{Fold, Folds};
 use super::kept_entries::{KeptEntries, KeptEntry};
@@ -30,14 +30,14 @@ impl Entries {
         level: Level,
         target: Target,
         worker: Arc<AtomicU32>,
-        options: Options,
+        several: bool,
     ) -> io::Result<Self> {
         let folds = Arc::<Folds>::default();
         let elsewhere = !matches!(target, Target::Stderr);
         let kept = Arc::<KeptEntries>::default();
         let reminder = Some(reminder(&folds, &worker, &kept));
         let trouble = elsewhere.then(trouble::told_on_standard_error);
-        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, ..options })?;
+        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, several })?;
         Ok(Self { level: AtomicU8::new(level as u8), writer, folds, kept, elsewhere, worker })
     }
 
@@ -89,11 +89,6 @@ impl Entries {
         let text = printable(text.trim_end());
         self.kept.add(clock::unix_micros(), "", &text);
         self.writer.write(text.as_bytes());
-    }
-
-    /// Has it write what another process has left, if that is of the target with this key.
-    pub(crate) fn adopt(&self, key: u64, kept: &Kept) -> Option<u64> {
-        (self.writer.key() == key).then(|| self.writer.adopt(kept))
     }
 
     pub(crate) fn reopen(&self) {

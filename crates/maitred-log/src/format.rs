@@ -8,7 +8,6 @@ use maitred_http::{TlsSession, Version};
 use maitred_stats::Span;
 
 use crate::outcome::Outcome;
-use crate::text::Short;
 
 /// Formats with a name.
 const NAMED: &[(&str, &str)] = &[
@@ -196,7 +195,7 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A part of the format's own text.
-    Text(Short),
+    Text(Box<str>),
     Field(Field),
     /// What a client sent; a hyphen if it is empty.
     Source(Source),
@@ -318,7 +317,9 @@ impl Format {
     }
 
     fn push_text(&mut self, text: &str) {
-        self.pieces.extend(Short::all(text.as_bytes()).map(Piece::Text));
+        if !text.is_empty() {
+            self.pieces.push(Piece::Text(text.into()));
+        }
     }
 
     fn push_field(&mut self, name: &str) -> Result<(), BadFormat> {
@@ -389,7 +390,7 @@ mod tests {
     #[test]
     fn fields_stand_in_text() {
         let format = Format::parse("a${status}b$$c $http_x_y-").unwrap();
-        let text = |text: &str| Piece::Text(Short::all(text.as_bytes()).next().unwrap());
+        let text = |text: &str| Piece::Text(text.into());
         assert_eq!(
             format.pieces,
             [

@@ -16,9 +16,7 @@ mod once;
 mod outcome;
 mod printable;
 mod request_id;
-mod sharing;
 mod short;
-mod text;
 mod trouble;
 mod upstream_queue;
 mod wall_time;
@@ -31,7 +29,6 @@ use std::time::Duration;
 
 pub use maitred_io::line_writer::Progress;
 use maitred_io::line_writer::{Severity, Target};
-use maitred_io::shared_memory::SharedMemory;
 use maitred_stats::Span;
 
 use access::Access;
@@ -47,7 +44,6 @@ use once::Once;
 pub use outcome::{Database, End, Outcome};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
-use sharing::Sharing;
 pub use upstream_queue::upstream_queue;
 pub use wall_time::{strftime, write_iso_time};
 
@@ -136,7 +132,8 @@ pub struct Log {
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
-    sharing: Sharing,
+    /// Other processes write to the same logs.
+    several: bool,
     /// The number of this process among several, or 0.
     worker: Arc<AtomicU32>,
 }
@@ -147,26 +144,25 @@ impl Log {
     /// # Errors
     /// A file cannot be opened, or a thread cannot be made.
     pub fn open(level: Level, errors: Target, access: Option<Target>) -> io::Result<Self> {
-        let log = Self::open_with(level, errors, Sharing::none())?;
+        let log = Self::open_with(level, errors, false)?;
         match access {
             Some(target) => log.with_access(AccessLogSettings::new(target)),
             None => Ok(log),
         }
     }
 
-    /// Opens the error log in one of several processes that write to the same logs, and with it whatever access logs are added: lines are
-    /// written in turns. In a worker, `kept` is what [`memory_for_worker`](Self::memory_for_worker) has made for it: its lines are there until
-    /// they are written. A log that finds no room in it is not kept, which the error log says.
+    /// Opens the error log in one of several processes that write to the same logs, and with it all access logs that are added: lines are
+    /// written in turns.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_shared(level: Level, errors: Target, kept: Option<&Arc<SharedMemory>>) -> io::Result<Self> {
-        Self::open_with(level, errors, Sharing::with(kept))
+    pub fn open_shared(level: Level, errors: Target) -> io::Result<Self> {
+        Self::open_with(level, errors, true)
     }
 
-    fn open_with(level: Level, errors: Target, mut sharing: Sharing) -> io::Result<Self> {
+    fn open_with(level: Level, errors: Target, several: bool) -> io::Result<Self> {
         let worker = Arc::<AtomicU32>::default();
-        let errors = Entries::open(level, errors, Arc::clone(&worker), sharing.options())?;
+        let errors = Entries::open(level, errors, Arc::clone(&worker), several)?;
         Ok(Self {
             errors: Arc::new(errors),
             access: None,
@@ -175,7 +171,7 @@ impl Log {
             names: Arc::default(),
             traces: AtomicBool::new(false),
             pauses: AtomicBool::new(false),
-            sharing,
+            several,
             worker,
         })
     }
@@ -184,33 +180,6 @@ impl Log {
     /// stands for it.
     pub fn set_worker(&self, number: u32) {
         self.worker.store(number, Ordering::Relaxed);
-    }
-
-    /// New memory for the lines of one worker that opens the same logs as this process.
-    ///
-    /// # Errors
-    /// Out of descriptors or memory.
-    pub fn memory_for_worker(&self) -> io::Result<SharedMemory> {
-        sharing::memory_for(1 + self.access_logs().count())
-    }
-
-    /// Writes what a worker has left in its memory, each line to the log that it was for. Only when the process has ended, however it did; once
-    /// for each. Returns the number of lines; does not wait until they are written. Lines of a log that this process does not have are
-    /// lost, and the error log says how many.
-    pub fn adopt(&self, kept: &Arc<SharedMemory>) -> u64 {
-        let adopt = |part| {
-            let key = sharing::key_of(&part);
-            let access = || self.access_logs().find_map(|access| access.adopt(key, &part));
-            self.errors.adopt(key, &part).or_else(access).ok_or_else(|| sharing::lines_in(&part))
-        };
-        let adopted: Vec<Result<u64, u64>> = sharing::parts(kept).map(adopt).collect();
-        let lost: u64 = adopted.iter().filter_map(|part| part.err()).sum();
-        if lost > 0 {
-            self.error(format_args!(
-                "{lost} lines of a worker are lost: their log is not configured any more"
-            ));
-        }
-        adopted.into_iter().flatten().sum()
     }
 
     /// With an access log, instead of the one it may have.
@@ -222,7 +191,7 @@ impl Log {
         Ok(self)
     }
 
-    fn open_access(&mut self, settings: AccessLogSettings) -> io::Result<Access> {
+    fn open_access(&self, settings: AccessLogSettings) -> io::Result<Access> {
         let lines = Lines {
             format: settings.format,
             mask: settings.mask,
@@ -233,13 +202,7 @@ impl Log {
         if settings.synchronous {
             return Access::open_direct(settings.target, lines, &self.errors);
         }
-        let options = self.sharing.options();
-        if self.sharing.keeps() && options.kept.is_none() {
-            self.warn(format_args!(
-                "an access log is not kept for the supervisor: it is not in the configuration it has read"
-            ));
-        }
-        Access::open(settings.target, lines, &self.errors, options)
+        Access::open(settings.target, lines, &self.errors, self.several)
     }
 
     /// With an access log of its own for the virtual host with this number, or with none for it.

@@ -15,7 +15,6 @@ use crate::number::{push_address, push_decimal, push_fraction, push_seconds};
 use crate::outcome::{End, Outcome};
 use crate::request_id::RequestId;
 use crate::short;
-use crate::text::Text;
 use crate::upstream_queue::upstream_queue;
 use crate::wall_time::{strftime, timestamp, wall_micros};
 use maitred_match::Shape;
@@ -31,12 +30,12 @@ type Shown = (Option<IpAddr>, Option<Mask>);
 /// Makes lines. It keeps the texts that the next line may share with this one: second, address.
 #[derive(Default)]
 pub(crate) struct Line {
-    text: Text,
+    text: Vec<u8>,
     local: Local,
     /// The second of the last start in UTC, and its text.
     start: (u64, String),
     /// The last address, and how it is shown.
-    address: (Option<Shown>, Text),
+    address: (Option<Shown>, Vec<u8>),
 }
 
 /// A second of local time.
@@ -70,20 +69,20 @@ impl Line {
         for piece in &lines.format.pieces {
             self.push(piece, lines, outcome, &spans);
         }
-        self.text.push(b"\n");
-        self.text.as_bytes()
+        self.text.push(b'\n');
+        &self.text
     }
 
     #[inline]
     fn push(&mut self, piece: &Piece, lines: &Lines, outcome: &Outcome<'_>, spans: &Spans) {
         let (out, escape) = (&mut self.text, lines.format.escape);
         match piece {
-            Piece::Text(text) => out.push_short(*text),
+            Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
             Piece::Source(source) => push_text(out, source.text(outcome), escape),
             Piece::Whole(source) => push_escaped(out, source.text(outcome), escape),
-            Piece::Plain(source) => out.push(source.text(outcome)),
+            Piece::Plain(source) => out.extend_from_slice(source.text(outcome)),
             Piece::Id => match outcome.id {
-                RequestId::Given(id) => out.push(id),
+                RequestId::Given(id) => out.extend_from_slice(id),
                 // Writing to memory does not fail.
                 made @ RequestId::Made(_) => _ = write!(out, "{made}"),
             },
@@ -115,14 +114,14 @@ impl Line {
                         Some(address) => {
                             push_address(text, lines.mask.map_or(address, |mask| mask.apply(address)));
                         }
-                        None => text.push(b"unix:"),
+                        None => text.extend_from_slice(b"unix:"),
                     }
                 }
-                out.push(text.as_bytes());
+                out.extend_from_slice(text);
             }
             Field::RemotePort => match outcome.peer.port() {
                 Some(port) => push_decimal(out, port.into()),
-                None => out.push(b"-"),
+                None => out.push(b'-'),
             },
             Field::LocalTime => {
                 // Of a request that began before times were looked at it is the time of its line.
@@ -131,7 +130,7 @@ impl Line {
                 } else {
                     outcome.times.written
                 };
-                out.push(self.local.text(time));
+                out.extend_from_slice(self.local.text(time));
             }
             Field::Status => push_decimal(out, outcome.status.code().into()),
             Field::BodyBytes => push_decimal(out, outcome.body_bytes),
@@ -145,11 +144,11 @@ impl Line {
             }
             // Of the only process it is 1.
             Field::Worker => push_decimal(out, lines.worker.load(Relaxed).max(1).into()),
-            Field::Ended => out.push(outcome.end.name().as_bytes()),
+            Field::Ended => out.extend_from_slice(outcome.end.name().as_bytes()),
             Field::EndedMark if outcome.end == End::Complete => {}
             Field::EndedMark => {
-                out.push(b" ");
-                out.push(outcome.end.name().as_bytes());
+                out.push(b' ');
+                out.extend_from_slice(outcome.end.name().as_bytes());
             }
             Field::Start => push_seconds(out, wall_micros(outcome.times.arrived)),
             Field::StartIso => {
@@ -161,9 +160,9 @@ impl Line {
                     let whole = format!("{:.0}", timestamp(second * 1_000_000));
                     whole.trim_end_matches('Z').clone_into(text);
                 }
-                out.push(text.as_bytes());
+                out.extend_from_slice(text.as_bytes());
                 push_fraction(out, micros);
-                out.push(b"Z");
+                out.push(b'Z');
             }
             Field::Span(span) => push_seconds(out, spans.get(span) / 1_000),
             Field::Total => push_seconds(out, outcome.times.total() / 1_000),
@@ -195,16 +194,16 @@ fn name(lines: &Lines, kind: impl FnOnce(&Names) -> &[String], index: usize) -> 
 
 /// What is empty is a hyphen, or in JSON an empty text.
 #[inline]
-fn push_text(out: &mut Text, value: &[u8], escape: Escape) {
+fn push_text(out: &mut Vec<u8>, value: &[u8], escape: Escape) {
     match value {
-        b"" if escape == Escape::Text => out.push(b"-"),
+        b"" if escape == Escape::Text => out.push(b'-'),
         value => push_escaped(out, value, escape),
     }
 }
 
 /// What stands for the route of a request that a handler has run: printable and escaped for text already.
 /// The shape, with the name of its host before its path unless that is the default one.
-fn push_shape(out: &mut Text, shape: Shape<'_>, lines: &Lines, escape: Escape) {
+fn push_shape(out: &mut Vec<u8>, shape: Shape<'_>, lines: &Lines, escape: Escape) {
     let begin = out.len();
     let host = if shape.host == 0 { &[][..] } else { name(lines, |names| &names.hosts, shape.host.into()) };
     // Writing to memory does not fail.

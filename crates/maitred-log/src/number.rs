@@ -4,29 +4,27 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 
-use crate::text::Text;
-
 /// In decimal.
 #[inline]
-pub(crate) fn push_decimal(out: &mut Text, number: u64) {
-    out.push(itoa::Buffer::new().format(number).as_bytes());
+pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Microseconds as seconds with six places.
 #[inline]
-pub(crate) fn push_seconds(out: &mut Text, micros: u64) {
+pub(crate) fn push_seconds(out: &mut Vec<u8>, micros: u64) {
     if micros < 1_000_000 {
         let [point, places @ ..] = fraction(micros);
         let [a, b, c, d, e, f] = places;
-        return out.push(&[b'0', point, a, b, c, d, e, f]);
+        return out.extend_from_slice(&[b'0', point, a, b, c, d, e, f]);
     }
     push_decimal(out, micros / 1_000_000);
     push_fraction(out, micros);
 }
 
 /// The microseconds of a second, as its decimal places: `.000123`.
-pub(crate) fn push_fraction(out: &mut Text, micros: u64) {
-    out.push(&fraction(micros % 1_000_000));
+pub(crate) fn push_fraction(out: &mut Vec<u8>, micros: u64) {
+    out.extend_from_slice(&fraction(micros % 1_000_000));
 }
 
 /// Of less than a second.
@@ -38,7 +36,7 @@ fn fraction(micros: u64) -> [u8; 7] {
 }
 
 /// As the standard library writes it.
-pub(crate) fn push_address(out: &mut Text, address: IpAddr) {
+pub(crate) fn push_address(out: &mut Vec<u8>, address: IpAddr) {
     // Writing to memory does not fail.
     let _ = write!(out, "{address}");
 }
@@ -49,10 +47,10 @@ mod tests {
 
     use super::*;
 
-    fn text(push: impl FnOnce(&mut Text)) -> String {
-        let mut out = Text::default();
+    fn text(push: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
         push(&mut out);
-        String::from_utf8(out.as_bytes().to_vec()).unwrap()
+        String::from_utf8(out).unwrap()
     }
 
     proptest! {

@@ -13,7 +13,6 @@ use maitred_stats::{Span, Spans};
 use crate::escape::push_escaped;
 use crate::format::Escape;
 use crate::outcome::{End, Outcome};
-use crate::text::Text;
 
 /// From this time on a request gets the second line: people notice it.
 const SLOW: u64 = 200_000_000;
@@ -37,7 +36,7 @@ pub(crate) fn is_left_out(outcome: &Outcome<'_>) -> bool {
 }
 
 /// Appends the line, without its end. `clock` is the time of day, such as 14:03:11.
-pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: &[u8], colored: bool) {
+pub(crate) fn push(out: &mut Vec<u8>, outcome: &Outcome<'_>, spans: &Spans, clock: &[u8], colored: bool) {
     let paint = |color: &'static str| if colored { color } else { "" };
     let reset = paint(RESET);
     let code = outcome.status.code();
@@ -47,8 +46,8 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
         400..=499 => YELLOW,
         _ => RED,
     };
-    out.push(paint(DIM).as_bytes());
-    out.push(clock);
+    out.extend_from_slice(paint(DIM).as_bytes());
+    out.extend_from_slice(clock);
     // Writing to memory does not fail.
     let _ = write!(out, "{reset} {}{code}{reset} {} ", paint(of_status), outcome.head.method.as_str());
     push_escaped(out, outcome.head.target(), Escape::Text);
@@ -87,7 +86,7 @@ pub(crate) fn push(out: &mut Text, outcome: &Outcome<'_>, spans: &Spans, clock: 
             let (nanos, statements) = (Milliseconds(database.nanos), database.statements);
             let _ = write!(out, ", {nanos} of them in the database ({statements} statements)");
         }
-        out.push(reset.as_bytes());
+        out.extend_from_slice(reset.as_bytes());
     }
 }
 

@@ -43,8 +43,7 @@ pub(crate) fn unfinished(log: &str, writer: &LineWriter) -> String {
         // Writing to a String does not fail.
         let _ = write!(text, " ({failure})");
     }
-    let left = if writer.is_kept() { "left to the supervisor" } else { "lost" };
-    let _ = write!(text, "; {} lines are {left}", writer.unwritten());
+    let _ = write!(text, "; {} lines are lost", writer.unwritten());
     text
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
 
+use crate::{EXIT_FAILURE, EXIT_USAGE, say};
+
 /// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -22,6 +24,21 @@ pub(crate) enum Failed {
     Refused(String),
     /// The user has made a mistake.
     Mistaken(String),
+}
+
+impl Failed {
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Refused(text) | Self::Mistaken(text) => text,
+        }
+    }
+
+    /// Writes the reason to standard error, and returns the exit code.
+    pub(crate) fn told(self) -> u8 {
+        let code = if matches!(self, Self::Refused(_)) { EXIT_FAILURE } else { EXIT_USAGE };
+        say(&self.text());
+        code
+    }
 }
 
 /// The place of the server's control.

@@ -12,7 +12,7 @@ pub(crate) mod client;
 pub(crate) mod find;
 mod history;
 pub(crate) mod named;
-mod show;
+pub(crate) mod show;
 mod snapshot;
 
 use std::path::PathBuf;
@@ -20,8 +20,7 @@ use std::path::PathBuf;
 use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
 use crate::problem::nearest;
-use crate::{EXIT_FAILURE, EXIT_USAGE, print, say};
-use client::Failed;
+use crate::{EXIT_USAGE, print, say};
 use named::Named;
 
 /// Options of every command with a value.
@@ -47,14 +46,7 @@ pub(crate) fn main(arguments: &[String]) -> u8 {
         Ok(value) if command.name == SNAPSHOT => snapshot::write(&value, line.file.as_deref(), line.json),
         Ok(value) if line.json => print(&format!("{value:#}\n")),
         Ok(value) => print(&show::show(&value)),
-        Err(Failed::Refused(text)) => {
-            say(&text);
-            EXIT_FAILURE
-        }
-        Err(Failed::Mistaken(text)) => {
-            say(&text);
-            EXIT_USAGE
-        }
+        Err(failed) => failed.told(),
     }
 }
 

@@ -171,10 +171,11 @@ fn time(seconds: f64) -> String {
     }
 }
 
-fn size(bytes: f64) -> String {
+/// `700 B`, `2.0 MiB`.
+pub(crate) fn size(bytes: f64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024.0 {
-        return format!("{bytes} B");
+        return format!("{bytes:.0} B");
     }
     let mut value = bytes / 1024.0;
     let mut unit = 0;

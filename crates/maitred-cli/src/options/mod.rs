@@ -564,9 +564,9 @@ fn word<T: PartialEq>(value: T, words: &[(&'static str, T)]) -> &'static str {
     words.iter().find(|(_, candidate)| *candidate == value).map_or("", |(word, _)| word)
 }
 
-/// A TOML basic string.
+/// A TOML basic string: that of JSON, which leaves one control character as it is.
 pub(crate) fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 fn list<T: ToString>(values: &[T]) -> String {

@@ -434,7 +434,6 @@ impl Supervisor {
                 if let Some(process) = self.processes.remove(&worker) {
                     process.give_back_clients(&self.clients);
                     self.workers.retire(&process);
-                    process.adopt_lines(&self.log);
                     if let Some(hooks) = &self.hooks {
                         hooks.worker_exit(process.number, process.pid(), code(exit));
                     }
@@ -477,13 +476,12 @@ impl Supervisor {
                     .chain(self.bell.descriptors())
                     .chain([self.clients.as_fd()])
                     .collect();
-                let lines = self.log.memory_for_worker()?;
                 let template = self.preload.template.as_ref().filter(|_| self.preloads());
                 let launch = |input: OwnedFd| match template {
                     Some(template) => template.fork(&input),
                     None => Child::start(&program, input),
                 };
-                Process::start(launch, (worker, number), &setup, &descriptors, lines, &self.sender)
+                Process::start(launch, (worker, number), &setup, &descriptors, &self.sender)
             })
         };
         match started {

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use maitred_control::{Answered, Question};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
-use maitred_server::Log;
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
 use maitred_server::limits::{ClientTable, LEDGER_BYTES};
 use maitred_supervise::{Exit, WorkerId};
@@ -32,8 +31,6 @@ pub(crate) struct Process {
     pub(crate) number: usize,
     /// The worker's figures.
     figures: SharedMemory,
-    /// Lines of the worker's logs that are not written yet.
-    lines: Arc<SharedMemory>,
     /// The worker's counts in the table of clients.
     ledger: SharedMemory,
     /// The last page of the worker's figures.
@@ -62,7 +59,6 @@ impl Process {
         (id, number): (WorkerId, usize),
         setup: &Setup,
         descriptors: &[BorrowedFd<'_>],
-        lines: SharedMemory,
         happenings: &Sender<Happening>,
     ) -> io::Result<Arc<Self>> {
         let (own, other) = Channel::pair()?;
@@ -72,14 +68,13 @@ impl Process {
         let ledger = SharedMemory::new(LEDGER_BYTES)?;
         // Sent before the process exists, so that the setup is there at its first read.
         let descriptors: Vec<BorrowedFd<'_>> =
-            descriptors.iter().copied().chain([figures.as_fd(), lines.as_fd(), ledger.as_fd()]).collect();
+            descriptors.iter().copied().chain([figures.as_fd(), ledger.as_fd()]).collect();
         own.send(&setup.to_text(), &descriptors)?;
         let child = launch(other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
             number,
             figures,
-            lines: Arc::new(lines),
             ledger,
             page: Mutex::default(),
             child,
@@ -133,11 +128,6 @@ impl Process {
     /// Keeps the last page of figures, for the time after the worker's end.
     pub(crate) fn keep_page(&self, page: &str) {
         page.clone_into(&mut lock(&self.page));
-    }
-
-    /// Writes the log lines that the worker has left at its end. Called once.
-    pub(crate) fn adopt_lines(&self, log: &Log) {
-        log.adopt(&self.lines);
     }
 
     /// Takes the worker's connections out of the table of clients after its end. Called once.

@@ -44,8 +44,6 @@ pub(crate) struct Worker {
     bell: Bell,
     /// The figures of this worker.
     figures: Arc<SharedMemory>,
-    /// Lines of the logs that are not written yet. The supervisor writes them if this process ends before.
-    lines: Arc<SharedMemory>,
     /// The table of clients, which all workers share.
     clients: ProcessClients,
     link: Arc<Link>,
@@ -134,8 +132,8 @@ impl Worker {
             let descriptor = others.next().ok_or(ErrorKind::NotFound)?;
             SharedMemory::open(descriptor).map(Arc::new)
         };
-        let memory = memory().and_then(|figures| Ok((figures, memory()?, memory()?)));
-        let (figures, lines, ledger) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
+        let memory = memory().and_then(|figures| Ok((figures, memory()?)));
+        let (figures, ledger) = memory.map_err(|error| wrong(format!("its memory: {error}")))?;
         let table = ClientTable::open(table).map_err(|error| wrong(format!("its clients: {error}")))?;
         let clients = ProcessClients { table, ledger };
         let link = Arc::new(Link {
@@ -148,7 +146,7 @@ impl Worker {
         let own = Arc::clone(&link);
         let listens = thread::Builder::new().name("maitred-supervisor".to_owned());
         listens.spawn(move || own.listen(&receiving)).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, lines, clients, link })
+        Ok(Self { setup, listeners: Mutex::new(listeners), bell, figures, clients, link })
     }
 
     /// Changes the settings of the server for a worker: sockets, bell, figures and clients are those of the supervisor.
@@ -189,8 +187,8 @@ impl Worker {
     }
 
     /// Returns how the logs of this worker are opened.
-    pub(crate) fn log_writer(&self) -> Writer<'_> {
-        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX), &self.lines)
+    pub(crate) fn log_writer(&self) -> Writer {
+        Writer::Worker(u32::try_from(self.setup.number).unwrap_or(u32::MAX))
     }
 
     /// Sets the longest drain after the end of the supervisor.

@@ -1,13 +1,13 @@
-//! What is shown, made of the server's answers: plain values, without a terminal.
+//! What is shown, found in the server's answers: values, without text and without a terminal.
 //!
-//! Promises: texts of the server and of its clients have no control characters. What is not answered is shown as none, never as zero.
+//! Promises: what is not answered is none, never zero.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
 /// Seconds that routes are compared over.
-pub(super) const WINDOW: f64 = 60.0;
+const WINDOW: f64 = 60.0;
 
 /// Seconds that the lines of the last minutes are of.
 pub(super) const SECONDS: usize = 300;
@@ -34,102 +34,95 @@ pub(super) struct Answers {
     pub(super) recent: Value,
 }
 
-/// A pool, of all workers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Pool {
-    pub(super) name: String,
-    pub(super) threads: u64,
-    pub(super) stuck: u64,
-    pub(super) most: u64,
-    pub(super) queued: u64,
-    /// Requests that its threads run now, of those that are listed.
-    pub(super) running: u64,
-}
-
 /// A route in the last minute.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct Route {
     pub(super) name: String,
-    pub(super) requests: f64,
-    /// The time of all of them, in seconds.
-    pub(super) time: f64,
-    /// Since the start.
-    pub(super) p99: f64,
+    /// Requests, their mean in seconds, the 99th percentile since the start, and the seconds of all of them.
+    pub(super) figures: [f64; 4],
 }
 
-impl Route {
-    pub(super) fn mean(&self) -> f64 {
-        if self.requests > 0.0 { self.time / self.requests } else { 0.0 }
+/// Answers, and what has changed since those before.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) answers: Answers,
+    pub(super) routes: Vec<Route>,
+    /// The seconds that the routes are of; none for the time since the start.
+    pub(super) routes_of: Option<f64>,
+    /// Requests a second since the look before.
+    counted_rate: Option<f64>,
+}
+
+impl View {
+    /// Whether statistics are counted: without them there are no times.
+    pub(super) fn is_on(&self) -> bool {
+        self.answers.history["on"] == true
+    }
+
+    /// Requests a second.
+    pub(super) fn rate(&self) -> Option<f64> {
+        if self.is_on() { self.per_second("requests") } else { self.counted_rate }
+    }
+
+    /// How much of a figure there was in a second.
+    pub(super) fn per_second(&self, name: &str) -> Option<f64> {
+        let covered = self.sum("covered_seconds");
+        (covered > 0.0).then(|| self.sum(name) / covered)
+    }
+
+    /// The mean over the seconds in which it is known.
+    pub(super) fn mean(&self, name: &str) -> Option<f64> {
+        let known = self.present(name).count();
+        (known > 0).then(|| self.sum(name) / known as f64)
+    }
+
+    pub(super) fn newest(&self, name: &str) -> Option<f64> {
+        self.present(name).next()
+    }
+
+    /// A percentile of the last ten seconds with requests, at most twenty ago.
+    pub(super) fn percentile(&self, name: &str) -> Option<f64> {
+        newest_first(&self.answers.recent, name).flatten().next()
+    }
+
+    /// The mean of each span in seconds; none without requests.
+    pub(super) fn spans(&self) -> Option<[f64; SPANS.len()]> {
+        let requests = self.sum("requests");
+        (requests > 0.0).then(|| SPANS.map(|span| self.sum(&format!("{span}_seconds")) / requests))
+    }
+
+    /// A pool and its figure, of all workers.
+    pub(super) fn pools(&self, figure: &str) -> Vec<(&str, f64)> {
+        let mut pools: Vec<(&str, f64)> = Vec::new();
+        for row in list(&self.answers.pools["pools"]) {
+            let (name, value) = (text(&row["name"]), number(&row[figure]));
+            match pools.iter_mut().find(|(own, _)| *own == name) {
+                Some((_, sum)) => *sum += value,
+                None => pools.push((name, value)),
+            }
+        }
+        pools
+    }
+
+    /// Requests in the application, the longest first.
+    pub(super) fn running(&self) -> Vec<&Value> {
+        let mut rows: Vec<&Value> = list(&self.answers.active["active"]).collect();
+        let seconds = |row: &Value| number(&row["for_seconds"]);
+        rows.sort_by(|one, other| seconds(other).total_cmp(&seconds(one)));
+        rows
+    }
+
+    fn sum(&self, name: &str) -> f64 {
+        // An empty sum is -0.
+        self.present(name).sum::<f64>() + 0.0
+    }
+
+    fn present<'a>(&'a self, name: &str) -> impl Iterator<Item = f64> + use<'a> {
+        newest_first(&self.answers.history, name).take(PRESENT).flatten()
     }
 }
 
-/// A request in the application.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Running {
-    pub(super) seconds: f64,
-    pub(super) what: String,
-    pub(super) pool: String,
-    pub(super) peer: String,
-    pub(super) worker: Option<u64>,
-}
-
-/// Everything on the screen.
-#[derive(Clone, Debug, Default)]
-pub(super) struct View {
-    pub(super) version: String,
-    pub(super) pid: Option<u64>,
-    pub(super) application: Option<String>,
-    pub(super) listeners: String,
-    pub(super) uptime: f64,
-    pub(super) workers: u64,
-    pub(super) is_draining: bool,
-    /// What there is little of.
-    pub(super) low_on: Option<String>,
-    /// Whether statistics are counted: without them there are no times.
-    pub(super) is_on: bool,
-    /// Requests a second, and of each class.
-    pub(super) rate: Option<f64>,
-    pub(super) classes: [f64; CLASSES.len()],
-    /// Of the last ten seconds with requests, at most twenty ago.
-    pub(super) p50: Option<f64>,
-    pub(super) p90: Option<f64>,
-    pub(super) p99: Option<f64>,
-    /// The mean of each span in the last seconds, in seconds; none without requests.
-    pub(super) spans: Option<[f64; SPANS.len()]>,
-    pub(super) threads: Threads,
-    /// Processors in use, in the program and in the kernel.
-    pub(super) cpu: Option<(f64, f64)>,
-    pub(super) connections: u64,
-    pub(super) http2: Option<f64>,
-    pub(super) websockets: Option<f64>,
-    pub(super) memory: Option<f64>,
-    /// Bytes a second.
-    pub(super) out: Option<f64>,
-    pub(super) pools: Vec<Pool>,
-    pub(super) routes: Vec<Route>,
-    /// What the routes are of: the last seconds, or the time since the start.
-    pub(super) routes_of: Option<f64>,
-    /// The longest first.
-    pub(super) running: Vec<Running>,
-    pub(super) running_total: u64,
-    /// The last minutes by seconds, the newest last; none where nobody looked. They begin at `lines_start`, in seconds since 1970.
-    pub(super) lines_start: u64,
-    pub(super) requests_line: Vec<Option<f64>>,
-    pub(super) p99_line: Vec<Option<f64>>,
-    pub(super) queue_line: Vec<Option<f64>>,
-}
-
-/// Threads by what they do, on average in the last seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Threads {
-    pub(super) busy: Option<f64>,
-    pub(super) idle: Option<f64>,
-    pub(super) stuck: Option<f64>,
-    /// For the interpreter.
-    pub(super) waiting: Option<f64>,
-}
-
-/// What was counted of each route at a moment.
+/// What was counted at a moment, of all and of each route: requests and their time.
 struct Moment {
     uptime: f64,
     requests: f64,
@@ -142,158 +135,55 @@ pub(super) struct Memory(VecDeque<Moment>);
 
 impl Memory {
     /// The view of these answers, after those before.
-    pub(super) fn view(&mut self, answers: &Answers) -> View {
-        let mut view = of_status(answers);
-        let uptime = number(&answers.stats["uptime_seconds"]);
+    pub(super) fn view(&mut self, answers: Answers) -> View {
+        let stats = &answers.stats;
+        let (uptime, requests) = (number(&stats["uptime_seconds"]), number(&stats["requests"]));
         if self.0.back().is_some_and(|last| last.uptime > uptime) {
             // Another server is there now.
             self.0.clear();
         }
-        let moment = Moment {
-            uptime,
-            requests: number(&answers.stats["requests"]),
-            routes: list(&answers.stats["routes"]).map(|row| (text(&row["name"]), counted(row))).collect(),
-        };
         while self.0.len() > 1 && self.0[1].uptime <= uptime - WINDOW {
             self.0.pop_front();
         }
         let before = self.0.front();
-        view.routes_of = before.map(|before| uptime - before.uptime);
-        let route = |row: &Value| {
-            let name = text(&row["name"]);
-            let (mut requests, mut time) = counted(row);
-            if let Some((earlier, spent)) = before.and_then(|before| before.routes.get(&name)) {
-                (requests, time) = (requests - earlier, (time - spent).max(0.0));
+        let mut moment = Moment { uptime, requests, routes: HashMap::new() };
+        let mut routes = Vec::new();
+        for row in list(&stats["routes"]) {
+            let (name, requests) = (text(&row["name"]).to_owned(), number(&row["requests"]));
+            let time = requests * number(&row["mean_seconds"]);
+            let earlier = before.and_then(|before| before.routes.get(&name)).copied().unwrap_or_default();
+            let (new, spent) = (requests - earlier.0, (time - earlier.1).max(0.0));
+            moment.routes.insert(name.clone(), (requests, time));
+            if new > 0.0 {
+                routes.push(Route { name, figures: [new, spent / new, number(&row["p99_seconds"]), spent] });
             }
-            Route { name, requests, time, p99: number(&row["p99_seconds"]) }
-        };
-        view.routes =
-            list(&answers.stats["routes"]).map(route).filter(|route| route.requests > 0.0).collect();
-        if !view.is_on
-            && let Some(last) = self.0.back()
-        {
-            let rate = (moment.requests - last.requests) / (uptime - last.uptime).max(0.001);
-            view.rate = Some(rate.max(0.0));
         }
+        let rate = |last: &Moment| ((requests - last.requests) / (uptime - last.uptime).max(0.001)).max(0.0);
+        let counted_rate = self.0.back().map(rate);
+        let routes_of = before.map(|before| uptime - before.uptime);
         self.0.push_back(moment);
-        view
+        View { answers, routes, routes_of, counted_rate }
     }
 }
 
-fn of_status(answers: &Answers) -> View {
-    let Answers { status, pools, active, history, recent, .. } = answers;
-    let listener = |row: &Value| {
-        let scheme = if row["tls"] == true { "https://" } else { "http://" };
-        let address = text(&row["address"]);
-        if address.contains("://") || address.starts_with("unix:") {
-            address
-        } else {
-            format!("{scheme}{address}")
-        }
-    };
-    let listeners = list(&status["listeners"]).map(listener).collect::<Vec<_>>().join(", ");
-    let mut view = View {
-        version: text(&status["version"]),
-        pid: status["pid"].as_u64(),
-        application: status["application"].as_str().map(clean),
-        listeners,
-        uptime: number(&status["uptime_seconds"]),
-        workers: list(&status["workers"]).count() as u64,
-        is_draining: status["draining"] == true,
-        low_on: status["low_on"].as_str().map(clean),
-        is_on: history["on"] == true,
-        connections: number(&status["connections"]) as u64,
-        running_total: number(&active["total"]) as u64,
-        ..View::default()
-    };
-    for row in list(&active["active"]) {
-        view.running.push(Running {
-            seconds: number(&row["for_seconds"]),
-            what: format!("{} {}", text(&row["method"]), text(&row["path"])),
-            pool: text(&row["pool"]),
-            peer: text(&row["peer"]),
-            worker: row["worker"].as_u64(),
-        });
-    }
-    view.running.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-    for row in list(&pools["pools"]) {
-        let name = text(&row["name"]);
-        if !view.pools.iter().any(|pool| pool.name == name) {
-            view.pools.push(Pool { name: name.clone(), ..Pool::default() });
-        }
-        let running = view.running.iter().filter(|running| running.pool == name).count() as u64;
-        if let Some(pool) = view.pools.iter_mut().find(|pool| pool.name == name) {
-            let count = |field: &str| number(&row[field]) as u64;
-            pool.threads += count("threads");
-            pool.stuck += count("lost");
-            pool.most += count("max_threads");
-            pool.queued += count("queued");
-            pool.running = running;
-        }
-    }
-    of_history(&mut view, history, recent);
-    view
+/// The values of a figure, none where it was not looked at.
+pub(super) fn newest_first<'a>(
+    history: &'a Value,
+    name: &str,
+) -> impl Iterator<Item = Option<f64>> + use<'a> {
+    history["figures"][name].as_array().into_iter().flatten().rev().map(Value::as_f64)
 }
 
-fn of_history(view: &mut View, history: &Value, recent: &Value) {
-    let last =
-        |name: &str| -> Vec<Option<f64>> { column(history, name).into_iter().rev().take(PRESENT).collect() };
-    let sum = |name: &str| last(name).into_iter().flatten().sum::<f64>();
-    let newest = |name: &str| last(name).into_iter().flatten().next();
-    let mean = |name: &str| {
-        let known: Vec<f64> = last(name).into_iter().flatten().collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
-    let covered = sum("covered_seconds");
-    if covered > 0.0 {
-        view.rate = Some(sum("requests") / covered);
-        view.classes = CLASSES.map(|class| sum(&format!("requests_{class}")) / covered);
-        view.cpu = Some((sum("cpu_user_seconds") / covered, sum("cpu_system_seconds") / covered));
-        view.out = Some(sum("out_bytes") / covered);
-    }
-    let requests = sum("requests");
-    view.spans = (requests > 0.0).then(|| SPANS.map(|span| sum(&format!("{span}_seconds")) / requests));
-    view.threads = Threads {
-        busy: newest("threads_busy"),
-        idle: newest("threads_idle"),
-        stuck: newest("threads_stuck"),
-        waiting: mean("threads_gate"),
-    };
-    (view.http2, view.websockets) = (newest("http2_open"), newest("websockets_open"));
-    view.memory = newest("memory_bytes");
-    let of_recent = |name: &str| column(recent, name).into_iter().rev().flatten().next();
-    (view.p50, view.p90, view.p99) =
-        (of_recent("p50_seconds"), of_recent("p90_seconds"), of_recent("p99_seconds"));
-    view.lines_start = history["start"].as_u64().unwrap_or_default();
-    view.requests_line = column(history, "requests");
-    view.p99_line = column(history, "p99_seconds");
-    view.queue_line = column(history, "queue_max");
-}
-
-fn column(history: &Value, name: &str) -> Vec<Option<f64>> {
-    list(&history["figures"][name]).map(Value::as_f64).collect()
-}
-
-fn counted(row: &Value) -> (f64, f64) {
-    let requests = number(&row["requests"]);
-    (requests, requests * number(&row["mean_seconds"]))
-}
-
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
 }
 
-fn text(value: &Value) -> String {
-    clean(value.as_str().unwrap_or("-"))
-}
-
-/// Nothing that tells a terminal what to do.
-fn clean(text: &str) -> String {
-    text.chars().map(|each| if each.is_control() { '?' } else { each }).collect()
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
 }
 
 #[cfg(test)]
@@ -340,40 +230,55 @@ pub(super) mod tests {
 
     #[test]
     fn rates_are_those_of_the_last_seconds_and_counts_those_of_all_workers() {
-        let view = Memory::default().view(&answers());
-        assert_eq!((view.rate, view.classes), (Some(40.0), [0.0, 38.0, 0.0, 0.0, 2.0]));
-        assert_eq!((view.p50, view.p99), (Some(0.1), Some(0.9)));
-        let spans = view.spans.expect("spans");
+        let view = Memory::default().view(answers());
+        assert_eq!((view.rate(), view.per_second("requests_2xx")), (Some(40.0), Some(38.0)));
+        assert_eq!((view.percentile("p50_seconds"), view.percentile("p99_seconds")), (Some(0.1), Some(0.9)));
+        let spans = view.spans().expect("spans");
         assert!((spans[4] - 0.04).abs() < 1e-9 && (spans[1] - 0.01).abs() < 1e-9, "{spans:?}");
-        assert_eq!(view.listeners, "http://127.0.0.1:8000, https://[::1]:8443");
-        assert_eq!(view.pools.len(), 1);
-        assert_eq!((view.pools[0].threads, view.pools[0].queued, view.pools[0].stuck), (7, 3, 1));
-        assert_eq!(view.running[0].what, "GET /search");
-        assert_eq!(view.running[1].what, "GET /a?[31m", "a client does not control the terminal");
+        let figures = ["threads", "lost", "max_threads", "queued"].map(|figure| view.pools(figure));
+        assert_eq!(figures, [7.0, 1.0, 16.0, 3.0].map(|sum| vec![("default", sum)]));
+        assert_eq!(view.running()[0]["path"], "/search");
         assert_eq!((view.routes_of, view.routes.len()), (None, 2));
     }
 
     #[test]
     fn routes_are_those_since_the_look_before() {
         let mut memory = Memory::default();
-        memory.view(&answers());
+        memory.view(answers());
         let mut next = answers();
         next.stats["uptime_seconds"] = 7310.0.into();
+        next.stats["requests"] = 510.into();
         next.stats["routes"][0] =
             json!({ "name": "/search", "requests": 110, "mean_seconds": 0.2, "p99_seconds": 0.9 });
-        let view = memory.view(&next);
-        assert_eq!(view.routes_of, Some(10.0));
+        next.history["on"] = false.into();
+        let view = memory.view(next.clone());
+        assert_eq!((view.routes_of, view.rate()), (Some(10.0), Some(1.0)));
         assert_eq!(view.routes.len(), 1, "the other one had no requests");
-        assert!((view.routes[0].mean() - 0.2).abs() < 1e-9 && view.routes[0].requests == 10.0);
+        let [requests, mean, p99, time] = view.routes[0].figures;
+        assert!((mean - 0.2).abs() < 1e-9 && (time - 2.0).abs() < 1e-9, "{mean} {time}");
+        assert_eq!((requests, p99), (10.0, 0.9));
         // A new server counts anew.
         next.stats["uptime_seconds"] = 5.0.into();
-        assert_eq!(memory.view(&next).routes_of, None);
+        assert_eq!(memory.view(next).routes_of, None);
+    }
+
+    #[test]
+    fn a_minute_is_remembered() {
+        let mut memory = Memory::default();
+        let mut view = View::default();
+        for uptime in (0..200).step_by(20) {
+            let mut answers = answers();
+            answers.stats["uptime_seconds"] = uptime.into();
+            answers.stats["routes"][0]["requests"] = (100 + uptime).into();
+            view = memory.view(answers);
+        }
+        assert_eq!((view.routes_of, view.routes[0].figures[0]), (Some(60.0), 60.0));
     }
 
     #[test]
     fn without_answers_there_are_no_numbers() {
-        let view = Memory::default().view(&Answers::default());
-        assert_eq!((view.rate, view.p50, view.spans, view.cpu), (None, None, None, None));
-        assert!(!view.is_on && view.routes.is_empty());
+        let view = Memory::default().view(Answers::default());
+        assert_eq!((view.rate(), view.percentile("p50_seconds"), view.spans()), (None, None, None));
+        assert!(!view.is_on() && view.routes.is_empty());
     }
 }

@@ -1,222 +1,267 @@
 //! The parts of the view as lines of text, for the screen and for plain output.
 
-use super::data::{CLASSES, Route, SECONDS, SPANS, View};
-use super::shown::{count, grouped, percent, size, sparkline, time};
+use serde_json::Value;
 
-/// By what routes are in order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
-    /// The time of all their requests.
-    #[default]
-    Time,
-    Requests,
-    Mean,
-    P99,
-    Name,
-}
+use super::data::{CLASSES, Route, SECONDS, SPANS, View, list, newest_first, number, text};
+use super::shown::{count, percent, sparkline, time};
+use crate::ctl::show::size;
 
-/// What stands for what is not known.
-const NONE: &str = "-";
+/// The columns of routes, and the keys that put routes in their order.
+pub(super) const COLUMNS: [(u8, &str); 5] =
+    [(b'r', "requests"), (b'm', "mean"), (b'9', "p99"), (b't', "time"), (b'n', "route")];
+
+/// The column whose order is the first one.
+pub(super) const BY_TIME: usize = 3;
 
 fn or_none(value: Option<f64>, shown: fn(f64) -> String) -> String {
-    value.map_or_else(|| NONE.to_owned(), shown)
+    value.map_or_else(|| "-".to_owned(), shown)
 }
 
-/// Who it is. The application is last: its name may be cut off.
+/// The application is last: its name may be cut off.
 pub(super) fn title(view: &View) -> String {
-    let mut parts = vec![format!("maitred {}", view.version), format!("up {}", time(view.uptime))];
-    parts.extend(match view.workers {
+    let status = &view.answers.status;
+    let up = time(number(&status["uptime_seconds"]));
+    let mut parts = vec![format!("maitred {}", text(&status["version"])), format!("up {up}")];
+    parts.extend(match list(&status["workers"]).count() {
         0 => None,
         1 => Some("1 worker".to_owned()),
         several => Some(format!("{several} workers")),
     });
-    parts.extend(view.pid.map(|pid| format!("pid {pid}")));
-    parts.extend(view.application.clone());
+    parts.extend(status["pid"].as_u64().map(|pid| format!("pid {pid}")));
+    parts.extend(status["application"].as_str().map(ToOwned::to_owned));
     parts.join("  ")
 }
 
-pub(super) fn requests(view: &View) -> String {
-    let classes = CLASSES.iter().zip(view.classes).map(|(class, rate)| format!("{class} {}", count(rate)));
-    let classes = classes.collect::<Vec<_>>().join("  ");
-    format!("requests/s {}   {classes}", or_none(view.rate, count))
-}
-
-pub(super) fn times(view: &View) -> String {
-    let [p50, p90, p99] = [view.p50, view.p90, view.p99].map(|value| or_none(value, time));
-    format!("p50 {p50}  p90 {p90}  p99 {p99}   out {}/s", or_none(view.out, size))
-}
-
-pub(super) fn machine(view: &View) -> String {
-    let cpu = view.cpu.map_or_else(
-        || NONE.to_owned(),
-        |(user, system)| format!("{} (kernel {})", percent(user + system), percent(system)),
-    );
-    let of_connections = |value: Option<f64>| or_none(value, |value| format!("{value:.0}"));
-    format!(
-        "cpu {cpu}  memory {}  connections {} (HTTP/2 {}, WebSocket {})",
-        or_none(view.memory, size),
-        view.connections,
-        of_connections(view.http2),
-        of_connections(view.websockets)
-    )
-}
-
-pub(super) fn threads(view: &View) -> String {
-    let threads = &view.threads;
-    let [busy, idle, stuck, waiting] =
-        [threads.busy, threads.idle, threads.stuck, threads.waiting].map(|value| or_none(value, count));
-    let queued: u64 = view.pools.iter().map(|pool| pool.queued).sum();
-    format!(
-        "threads: {busy} busy, {idle} idle, {stuck} stuck, {waiting} wait for the interpreter; queue {queued}"
-    )
-}
-
-/// Each pool, if there are several.
-pub(super) fn pools(view: &View) -> Option<String> {
-    let one = |pool: &super::data::Pool| {
-        format!("{} {}/{} of {} ({} queued)", pool.name, pool.running, pool.threads, pool.most, pool.queued)
+pub(super) fn listeners(view: &View) -> String {
+    let listener = |row: &Value| {
+        let address = text(&row["address"]);
+        let is_whole = address.contains("://") || address.starts_with("unix:");
+        let scheme = if row["tls"] == true { "https://" } else { "http://" };
+        if is_whole { address.to_owned() } else { format!("{scheme}{address}") }
     };
-    let pools = view.pools.iter().map(one).collect::<Vec<_>>().join(", ");
-    (view.pools.len() > 1).then(|| format!("pools: {pools}"))
+    list(&view.answers.status["listeners"]).map(listener).collect::<Vec<_>>().join(", ")
+}
+
+/// What is wrong, as far as the server says it: nothing is concluded from times.
+pub(super) fn sentence(view: &View) -> Option<String> {
+    let status = &view.answers.status;
+    if status["draining"] == true {
+        return Some(format!("The server drains: {} connections are open.", status["connections"]));
+    }
+    if let Some(scarce) = status["low_on"].as_str() {
+        return Some(format!("There is little left of: {scarce}. Idle connections are closed."));
+    }
+    if !view.is_on() {
+        return Some("Statistics are off: there are no times ('maitred ctl set statistics on').".to_owned());
+    }
+    let (pool, stuck) = view.pools("lost").into_iter().find(|(_, stuck)| *stuck > 0.0)?;
+    let threads = if stuck == 1.0 { "thread" } else { "threads" };
+    Some(format!("Stuck in requests that have timed out: {stuck} {threads} of pool {pool}."))
+}
+
+/// Requests, times, the machine, threads, and the pools if there are several.
+pub(super) fn present(view: &View) -> Vec<String> {
+    let of_class = |class: &str| view.per_second(&format!("requests_{class}")).unwrap_or_default();
+    let classes = CLASSES.map(|class| format!("{class} {}", count(of_class(class)))).join("  ");
+    let times = ["p50", "p90", "p99"].map(|name| or_none(view.percentile(&format!("{name}_seconds")), time));
+    let cpu = ["cpu_user_seconds", "cpu_system_seconds"].map(|name| view.per_second(name));
+    let cpu = match cpu {
+        [Some(user), Some(kernel)] => format!("{} (kernel {})", percent(user + kernel), percent(kernel)),
+        _ => "-".to_owned(),
+    };
+    let newest = |name: &str| or_none(view.newest(name), count);
+    let queued: f64 = view.pools("queued").iter().map(|(_, queued)| queued).sum();
+    let mut all = vec![
+        format!("requests/s {}   {classes}", or_none(view.rate(), count)),
+        format!(
+            "p50 {}  p90 {}  p99 {}   out {}/s",
+            times[0],
+            times[1],
+            times[2],
+            or_none(view.per_second("out_bytes"), size)
+        ),
+        format!(
+            "cpu {cpu}  memory {}  connections {} (HTTP/2 {}, WebSocket {})",
+            or_none(view.newest("memory_bytes"), size),
+            number(&view.answers.status["connections"]),
+            newest("http2_open"),
+            newest("websockets_open"),
+        ),
+        format!(
+            "threads: {} busy, {} idle, {} stuck, {} wait for the interpreter; queue {}",
+            newest("threads_busy"),
+            newest("threads_idle"),
+            newest("threads_stuck"),
+            or_none(view.mean("threads_gate"), count),
+            count(queued),
+        ),
+    ];
+    all.extend(pools(view));
+    all
+}
+
+fn pools(view: &View) -> Option<String> {
+    let [threads, most, queued] = ["threads", "max_threads", "queued"].map(|figure| view.pools(figure));
+    let one = |at: usize| {
+        let (name, threads) = threads[at];
+        let running = view.running().iter().filter(|row| row["pool"] == name).count();
+        format!("{name} {running}/{threads} of {} ({} queued)", most[at].1, queued[at].1)
+    };
+    let all: Vec<String> = (0..threads.len()).map(one).collect();
+    (all.len() > 1).then(|| format!("pools: {}", all.join(", ")))
 }
 
 /// A letter for each span in the bar.
-pub(super) const LETTERS: [char; SPANS.len()] = ['a', 'q', 'g', 'f', 'r', 'c', 'w'];
+const LETTERS: [&str; SPANS.len()] = ["a", "q", "g", "f", "r", "c", "w"];
 
-/// How many of `width` columns each span takes: those that are there take one at least, as far as there is room.
-pub(super) fn bar(spans: &[f64; SPANS.len()], width: usize) -> [usize; SPANS.len()] {
-    let all: f64 = spans.iter().sum();
-    let mut columns = [0; SPANS.len()];
-    if all <= 0.0 {
-        return columns;
-    }
-    let mut before = 0.0;
-    let mut used = 0;
-    for (at, span) in spans.iter().enumerate() {
-        before += span;
-        let end = ((before / all * width as f64).round() as usize).min(width);
-        columns[at] = end.saturating_sub(used);
-        used = used.max(end);
-    }
-    for at in 0..spans.len() {
-        // A hundredth is seen, less is not missed.
-        if columns[at] == 0
-            && spans[at] >= all / 100.0
-            && let Some(widest) =
-                (0..spans.len()).max_by_key(|other| columns[*other]).filter(|widest| columns[*widest] > 1)
-        {
-            (columns[at], columns[widest]) = (1, columns[widest] - 1);
-        }
-    }
-    columns
+/// The part that each span has of a bar of `width` columns.
+pub(super) fn bar(spans: &[f64; SPANS.len()], width: usize) -> [String; SPANS.len()] {
+    let all = spans.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let (mut before, mut used) = (0.0, 0);
+    std::array::from_fn(|at| {
+        before += spans[at];
+        let end = (before / all * width as f64).round() as usize;
+        let columns = end.min(width).saturating_sub(used);
+        used += columns;
+        LETTERS[at].repeat(columns)
+    })
 }
 
 /// What the letters mean, with the mean of each span.
 pub(super) fn legend(spans: &[f64; SPANS.len()]) -> String {
-    let all: f64 = spans.iter().sum();
-    let one = |(name, span): (&&str, &f64)| {
-        let share = if all > 0.0 { span / all } else { 0.0 };
-        (share >= 0.005).then(|| format!("{name} {} {}", percent(share), time(*span)))
+    let all = spans.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let is_shown = |(_, span): &(&&str, &f64)| *span / all >= 0.005;
+    let one = |(name, span): (&&str, &f64)| format!("{name} {} {}", percent(span / all), time(*span));
+    SPANS.iter().zip(spans).filter(is_shown).map(one).collect::<Vec<_>>().join("  ")
+}
+
+/// The last minutes, each figure with its largest value.
+pub(super) fn minutes(view: &View, width: usize) -> [String; 3] {
+    let history = &view.answers.history;
+    let line = |name: &str, figure: &str, shown: fn(f64) -> String| {
+        let mut values: Vec<Option<f64>> = newest_first(history, figure).collect();
+        values.reverse();
+        let most = values.iter().flatten().copied().max_by(f64::total_cmp);
+        let most = format!("max {}", or_none(most, shown));
+        let room = width.saturating_sub(11 + most.chars().count() + 1);
+        // The first second, since 1970.
+        let start = history["start"].as_u64().unwrap_or_default();
+        format!("{name:<11}{:>room$} {most}", sparkline(&values, start, SECONDS, room))
     };
-    let parts: Vec<String> = SPANS.iter().zip(spans).filter_map(one).collect();
-    parts.join("  ")
+    [
+        line("requests/s", "requests", count),
+        line("p99", "p99_seconds", time),
+        line("queue", "queue_max", count),
+    ]
 }
 
-/// A line of the last minutes with its largest value. A column is the largest value of its seconds.
-pub(super) fn line(
-    name: &str,
-    (values, start): (&[Option<f64>], u64),
-    shown: fn(f64) -> String,
-    width: usize,
-) -> String {
-    let most = values.iter().flatten().copied().max_by(f64::total_cmp);
-    let most = format!("max {}", or_none(most, shown));
-    let room = width.saturating_sub(11 + most.chars().count() + 1);
-    let columns = grouped(values, start, SECONDS.div_ceil(room.max(1)).max(1));
-    let drawn = sparkline(&columns, room);
-    let blank = room.saturating_sub(drawn.chars().count());
-    format!("{name:<11}{:blank$}{drawn} {most}", "")
-}
-
-/// The routes in order.
-pub(super) fn ordered(view: &View, order: Order) -> Vec<&Route> {
+/// The first routes in the order of a column, below what the columns are.
+pub(super) fn routes(view: &View, order: usize, most: usize) -> Vec<String> {
+    let of = view.routes_of.map_or_else(|| "since the start".to_owned(), |of| format!("last {}", time(of)));
+    let mut at = 0..;
+    let [requests, mean, p99, time_of, route] =
+        COLUMNS.map(|(_, name)| if at.next() == Some(order) { format!("{name}▼") } else { name.to_owned() });
+    let mut all = vec![format!("{requests:>9} {mean:>8} {p99:>8} {time_of:>6}  {route} ({of})")];
+    let time_of_all = view.routes.iter().map(|route| route.figures[3]).sum::<f64>();
+    let one = |route: &&Route| {
+        let [requests, mean, p99, spent] = route.figures;
+        let (requests, mean, p99) = (count(requests), time(mean), time(p99));
+        let share = or_none((time_of_all > 0.0).then(|| spent / time_of_all), percent);
+        format!("{requests:>9} {mean:>8} {p99:>8} {share:>6}  {}", route.name)
+    };
     let mut routes: Vec<&Route> = view.routes.iter().collect();
-    let by = |key: fn(&Route) -> f64| move |one: &&Route, other: &&Route| key(other).total_cmp(&key(one));
-    match order {
-        Order::Time => routes.sort_by(by(|route| route.time)),
-        Order::Requests => routes.sort_by(by(|route| route.requests)),
-        Order::Mean => routes.sort_by(by(Route::mean)),
-        Order::P99 => routes.sort_by(by(|route| route.p99)),
-        Order::Name => routes.sort_by(|one, other| one.name.cmp(&other.name)),
-    }
-    routes
+    routes.sort_by(|one, other| match (one.figures.get(order), other.figures.get(order)) {
+        (Some(one), Some(other)) => other.total_cmp(one),
+        _ => one.name.cmp(&other.name),
+    });
+    all.extend(routes.iter().take(most).map(one));
+    all
 }
 
-/// What the columns of routes are.
-pub(super) fn routes_title(view: &View, order: Order) -> String {
-    let of = view
-        .routes_of
-        .map_or_else(|| "since the start".to_owned(), |window| format!("last {}", time(window)));
-    let mark = |own: Order, name: &str| if own == order { format!("{name}▼") } else { name.to_owned() };
-    let (requests, mean) = (mark(Order::Requests, "requests"), mark(Order::Mean, "mean"));
-    let (p99, share) = (mark(Order::P99, "p99"), mark(Order::Time, "time"));
-    format!("{requests:>9} {mean:>8} {p99:>8} {share:>6}  {} ({of})", mark(Order::Name, "route"))
-}
-
-pub(super) fn route(route: &Route, view: &View) -> String {
-    let all: f64 = view.routes.iter().map(|route| route.time).sum();
-    let share = if all > 0.0 { percent(route.time / all) } else { NONE.to_owned() };
-    let (requests, mean, p99) = (count(route.requests), time(route.mean()), time(route.p99));
-    format!("{requests:>9} {mean:>8} {p99:>8} {share:>6}  {}", route.name)
-}
-
-/// The longest requests that run, after how many there are.
-pub(super) fn running(view: &View) -> (String, Vec<String>) {
-    let one = |request: &super::data::Running| {
-        let worker = request.worker.map(|worker| format!(" (worker {worker})")).unwrap_or_default();
-        format!("{:>9} {}  {}{worker}  {}", time(request.seconds), request.peer, request.pool, request.what)
+/// The longest requests that run, below how many there are.
+pub(super) fn running(view: &View, most: usize) -> Vec<String> {
+    let one = |row: &Value| {
+        let [peer, pool, method, path] = ["peer", "pool", "method", "path"].map(|field| text(&row[field]));
+        let worker = row["worker"].as_u64().map(|worker| format!(" (worker {worker})")).unwrap_or_default();
+        format!("{:>9} {peer}  {pool}{worker}  {method} {path}", time(number(&row["for_seconds"])))
     };
-    (format!("{} requests run; the longest:", view.running_total), view.running.iter().map(one).collect())
+    let title = format!("{} requests run; the longest:", number(&view.answers.active["total"]));
+    std::iter::once(title).chain(view.running().into_iter().take(most).map(one)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::data::{Memory, tests::answers};
+    use super::super::data::{Answers, Memory, tests::answers};
     use super::*;
 
     #[test]
     fn each_line_says_what_it_is_of() {
-        let view = Memory::default().view(&answers());
+        let view = Memory::default().view(answers());
         assert_eq!(title(&view), "maitred 0.1.0  up 2.0 h  2 workers  pid 4711  WSGI shop:app");
-        assert_eq!(requests(&view), "requests/s 40   1xx 0  2xx 38  3xx 0  4xx 0  5xx 2");
-        assert_eq!(times(&view), "p50 100 ms  p90 200 ms  p99 900 ms   out 2.0 MiB/s");
-        let expected = "cpu 60 % (kernel 10 %)  memory 80 MiB  connections 12 (HTTP/2 3, WebSocket 1)";
-        assert_eq!(machine(&view), expected);
-        let expected = "threads: 2 busy, 4 idle, 1 stuck, 0.5 wait for the interpreter; queue 3";
-        assert_eq!(threads(&view), expected);
-        assert_eq!(legend(&view.spans.expect("spans")), "queue 20 % 10.0 ms  run 80 % 40.0 ms");
+        assert_eq!(listeners(&view), "http://127.0.0.1:8000, https://[::1]:8443");
         assert_eq!(
-            routes_title(&view, Order::Mean),
-            " requests    mean▼      p99   time  route (since the start)"
+            present(&view),
+            [
+                "requests/s 40   1xx 0  2xx 38  3xx 0  4xx 0  5xx 2",
+                "p50 100 ms  p90 200 ms  p99 900 ms   out 2.0 MiB/s",
+                "cpu 60 % (kernel 10 %)  memory 80.0 MiB  connections 12 (HTTP/2 3, WebSocket 1)",
+                "threads: 2 busy, 4 idle, 1 stuck, 0.5 wait for the interpreter; queue 3",
+            ]
         );
-        assert_eq!(route(&view.routes[0], &view), "      100   200 ms   900 ms   98 %  /search");
-        let (title, requests) = running(&view);
-        assert_eq!(title, "2 requests run; the longest:");
-        assert_eq!(requests[0], "    3.5 s 127.0.0.1:6  default  GET /search");
-        assert_eq!(pools(&view), None);
-        assert!(line("requests/s", (&view.requests_line, 0), count, 80).ends_with(" ████████████ max 40"));
-        assert!(
-            ordered(&view, Order::Requests)[0].name == "/"
-                && ordered(&view, Order::Time)[0].name == "/search"
+        assert_eq!(legend(&view.spans().expect("spans")), "queue 20 % 10.0 ms  run 80 % 40.0 ms");
+        assert!(minutes(&view, 80)[0].ends_with(" ████████████ max 40"));
+        let by_mean = routes(&view, 1, 1);
+        assert_eq!(
+            by_mean,
+            [
+                " requests    mean▼      p99   time  route (since the start)",
+                "      100   200 ms   900 ms   98 %  /search",
+            ]
         );
+        let running = running(&view, 1);
+        assert_eq!(running, ["2 requests run; the longest:", "    3.5 s 127.0.0.1:6  default  GET /search"]);
+    }
+
+    #[test]
+    fn routes_are_in_the_order_of_a_column() {
+        let view = Memory::default().view(answers());
+        for (order, first) in ["/", "/search", "/search", "/search", "/"].into_iter().enumerate() {
+            let all = routes(&view, order, 2);
+            assert!(all[0].contains(&format!("{}▼", COLUMNS[order].1)), "{all:?}");
+            assert!(all[1].ends_with(&format!("  {first}")), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn several_pools_have_a_line() {
+        let mut answers = answers();
+        answers.pools["pools"][0]["name"] = "slow".into();
+        answers.active["active"][0]["pool"] = "slow".into();
+        let view = Memory::default().view(answers);
+        let pools = present(&view).pop();
+        assert_eq!(pools.as_deref(), Some("pools: slow 1/4 of 8 (1 queued), default 1/3 of 8 (2 queued)"));
     }
 
     #[test]
     fn what_is_not_known_is_no_number() {
-        let view = View::default();
-        assert!(requests(&view).starts_with("requests/s -"));
-        assert!(times(&view).starts_with("p50 -  p90 -"));
-        assert!(machine(&view).starts_with("cpu -  memory -"));
+        let all = present(&View::default());
+        assert!(all[0].starts_with("requests/s -") && all[1].starts_with("p50 -  p90 -"), "{all:?}");
+        assert!(all[2].starts_with("cpu -  memory -") && all.len() == 4, "{all:?}");
+    }
+
+    #[test]
+    fn what_the_server_says_is_told() {
+        let mut answers = answers();
+        let told = |answers: &Answers| sentence(&Memory::default().view(answers.clone())).unwrap_or_default();
+        assert_eq!(told(&answers), "Stuck in requests that have timed out: 1 thread of pool default.");
+        answers.pools = Value::Null;
+        assert_eq!(told(&answers), "");
+        answers.history["on"] = false.into();
+        assert!(told(&answers).starts_with("Statistics are off"));
+        answers.status["low_on"] = "descriptors".into();
+        assert!(told(&answers).contains("of: descriptors"));
+        answers.status["draining"] = true.into();
+        assert_eq!(told(&answers), "The server drains: 12 connections are open.");
     }
 
     #[test]
@@ -224,11 +269,10 @@ mod tests {
         for spans in [[0.0, 0.2, 0.0, 0.0, 0.8, 0.0, 0.0], [1e-9, 0.02, 0.02, 0.02, 0.9, 0.0, 0.02], [1.0; 7]]
         {
             for width in [7, 20, 79] {
-                let columns = bar(&spans, width);
-                assert_eq!(columns.iter().sum::<usize>(), width, "{spans:?} {width}: {columns:?}");
+                assert_eq!(bar(&spans, width).concat().len(), width, "{spans:?} {width}");
             }
         }
-        assert_eq!(bar(&[0.0, 0.012, 0.0, 0.0, 0.988, 0.0, 0.0], 20), [0, 1, 0, 0, 19, 0, 0]);
-        assert_eq!(bar(&[0.0; 7], 20), [0; 7]);
+        assert_eq!(bar(&[0.0, 0.2, 0.0, 0.0, 0.8, 0.0, 0.0], 5).concat(), "qrrrr");
+        assert_eq!(bar(&[0.0; 7], 20).concat(), "");
     }
 }

@@ -2,38 +2,33 @@
 //!
 //! ```text
 //! mod.rs    the command line, keys, the end      look.rs      what is asked of the server
-//! data.rs   the view, made of answers            sentence.rs  what is wrong, in a sentence
-//! lines.rs  its parts as text                    shown.rs     numbers as text
-//! screen.rs on a terminal                        plain.rs     as plain text
+//! data.rs   the view, made of answers            lines.rs     its parts as text
+//! page.rs   all of it, for screens and plain     shown.rs     numbers as text
+//! terminal.rs  raw mode, drawing, what is typed
 //! ```
 //! Promises: the terminal is as it was at the end: by a key, by a signal, by a panic. Leaves out: changes, which `maitred ctl` makes.
 
 mod data;
 mod lines;
 mod look;
-mod plain;
-mod screen;
-mod sentence;
+mod page;
 mod shown;
+mod terminal;
 
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-
-use maitred_control::local;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::ctl::client::Failed;
 use crate::ctl::named::{self, Named};
 use crate::host::{Host, Signal, Signals};
 use crate::problem::Problem;
 use crate::tool_line::{Given, Known};
-use crate::{EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE, print, say};
+use crate::{EXIT_SUCCESS, print};
 use data::{Memory, View};
-use lines::Order;
+use lines::{BY_TIME, COLUMNS};
 use look::Looker;
-use screen::Shown;
+use page::Shown;
+use terminal::{ESCAPE, Terminal};
 
 const KNOWN: Known = Known {
     command: "top",
@@ -56,75 +51,43 @@ const HELP: &str = "maitred top: a running server at a glance.\n\n\
 const INTERVAL: f64 = 2.0;
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.5..=3600.0;
 
-/// A signal is noticed within this time while keys are waited for.
+/// A signal and a new size are noticed within this time while keys are waited for.
 const KEYS: Duration = Duration::from_millis(200);
+
+/// In raw mode it is a key.
+const CONTROL_C: u8 = 3;
 
 /// Runs the command; the exit code.
 pub(crate) fn top(arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
-    let Some(asked) = parse(arguments)? else { return Ok(print(HELP)) };
-    let mut looker = Looker::new(asked.named);
-    if asked.once {
-        return Ok(match looker.look() {
-            Ok(answers) => print(&plain::block(&Memory::default().view(&answers), Order::default())),
-            Err(failed) => told(failed),
-        });
+    let given = KNOWN.parse(arguments)?;
+    if given.wants_help {
+        return Ok(print(HELP));
+    }
+    let mut top = Top::new(&given)?;
+    if given.has("once") {
+        return Ok(top.look().map_or_else(Failed::told, |()| print(&page::plain(&top.view))));
     }
     let mut signals = host.signals().map_err(|error| {
         let what = format!("signals cannot be handled: {error}");
         Problem::new("top", what, "see what limits this process (ulimit)")
     })?;
-    if asked.plain || !has_terminal() {
-        return Ok(plainly(&mut looker, asked.interval, &mut *signals));
-    }
     // A mistake is told before the screen is another one.
-    let first = match looker.look() {
-        Ok(answers) => answers,
-        Err(failed) => return Ok(told(failed)),
+    if let Err(failed) = top.look() {
+        return Ok(failed.told());
+    }
+    if given.has("plain") || !has_terminal() {
+        return Ok(top.plainly(&mut *signals));
+    }
+    let unusable = |error: std::io::Error| {
+        Problem::new("top", format!("the terminal cannot be used: {error}"), "take --plain")
     };
-    let mut memory = Memory::default();
-    let view = memory.view(&first);
-    // Restores the terminal on a panic, too.
-    let mut terminal = ratatui::try_init().map_err(|error| no_terminal(&error))?;
-    let shown = Shown { interval: asked.interval, ..Shown::default() };
-    let screen = Screen { looker, memory, view, shown, looked: Instant::now() };
-    let ended = screen.run(&mut terminal, &mut *signals);
-    ratatui::restore();
-    ended.map_err(|error| no_terminal(&error))
-}
-
-fn no_terminal(error: &std::io::Error) -> Problem {
-    Problem::new("top", format!("the terminal cannot be used: {error}"), "take --plain")
+    let terminal = Terminal::begin().map_err(unusable)?;
+    top.run(&terminal, &mut *signals).map_err(unusable)
 }
 
 fn has_terminal() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb");
     std::io::stdout().is_terminal() && std::io::stdin().is_terminal() && !is_dumb
-}
-
-/// The command line.
-struct Asked {
-    named: Named,
-    /// Seconds from one look to the next.
-    interval: f64,
-    plain: bool,
-    once: bool,
-}
-
-/// None for help.
-fn parse(arguments: &[String]) -> Result<Option<Asked>, Problem> {
-    let given = KNOWN.parse(arguments)?;
-    if given.wants_help {
-        return Ok(None);
-    }
-    let mut named = Named::default();
-    for name in named::OPTIONS {
-        if let Some(value) = given.value(name) {
-            let wrong = |what: String| Problem::new("top", what, "'maitred top --help' lists the options");
-            named.set(name, value.to_owned()).map_err(wrong)?;
-        }
-    }
-    let interval = interval(&given)?;
-    Ok(Some(Asked { named, interval, plain: given.has("plain"), once: given.has("once") }))
 }
 
 fn interval(given: &Given) -> Result<f64, Problem> {
@@ -138,15 +101,6 @@ fn interval(given: &Given) -> Result<f64, Problem> {
     })
 }
 
-fn told(failed: Failed) -> u8 {
-    let (text, code) = match failed {
-        Failed::Refused(text) => (text, EXIT_FAILURE),
-        Failed::Mistaken(text) => (text, EXIT_USAGE),
-    };
-    say(&text);
-    code
-}
-
 /// The exit code after a signal that ends the command, as a shell has it.
 fn ended(signal: Option<Signal>) -> Option<u8> {
     signal
@@ -154,32 +108,8 @@ fn ended(signal: Option<Signal>) -> Option<u8> {
         .map(|signal| 128 + signal.number())
 }
 
-/// A block for each look, until a signal, or until nobody reads.
-fn plainly(looker: &mut Looker, interval: f64, signals: &mut dyn Signals) -> u8 {
-    let mut memory = Memory::default();
-    loop {
-        match looker.look() {
-            Ok(answers) => {
-                if !written(&plain::block(&memory.view(&answers), Order::default())) {
-                    return EXIT_SUCCESS;
-                }
-            }
-            Err(failed) => return told(failed),
-        }
-        if let Some(code) = ended(signals.wait(Some(Duration::from_secs_f64(interval)))) {
-            return code;
-        }
-    }
-}
-
-fn written(text: &str) -> bool {
-    use std::io::Write;
-    let mut stdout = std::io::stdout();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
-}
-
-/// What is on the terminal, and where it comes from.
-struct Screen {
+/// What is shown, and where it comes from.
+struct Top {
     looker: Looker,
     memory: Memory,
     view: View,
@@ -188,69 +118,82 @@ struct Screen {
     looked: Instant,
 }
 
-impl Screen {
-    fn run(mut self, terminal: &mut DefaultTerminal, signals: &mut dyn Signals) -> std::io::Result<u8> {
+impl Top {
+    fn new(given: &Given) -> Result<Self, Problem> {
+        let mut named = Named::default();
+        for name in named::OPTIONS {
+            if let Some(value) = given.value(name) {
+                let wrong =
+                    |what: String| Problem::new("top", what, "'maitred top --help' lists the options");
+                named.set(name, value.to_owned()).map_err(wrong)?;
+            }
+        }
+        let is_colored = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let shown = Shown { order: BY_TIME, is_colored, interval: interval(given)?, ..Shown::default() };
+        let (memory, view) = (Memory::default(), View::default());
+        Ok(Self { looker: Looker::new(named), memory, view, shown, looked: Instant::now() })
+    }
+
+    /// A block for each look, until a signal, or until nobody reads.
+    fn plainly(mut self, signals: &mut dyn Signals) -> u8 {
         loop {
-            terminal.draw(|frame| screen::draw(frame, &self.view, &self.shown))?;
-            loop {
-                if let Some(code) = ended(signals.wait(Some(Duration::ZERO))) {
-                    return Ok(code);
-                }
-                let interval = Duration::from_secs_f64(self.shown.interval);
-                let left = interval.saturating_sub(self.looked.elapsed());
-                if left.is_zero() && !self.shown.is_paused {
-                    self.look();
-                    break;
-                }
-                let wait = if self.shown.is_paused { KEYS } else { left.min(KEYS) };
-                // A terminal that has hung up would keep the library reading nothing, where SIGHUP is ignored.
-                local::wait_typed(std::io::stdin().as_fd(), Duration::ZERO)?;
-                if !event::poll(Duration::ZERO)? {
-                    local::wait_typed(std::io::stdin().as_fd(), wait)?;
-                    continue;
-                }
-                match event::read()? {
-                    Event::Key(key) if key.kind != KeyEventKind::Release => {
-                        if self.press(key) {
-                            return Ok(EXIT_SUCCESS);
-                        }
-                        break;
-                    }
-                    Event::Resize(..) => break,
-                    _ => {}
-                }
+            if terminal::write(&page::plain(&self.view)).is_err() {
+                return EXIT_SUCCESS;
+            }
+            if let Some(code) = ended(signals.wait(Some(Duration::from_secs_f64(self.shown.interval)))) {
+                return code;
+            }
+            if let Err(failed) = self.look() {
+                return failed.told();
             }
         }
     }
 
-    /// What the server has not answered stays as it was, with why.
-    fn look(&mut self) {
-        self.shown.problem = match self.looker.look() {
-            Ok(answers) => {
-                self.view = self.memory.view(&answers);
-                None
+    /// On the screen, until a signal or a key.
+    fn run(mut self, terminal: &Terminal, signals: &mut dyn Signals) -> std::io::Result<u8> {
+        let mut drawn = None;
+        loop {
+            let size = terminal.size();
+            if drawn != Some(size) {
+                terminal.show(&page::screen(&self.view, &self.shown, size))?;
+                drawn = Some(size);
             }
-            Err(Failed::Refused(text) | Failed::Mistaken(text)) => Some(text),
-        };
+            if let Some(code) = ended(signals.wait(Some(Duration::ZERO))) {
+                return Ok(code);
+            }
+            let interval = Duration::from_secs_f64(self.shown.interval);
+            let left = interval.saturating_sub(self.looked.elapsed());
+            if left.is_zero() && !self.shown.is_paused {
+                // What the server has not answered stays as it was, with why.
+                self.shown.problem = self.look().err().map(Failed::text);
+                drawn = None;
+                continue;
+            }
+            for key in terminal.typed(if self.shown.is_paused { KEYS } else { left.min(KEYS) })? {
+                if self.press(key) {
+                    return Ok(EXIT_SUCCESS);
+                }
+                drawn = None;
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<(), Failed> {
+        let answers = self.looker.look();
         self.looked = Instant::now();
+        self.view = self.memory.view(answers?);
+        Ok(())
     }
 
     /// Whether the key means the end.
-    fn press(&mut self, key: KeyEvent) -> bool {
+    fn press(&mut self, key: u8) -> bool {
         let shown = &mut self.shown;
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('c') if is_control => return true,
-            KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('p' | ' ') => shown.is_paused = !shown.is_paused,
-            KeyCode::Char('t') => shown.order = Order::Time,
-            KeyCode::Char('r') => shown.order = Order::Requests,
-            KeyCode::Char('m') => shown.order = Order::Mean,
-            KeyCode::Char('9') => shown.order = Order::P99,
-            KeyCode::Char('n') => shown.order = Order::Name,
-            KeyCode::Char('+') => shown.interval = (shown.interval * 2.0).min(*INTERVALS.end()),
-            KeyCode::Char('-') => shown.interval = (shown.interval / 2.0).max(*INTERVALS.start()),
-            _ => {}
+        match key {
+            CONTROL_C | ESCAPE | b'q' => return true,
+            b'p' | b' ' => shown.is_paused = !shown.is_paused,
+            b'+' => shown.interval = (shown.interval * 2.0).min(*INTERVALS.end()),
+            b'-' => shown.interval = (shown.interval / 2.0).max(*INTERVALS.start()),
+            _ => shown.order = COLUMNS.iter().position(|(own, _)| *own == key).unwrap_or(shown.order),
         }
         false
     }
@@ -260,39 +203,32 @@ impl Screen {
 mod tests {
     use super::*;
 
-    fn mistake(line: &str) -> String {
-        let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();
-        parse(&words).err().expect("a mistake").to_string()
+    fn made(words: &[&str]) -> Result<Top, Problem> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        KNOWN.parse(&words).and_then(|given| Top::new(&given))
     }
 
     #[test]
     fn what_is_not_understood_is_said() {
-        assert!(mistake("--plan").contains("did you mean '--plain'?"));
-        assert!(mistake("--interval 0").contains("is no number from 0.5 to 3600"));
-        assert!(mistake("--pid 1 --url x:1").contains("name two servers"));
-        assert!(mistake("--port x").contains("is no port"));
+        let mistake = |words: &[&str]| made(words).err().expect("a mistake").to_string();
+        assert!(mistake(&["--plan"]).contains("did you mean '--plain'?"));
+        assert!(mistake(&["--interval", "0"]).contains("is no number from 0.5 to 3600"));
+        assert!(mistake(&["--pid", "1", "--url", "x:1"]).contains("name two servers"));
+        assert!(mistake(&["--port", "x"]).contains("is no port"));
     }
 
     #[test]
     fn keys_change_what_is_shown() {
-        let shown = Shown { interval: INTERVAL, ..Shown::default() };
-        let (memory, view) = (Memory::default(), View::default());
-        let mut screen =
-            Screen { looker: Looker::new(Named::default()), memory, view, shown, looked: Instant::now() };
-        let mut press = |letter: char, modifiers: KeyModifiers| {
-            let ends = screen.press(KeyEvent::new(KeyCode::Char(letter), modifiers));
-            (ends, screen.shown.clone())
+        let mut top = made(&[]).expect("no mistake");
+        let mut press = |key: u8| {
+            let ends = top.press(key);
+            (ends, top.shown.clone())
         };
-        let none = KeyModifiers::NONE;
-        for (letter, order) in
-            [('r', Order::Requests), ('m', Order::Mean), ('9', Order::P99), ('n', Order::Name)]
-        {
-            assert_eq!(press(letter, none).1.order, order);
-        }
-        assert!(press('p', none).1.is_paused && !press('p', none).1.is_paused);
-        assert_eq!(press('+', none).1.interval, 4.0);
-        assert_eq!((press('-', none).1.interval, press('-', none).1.interval), (2.0, 1.0));
-        assert!(!press('c', none).0);
-        assert!(press('q', none).0 && press('c', KeyModifiers::CONTROL).0);
+        assert_eq!(b"rm9tnx".map(|key| press(key).1.order), [0, 1, 2, 3, 4, 4]);
+        assert!(press(b'p').1.is_paused && !press(b' ').1.is_paused);
+        assert_eq!(press(b'+').1.interval, 4.0);
+        assert_eq!((press(b'-').1.interval, press(b'-').1.interval), (2.0, 1.0));
+        assert!(!press(b'c').0);
+        assert!([b'q', CONTROL_C, ESCAPE].into_iter().all(|key| press(key).0));
     }
 }

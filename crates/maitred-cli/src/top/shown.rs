@@ -16,8 +16,6 @@ pub(super) fn time(seconds: f64) -> String {
 /// `0`, `0.4`, `12`, `34.5k`.
 pub(super) fn count(number: f64) -> String {
     match number {
-        // An empty sum is -0.
-        _ if number == 0.0 => "0".to_owned(),
         _ if number.fract() == 0.0 && number < 9999.5 => format!("{number:.0}"),
         _ if number < 9.95 => format!("{number:.1}"),
         _ if number < 9999.5 => format!("{number:.0}"),
@@ -26,44 +24,23 @@ pub(super) fn count(number: f64) -> String {
     }
 }
 
-/// `700 B`, `80 KiB`, `2.0 MiB`.
-pub(super) fn size(bytes: f64) -> String {
-    let mut left = bytes;
-    for unit in ["B", "KiB", "MiB"] {
-        if left < 1000.0 {
-            let digits = usize::from(left < 9.95 && unit != "B");
-            return format!("{left:.digits$} {unit}");
-        }
-        left /= 1024.0;
-    }
-    format!("{left:.1} GiB")
-}
-
 /// `83 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Values of `seconds` seconds as one, the largest; the first is of second `start`. A value stays with its neighbours while the others move on.
-pub(super) fn grouped(values: &[Option<f64>], start: u64, seconds: usize) -> Vec<Option<f64>> {
-    let first = usize::try_from(start % seconds as u64).unwrap_or_default();
-    let (head, rest) = values.split_at((seconds - first).min(values.len()));
-    let largest = |group: &[Option<f64>]| group.iter().flatten().copied().max_by(f64::total_cmp);
-    let head = (!head.is_empty()).then(|| largest(head));
-    head.into_iter().chain(rest.chunks(seconds).map(largest)).collect()
-}
-
-/// The newest `width` values as heights; a blank where there is none.
-pub(super) fn sparkline(values: &[Option<f64>], width: usize) -> String {
+/// Values of the last `seconds` seconds as at most `width` heights; a blank where there is none. A height is the largest value of its seconds, and is
+/// that of the same seconds while others follow: the first value is of second `start`.
+pub(super) fn sparkline(values: &[Option<f64>], start: u64, seconds: usize, width: usize) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let newest = &values[values.len().saturating_sub(width)..];
-    let most = newest.iter().flatten().fold(0.0, |most: f64, value| most.max(*value));
-    let height = |value: &Option<f64>| match value {
-        None => ' ',
-        Some(value) if most > 0.0 => HEIGHTS[((value / most * 7.0).round() as usize).min(7)],
-        Some(_) => HEIGHTS[0],
-    };
-    newest.iter().map(height).collect()
+    let each = seconds.div_ceil(width.max(1));
+    let (head, rest) = values.split_at((each - start as usize % each).min(values.len()));
+    let largest = |group: &[Option<f64>]| group.iter().flatten().copied().max_by(f64::total_cmp);
+    let columns: Vec<Option<f64>> = std::iter::once(head).chain(rest.chunks(each)).map(largest).collect();
+    let most = largest(&columns).unwrap_or_default().max(f64::MIN_POSITIVE);
+    let height =
+        |value: &Option<f64>| value.map_or(' ', |value| HEIGHTS[(value / most * 7.0).round() as usize]);
+    columns[columns.len().saturating_sub(width)..].iter().map(height).collect()
 }
 
 #[cfg(test)]
@@ -82,24 +59,22 @@ mod tests {
             [0.0, 0.44, 12.3, 9999.0, 34_512.0, 2e6].map(count),
             ["0", "0.4", "12", "9999", "34.5k", "2.0M"]
         );
-        let sizes = [0.0, 700.0, 1024.0, 83_886_080.0, 2e10].map(size);
-        assert_eq!(sizes, ["0 B", "700 B", "1.0 KiB", "80 MiB", "18.6 GiB"]);
     }
 
     #[test]
     fn a_value_stays_with_its_neighbours() {
         let values: Vec<_> = (0..7).map(|value| Some(f64::from(value))).collect();
-        assert_eq!(grouped(&values, 0, 3), [Some(2.0), Some(5.0), Some(6.0)]);
-        assert_eq!(grouped(&values[1..], 1, 3), [Some(2.0), Some(5.0), Some(6.0)]);
-        assert_eq!(grouped(&[None, Some(1.0)], 5, 3), [None, Some(1.0)]);
-        assert_eq!(grouped(&[], 5, 3), []);
+        assert_eq!(sparkline(&values, 0, 9, 3), "▃▇█");
+        assert_eq!(sparkline(&values[1..], 1, 9, 3), "▃▇█");
+        assert_eq!(sparkline(&[None, Some(1.0)], 5, 9, 3), " █");
+        assert_eq!(sparkline(&[], 5, 9, 3), " ");
     }
 
     #[test]
-    fn a_line_has_a_blank_where_nobody_looked() {
+    fn a_line_has_a_blank_where_no_look_was() {
         let values = [Some(9.0), Some(0.0), None, Some(4.0), Some(8.0)];
-        assert_eq!(sparkline(&values, 4), "▁ ▅█");
-        assert_eq!(sparkline(&[Some(0.0)], 4), "▁");
-        assert_eq!(sparkline(&[], 4), "");
+        assert_eq!(sparkline(&values, 0, 5, 5), "█▁ ▄▇");
+        assert_eq!(sparkline(&[Some(0.0)], 0, 4, 4), "▁");
+        assert_eq!(sparkline(&values, 0, 5, 0), "");
     }
 }

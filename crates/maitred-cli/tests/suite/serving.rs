@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
 use maitred_testkit::client::Client;
+use rustix::net::{self, AddressFamily, SocketType, sockopt};
 use tempfile::TempDir;
 
 use crate::harness::{Serving, maitred, site};
@@ -158,11 +159,11 @@ fn a_port_in_use_names_its_holder() {
 
 #[test]
 fn a_port_is_not_shared_with_a_holder_that_would_share_it() {
-    let holder = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-    holder.set_reuse_port(true).expect("SO_REUSEPORT");
-    holder.set_reuse_address(true).expect("SO_REUSEADDR");
-    holder.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
-    holder.listen(1).expect("listening");
-    let address = holder.local_addr().expect("bound").as_socket().expect("IPv4");
+    let holder = net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockopt::set_socket_reuseport(&holder, true).expect("SO_REUSEPORT");
+    sockopt::set_socket_reuseaddr(&holder, true).expect("SO_REUSEADDR");
+    net::bind(&holder, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+    net::listen(&holder, 1).expect("listening");
+    let address = net::getsockname(&holder).expect("bound").try_into().expect("IPv4");
     assert!(refusal(address).contains(" is in use by "));
 }

@@ -56,14 +56,6 @@ impl Batch {
         self.append(line, u32::try_from(missing).unwrap_or(u32::MAX), Severity::Warning);
     }
 
-    /// A line, or a notice of `missing` lines, that `write` appends without its line feed.
-    pub(super) fn push_with(&mut self, severity: Severity, missing: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
-        self.bytes.push(b'\n');
-        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
-        self.ends.push(End { at: self.bytes.len(), missing, severity });
-    }
-
     fn append(&mut self, line: &[u8], missing: u32, severity: Severity) {
         self.bytes.extend_from_slice(line);
         if !line.ends_with(b"\n") {
@@ -98,29 +90,11 @@ impl Batch {
         &self.bytes[self.sent..]
     }
 
-    /// Where the line begins and ends that the byte `at` of the [rest](Self::rest) is in.
-    pub(super) fn line_around(&self, at: usize) -> (usize, usize) {
+    /// How many of the first `length` bytes of the [rest](Self::rest) are in lines that end there.
+    pub(super) fn whole_lines_in(&self, length: usize) -> usize {
         let left = &self.ends[self.done..];
-        let whole = left.partition_point(|end| end.at - self.sent <= at);
-        let end_of = |line: Option<&End>| line.map(|end| end.at - self.sent);
-        let begin = whole.checked_sub(1).and_then(|last| end_of(left.get(last))).unwrap_or(0);
-        (begin, end_of(left.get(whole)).unwrap_or(begin))
-    }
-
-    /// The lengths of the last `count` lines that are written, with line feeds.
-    pub(super) fn lengths_of_last(&self, count: u64) -> impl Iterator<Item = usize> {
-        let from = self.done.saturating_sub(usize::try_from(count).unwrap_or(self.done));
-        self.lengths(from, self.done)
-    }
-
-    /// The same of those that are not.
-    pub(super) fn lengths_of_rest(&self) -> impl Iterator<Item = usize> {
-        self.lengths(self.done, self.ends.len())
-    }
-
-    fn lengths(&self, from: usize, to: usize) -> impl Iterator<Item = usize> {
-        let begin = from.checked_sub(1).map_or(0, |last| self.ends[last].at);
-        self.ends[from..to].iter().scan(begin, |begin, end| Some(end.at - std::mem::replace(begin, end.at)))
+        let whole = left.partition_point(|end| end.at - self.sent <= length);
+        left[..whole].last().map_or(0, |end| end.at - self.sent)
     }
 
     /// Whether no line is written in part.
@@ -203,7 +177,7 @@ mod tests {
         batch.push(Severity::Info, b"two\n");
         assert_eq!(batch.advance(6), 1);
         assert_eq!(batch.chunk(), b"o\n");
-        assert_eq!((batch.line_around(1), batch.line_around(2)), ((0, 2), (2, 2)));
+        assert_eq!((batch.whole_lines_in(1), batch.whole_lines_in(2)), (0, 2));
         batch.rewind();
         assert_eq!(batch.chunk(), b"two\n");
     }

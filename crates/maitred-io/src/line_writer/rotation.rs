@@ -14,8 +14,7 @@
 mod names;
 
 use super::batch::Batch;
-use super::kept::Kept;
-use super::sink::{Ready, append_to};
+use super::sink::append_to;
 use super::tail::{self, Tail};
 use names::{Piece, is_of, pieces, rendered};
 use rustix::fs::{FlockOperation, RenameFlags};
@@ -99,16 +98,11 @@ pub(super) struct Rotated {
 }
 
 impl Rotated {
-    pub(super) fn open(
-        given: PathBuf,
-        rotation: Rotation,
-        several: bool,
-        kept: Option<Kept>,
-    ) -> io::Result<Self> {
+    pub(super) fn open(given: PathBuf, rotation: Rotation, several: bool) -> io::Result<Self> {
         let now = now();
         let path = rendered(&given, rotation, now);
         let file = if several { tail::open(&path)? } else { append_to(&path)? };
-        let tail = if several { Tail::of(&file, kept) } else { None };
+        let tail = if several { Tail::of(&file) } else { None };
         let period = String::new();
         let is_begun = false;
         let mut this =
@@ -120,10 +114,6 @@ impl Rotated {
 
     pub(super) fn file(&self) -> &OwnedFd {
         &self.file
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     pub(super) fn reopen(&mut self) -> io::Result<()> {
@@ -148,27 +138,24 @@ impl Rotated {
 
     /// Begins another file if that is due before a line of `length` bytes. After an error the old one goes on, and for a
     /// minute nothing is tried. Of several processes it is the turn of this one afterwards.
-    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<Ready, Errno> {
+    pub(super) fn rotate_if_due(&mut self, length: usize) -> Result<(), Errno> {
         loop {
-            let followed = match self.begin_turn() {
-                Ok(Ready::Torn) => return Ok(Ready::Torn),
-                other => other,
-            };
+            let followed = self.begin_turn();
             // Not before the turn: the wait for it may have gone into another period.
             let now = now();
             let is_due = self.is_other_time(now) | self.is_full(length)?;
             if now < self.retry {
                 // It goes on, and becomes longer than it should.
                 self.room = usize::MAX;
-                return Ok(Ready::Now);
+                return Ok(());
             }
-            match followed.and_then(|_| if is_due { self.rotate(now) } else { Ok(false) }) {
+            match followed.and_then(|()| if is_due { self.rotate(now) } else { Ok(false) }) {
                 Ok(true) => {
                     self.learn_period(now);
                     self.prune(now);
                     if self.tail.is_none() {
                         self.is_full(length)?;
-                        return Ok(Ready::Now);
+                        return Ok(());
                     }
                     // Others may have been at the new file already.
                 }
@@ -177,7 +164,7 @@ impl Rotated {
                         // The period has not been left: it is looked at again with the next line.
                         self.looked = 0;
                     }
-                    return Ok(Ready::Now);
+                    return Ok(());
                 }
                 Err(error) => {
                     self.retry = now + RETRY;
@@ -189,19 +176,16 @@ impl Rotated {
     }
 
     /// Waits until nobody else writes to the present file, which another process may have replaced.
-    fn begin_turn(&mut self) -> io::Result<Ready> {
+    fn begin_turn(&mut self) -> io::Result<()> {
         for _ in 0..MOST_FOLLOWED {
             let Some(tail) = &mut self.tail else { break };
             tail.begin(&self.file);
-            if is_at(&self.file, &self.path)? {
-                return Ok(if tail.is_whole(&self.file) { Ready::Now } else { Ready::Torn });
-            } else if now() < self.retry {
+            if is_at(&self.file, &self.path)? || now() < self.retry {
                 break;
-            } else {
-                self.follow(now())?;
             }
+            self.follow(now())?;
         }
-        Ok(Ready::Now)
+        Ok(())
     }
 
     /// Opens what the name leads to now.

@@ -2,8 +2,6 @@
 
 use super::Target;
 use super::batch::Batch;
-use super::found::found_at;
-use super::kept::{Kept, Place};
 use super::rotation::Rotated;
 use super::syslog::Syslog;
 use super::tail::{self, Tail};
@@ -12,7 +10,6 @@ use rustix::io::Errno;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -27,13 +24,6 @@ pub(super) enum Sink {
     Rotated(Box<Rotated>),
     /// A datagram for each line.
     Syslog(Syslog),
-}
-
-/// Whether a line can be written.
-pub(super) enum Ready {
-    Now,
-    /// The file ends with the beginning of a line of another process, which is to be completed first. Look again soon.
-    Torn,
 }
 
 pub(super) struct Stream {
@@ -53,7 +43,7 @@ enum Others {
 
 impl Sink {
     /// With `several`, other processes write to the same target.
-    pub(super) fn open(target: Target, several: bool, kept: Option<Kept>) -> io::Result<Self> {
+    pub(super) fn open(target: Target, several: bool) -> io::Result<Self> {
         let reopen = match target {
             Target::File(file) => {
                 let file: OwnedFd = file.into();
@@ -61,8 +51,7 @@ impl Sink {
                 return Ok(Self::Stream(Stream { file, target: Reopen::Nothing, others }));
             }
             Target::Rotated(path, rotation) => {
-                let rotated = Rotated::open(path, rotation, several, kept)?;
-                return Ok(Self::Rotated(Box::new(rotated)));
+                return Ok(Self::Rotated(Box::new(Rotated::open(path, rotation, several)?)));
             }
             Target::Syslog(path) => return Syslog::local(path).map(Self::Syslog),
             Target::SyslogUdp(address) => return Syslog::udp(address).map(Self::Syslog),
@@ -74,7 +63,7 @@ impl Sink {
         let file = reopen.open()?.ok_or(io::ErrorKind::Unsupported)?;
         let others = match &reopen {
             _ if !several => Others::Ignored,
-            Reopen::Shared(_) => Tail::of(&file, kept).map_or_else(|| Others::of_pipe(&file), Others::Turns),
+            Reopen::Shared(_) => Tail::of(&file).map_or_else(|| Others::of_pipe(&file), Others::Turns),
             // Of an inherited descriptor all processes would have the lock together. The kernel has one position for all of
             // them, and moves it by one call at a time.
             _ => Others::of_pipe(&file),
@@ -96,25 +85,13 @@ impl Sink {
 
     /// Between two lines: waits for the turn of this process, and begins another file where it is time for one before a line of `length`
     /// bytes.
-    pub(super) fn prepare(&mut self, length: usize) -> Result<Ready, Errno> {
+    pub(super) fn prepare(&mut self, length: usize) -> Result<(), Errno> {
         match self {
-            Self::Rotated(rotated) => rotated.rotate_if_due(length),
-            Self::Stream(Stream { file, others: Others::Turns(tail), .. }) => {
-                tail.begin(file);
-                Ok(if tail.is_whole(file) { Ready::Now } else { Ready::Torn })
-            }
-            Self::Stream(_) | Self::Syslog(_) => Ok(Ready::Now),
+            Self::Rotated(rotated) => return rotated.rotate_if_due(length),
+            Self::Stream(Stream { file, others: Others::Turns(tail), .. }) => tail.begin(file),
+            Self::Stream(_) | Self::Syslog(_) => {}
         }
-    }
-
-    /// How many bytes of `batch` stand at `place`, of which a killed process has noted that it was about to write them there. A line that
-    /// is there in part is completed if that is possible.
-    pub(super) fn found_at(&self, place: Place, batch: &Batch) -> usize {
-        match self {
-            Self::Stream(Stream { target: Reopen::Shared(path), .. }) => found_at(path, place, batch),
-            Self::Rotated(rotated) => found_at(rotated.path(), place, batch),
-            Self::Stream(_) | Self::Syslog(_) => 0,
-        }
+        Ok(())
     }
 
     /// Opens it again; false where that is not possible.
@@ -191,27 +168,4 @@ pub(super) fn append_to(path: &Path) -> io::Result<OwnedFd> {
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     Ok(OpenOptions::new().append(true).create(true).custom_flags(flags).open(path)?.into())
-}
-
-impl Target {
-    /// A number that tells targets apart, the same in every process that opens them in the same way; never 0. The lines for something
-    /// that is open already have one number.
-    #[must_use]
-    pub fn key(&self) -> u64 {
-        let address;
-        let (kind, bytes) = match self {
-            Self::Stdout => (1, &[][..]),
-            Self::Stderr => (2, &[][..]),
-            Self::Path(path) | Self::Rotated(path, _) => (3, path.as_os_str().as_bytes()),
-            Self::Syslog(path) => (4, path.as_os_str().as_bytes()),
-            Self::SyslogUdp(to) => {
-                address = to.to_string();
-                (5, address.as_bytes())
-            }
-            Self::File(_) => (6, &[][..]),
-        };
-        // FNV-1a: the same in every build.
-        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        std::iter::once(&kind).chain(bytes).fold(0xcbf2_9ce4_8422_2325, step).max(1)
-    }
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use super::batch::Batch;
-use super::sink::{Ready, Sink};
+use super::sink::Sink;
 use super::state::State;
 use super::{Notice, Shared, Trouble};
 use crate::background;
@@ -27,14 +27,11 @@ use std::time::{Duration, Instant};
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long to wait for another process to complete a line before the file is looked at again.
-const MOMENT: Duration = Duration::from_millis(5);
-
 /// How long to wait for a non-blocking descriptor before the requests of others are looked at again.
 const POLL_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
-    let thread = WriterThread { shared, sink, batch: Batch::default(), is_own: true, pause: PAUSE_MIN };
+    let thread = WriterThread { shared, sink, batch: Batch::default(), pause: PAUSE_MIN };
     let began = std::thread::Builder::new().name("maitred-log".into()).spawn(move || thread.run());
     // Else it reads as an error of the file.
     began.map(drop).map_err(|error| io::Error::new(error.kind(), format!("no thread can be made: {error}")))
@@ -45,8 +42,6 @@ struct WriterThread {
     sink: Sink,
     /// The lines being written.
     batch: Batch,
-    /// They were accepted by this process.
-    is_own: bool,
     pause: Duration,
 }
 
@@ -62,33 +57,18 @@ impl WriterThread {
     /// Waits for lines and takes them. False when the writer was dropped and nothing is left.
     fn take(&mut self) -> bool {
         self.batch.clear();
-        self.is_own = true;
         let mut lingered = false;
         loop {
             self.reopen_if_asked();
             self.remind_if_due();
             let mut state = self.shared.lock();
             state.in_flight = 0;
-            if state.left {
-                return false;
-            }
-            if !state.adopted.is_empty() {
-                drop(state);
-                self.complete_adopted();
-                let adopted = self.shared.lock().adopted.pop_front();
-                (self.batch, self.is_own) = (adopted.map(|adopted| adopted.lines).unwrap_or_default(), false);
-                return true;
-            }
             if state.unreported > 0 && state.failure.is_none() && state.pending.is_empty() {
                 state.push_notice();
             }
             if !state.pending.is_empty() && !lingered && !state.linger.is_zero() {
                 let asks = |state: &mut State| {
-                    !(state.closing
-                        || state.hurry
-                        || state.is_much()
-                        || !state.adopted.is_empty()
-                        || state.reopened != state.reopen_asked)
+                    !(state.closing || state.hurry || state.is_much() || state.reopened != state.reopen_asked)
                 };
                 let linger = state.linger;
                 // One wait, however it ends.
@@ -101,7 +81,8 @@ impl WriterThread {
                 );
                 continue;
             }
-            if state.pending.take(&mut self.batch) {
+            if !state.pending.is_empty() {
+                std::mem::swap(&mut state.pending, &mut self.batch);
                 state.in_flight = self.batch.remaining_cost();
                 return true;
             }
@@ -150,13 +131,7 @@ impl WriterThread {
     fn send(&mut self) {
         let mut said_writable = false;
         while !self.batch.is_empty() {
-            if !self.is_ready() {
-                // What completes the line may be what somebody wants to have written here.
-                self.complete_adopted();
-                self.wait_a_moment();
-                self.reopen_if_asked();
-                continue;
-            }
+            self.prepare();
             let result = self.sink.write(&self.batch);
             self.shared.writes.fetch_add(1, Relaxed);
             match result {
@@ -178,56 +153,22 @@ impl WriterThread {
         self.tell_that_it_is_over();
     }
 
-    /// Between two lines a file may be rotated; what cannot be goes on as it is, and the log says so. False if another process has
-    /// to complete a line first.
-    fn is_ready(&mut self) -> bool {
-        if !self.batch.is_between_lines() {
-            return true;
+    /// Between two lines a file may be rotated; what cannot be goes on as it is, and the log says so.
+    fn prepare(&mut self) {
+        if self.batch.is_between_lines()
+            && let Err(error) = self.sink.prepare(self.batch.next_line().1.len())
+        {
+            self.shared.lock().push_text_of(Notice::NotRotated(error.raw_os_error()), 0);
         }
-        match self.sink.prepare(self.batch.next_line().1.len()) {
-            Ok(Ready::Now) => true,
-            Ok(Ready::Torn) => false,
-            Err(error) => {
-                let mut state = self.shared.lock();
-                state.push_text_of(Notice::NotRotated(error.raw_os_error()), 0);
-                true
-            }
-        }
-    }
-
-    /// Until lines of another process are adopted, or a moment is over.
-    fn wait_a_moment(&self) {
-        let state = self.shared.lock();
-        let nothing_new = |state: &mut State| state.adopted.iter().all(|adopted| adopted.place.is_none());
-        drop(self.shared.work.wait_timeout_while(state, MOMENT, nothing_new));
     }
 
     fn note_written(&mut self, written: usize) {
         self.pause = PAUSE_MIN;
         let mut state = self.shared.lock();
         state.failure = None;
-        state.settle(&mut self.batch, self.is_own, written);
+        state.settled += self.batch.advance(written);
         state.in_flight = self.batch.remaining_cost();
         self.shared.settled.notify_all();
-    }
-
-    /// Looks which lines of other processes are in the file already.
-    fn complete_adopted(&self) {
-        for number in 0.. {
-            let mut state = self.shared.lock();
-            // Only this thread takes any away.
-            let Some(adopted) = state.adopted.get_mut(number) else { return };
-            let Some(place) = adopted.place.take() else { continue };
-            let mut lines = std::mem::take(&mut adopted.lines);
-            drop(state);
-            let found = self.sink.found_at(place, &lines);
-            let mut state = self.shared.lock();
-            state.settle(&mut lines, false, found);
-            if let Some(adopted) = state.adopted.get_mut(number) {
-                adopted.lines = lines;
-            }
-            self.shared.settled.notify_all();
-        }
     }
 
     /// After EPIPE, or when nobody will repair the target any more, the batch is lost; else it is kept.
@@ -236,23 +177,11 @@ impl WriterThread {
         state.failure = Some(error);
         let begins = state.trouble_begins(0);
         if error == Errno::PIPE || state.closing {
-            if let Some(ring) = state.pending.ring()
-                && self.is_own
-            {
-                if error == Errno::PIPE {
-                    ring.settle(self.batch.lengths_of_rest());
-                } else {
-                    state.left = true;
-                }
-            }
             let lost = self.batch.lose();
             state.in_flight = 0;
             state.settled += lost.entries;
-            if !state.left {
-                state.dropped += lost.lines;
-                let unreported = state.unreported + lost.lines + lost.unreported;
-                state.set_unreported(unreported);
-            }
+            state.dropped += lost.lines;
+            state.unreported += lost.lines + lost.unreported;
             self.shared.settled.notify_all();
         }
         drop(state);

@@ -8,15 +8,14 @@
 
 use std::fs;
 use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd};
-use std::ptr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::net::sockopt;
 
 use super::BindError;
 use crate::transport::SEND_AHEAD;
+use crate::transport::tcp::{get_number, set_number};
 
 /// The longest queue of connections that wait to be accepted, where nothing else is asked for; the kernel cuts it to
 /// net.core.somaxconn (4,096 by default since Linux 5.4).
@@ -115,7 +114,7 @@ impl SocketOptions {
         let no_delay = self.no_delay.unwrap_or(true);
         sockopt::set_tcp_nodelay(socket, no_delay).map_err(|error| refused("no_delay", no_delay, error))?;
         // Where the kernel does not know it, it holds more.
-        let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(SEND_AHEAD);
+        let _ = set_number(socket, libc::TCP_NOTSENT_LOWAT, SEND_AHEAD);
         if let Some(seconds) = self.defer_accept {
             set_number(socket, libc::TCP_DEFER_ACCEPT, seconds)
                 .map_err(|error| refused("defer_accept", seconds, error))?;
@@ -192,38 +191,4 @@ pub(super) fn cut(wanted: i32) -> u32 {
 fn setting(name: &str) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()
-}
-
-// ---- Numbers that rustix has no functions for ----
-
-fn set_number(socket: impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
-    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the descriptor is open while it is borrowed; the pointer is to a value of the size said, which is only read.
-    let failed = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            option,
-            ptr::from_ref(&value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if failed != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn get_number(socket: impl AsFd, option: libc::c_int) -> Option<u32> {
-    let mut value: libc::c_int = 0;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the descriptor is open while it is borrowed; the pointers are to room of the size said, and to that size,
-    // which the call only writes to.
-    let failed = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            option,
-            ptr::from_mut(&mut value).cast(),
-            &raw mut length,
-        )
-    };
-    if failed != 0 { None } else { u32::try_from(value).ok() }
 }

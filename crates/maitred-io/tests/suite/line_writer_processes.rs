@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use maitred_io::line_writer::{Kept, LineWriter, Options, Period, Rotation, Target};
+use maitred_io::line_writer::{LineWriter, Options, Period, Rotation, Target};
 use maitred_io::shared_memory::SharedMemory;
 
 /// Far more than any of these steps needs; reached only by a defect.
 pub(crate) const PLENTY: Duration = Duration::from_secs(60);
 
-/// The buffer of a process, and the memory it is kept in.
+/// The buffer of a process.
 const ROOM: usize = 1 << 16;
-const PART: usize = Kept::bytes(ROOM);
 
-/// So many lines may wait in a process that writes without an end.
+/// A process that has more lines that wait writes them before it goes on.
 const MOST_UNWRITTEN: u64 = 300;
 
 /// What another process is told.
@@ -44,8 +43,8 @@ fn line(process: u64, number: u64) -> String {
 pub(crate) struct Other {
     pub(crate) number: u64,
     process: std::process::Child,
-    /// First the number of lines it has accepted, then the lines.
-    memory: [Kept; 2],
+    /// The number of lines it has accepted.
+    memory: SharedMemory,
 }
 
 /// How the other process writes.
@@ -60,7 +59,7 @@ pub(crate) struct Task<'a> {
 
 impl Other {
     pub(crate) fn start(number: u64, task: &Task<'_>) -> Self {
-        let memory = Arc::new(SharedMemory::new(2 * PART).expect("memory"));
+        let memory = SharedMemory::new(size_of::<u64>()).expect("memory");
         let file = memory.as_fd().try_clone_to_owned().expect("a descriptor");
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command
@@ -74,17 +73,17 @@ impl Other {
         if let Some(most) = task.max_file {
             command.env(MAX_FILE, most.to_string());
         }
-        let process = command.spawn().expect("a process");
-        let memory: Vec<Kept> = Kept::parts(&memory, PART).collect();
-        Self { number, process, memory: memory.try_into().ok().expect("two parts") }
+        Self { number, process: command.spawn().expect("a process"), memory }
     }
 
-    pub(crate) fn accepted(&self) -> u64 {
-        self.memory[0].words()[0].load(Relaxed)
+    fn accepted(&self) -> u64 {
+        self.memory.words()[0].load(Relaxed)
     }
 
-    pub(crate) fn kept(&self) -> &Kept {
-        &self.memory[1]
+    /// How many of its lines may be in the file: it is killed with some that wait, and after it has accepted one and before it has counted it.
+    pub(crate) fn written(&self) -> RangeInclusive<u64> {
+        let accepted = self.accepted();
+        accepted.saturating_sub(MOST_UNWRITTEN + 1)..=accepted + 1
     }
 
     /// Waits until it has accepted so many lines.
@@ -114,12 +113,12 @@ impl Drop for Other {
 }
 
 /// A writer that knows of others, to the file they write to.
-pub(crate) fn writer(task: &Task<'_>, kept: Option<Kept>) -> LineWriter {
+pub(crate) fn writer(task: &Task<'_>) -> LineWriter {
     let target = match task.max_bytes {
         0 => Target::Path(task.path.to_owned()),
         max_bytes => Target::Rotated(task.path.to_owned(), rotation(max_bytes)),
     };
-    let options = Options { several: true, kept, ..Options::default() };
+    let options = Options { several: true, ..Options::default() };
     LineWriter::open_with(target, ROOM, options).expect("writer")
 }
 
@@ -134,15 +133,13 @@ fn other_process() {
     let lines = number(LINES).expect("lines");
     let task = Task { path: &path, lines, max_bytes: number(MAX_BYTES).expect("a size"), max_file: None };
     let memory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input");
-    let memory = Arc::new(SharedMemory::open(memory).expect("memory"));
-    let [counter, kept]: [Kept; 2] =
-        Kept::parts(&memory, PART).collect::<Vec<_>>().try_into().ok().expect("two parts");
+    let memory = SharedMemory::open(memory).expect("memory");
     if let Some(most) = number(MAX_FILE) {
         limit_files(most);
     }
-    let writer = writer(&task, Some(kept));
+    let writer = writer(&task);
     writer.set_linger(Duration::from_micros(300));
-    let counter: &AtomicU64 = &counter.words()[0];
+    let counter = &memory.words()[0];
     for number in 0..lines {
         assert!(writer.write(line(own, number).as_bytes()), "there is room");
         counter.store(number + 1, Relaxed);
@@ -179,9 +176,8 @@ pub(crate) fn lines_in(folder: &Path, max_bytes: u64) -> Vec<String> {
     all.lines().map(str::to_owned).collect()
 }
 
-/// Checks that each line is one of ours, whole, and there once; of process `number` the first `accepted` ones, or one more: it is killed
-/// after it has accepted a line and before it has counted it.
-pub(crate) fn assert_complete(lines: &[String], expected: &BTreeMap<u64, std::ops::RangeInclusive<u64>>) {
+/// Checks that each line is one of ours, whole, and there once; of each process the first ones, and as many as expected.
+pub(crate) fn assert_complete(lines: &[String], expected: &BTreeMap<u64, RangeInclusive<u64>>) {
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for shown in lines {
         let mut parts = shown.split(' ');
@@ -203,6 +199,18 @@ pub(crate) fn assert_complete(lines: &[String], expected: &BTreeMap<u64, std::op
 }
 
 #[test]
+fn two_processes_write_many_lines_at_once_and_lose_and_mix_none() {
+    const COUNT: u64 = 100_000;
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let task = Task { path: &path, lines: COUNT, max_bytes: 0, max_file: None };
+    let mut others = [0, 1].map(|number| Other::start(number, &task));
+    others.iter_mut().for_each(Other::end);
+    let lines = lines_in(folder.path(), 0);
+    assert_complete(&lines, &BTreeMap::from([(0, COUNT..=COUNT), (1, COUNT..=COUNT)]));
+}
+
+#[test]
 fn processes_rotate_one_file_and_lose_nothing() {
     const COUNT: u64 = 4000;
     let folder = tempfile::tempdir().expect("folder");
@@ -212,9 +220,43 @@ fn processes_rotate_one_file_and_lose_nothing() {
     others.iter_mut().for_each(Other::end);
     let lines = lines_in(folder.path(), task.max_bytes);
     assert_complete(&lines, &(0..4).map(|number| (number, COUNT..=COUNT)).collect());
-    for other in &others {
-        assert!(maitred_io::line_writer::left_behind(other.kept().words()).is_empty());
-    }
+}
+
+/// As logrotate does it, while lines are written.
+#[test]
+fn a_file_that_is_renamed_and_opened_anew_under_load_loses_nothing() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("log");
+    let task = Task { path: &path, lines: 0, max_bytes: 0, max_file: None };
+    let writers = [writer(&task), writer(&task)];
+    let is_over = AtomicBool::new(false);
+    let written = std::thread::scope(|scope| {
+        let write = |(process, writer): (u64, &LineWriter)| {
+            let mut number = 0;
+            while !is_over.load(Relaxed) {
+                assert!(writer.write(line(process, number).as_bytes()), "there is room");
+                number += 1;
+                if writer.unwritten() > MOST_UNWRITTEN {
+                    writer.flush(PLENTY);
+                }
+            }
+            assert!(writer.flush(PLENTY));
+            (process, number..=number)
+        };
+        let threads: Vec<_> = (0..).zip(&writers).map(|each| scope.spawn(move || write(each))).collect();
+        for number in 0..20 {
+            std::thread::sleep(Duration::from_millis(5));
+            fs::rename(&path, folder.path().join(format!("log.{number}"))).expect("renamed");
+            for writer in &writers {
+                writer.reopen();
+                assert!(writer.flush(PLENTY));
+            }
+        }
+        is_over.store(true, Relaxed);
+        threads.into_iter().map(|thread| thread.join().expect("a thread")).collect()
+    });
+    assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 21);
+    assert_complete(&lines_in(folder.path(), 0), &written);
 }
 
 /// One with a name that changes, one that is renamed: each second is another period.
@@ -257,7 +299,7 @@ fn a_file_that_another_process_has_renamed_gets_no_further_line() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("log");
     let task = Task { path: &path, lines: 0, max_bytes: 1000, max_file: None };
-    let writers = [writer(&task, None), writer(&task, None)];
+    let writers = [writer(&task), writer(&task)];
     let write = |process: usize, text: &[u8]| {
         assert!(writers[process].write(text));
         assert!(writers[process].flush(PLENTY));
@@ -335,7 +377,7 @@ fn a_lock_that_is_never_given_back_keeps_no_line() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("log");
     let task = Task { path: &path, lines: 0, max_bytes: 300, max_file: None };
-    let writer = writer(&task, None);
+    let writer = writer(&task);
     let holder = File::open(&path).expect("file");
     rustix::fs::flock(&holder, rustix::fs::FlockOperation::LockExclusive).expect("locked");
     for number in 0..8 {

@@ -5,6 +5,7 @@ use rustix::net::sockopt;
 
 use super::super::*;
 use super::accepted;
+use crate::transport::tcp::get_number;
 use crate::transport::{Moved, SEND_AHEAD};
 
 fn listening(options: &SocketOptions) -> (Listener, SocketAddr) {
@@ -30,7 +31,7 @@ fn refused(address: Address, options: &SocketOptions) -> BindError {
 #[test]
 fn an_accepted_socket_keeps_little_in_the_kernel_for_a_peer_that_does_not_read() {
     let (_listener, _peer, socket) = connected(&SocketOptions::default());
-    let limit = || socket2::SockRef::from(&socket).tcp_notsent_lowat().expect("Linux");
+    let limit = || get_number(&socket, libc::TCP_NOTSENT_LOWAT).expect("Linux");
     assert_eq!(limit(), SEND_AHEAD);
     socket.set_send_ahead(false);
     assert_eq!(limit(), 0);

@@ -10,6 +10,7 @@ use maitred_tls::{
     ClientPolicy, HostClients, Identity, Session, Terms, TermsSettings, Tickets, UnknownName, Version,
     system_clock,
 };
+use rustix::net::sockopt;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -90,7 +91,7 @@ fn met(version: Version) -> (Tls, Client) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     for stream in [&ours, &theirs] {
         stream.set_nonblocking(true).expect("settable");
-        socket2::SockRef::from(stream).set_send_buffer_size(4096).expect("settable");
+        sockopt::set_socket_send_buffer_size(stream, 4096).expect("settable");
     }
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(pem.certificate.as_bytes()).expect("PEM")).expect("a root");
