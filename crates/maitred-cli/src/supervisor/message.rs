@@ -26,7 +26,7 @@ pub(crate) const PICTURE: &str = "/worker/picture";
 pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
 /// The first message to a worker. The descriptors come with this message: the listeners in the order of the configuration, the bell of all
-/// workers, the table of clients of all workers, and the worker's own memory of figures, of lines of its logs, and of its counts in that table.
+/// workers, the table of clients of all workers, and the worker's own memory of figures and of its counts in that table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// The number of the worker, from 1 on.
