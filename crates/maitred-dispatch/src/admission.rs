@@ -41,7 +41,7 @@ impl<J: Send> Scheduler<J> {
             return !is_backup && looped.event_loop.later().handlers == 0;
         }
         if self.strategy == Strategy::Pec {
-            return self.pool.parked() > 0 || self.pool.has_room();
+            return self.pool.parked() > 0 || self.pool.threads.has_room();
         }
         if is_backup && self.pollers.load(Ordering::SeqCst) == 0 {
             return false;

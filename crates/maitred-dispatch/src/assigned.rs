@@ -17,7 +17,7 @@ use crate::{Scheduler, Serve};
 pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     let scheduler = server.scheduler();
     let pool = scheduler.pool_at(index);
-    pool.started();
+    pool.threads.started();
     let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
     if pool.grow_behind_start() {
         own.perform(&WakeAction::Spawn);
@@ -43,7 +43,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     // A request that is left is to drop it answers 500.
     drop(given);
     if !own.done {
-        pool.ended();
+        pool.threads.ended();
     }
 }
 

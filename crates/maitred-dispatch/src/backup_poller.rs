@@ -148,7 +148,7 @@ fn park<S: Serve>(server: &Arc<S>) {
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
     let unpolled = scheduler.pollers.load(Ordering::SeqCst) == 0
-        && (scheduler.inside.load(Ordering::SeqCst) > 0 || scheduler.pool.is_unmanned());
+        && (scheduler.inside.load(Ordering::SeqCst) > 0 || scheduler.pool.threads.is_unmanned());
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 

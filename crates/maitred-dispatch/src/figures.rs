@@ -29,7 +29,7 @@ impl<J: Send> Scheduler<J> {
 
     /// The limits of all pools, the one that polls first.
     pub fn limits(&self) -> Vec<PoolLimits> {
-        self.pools().map(Pool::limits).collect()
+        self.pools().map(|pool| pool.threads.limits()).collect()
     }
 
     /// Calls `look` with requests that wait, the number of their pool and since when in monotonic nanoseconds: the
@@ -57,12 +57,12 @@ impl<J: Send> Scheduler<J> {
 
     /// The time limit of a request in this pool.
     pub fn request_limit(&self, pool: usize) -> Option<Duration> {
-        self.pool_at(pool).request_limit()
+        self.pool_at(pool).threads.request_limit()
     }
 
     /// Whether the application is interrupted when that is over.
     pub fn interrupts(&self, pool: usize) -> bool {
-        self.pool_at(pool).interrupts()
+        self.pool_at(pool).threads.interrupts()
     }
 
     /// A thread of the pool is lost until its request comes back.
@@ -77,7 +77,7 @@ impl<J: Send> Scheduler<J> {
     /// A lost thread is back.
     pub fn find_thread(&self, pool: usize) {
         if self.looped.is_none() {
-            self.pool_at(pool).find_thread();
+            self.pool_at(pool).threads.find_lost();
         }
     }
 

@@ -88,7 +88,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Whether every thread there may be is in application code: the next request finds none.
     fn is_stuck(&self) -> bool {
-        self.pool.is_exhausted(self.inside.load(Ordering::SeqCst))
+        self.pool.threads.is_exhausted(self.inside.load(Ordering::SeqCst))
     }
 
     /// No thread of this group is idle and none can be made. Has a thread of another group look at the requests here,
@@ -109,7 +109,8 @@ impl<J: Send> Scheduler<J> {
         let called = self.peer_groups.iter().any(|peer_group| peer_group.pool.wake_parked())
             || self.peer_groups.iter().any(PeerGroup::wake);
         if !called
-            && let Some(peer_group) = self.peer_groups.iter().find(|peer_group| peer_group.pool.has_room())
+            && let Some(peer_group) =
+                self.peer_groups.iter().find(|peer_group| peer_group.pool.threads.has_room())
         {
             peer_group.backup_poller.release_polling();
         }

@@ -36,6 +36,7 @@ mod loop_watchdog;
 mod model_shuttle;
 mod numbers;
 mod pool;
+mod pool_threads;
 mod ready;
 mod reserve_thread;
 mod sample_timer;
@@ -273,7 +274,7 @@ impl<J: Send> Scheduler<J> {
         for index in 0..=self.others.len() {
             let pool = self.pool_at(index);
             let mut is_first = true;
-            while pool.claim_initial() {
+            while pool.threads.claim_initial() {
                 let made = self.spawn(index, server);
                 if std::mem::take(&mut is_first) {
                     made.map_err(|error| {
@@ -298,7 +299,7 @@ impl<J: Send> Scheduler<J> {
 
     fn spawn<S: Serve<Job = J>>(&self, index: usize, server: &Arc<S>) -> io::Result<()> {
         let pool = self.pool_at(index);
-        server.spawn(index, &pool.name, pool.number())
+        server.spawn(index, &pool.name, pool.threads.number())
     }
 
     fn perform<S: Serve<Job = J>>(&self, call: &WakeAction, server: &Arc<S>) {
@@ -555,9 +556,9 @@ impl<J: Send> Scheduler<J> {
     /// Application threads that exist or have been asked for: those that poll, or the others.
     pub fn threads(&self, others: bool) -> usize {
         match &self.looped {
-            _ if others => self.others.iter().map(Pool::threads).sum(),
+            _ if others => self.others.iter().map(|pool| pool.threads.count()).sum(),
             Some(_) => 1,
-            None => self.pool.threads(),
+            None => self.pool.threads.count(),
         }
     }
 }

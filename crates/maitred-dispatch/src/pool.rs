@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::parking::{ParkSlot, Parking};
-use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::sync::{NamedGuard, NamedLock};
 use maitred_pool::RouteClass;
 use maitred_pool::fair::{FairQueue, Waiting};
-use maitred_pool::scaling::{After, ENDS_APART, Ends, Load};
+use maitred_pool::scaling::{After, ENDS_APART};
 use maitred_pool::{Overflow, PoolLimits};
 use maitred_stats::Arena;
 use maitred_stats::pool::{
@@ -29,6 +29,7 @@ use maitred_stats::pool::{
 use crate::costs::{Costs, Seen};
 use crate::limiter::Limiter;
 use crate::numbers::{FIRST_PAUSE, LONG, UNNOTICED};
+use crate::pool_threads::{Counts, PoolThreads};
 use crate::trace;
 use crate::writing::has_written;
 
@@ -45,7 +46,7 @@ pub(crate) enum WakeAction {
 pub(crate) struct Pool<J> {
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    counts: NamedLock<Counts>,
+    pub(super) threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
     /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
     /// application code.
@@ -68,39 +69,6 @@ pub(crate) struct Pool<J> {
     /// Threads that write the response of their request to a disk.
     pub(super) writing: AtomicUsize,
     stopping: AtomicBool,
-    /// How often the limits were changed: a thread that is about to park looks at them again.
-    changes: AtomicU64,
-    /// How long a thread is parked at most, in nanoseconds.
-    idle_limit: AtomicU64,
-    /// The most threads, and whether the configured one is above 1.
-    max: AtomicUsize,
-    several: AtomicBool,
-    /// Requests after which a thread asks whether it ends, and when the next one may, in monotonic nanoseconds.
-    pub(super) budget: AtomicU64,
-    budget_ends: AtomicU64,
-    /// The pool has more threads than it may have.
-    is_surplus: AtomicBool,
-    /// The limit of a request in nanoseconds, 0 for none, and whether it interrupts.
-    request_limit: AtomicU64,
-    interrupts: AtomicBool,
-}
-
-#[derive(Default)]
-struct Counts {
-    /// Threads that run or have been asked for.
-    threads: usize,
-    /// Threads asked for that have not begun.
-    starting: usize,
-    stopping: bool,
-    /// Threads ever asked for, for their names, and why they were and have ended.
-    counted: ThreadCounters,
-    /// Threads whose request has timed out and that have not returned.
-    lost: usize,
-    limits: PoolLimits,
-    /// The limits with room for threads in the place of lost ones.
-    rule: PoolLimits,
-    budget_ends: Ends,
-    idle_ends: Ends,
 }
 
 /// Numbers by which waiting requests are sorted.
@@ -123,11 +91,10 @@ pub(crate) type Slot<'a, J> = ParkSlot<'a, Errand<J>>;
 
 impl<J> Pool<J> {
     pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
-        let counts = Counts { limits, rule: limits, ..Counts::default() };
-        let pool = Self {
+        Self {
             name: name.to_owned(),
             queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
-            counts: NamedLock::with_name(format!("{name}.threads").into(), counts),
+            threads: PoolThreads::new(name, limits),
             parking: Parking::default(),
             limiter,
             exclusive,
@@ -140,18 +107,7 @@ impl<J> Pool<J> {
             blocked: AtomicUsize::new(0),
             writing: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
-            changes: AtomicU64::new(0),
-            idle_limit: AtomicU64::new(0),
-            max: AtomicUsize::new(0),
-            several: AtomicBool::new(false),
-            budget: AtomicU64::new(0),
-            budget_ends: AtomicU64::new(0),
-            is_surplus: AtomicBool::new(false),
-            request_limit: AtomicU64::new(0),
-            interrupts: AtomicBool::new(false),
-        };
-        pool.publish(&pool.counts.lock());
-        pool
+        }
     }
 
     pub(super) fn lock(&self) -> NamedGuard<'_, Queue<J>> {
@@ -228,7 +184,7 @@ impl<J> Pool<J> {
             computed: nanos,
             held: 0,
             // A thread is short as well: the request has had its share of all of them.
-            share: nanos / self.max().max(1) as u64,
+            share: nanos / self.threads.max().max(1) as u64,
             wrote: has_written(),
             // Where threads run side by side, a long request holds its thread in any state.
             samples: if self.exclusive { 0 } else { 2 },
@@ -240,7 +196,7 @@ impl<J> Pool<J> {
 
     /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
     pub(super) fn held_back(&self) -> usize {
-        if self.exclusive { self.max().saturating_sub(self.limiter.in_application()) } else { 0 }
+        if self.exclusive { self.threads.max().saturating_sub(self.limiter.in_application()) } else { 0 }
     }
 
     /// The request whose turn it is among those of classes that `may` enter.
@@ -278,7 +234,11 @@ impl<J> Pool<J> {
             return WakeAction::Woken;
         }
         // A thread that ends idle does so under this lock: it is counted out, or sees the waiting requests.
-        if grow(&mut self.counts.lock(), self.queued()) { WakeAction::Spawn } else { WakeAction::Nothing }
+        if grow(&mut self.threads.counts.lock(), self.queued()) {
+            WakeAction::Spawn
+        } else {
+            WakeAction::Nothing
+        }
     }
 
     /// Has a parked thread look around. False when none is parked.
@@ -316,51 +276,32 @@ impl<J> Pool<J> {
         self.pop_from(&mut queue, |_| true)
     }
 
-    pub(crate) fn claim_initial(&self) -> bool {
-        let mut counts = self.counts.lock();
-        let wanted = counts.threads < counts.rule.floor();
-        counts.count_new(wanted.into(), Start::Least)
-    }
-
-    pub(crate) fn number(&self) -> usize {
-        let counts = self.counts.lock();
-        counts.counted.made() as usize
-    }
-
-    pub(crate) fn started(&self) {
-        self.counts.lock().starting -= 1;
-    }
-
     /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
     /// its way none may have been made for them.
     pub(super) fn grow_behind_start(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
-            waiting => self.counts.lock().grow_for_queue(waiting),
+            waiting => self.threads.counts.lock().grow_for_queue(waiting),
         }
-    }
-
-    pub(crate) fn ended(&self) {
-        self.counts.lock().end(End::Stop);
     }
 
     /// Sleeps until woken, if `still_idle` returns true; it gets whether requests wait. It is asked again when this
     /// thread can be woken: work that was made before a parked thread was looked for is not missed.
     pub(super) fn park(&self, slot: &Slot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
         let since = clock::monotonic();
-        let changes = self.changes.load(Ordering::SeqCst);
+        let changes = self.threads.changes.load(Ordering::SeqCst);
         let rests = || {
             !self.stopping.load(Ordering::SeqCst)
-                && self.changes.load(Ordering::SeqCst) == changes
+                && self.threads.changes.load(Ordering::SeqCst) == changes
                 && still_idle(self.queued() > 0)
         };
         if !rests() {
             return Errand::Look;
         }
-        if self.is_surplus.load(Ordering::SeqCst) && self.ends_surplus() {
+        if self.threads.is_surplus.load(Ordering::SeqCst) && self.threads.ends_surplus() {
             return Errand::End;
         }
-        let mut limit = Duration::from_nanos(self.idle_limit());
+        let mut limit = Duration::from_nanos(self.threads.idle_limit());
         loop {
             self.parking.push(slot, clock::monotonic());
             if !rests() && self.parking.cancel(slot) {
@@ -369,7 +310,7 @@ impl<J> Pool<J> {
             if slot.sleep(Some(limit)) {
                 break;
             }
-            let mut counts = self.counts.lock();
+            let mut counts = self.threads.counts.lock();
             // Under the lock, see `wake`.
             if !self.parking.cancel(slot) {
                 // Woken at the moment at which the limit was reached.
@@ -392,37 +333,26 @@ impl<J> Pool<J> {
         slot.take_message().unwrap_or(Errand::Look)
     }
 
-    /// Whether a thread ends because there are too many; it is not counted any more then.
-    fn ends_surplus(&self) -> bool {
-        let mut counts = self.counts.lock();
-        let ends = counts.load(0).begun() > counts.rule.max_threads;
-        if ends {
-            counts.end(End::Limit);
-            self.publish(&counts);
-        }
-        ends
-    }
-
     /// Decides the next step of a thread that has run `served` requests. Its end is counted; if a thread is to be made
     /// in its place, that one is counted, too.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
-        let spent = served >= self.budget.load(Ordering::Relaxed);
-        let may_end = || clock::monotonic_coarse() >= self.budget_ends.load(Ordering::Relaxed);
-        let asks = self.is_surplus.load(Ordering::Relaxed) || spent && may_end();
+        let spent = served >= self.threads.budget.load(Ordering::Relaxed);
+        let may_end = || clock::monotonic_coarse() >= self.threads.budget_ends.load(Ordering::Relaxed);
+        let asks = self.threads.is_surplus.load(Ordering::Relaxed) || spent && may_end();
         if !asks {
             return After::GoOn;
         }
-        let mut counts = self.counts.lock();
+        let mut counts = self.threads.counts.lock();
         let load = counts.load(self.queued());
         let Counts { rule, budget_ends, .. } = &mut *counts;
         let after = budget_ends.after_request(rule, load, served, clock::monotonic());
         if let After::End { replace } = after {
             let is_surplus = load.begun() > counts.rule.max_threads;
             counts.end(if is_surplus { End::Limit } else { End::Spent });
-            self.budget_ends.store(clock::monotonic() + ENDS_APART, Ordering::Relaxed);
+            self.threads.budget_ends.store(clock::monotonic() + ENDS_APART, Ordering::Relaxed);
             let surplus = counts.threads > counts.rule.max_threads;
-            self.is_surplus.store(surplus, Ordering::SeqCst);
+            self.threads.is_surplus.store(surplus, Ordering::SeqCst);
             counts.count_new(replace.into(), Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
@@ -437,31 +367,27 @@ impl<J> Pool<J> {
             let mut queue = self.lock();
             (queue.capacity, queue.overflow) = (limits.queue, limits.overflow);
         }
-        let mut counts = self.counts.lock();
+        let mut counts = self.threads.counts.lock();
         counts.limits = *limits;
-        self.renew(&mut counts);
+        self.threads.renew(&mut counts);
         let missing = counts.rule.floor().saturating_sub(counts.threads);
         counts.count_new(missing, Start::Least);
         // Waiting requests need not wait any longer where there may be more threads now; a thread that begins asks for
         // the next.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
         drop(counts);
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.threads.changes.fetch_add(1, Ordering::SeqCst);
         // They sleep anew, with the new idle time, or end.
         while self.wake_parked() {}
         missing + usize::from(waiting)
     }
 
-    pub(super) fn limits(&self) -> PoolLimits {
-        self.counts.lock().limits
-    }
-
     /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
     /// one is made now, which is counted.
     pub(super) fn lose_thread(&self) -> WakeAction {
-        let mut counts = self.counts.lock();
+        let mut counts = self.threads.counts.lock();
         counts.lost += 1;
-        self.renew(&mut counts);
+        self.threads.renew(&mut counts);
         drop(counts);
         if self.queued() == 0 {
             return WakeAction::Nothing;
@@ -469,91 +395,14 @@ impl<J> Pool<J> {
         self.wake(|counts, _| counts.grow(Start::Lost))
     }
 
-    pub(super) fn find_thread(&self) {
-        let mut counts = self.counts.lock();
-        counts.lost -= 1;
-        self.renew(&mut counts);
-    }
-
-    pub(super) fn request_limit(&self) -> Option<Duration> {
-        let nanos = self.request_limit.load(Ordering::Relaxed);
-        (nanos > 0).then(|| Duration::from_nanos(nanos))
-    }
-
-    pub(super) fn interrupts(&self) -> bool {
-        self.interrupts.load(Ordering::Relaxed)
-    }
-
-    fn renew(&self, counts: &mut Counts) {
-        counts.rule = counts.limits;
-        counts.rule.max_threads += counts.lost.min(counts.limits.max_lost);
-        self.publish(counts);
-    }
-
-    fn publish(&self, counts: &Counts) {
-        let Counts { limits, rule, .. } = counts;
-        let limit = limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
-        self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.interrupts.store(limits.interrupt, Ordering::Relaxed);
-        self.max.store(rule.max_threads, Ordering::Relaxed);
-        self.several.store(limits.max_threads > 1, Ordering::Relaxed);
-        self.budget.store(
-            if rule.thread_requests == 0 { u64::MAX } else { rule.thread_requests },
-            Ordering::Relaxed,
-        );
-        self.idle_limit
-            .store(u64::try_from(rule.thread_idle.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
-        self.is_surplus.store(counts.threads > rule.max_threads, Ordering::SeqCst);
-    }
-
     pub(crate) fn stop(&self) {
-        self.counts.lock().stopping = true;
+        self.threads.counts.lock().stopping = true;
         self.stopping.store(true, Ordering::SeqCst);
         while self.wake_parked() {}
     }
 
-    pub(crate) fn threads(&self) -> usize {
-        self.counts.lock().threads
-    }
-
-    pub(super) fn idle_limit(&self) -> u64 {
-        self.idle_limit.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn max(&self) -> usize {
-        self.max.load(Ordering::Relaxed)
-    }
-
-    /// Whether so many `inside` are all threads that have begun, and no further one may be asked for.
-    pub(super) fn is_exhausted(&self, inside: usize) -> bool {
-        let counts = self.counts.lock();
-        let is_last = counts.starting > 0 || counts.threads >= counts.rule.max_threads;
-        is_last && inside >= counts.threads - counts.starting
-    }
-
-    /// Whether no thread has begun that has not ended.
-    pub(super) fn is_unmanned(&self) -> bool {
-        let counts = self.counts.lock();
-        counts.threads == counts.starting
-    }
-
-    /// Whether one more thread may be made, and none is on its way.
-    pub(super) fn has_room(&self) -> bool {
-        let counts = self.counts.lock();
-        counts.threads < counts.rule.max_threads && counts.starting == 0
-    }
-
     pub(super) fn taken(&self) -> u64 {
         self.lock().taken
-    }
-
-    /// Whether the application has to expect several threads.
-    pub(super) fn has_several(&self) -> bool {
-        self.several.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn is_single(&self) -> bool {
-        self.max() == 1
     }
 
     pub(super) fn figures(&self) -> PoolFigures {
@@ -561,7 +410,7 @@ impl<J> Pool<J> {
             let queue = self.lock();
             (queue.counted.total(WAITED), queue.counted.total(REFUSED), queue.idleness())
         };
-        let counts = self.counts.lock();
+        let counts = self.threads.counts.lock();
         let (starts, ends) = counts.counted.by_reason();
         PoolFigures {
             name: self.name.clone(),
@@ -582,46 +431,15 @@ impl<J> Pool<J> {
 
     pub(super) fn count_in(&self, arena: &Arena) {
         self.lock().counted = queue_counters(arena, &self.name);
-        self.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
+        self.threads.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
     }
 
     pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
-        [self.queue.snapshot(), self.counts.snapshot()]
+        [self.queue.snapshot(), self.threads.counts.snapshot()]
     }
 
     pub(crate) fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
-    }
-}
-
-impl Counts {
-    fn load(&self, queued: usize) -> Load {
-        Load { queued, threads: self.threads, starting: self.starting }
-    }
-
-    /// Counts one more thread if there may be one because requests wait (D3).
-    fn grow_for_queue(&mut self, queued: usize) -> bool {
-        let grows = !self.stopping && self.rule.may_create(self.load(queued));
-        self.count_new(grows.into(), Start::Waiting)
-    }
-
-    /// Counts one more thread if there may be one and none is on its way.
-    fn grow(&mut self, reason: Start) -> bool {
-        let grows = self.threads < self.rule.max_threads && self.starting == 0 && !self.stopping;
-        self.count_new(grows.into(), reason)
-    }
-
-    /// Counts threads that are asked for. Whether there are any.
-    fn count_new(&mut self, threads: usize, reason: Start) -> bool {
-        self.threads += threads;
-        self.starting += threads;
-        self.counted.starts(reason, threads);
-        threads > 0
-    }
-
-    fn end(&mut self, reason: End) {
-        self.threads -= 1;
-        self.counted.ends(reason);
     }
 }
 

@@ -52,8 +52,8 @@ impl ReserveThread {
 impl<J: Send> Scheduler<J> {
     /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may run so.
     pub(super) fn wake_reserve<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
-        let full = self.inside.load(Ordering::SeqCst) >= self.pool.max();
-        let is_alone = self.peer_groups.is_empty() && self.pool.has_several();
+        let full = self.inside.load(Ordering::SeqCst) >= self.pool.threads.max();
+        let is_alone = self.peer_groups.is_empty() && self.pool.threads.has_several();
         if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
@@ -92,7 +92,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
             continue;
         }
         let rests = || pool.queued() == 0 && !scheduler.is_stopping();
-        if !reserve.sleep(pool.idle_limit(), rests) {
+        if !reserve.sleep(pool.threads.idle_limit(), rests) {
             // After this store a new need makes a new thread. An earlier need is seen here.
             reserve.exists.store(false, Ordering::SeqCst);
             if pool.queued() == 0 || reserve.exists.swap(true, Ordering::SeqCst) {
@@ -107,7 +107,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
 impl<J> Pool<J> {
     /// Whether no thread can take the waiting requests: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
-        let max = self.max();
+        let max = self.threads.max();
         let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);
         away >= max || self.stuck(clock::monotonic()) >= max
     }

@@ -52,7 +52,7 @@ impl<'a, S: Serve> Reader<'a, S> {
 /// The life of the thread of PC.
 pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    scheduler.pool.started();
+    scheduler.pool.threads.started();
     let mut reader = Reader::new(server, EVENTS);
     let consume = |reader: &mut Reader<'_, S>, job| {
         if let Some(job) = scheduler.assign(job, server) {
@@ -77,7 +77,7 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
         }
         Round::GoOn
     });
-    scheduler.pool.ended();
+    scheduler.pool.threads.ended();
 }
 
 /// The life of the backup poller with PEC.
@@ -112,11 +112,11 @@ pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
 /// The life of a thread of EPC.
 pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    scheduler.pool.started();
+    scheduler.pool.threads.started();
     // One event: others that a producer leaves behind would wait for its successor's wake-up.
     let mut member = Member { reader: Reader::new(server, 1), slot: scheduler.pool.slot(), served: 0 };
     if run_rounds(server, || member.round()) {
-        scheduler.pool.ended();
+        scheduler.pool.threads.ended();
     }
 }
 

@@ -56,10 +56,10 @@ impl<J: Send> Scheduler<J> {
     /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
     pub fn trace(&self, pool: usize, complete: u64) -> Trace {
         let pool = self.pool_at(pool);
-        let budget = pool.budget.load(Ordering::Relaxed);
+        let budget = pool.threads.budget.load(Ordering::Relaxed);
         Trace {
             waiting: pool.queued(),
-            threads: pool.threads(),
+            threads: pool.threads.count(),
             idle: pool.parked(),
             budget: (budget != u64::MAX && self.looped.is_none())
                 .then(|| budget.saturating_sub(SERVED.with(Cell::get))),

@@ -41,7 +41,7 @@ pub(super) struct Worker<'a, S: Serve> {
 
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    scheduler.pool.started();
+    scheduler.pool.threads.started();
     let mut worker = Worker {
         server,
         slot: scheduler.pool.slot(),
@@ -56,7 +56,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     };
     // One that is done may find the server stopping before it gets to its end.
     if run_rounds(server, || worker.round()) && !worker.done {
-        scheduler.pool.ended();
+        scheduler.pool.threads.ended();
     }
     scheduler.pool.limiter.remove(&worker.thread);
 }
@@ -428,7 +428,7 @@ impl<S: Serve> Worker<'_, S> {
         {
             return self.next_behind(job);
         }
-        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.is_single();
+        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.threads.is_single();
         let events = if fetches_many { &mut self.more } else { &mut self.events };
         fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
