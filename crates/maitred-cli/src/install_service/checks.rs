@@ -1,4 +1,4 @@
-//! What would keep the service from starting: an application or a file that is not there, and what the service's user may not read.
+//! Checks before a unit is written: the application and the files exist, and the service's user may read them.
 //!
 //! Leaves out: what the server can know only when it runs (nothing is imported), and access control lists.
 

@@ -31,7 +31,7 @@ const SAME: &[(&str, &str)] = &[
     ("websocket-timeout", "--ws-ping-timeout"),
 ];
 
-/// Names of options that have another meaning or another form here, and what to do instead.
+/// Options of other servers without an equal option here, each with the advice for its error.
 const OTHER: &[(&str, &str)] = &[
     ("--uds --unix-socket", "write --listen unix:/PATH"),
     ("--uds-permissions --umask -m", "write ,mode=660 behind unix:/PATH of --listen"),

@@ -42,7 +42,7 @@ pub(super) struct Route {
     pub(super) figures: [f64; 4],
 }
 
-/// Answers, and what has changed since those before.
+/// The last answers of the server, and the differences to the answers before.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) answers: Answers,

@@ -81,7 +81,7 @@ const LATE: Status = Status::GATEWAY_TIMEOUT;
 fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
     let seconds = awaited.limit.as_secs_f64();
     let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
-    OwnResponse::text(LATE, text).keep_alive(false).finished(&context.group.site, &awaited.asked())
+    OwnResponse::text(LATE, text).finished(&context.group.site, &awaited.asked())
 }
 
 impl Stream {

@@ -1,4 +1,4 @@
-//! How a connection comes to speak HTTP/2, and what its heads say in the terms of HTTP/1.
+//! The start of HTTP/2 on a connection (preface, ALPN, `Upgrade: h2c`), and the translation of its request heads to the facts that HTTP/1 gives.
 
 use maitred_h1::{HeadFacts, TargetForm};
 use maitred_h2::{Settings, Upgrade};

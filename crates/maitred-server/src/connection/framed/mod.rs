@@ -12,7 +12,7 @@
 //! credited to the connection when it is in the stream's memory, and to the stream when it is taken. A stream that
 //! is reset counts until its handler has let go of it.
 //!
-//! Leaves out: what frames look like, and what the peer may send (maitred-h2).
+//! Leaves out: the format of frames and the rules for frames of the peer (maitred-h2).
 
 mod http2;
 mod queue;
