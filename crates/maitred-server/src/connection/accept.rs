@@ -8,21 +8,18 @@ use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
 use maitred_turns::Signals;
 
-use maitred_io::transport::{Moved, Socket, Transport};
+use maitred_io::transport::{Socket, Transport};
 use maitred_io::{clock, machine};
 use maitred_runtime::Process;
 
 use super::client::Ends;
-use super::{Connection, Group, Phase, Protocol, proxy_header, turns};
+use super::{Connection, Group, Protocol, proxy_header, turns};
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};
 
 /// Connections accepted in one turn before others get theirs: accept and registration cost about
 /// 10 µs each, so a turn stays below 1 ms.
 const MAX_ACCEPTS_A_TURN: usize = 64;
-
-/// Bytes of a usual request without a body.
-const AHEAD: usize = 4096;
 
 /// How long no connection is accepted when the process is out of descriptors, in nanoseconds. Connections wait in the
 /// kernel's queue meanwhile; retrying at once would spin.
@@ -203,7 +200,7 @@ impl Listening {
             .map(|token| {
                 if group.groups.has_others()
                     && home
-                        .with_connection(token, |connection| connection.read_ahead(&home))
+                        .with_connection(token, |connection| connection.wire.read_ahead(&home))
                         .unwrap_or_default()
                 {
                     home.resume(token);
@@ -215,30 +212,6 @@ impl Listening {
                     site.guard.close(peer);
                 }
             })
-    }
-}
-
-impl Connection {
-    /// Reads the first bytes of a new connection if they have arrived, and returns whether there were some. Used with
-    /// several processes: the kill of a process loses the requests that it has accepted and not read, although any
-    /// other process could have run them.
-    fn read_ahead(&mut self, group: &Group) -> bool {
-        let is_new = self.phase == Phase::Receiving && self.streams == 0 && self.input.is_empty();
-        if !is_new || !matches!(self.transport, Transport::Plain(_)) || self.awaits_proxy_header() {
-            return false;
-        }
-        let mut buffer = [0; AHEAD];
-        let now = clock::monotonic();
-        let (moved, stamp) = if group.site.measures.receipt.load(Ordering::Relaxed) {
-            self.transport.receive_with_receipt(&mut buffer)
-        } else {
-            (self.transport.receive(&mut buffer), None)
-        };
-        let Moved::Bytes(count) = moved else { return false };
-        self.received = stamp.map_or(now, |stamp| stamp.saturating_sub(clock::real_ahead()).min(now));
-        self.unread = count == buffer.len();
-        self.input.extend_from_slice(&buffer[..count]);
-        true
     }
 }
 

@@ -72,7 +72,7 @@ impl Connection {
     fn file(&mut self, context: &mut Context<'_>, stream: &mut Stream, mount: usize) -> OwnResponse {
         let site = &context.group.site;
         let head = &stream.request.head;
-        self.shape(context, None, head, stream.queue.as_deref_mut());
+        self.wire.shape(context, None, head, stream.queue.as_deref_mut());
         context.scratch.date();
         let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
         let mut path = std::mem::take(&mut context.scratch.path);
@@ -108,11 +108,11 @@ impl Connection {
         if let Some(told) = context.group.site.polling.as_ref().filter(|_| is_polling(&stream.request.head)) {
             told.call_once(|| warn_of_polling(context, &stream.request.head));
         }
-        self.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
+        self.wire.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
         let (spare, buffer) = spare_request();
         let mut request = std::mem::replace(&mut stream.request, spare);
-        let client = self.client_of(&stream);
-        request.endpoint = self.endpoint(context, client);
+        let client = self.wire.client_of(&stream);
+        request.endpoint = self.wire.endpoint(context, client);
         if context.group.site.measures.ids.load(Ordering::Relaxed)
             && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
         {
@@ -130,17 +130,17 @@ impl Connection {
         let key = context.key(stream.number);
         let number = u16::try_from(pool).unwrap_or(u16::MAX);
         let origin =
-            Origin { peer: client.peer, listener: self.listener.into(), pool: number, times: stream.times };
+            Origin { peer: client.peer, listener: self.wire.listener.into(), pool: number, times: stream.times };
         let encoder = if self.protocol.is_framed() {
             Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
         } else {
-            self.phase = Phase::Running;
+            self.wire.phase = Phase::Running;
             let keep_alive =
                 stream.facts.is_some_and(|facts| facts.keep_alive) && !context.group.is_draining();
             Encoder::H1(Sender::new(request.head.version, request.head.method == Method::Head, keep_alive))
         };
         let mut responder = Responder::new(context.group, key, flags, encoder, origin, buffer);
-        responder.set_direct(self.is_direct());
+        responder.set_direct(self.wire.is_direct());
         responder.set_interrupts(interrupts);
         responder.set_passed(stream.passed.take());
         if let Some(offer) = stream.offer.take() {
@@ -161,7 +161,7 @@ impl Connection {
     /// The ambiguity of a path for which the choice of the pool depends on the reader; none for other paths.
     pub(super) fn ambiguous_pool(&self, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
         let head = &stream.request.head;
-        let found = context.group.pool_of(|map| map.ambiguity(head, self.client_of(stream).peer.ip()));
+        let found = context.group.pool_of(|map| map.ambiguity(head, self.wire.client_of(stream).peer.ip()));
         found.filter(|_| stream.destination.is_application())
     }
 
@@ -172,7 +172,7 @@ impl Connection {
         let path = &mut context.scratch.path;
         let pool = group.pool_of(|map| {
             target::normalise_decoded(head.path(), path);
-            map.find(head, path, self.client_of(stream).peer.ip())
+            map.find(head, path, self.wire.client_of(stream).peer.ip())
         });
         group.pool_for(handler, pool)
     }

@@ -44,7 +44,7 @@ pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let step = group.with_stream(key, |connection| {
-            if connection.is_dead() {
+            if connection.wire.is_dead() {
                 return Err(SendError::Closed);
             }
             if !connection.is_full(group, key) {

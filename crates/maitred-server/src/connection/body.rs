@@ -155,7 +155,7 @@ impl Connection {
     /// usual way is needed.
     pub(super) fn receive_into_body(&mut self, context: &Context<'_>) -> Option<Moved> {
         let Protocol::H1(receiver) = &mut self.protocol else { return None };
-        let left = receiver.fixed_left().filter(|left| *left >= 2 * LAST && self.input.is_empty())?;
+        let left = receiver.fixed_left().filter(|left| *left >= 2 * LAST && self.wire.input.is_empty())?;
         let stream = self.stream.as_mut()?;
         let site = &context.group.site;
         if site.guard.budget.is_over() {
@@ -184,7 +184,7 @@ impl Connection {
         if !fits {
             return None;
         }
-        let transport = &mut self.transport;
+        let transport = &mut self.wire.transport;
         let (moved, most) = if let Keeping::Spool(spool) = &mut stream.keeping {
             spool.receive(|gathered, room| {
                 let most = (left - LAST).min(room as u64);
@@ -203,11 +203,10 @@ impl Connection {
         if let Moved::Bytes(count) = moved {
             receiver.skip_fixed(count as u64);
             stream.received += count as u64;
-            let empty = (count as u64) < most && self.transport.empties_by_a_short_read();
-            self.unread = !empty || self.read_closed;
-            (self.received, self.emptied) = (context.now, u16::MAX);
+            self.wire.note_read(count, most as usize);
+            (self.wire.received, self.wire.emptied) = (context.now, u16::MAX);
         } else if matches!(moved, Moved::Blocked) {
-            self.unread = false;
+            self.wire.unread = false;
         }
         Some(moved)
     }
@@ -250,7 +249,7 @@ impl Connection {
         let head = &stream.request.head;
         context.group.site.log.error(format_args!(
             "{}: {} {}: the request body cannot be kept in the spool folder (--spool): {error}; {status} was sent",
-            self.client_of(&stream).peer,
+            self.wire.client_of(&stream).peer,
             head.method,
             head.target().escape_ascii()
         ));

@@ -16,7 +16,8 @@ use maitred_tls::Rules;
 
 use super::secured::Shaking;
 use super::stream::Stream;
-use super::{Connection, Context};
+use super::Context;
+use super::wire::Wire;
 
 /// The client of a request, and the way in which the request reached the first proxy.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ pub(crate) struct Ends {
     pub(crate) secure: bool,
 }
 
-impl Connection {
+impl Wire {
     /// Finds the client of a request whose head is complete.
     pub(super) fn identify(&self, context: &Context<'_>, stream: &mut Stream) {
         let site = &context.group.site;

@@ -82,19 +82,19 @@ impl Connection {
 
     /// Starts or puts off the peer's time when the socket takes no more.
     pub(super) fn await_reader(&mut self, group: &Group, token: Token, now: Option<u64>) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.wire.writer else { return };
         if writer.is_stuck() && writer.patience.is_some() {
             return;
         }
         let now = now.unwrap_or_else(clock::monotonic);
         let (minimum, timeout) = self.send_limits(&group.site);
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.wire.writer else { return };
         let sent = writer.sent();
         let patience = writer.patience.get_or_insert_with(|| {
-            RateWatch::begin(minimum, now, sent.wrapping_sub(self.transport.unacknowledged()))
+            RateWatch::begin(minimum, now, sent.wrapping_sub(self.wire.transport.unacknowledged()))
         });
         patience.touch(now);
-        self.deadline = patience.due(minimum, timeout);
+        self.wire.deadline = patience.due(minimum, timeout);
         self.arm(group, token);
     }
 
@@ -106,32 +106,19 @@ impl Connection {
             Protocol::H1(_) => 0,
             Protocol::Framed(framed) => framed.longest_send_timeout(site),
         };
-        match self.send_timeout.max(waiting) {
+        match self.wire.send_timeout.max(waiting) {
             0 => (minimum, all),
             own if own == send_timeout_of_all(site) => (minimum, all),
             own => limits_of_one(own_nanos(own), (minimum, all)),
         }
     }
 
-    /// Known time since which the peer has taken none of the queued bytes; none while the queue is empty.
-    pub(super) fn stands_still_since(&self) -> Option<u64> {
-        self.writer.as_ref()?.patience.as_ref().map(RateWatch::moved)
-    }
-
-    /// As [`stands_still_since`](Self::stands_still_since), after asking the system for the acknowledged bytes.
-    pub(super) fn look_at_reader(&mut self, now: u64) -> Option<u64> {
-        let writer = self.writer.as_mut()?;
-        let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
-        writer.patience.as_mut()?.note(now, position);
-        self.stands_still_since()
-    }
-
     /// Checks the peer when the deadline of a response has come.
     pub(super) fn check_reader(&mut self, context: &mut Context<'_>) -> Option<Turn> {
         let site = &context.group.site;
         let (minimum, timeout) = self.send_limits(site);
-        let writer = self.writer.as_mut()?;
-        let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
+        let writer = self.wire.writer.as_mut()?;
+        let position = writer.sent().wrapping_sub(self.wire.transport.unacknowledged());
         let patience =
             writer.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, position));
         match patience.look(minimum, timeout, context.now, position) {
@@ -146,9 +133,9 @@ impl Connection {
                     Late::Silent if timeout == nanos(site.timeouts.send) => Rule::SendTimeout,
                     Late::Silent => Rule::OwnSendTimeout,
                 };
-                site.guard.applied.note(rule, self.peer, &site.log);
-                self.transport.reset_when_closed();
-                self.ended_as = End::TooSlow;
+                site.guard.applied.note(rule, self.wire.peer, &site.log);
+                self.wire.transport.reset_when_closed();
+                self.wire.ended_as = End::TooSlow;
                 Some(self.peer_gone(context))
             }
         }

@@ -80,7 +80,7 @@ impl Connection {
             }
             return None;
         }
-        self.ended_as = End::Drain;
+        self.wire.ended_as = End::Drain;
         Some(self.peer_gone(context))
     }
 

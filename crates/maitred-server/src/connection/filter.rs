@@ -38,7 +38,7 @@ impl Connection {
         let group = context.group;
         let site = &group.site;
         let mut path = std::mem::take(&mut context.scratch.path);
-        let client = self.client_of(&stream);
+        let client = self.wire.client_of(&stream);
         let peer = client.peer;
         let head = &mut stream.request.head;
         let passed = match stream.passed.take() {
@@ -121,7 +121,7 @@ impl Connection {
         let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
         let received = self.respond(context, stream, response);
         if matches!(received, Received::Answered) && !facts.complete {
-            let mut rest = self.begin_stream(context.now);
+            let mut rest = self.wire.begin_stream(context.now);
             (rest.facts, rest.keeping) = (Some(facts), Keeping::Dropped(0));
             self.stream = Some(rest);
         }

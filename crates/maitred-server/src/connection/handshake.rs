@@ -18,7 +18,9 @@ use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
 use super::secured::{self, Shaking};
-use super::{Connection, Context, Phase, Turn, nanos};
+use crate::site::Site;
+use super::wire::{Phase, Wire};
+use super::{Context, Turn, nanos};
 
 /// Response to a client that sends HTTP without TLS. No request has been read, so the response belongs to none.
 const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\
@@ -28,7 +30,7 @@ const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     This port speaks HTTPS. The address has to begin with https:// where it begins with http://\n";
 
-impl Connection {
+impl Wire {
     /// Whether the handshake is not over.
     pub(super) fn awaits_handshake(&self) -> bool {
         self.ends.as_ref().is_some_and(|ends| ends.awaits_handshake)
@@ -132,7 +134,6 @@ impl Connection {
         let began = self.deadline.saturating_sub(nanos(site.timeouts.handshake));
         // The work of the handshake is a part of the handshake's time.
         context.now = clock::monotonic().max(context.now);
-        let speaks_http2 = site.http2.is_some() && handshake.alpn.as_deref() == Some(b"h2");
         if let Some(ends) = &mut self.ends {
             (ends.awaits_handshake, ends.secure) = (false, true);
             ends.rules = handshake.rules.take();
@@ -140,10 +141,13 @@ impl Connection {
             ends.shaking = Some(Shaking { began, ended: context.now.max(began) });
         }
         self.unread = true;
-        if speaks_http2 {
-            self.speak_framed(site);
-        }
         self.set_deadline(context, context.now + nanos(site.timeouts.head));
+    }
+
+    /// Whether the handshake has agreed on HTTP/2 (RFC 9113 section 3.2).
+    pub(super) fn has_agreed_http2(&self, site: &Site) -> bool {
+        let agreed = self.ends.as_ref().and_then(|ends| ends.session.as_ref()?.alpn.as_deref());
+        site.http2.is_some() && agreed == Some(b"h2")
     }
 
     /// Ends a handshake that is late.

@@ -38,8 +38,8 @@ impl Connection {
     fn holds(&self) -> u64 {
         let streams: u64 = self.streams().map(Stream::held).sum();
         // Received bytes of an incomplete head count as a head.
-        let input = if self.phase == Phase::Receiving { 0 } else { self.input.len() as u64 };
-        input + streams + self.writer.as_ref().map_or(0, |writer| writer.held())
+        let input = if self.wire.phase == Phase::Receiving { 0 } else { self.wire.input.len() as u64 };
+        input + streams + self.wire.writer.as_ref().map_or(0, |writer| writer.held())
     }
 
     /// Reports changes of the held memory to the budgets.
@@ -77,8 +77,8 @@ impl Connection {
             debug_assert!(asked.is_empty(), "nobody has to leave for less");
             guard.budget.change(shares.buffers, 0);
         }
-        if self.counted {
-            guard.close(self.peer);
+        if self.wire.counted {
+            guard.close(self.wire.peer);
         }
     }
 }
@@ -125,11 +125,11 @@ impl Connection {
             let sum = if stream.waits_for_peer() { &mut held.waiting } else { &mut held.running };
             *sum += stream.held_by_head() + more;
         }
-        if let Some(writer) = &self.writer {
+        if let Some(writer) = &self.wire.writer {
             held.running += writer.records.iter().map(Record::held_by_head).sum::<u64>();
         }
-        if self.phase == Phase::Receiving {
-            held.waiting += self.input.capacity() as u64 + self.gathered();
+        if self.wire.phase == Phase::Receiving {
+            held.waiting += self.wire.input.capacity() as u64 + self.gathered();
         }
         held
     }
@@ -149,7 +149,7 @@ impl Connection {
         let Some(most) = site.guard.heads.most_of_one() else { return false };
         let lacks = self.held_heads().sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
         if lacks {
-            site.guard.applied.note(Rule::HeadBudget, self.peer, &site.log);
+            site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
         }
         lacks
     }
@@ -166,7 +166,7 @@ impl Connection {
                 self.streams().filter(|stream| stream.waits_for_peer()).map(|stream| stream.number).collect();
             let is_within_head = self.gathered() > 0;
             if is_within_head || !waiting.is_empty() {
-                site.guard.applied.note(Rule::HeadBudget, self.peer, &site.log);
+                site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
             }
             let framed = self.protocol.framed()?;
             for number in &waiting {
@@ -181,18 +181,18 @@ impl Connection {
         }
         let is_open = matches!(self.spool_progress(), None | Some(Progress::Open));
         let waits = |stream: &mut Box<Stream>| is_open && stream.waits_for_peer();
-        if self.phase != Phase::Receiving {
+        if self.wire.phase != Phase::Receiving {
             return None;
         }
         let stream = self.stream.take_if(waits)?;
-        site.guard.applied.note(Rule::HeadBudget, self.peer, &site.log);
+        site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
         if stream.keeping.is_dropped() {
             return Some(Turn::Close);
         }
         let received = self.refuse_noted(context, stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
         Some(match self.flush(context) {
             Turn::Close => Turn::Close,
-            _ if self.writer.is_none() => self.end_gently(context),
+            _ if self.wire.writer.is_none() => self.wire.end_gently(context, self.protocol.is_between_requests()),
             _ => received.turn(),
         })
     }

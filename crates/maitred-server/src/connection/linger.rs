@@ -3,17 +3,19 @@
 
 use maitred_io::transport::Moved;
 
-use super::{Connection, Context, Phase, Turn, receive};
+use super::wire::{Phase, Wire};
+use super::{Context, Turn, receive};
 
 /// After a last response the peer may still be sending; what it sends is read and dropped until
 /// nothing has come for this long, so that the reset that would follow does not take the response
 /// away (RFC 9112 §9.6).
 const LINGER: u64 = 2_000_000_000;
 
-impl Connection {
-    /// Ends our side after the last response, and reads on if the peer may still be sending.
-    pub(super) fn end_gently(&mut self, context: &mut Context<'_>) -> Turn {
-        if self.input.is_empty() && self.protocol.is_between_requests() && !self.unread {
+impl Wire {
+    /// Ends our side after the last response, and reads on if the peer may still be sending. `is_between`: no incomplete
+    /// request has been received.
+    pub(super) fn end_gently(&mut self, context: &mut Context<'_>, is_between: bool) -> Turn {
+        if self.input.is_empty() && is_between && !self.unread {
             return Turn::Close;
         }
         self.transport.shutdown_write();

@@ -42,6 +42,7 @@ pub(crate) mod stream;
 mod streaming_body;
 mod turns;
 pub(crate) mod websocket;
+mod wire;
 pub(crate) mod writer;
 
 use std::cell::RefCell;
@@ -54,7 +55,6 @@ use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
-use maitred_limits::Shaper;
 use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_turns::{Signals, TurnClock, TurnContext};
@@ -67,6 +67,7 @@ use client::Ends;
 use held::{Shares, first_request_time, idle_time};
 use spilling::has_made_room;
 use stream::{Record, Stream};
+use wire::{Phase, Reach, Wire};
 use writer::{Sent, Writer};
 
 pub(crate) use crate::group::Turn;
@@ -83,83 +84,14 @@ const NEVER: u64 = u64::MAX;
 
 /// A connection that has a peer.
 pub(crate) struct Connection {
-    transport: Transport,
-    peer: Peer,
-    /// Facts about both ends beside the address: PROXY header, TLS, socket.
-    ends: Option<Box<Ends>>,
-    /// Number of the listener that accepted the connection, below 65,535.
-    listener: u16,
-    phase: Phase,
+    wire: Wire,
     protocol: Protocol,
-    /// Time at which the kernel had the last of the received bytes, in monotonic nanoseconds.
-    received: u64,
-    /// Time from `received` to the last moment at which the socket was known to be empty, in [steps](receive); the
-    /// largest value if that is unknown.
-    emptied: u16,
-    /// The kernel stamps received bytes. Without stamps `received` is the time of the read.
-    has_receipts: bool,
-    /// Bytes received and not consumed; no memory while there are none.
-    input: Vec<u8>,
     /// The exchange under way; none between requests.
     stream: Option<Box<Stream>>,
-    /// Number of exchanges that have begun.
-    streams: u32,
-    /// Bytes queued for the peer; none when the queue is empty.
-    writer: Option<Box<Writer>>,
-    /// Rate limit of the responses, where one applies.
-    shaper: Option<Box<Shaper>>,
-    /// Send timeout of the response being sent, in milliseconds; 0 for the timeout of the site.
-    send_timeout: u32,
-    deadline: u64,
-    /// Time for which the timer is set. It may be earlier than every deadline of the connection.
-    armed: u64,
-    watched: Interest,
-    /// Requests answered.
-    served: u32,
-    /// Readiness events that arrived while a request was running.
-    useless_wakes: u8,
-    /// The socket has reported readable bytes, and no read has found it empty since.
-    unread: bool,
-    /// The peer has ended its sending side.
-    read_closed: bool,
-    /// The last measurement found that the peer reads fast.
-    swift: bool,
-    /// Its handlers wait until the kernel has taken all that they send.
-    direct: bool,
-    /// Close when everything has left.
-    last: bool,
-    /// `lingers` counts the granted slices of lingering time; `lingering` says that bytes have arrived in the present
-    /// one.
-    lingers: u8,
-    lingering: bool,
-    /// State of the sending direction.
-    reach: Reach,
-    /// End of the responses that are incomplete when sending becomes impossible; it names the cause.
-    ended_as: End,
-    /// The guard counts this connection for its client.
-    counted: bool,
     /// Shares of the process-wide memory budgets; none while the connection holds nothing that counts.
     shares: Option<Box<Shares>>,
     /// The drain does not wait for this connection.
     abandoned: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Receiving,
-    Running,
-    Sending,
-    Lingering,
-}
-
-/// State of the sending direction. It never improves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
-    Open,
-    /// Sending is impossible; the connection waits for its handler only.
-    Dead,
-    /// Sending is impossible, and queued bytes were dropped.
-    Lost,
 }
 
 /// A group of connections.
@@ -193,14 +125,14 @@ impl Resident for Connection {
         if std::mem::take(&mut self.abandoned) {
             group.groups.count_abandoned_closed();
         }
-        self.lose_writer(group);
+        self.wire.lose_writer(group);
         self.drop_answered(group);
         self.give_back_budgets(group);
     }
 
     fn cut(&mut self) {
-        if !self.is_dead() {
-            self.ended_as = End::Drain;
+        if !self.wire.is_dead() {
+            self.wire.ended_as = End::Drain;
             self.each_stream().for_each(|stream| stream.flags().ask_to_end());
         }
         self.tell_gone();
@@ -260,42 +192,17 @@ impl Connection {
         let deadline = clock::monotonic() + time;
         // The lock is held until all fields are set: events may come as soon as the socket is watched.
         let mut place = slot.lock();
+        let direct = group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer());
+        let has_receipts = group.site.measures.receipt.load(Ordering::Relaxed);
         let connection = place.insert(Self {
-            transport,
-            peer,
-            ends,
-            listener: u16::try_from(listener).unwrap_or(u16::MAX),
-            phase: Phase::Receiving,
+            wire: Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted)),
             protocol,
-            received: 0,
-            emptied: u16::MAX,
-            has_receipts: group.site.measures.receipt.load(Ordering::Relaxed),
-            input: Vec::new(),
             stream: None,
-            streams: 0,
-            writer: None,
-            shaper: None,
-            send_timeout: 0,
-            deadline,
-            armed: deadline,
-            watched: Interest::ReadWrite,
-            served: 0,
-            useless_wakes: 0,
-            unread: false,
-            read_closed: false,
-            swift: false,
-            direct: group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer()),
-            last: false,
-            lingers: 0,
-            lingering: false,
-            reach: Reach::Open,
-            ended_as: End::PeerGone,
-            counted,
             shares: None,
             abandoned: false,
         });
         if let Err(error) =
-            connection.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
+            connection.wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
         {
             *place = None;
             drop(place);
@@ -311,45 +218,45 @@ impl Connection {
 
     /// Handles `signals`, then goes on with the present phase.
     fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
-        self.writer.iter_mut().for_each(|writer| writer.note_turn());
-        if signals.any(Signals::READ_CLOSED) && !self.read_closed {
-            self.read_closed = true;
+        self.wire.writer.iter_mut().for_each(|writer| writer.note_turn());
+        if signals.any(Signals::READ_CLOSED) && !self.wire.read_closed {
+            self.wire.read_closed = true;
             self.tell();
         }
         if signals.any(Signals::READ) {
-            self.unread = true;
+            self.wire.unread = true;
         }
         if signals.any(Signals::CLOSED) {
             self.receive_last_of_websocket(context);
             return self.peer_gone(context);
         }
         if signals.any(Signals::TIMER) {
-            self.armed = NEVER;
+            self.wire.armed = NEVER;
             if let Some(turn) = self.check_deadline(context, signals == Signals::TIMER) {
                 return turn;
             }
         }
         // A handshake has begun, so a request is on its way.
-        let shakes_hands = self.awaits_handshake() && self.transport.has_session();
+        let shakes_hands = self.wire.awaits_handshake() && self.wire.transport.has_session();
         if signals.any(Signals::DRAIN) && self.is_idle() && !shakes_hands {
-            let is_new = self.served == 0 && !self.protocol.is_framed();
+            let is_new = self.wire.served == 0 && !self.protocol.is_framed();
             let time = if is_new { first_request_time(context.group) } else { idle_time(context.group) };
-            self.set_deadline(context, self.deadline.min(context.now + time));
+            self.set_deadline(context, self.wire.deadline.min(context.now + time));
         }
-        if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.phase == Phase::Receiving {
+        if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.wire.phase == Phase::Receiving {
             match self.begin_drain(context) {
                 Turn::Wait => {}
                 other => return other,
             }
         }
         if context.group.is_draining() {
-            if self.is_running() && (self.is_dead() || self.is_deserted()) {
+            if self.is_running() && (self.wire.is_dead() || self.is_deserted()) {
                 self.abandon(context.group);
             } else if let Some(turn) = self.end_events(context, signals) {
                 return turn;
             }
         }
-        if self.is_dead() {
+        if self.wire.is_dead() {
             return if self.is_running() { Turn::Wait } else { Turn::Close };
         }
         if self.has_to_give_up_heads()
@@ -357,7 +264,7 @@ impl Connection {
         {
             return turn;
         }
-        if self.writer.is_some() {
+        if self.wire.writer.is_some() {
             match self.flush(context) {
                 Turn::Wait => {}
                 other => return other,
@@ -367,54 +274,25 @@ impl Connection {
     }
 
     fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
-        match self.phase {
+        match self.wire.phase {
             Phase::Running if self.has_socket() => self.receive_websocket(context),
             Phase::Running => {
                 if self.tell_reader() {
                     self.each_stream().for_each(|stream| stream.put_off());
                 } else {
-                    self.note_wake_while_running(context);
+                    self.wire.note_wake_while_running(context);
                 }
                 Turn::Wait
             }
-            Phase::Sending if self.writer.is_some() => Turn::Wait,
-            Phase::Sending if self.last => self.end_gently(context),
+            Phase::Sending if self.wire.writer.is_some() => Turn::Wait,
+            Phase::Sending if self.wire.last => self.wire.end_gently(context, self.protocol.is_between_requests()),
             Phase::Sending => {
-                self.phase = Phase::Receiving;
+                self.wire.phase = Phase::Receiving;
                 self.receive(context)
             }
             Phase::Receiving if self.protocol.is_framed() => self.receive_framed(context),
             Phase::Receiving => self.receive(context),
-            Phase::Lingering => self.linger(context),
-        }
-    }
-
-    /// Packets that arrive while a request runs wake threads in vain: after the second wake the connection stops
-    /// watching for reads. The end of the exchange arms the descriptor again.
-    fn note_wake_while_running(&mut self, context: &Context<'_>) {
-        if !self.unread || self.watched == Interest::Write {
-            return;
-        }
-        self.useless_wakes = self.useless_wakes.saturating_add(1);
-        if self.useless_wakes >= 2 {
-            self.watch(context.group, context.token, Interest::Write);
-        }
-    }
-
-    /// Arms the descriptor again if packets have disarmed it while a request ran. The kernel then reports unread
-    /// bytes as a new edge.
-    fn listen_again(&mut self, group: &Group, token: Token) {
-        if self.watched == Interest::Write {
-            self.watch(group, token, Interest::ReadWrite);
-        }
-    }
-
-    fn watch(&mut self, group: &Group, token: Token, interest: Interest) {
-        if self.watched != interest {
-            match self.transport.watch_for(&group.scheduler.poller, token.to_u64(), interest) {
-                Ok(()) => self.watched = interest,
-                Err(error) => group.site.log.error(format_args!("watching a connection: {error}")),
-            }
+            Phase::Lingering => self.wire.linger(context),
         }
     }
 
@@ -422,9 +300,9 @@ impl Connection {
     fn is_idle(&self) -> bool {
         let between = match &self.protocol {
             Protocol::H1(_) => self.stream.is_none(),
-            Protocol::Framed(framed) => framed.is_between() && self.writer.is_none(),
+            Protocol::Framed(framed) => framed.is_between() && self.wire.writer.is_none(),
         };
-        self.phase == Phase::Receiving && between && self.input.is_empty()
+        self.wire.phase == Phase::Receiving && between && self.wire.input.is_empty()
     }
 
     /// Whether a handler has one of the exchanges.
@@ -434,9 +312,9 @@ impl Connection {
 
     /// Handles the loss of both directions or a failed send.
     fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
-        self.reach = self.reach.max(Reach::Dead);
-        self.lose_writer(context.group);
-        context.group.site.note_all(&mut context.scratch.records, context.now, Some(self.ended_as));
+        self.wire.reach = self.wire.reach.max(Reach::Dead);
+        self.wire.lose_writer(context.group);
+        context.group.site.note_all(&mut context.scratch.records, context.now, Some(self.wire.ended_as));
         self.drop_answered(context.group);
         if !self.is_running() {
             return Turn::Close;
@@ -468,11 +346,11 @@ impl Connection {
     /// Whether the peer has ended its sending side, or is gone.
     pub(crate) fn has_peer_ended(&self) -> bool {
         // A handler that reads a body itself may see the end before the event arrives.
-        self.read_closed || self.is_dead() || self.streams().any(Stream::has_read_end)
+        self.wire.read_closed || self.wire.is_dead() || self.streams().any(Stream::has_read_end)
     }
 
     fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
-        self.deadline = deadline;
+        self.wire.deadline = deadline;
         self.arm(context.group, context.token);
     }
 
@@ -486,15 +364,10 @@ impl Connection {
         self.streams().map(|stream| stream.socket_due(site)).min().unwrap_or(NEVER)
     }
 
-    /// Sets the timer to the earliest deadline. Most deadlines are put off and never reached, so a timer that is set
-    /// to an earlier time stays: the turn of the timer finds then that nothing is due and sets the timer anew.
+    /// Sets the timer to the earliest deadline of the connection and its exchanges.
     fn arm(&mut self, group: &Group, token: Token) {
-        let due =
-            self.deadline.min(self.request_due()).min(self.resumes_at()).min(self.sockets_due(&group.site));
-        if due < self.armed {
-            self.armed = due;
-            group.set_deadline(token.slot, due);
-        }
+        let other = self.request_due().min(self.resumes_at()).min(self.sockets_due(&group.site));
+        self.wire.arm(group, token, other);
     }
 
     /// Handles the deadlines that have passed; none if the turn goes on. `alone` says that the timer is the only
@@ -504,10 +377,10 @@ impl Connection {
         if let Some(turn) = self.check_request(context) {
             return Some(turn);
         }
-        if self.protocol.is_framed() && self.phase == Phase::Receiving {
+        if self.protocol.is_framed() && self.wire.phase == Phase::Receiving {
             return self.check_streams(context, alone);
         }
-        if context.now < self.deadline {
+        if context.now < self.wire.deadline {
             // The rate limit lets more of the response leave; `flush` sends it.
             if self.resumes_at() <= context.now {
                 return None;
@@ -516,31 +389,31 @@ impl Connection {
             self.arm(context.group, context.token);
             return alone.then_some(Turn::Wait);
         }
-        if self.awaits_proxy_header() {
+        if self.wire.awaits_proxy_header() {
             let log = &context.group.site.log;
-            log.warn(format_args!("{}: closed; no header of the PROXY protocol has come in time", self.peer));
+            log.warn(format_args!("{}: closed; no header of the PROXY protocol has come in time", self.wire.peer));
             return Some(Turn::Close);
         }
-        if self.awaits_handshake() {
-            return Some(self.time_out_handshake(context));
+        if self.wire.awaits_handshake() {
+            return Some(self.wire.time_out_handshake(context));
         }
-        match self.phase {
-            Phase::Lingering if self.lingering && self.lingers < MAX_LINGERS => {
-                self.grant_linger(context);
+        match self.wire.phase {
+            Phase::Lingering if self.wire.lingering && self.wire.lingers < MAX_LINGERS => {
+                self.wire.grant_linger(context);
                 None
             }
             Phase::Lingering => Some(Turn::Close),
-            Phase::Running if self.writer.is_none() => {
+            Phase::Running if self.wire.writer.is_none() => {
                 self.end_late_body(context);
                 None
             }
             Phase::Running | Phase::Sending => self.check_reader(context),
             Phase::Receiving if self.is_idle() => {
                 // A request may have arrived at this moment and is served.
-                self.unread = true;
-                let served = self.served;
+                self.wire.unread = true;
+                let served = self.wire.served;
                 let turn = self.receive(context);
-                let nothing_came = matches!(turn, Turn::Wait) && self.is_idle() && self.served == served;
+                let nothing_came = matches!(turn, Turn::Wait) && self.is_idle() && self.wire.served == served;
                 Some(if nothing_came { Turn::Close } else { turn })
             }
             Phase::Receiving => self.check_body(context).map(|late| self.time_out_request(context, late)),
@@ -559,18 +432,18 @@ impl Connection {
         }
         let out = &mut context.scratch.out;
         if !out.is_empty() {
-            match &mut self.writer {
-                None if self.shaper.is_some() => {
-                    self.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
+            match &mut self.wire.writer {
+                None if self.wire.shaper.is_some() => {
+                    self.wire.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
                 }
-                None => match self.transport.send(out, false) {
+                None => match self.wire.transport.send(out, false) {
                     Moved::Bytes(count) if count == out.len() => out.clear(),
                     Moved::Bytes(count) => {
-                        self.writer.insert(spare_writer()).push(out.split_off(count).into(), 0);
+                        self.wire.writer.insert(spare_writer()).push(out.split_off(count).into(), 0);
                         out.clear();
                     }
                     Moved::Blocked => {
-                        self.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
+                        self.wire.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
                     }
                     Moved::End | Moved::Failed(_) => {
                         out.clear();
@@ -580,7 +453,7 @@ impl Connection {
                 Some(writer) => writer.push(std::mem::take(out).into(), 0),
             }
         }
-        let Some(writer) = &mut self.writer else {
+        let Some(writer) = &mut self.wire.writer else {
             if !context.scratch.records.is_empty() {
                 site.note_all(&mut context.scratch.records, site.later(context.now), None);
             }
@@ -588,12 +461,12 @@ impl Connection {
         };
         writer.records.append(&mut context.scratch.records);
         let before = writer.marks();
-        let sent = self.send_writer(context.group);
-        let now = self.writer.as_ref().map_or(before, |writer| writer.marks());
-        let room = has_made_room(site, before, now) || self.direct && matches!(sent, Sent::All);
+        let sent = self.wire.send_writer(context.group);
+        let now = self.wire.writer.as_ref().map_or(before, |writer| writer.marks());
+        let room = has_made_room(site, before, now) || self.wire.direct && matches!(sent, Sent::All);
         match sent {
             Sent::All => {
-                self.drop_writer(context.group);
+                self.wire.drop_writer(context.group);
                 self.go_on_with_body(context.group, context.token);
             }
             Sent::Held => self.hold(context.group, context.token),
@@ -601,7 +474,7 @@ impl Connection {
                 self.await_reader(context.group, context.token, Some(context.now));
             }
             Sent::Broken(error) => {
-                self.note_broken(context.group, &error);
+                self.wire.note_broken(context.group, &error);
                 return self.peer_gone(context);
             }
         }

@@ -147,16 +147,16 @@ impl Connection {
         let group = context.group;
         let head = &stream.request.head;
         let (version, is_head) = (head.version, head.method == Method::Head);
-        let secure = self.client_of(&stream).secure;
+        let secure = self.wire.client_of(&stream).secure;
         let asked = Asked { passed: stream.passed.as_deref(), head, number: stream.request.number, secure };
         let response = response.finished(&group.site, &asked);
         let (status, refused) = (response.head.status, response.refused);
         let body_bytes = response.body_bytes(is_head);
-        self.served = self.served.saturating_add(1);
+        self.wire.served = self.wire.served.saturating_add(1);
         if self.protocol.is_framed() {
             let heads = response.heads(context, is_head);
-            let peer = self.client_of(&stream).peer;
-            let (listener, begun) = (self.listener.into(), context.now);
+            let peer = self.wire.client_of(&stream).peer;
+            let (listener, begun) = (self.wire.listener.into(), context.now);
             let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };
             let body = if is_head { Body::Empty } else { response.body };
             self.answer_stream(stream, heads, body, own);
@@ -171,12 +171,12 @@ impl Connection {
         let mut times = Times { begun: context.now, ..stream.times };
         if refused {
             // For a request refused before its last byte, the peer's time ends with the last byte read.
-            times.complete = times.complete.max(self.received);
+            times.complete = times.complete.max(self.wire.received);
         }
         context.scratch.records.push(Record {
             number: stream.request.number,
-            peer: self.client_of(&stream).peer,
-            listener: self.listener.into(),
+            peer: self.wire.client_of(&stream).peer,
+            listener: self.wire.listener.into(),
             pool: None,
             status,
             body_bytes,
@@ -190,9 +190,9 @@ impl Connection {
         if reusable {
             return Received::Answered;
         }
-        self.last = true;
-        self.unread |= refused;
-        self.phase = Phase::Sending;
+        self.wire.last = true;
+        self.wire.unread |= refused;
+        self.wire.phase = Phase::Sending;
         Received::Ended(Turn::Wait)
     }
 
@@ -229,7 +229,7 @@ impl Connection {
         match content.bytes() {
             Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
             _ => {
-                let writer = self.writer.get_or_insert_with(connection::spare_writer);
+                let writer = self.wire.writer.get_or_insert_with(connection::spare_writer);
                 writer.push(std::mem::take(out).into(), 0);
                 writer.push(content, 0);
             }
@@ -247,7 +247,7 @@ impl Connection {
         let log = &context.group.site.log;
         log.info(format_args!(
             "{}: {} {}: {reason}{}",
-            self.client_of(&stream).peer,
+            self.wire.client_of(&stream).peer,
             status.code(),
             status.reason(),
             option_of(reason)
@@ -264,7 +264,7 @@ impl Connection {
         reason: &'static str,
     ) -> Received {
         // A head that could not be read has no other facts.
-        stream.request.head.tls = self.session();
+        stream.request.head.tls = self.wire.session();
         context.group.site.counters.refused.add(1);
         self.respond(context, stream, OwnResponse::refusal(status, reason))
     }

@@ -11,7 +11,8 @@ use maitred_http::{Peer, Proxied};
 use maitred_io::listener::Address;
 use maitred_io::transport::Moved;
 
-use super::{Connection, Context, Turn, nanos};
+use super::wire::Wire;
+use super::{Context, Turn, nanos};
 use crate::site::Site;
 
 /// Time limit of the header, in nanoseconds: the specification wants at least 3 s, for a packet that is sent again.
@@ -29,7 +30,7 @@ pub(super) fn refuse(site: &Site, peer: Peer, listener: &Address) {
     ));
 }
 
-impl Connection {
+impl Wire {
     /// Whether a PROXY header has to come before the bytes of the client.
     pub(super) fn awaits_proxy_header(&self) -> bool {
         self.ends.as_ref().is_some_and(|ends| ends.awaits_header)
@@ -62,8 +63,7 @@ impl Connection {
             let mut buffer = context.scratch.take_receive();
             let moved = self.receive_some(context, &mut buffer);
             if let Moved::Bytes(count) = moved {
-                let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
-                self.unread = !empty || self.read_closed;
+                self.note_read(count, buffer.len());
                 self.input.extend_from_slice(&buffer[..count]);
             }
             context.scratch.return_receive(buffer);

@@ -7,7 +7,6 @@ use std::io;
 use maitred_h1::{Event, Step, note_request_line};
 use maitred_h2::Preface;
 use maitred_http::Status;
-use maitred_io::sync::atomic::Ordering;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::Late;
@@ -24,14 +23,6 @@ pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
 /// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
 
-/// Largest error of a receipt time that was estimated instead of asked from the kernel, in nanoseconds: the precision
-/// that the documents promise for short spans. Asking the kernel costs a fortieth of a small request.
-const MAX_ERROR: u64 = 200_000;
-
-/// Unit of [`emptied`](Connection), in nanoseconds: a small connection is worth more than a precision below four
-/// microseconds.
-const STEP: u64 = 4096;
-
 impl Connection {
     /// Receives and answers until the socket is empty, a request has to be run, or the budget of the turn is used up.
     pub(super) fn receive(&mut self, context: &mut Context<'_>) -> Turn {
@@ -41,19 +32,19 @@ impl Connection {
         }
         let flushed = self.flush(context);
         match (turn, flushed) {
-            (turn, _) if self.phase == Phase::Running => {
+            (turn, _) if self.wire.phase == Phase::Running => {
                 self.set_running(context);
                 turn
             }
             (_, Turn::Close) | (Turn::Close, _) => Turn::Close,
-            (_, flushed) if self.writer.is_some() => {
+            (_, flushed) if self.wire.writer.is_some() => {
                 // The connection is neither reading nor idle until the response has left: the send timeout applies.
-                self.phase = Phase::Sending;
+                self.wire.phase = Phase::Sending;
                 flushed
             }
             // The queued bytes have left meanwhile.
-            _ if self.phase == Phase::Sending && self.last => self.end_gently(context),
-            _ if self.phase == Phase::Sending => self.receive_again(),
+            _ if self.wire.phase == Phase::Sending && self.wire.last => self.wire.end_gently(context, self.protocol.is_between_requests()),
+            _ if self.wire.phase == Phase::Sending => self.receive_again(),
             (turn, _) => {
                 self.settle(context);
                 turn
@@ -62,15 +53,15 @@ impl Connection {
     }
 
     fn receive_again(&mut self) -> Turn {
-        self.phase = Phase::Receiving;
+        self.wire.phase = Phase::Receiving;
         Turn::Later
     }
 
     fn set_running(&mut self, context: &Context<'_>) {
-        self.useless_wakes = 0;
-        if self.writer.is_none() {
+        self.wire.useless_wakes = 0;
+        if self.wire.writer.is_none() {
             // The timer stays as it is: the end of the exchange puts it off, which costs less than arming it.
-            self.deadline = super::NEVER;
+            self.wire.deadline = super::NEVER;
         }
         if self.awaits_response() {
             self.arm(context.group, context.token);
@@ -78,15 +69,18 @@ impl Connection {
     }
 
     fn receive_all(&mut self, context: &mut Context<'_>) -> Turn {
-        if self.awaits_proxy_header()
-            && let Some(turn) = self.receive_proxy_header(context)
+        if self.wire.awaits_proxy_header()
+            && let Some(turn) = self.wire.receive_proxy_header(context)
         {
             return turn;
         }
-        if self.awaits_handshake()
-            && let Some(turn) = self.shake_hands(context)
-        {
-            return turn;
+        if self.wire.awaits_handshake() {
+            if let Some(turn) = self.wire.shake_hands(context) {
+                return turn;
+            }
+            if self.wire.has_agreed_http2(&context.group.site) {
+                self.speak_framed(&context.group.site);
+            }
         }
         if !self.protocol.is_framed() && context.group.site.http2.is_some_and(|http2| http2.only) {
             self.speak_framed(&context.group.site);
@@ -96,7 +90,7 @@ impl Connection {
         }
         if self.waits_for_filter() {
             // While a password is checked, packets wake threads for nothing.
-            self.note_wake_while_running(context);
+            self.wire.note_wake_while_running(context);
             return Turn::Wait;
         }
         let mut requests = 0;
@@ -107,23 +101,23 @@ impl Connection {
             let received = self.advance_spool(context, stream);
             if let Some(turn) = self.after(context, received, &mut requests) {
                 // While the disk is awaited, packets wake threads for nothing.
-                self.note_wake_while_running(context);
+                self.wire.note_wake_while_running(context);
                 return turn;
             }
         }
-        self.listen_again(context.group, context.token);
+        self.wire.listen_again(context.group, context.token);
         // A body that paused may have ended there: its end is an event without bytes.
         let pauses = |stream: &Stream| stream.keeping.is_spool() || stream.is_filtering();
         let paused = self.stream.as_ref().is_some_and(|stream| pauses(stream));
-        if !self.input.is_empty() || paused {
-            let input = std::mem::take(&mut self.input);
+        if !self.wire.input.is_empty() || paused {
+            let input = std::mem::take(&mut self.wire.input);
             if let Some(turn) = self.consume_kept(context, input, &mut requests) {
                 return turn;
             }
         }
         let mut room = MAX_BYTES_A_TURN;
         for _ in 0..MAX_RECEIVES_A_TURN {
-            if !self.unread {
+            if !self.wire.unread {
                 return Turn::Wait;
             }
             if room == 0 {
@@ -145,18 +139,15 @@ impl Connection {
                 }
                 Some(Moved::Blocked) => continue,
                 Some(Moved::End) => return self.end_of_input(context),
-                Some(Moved::Failed(error)) => return self.end_broken(context, &error),
+                Some(Moved::Failed(error)) => return self.wire.end_broken(context, &error),
             }
             let mut buffer = context.scratch.take_receive();
-            let moved = self.receive_some(context, &mut buffer);
+            let moved = self.wire.receive_some(context, &mut buffer);
             let turn = match moved {
                 Moved::Bytes(count) => {
                     room = room.saturating_sub(count);
-                    // A short read has emptied the socket; only the end of the stream can follow.
-                    let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
-                    self.unread = !empty || self.read_closed;
-                    if empty {
-                        self.note_empty(context.now);
+                    if self.wire.note_read(count, buffer.len()) {
+                        self.wire.note_empty(context.now);
                     }
                     let turn = self.consume_received(context, &buffer[..count], &mut requests);
                     if let Some(stream) = &mut self.stream {
@@ -165,12 +156,12 @@ impl Connection {
                     turn
                 }
                 Moved::Blocked => {
-                    self.unread = false;
-                    self.note_empty(context.now);
+                    self.wire.unread = false;
+                    self.wire.note_empty(context.now);
                     Some(Turn::Wait)
                 }
                 Moved::End => Some(self.end_of_input(context)),
-                Moved::Failed(error) => Some(self.end_broken(context, &error)),
+                Moved::Failed(error) => Some(self.wire.end_broken(context, &error)),
             };
             context.scratch.return_receive(buffer);
             if let Some(turn) = turn {
@@ -180,49 +171,18 @@ impl Connection {
         Turn::Later
     }
 
-    /// Notes that the socket was empty at `now`: later bytes have arrived after that.
-    fn note_empty(&mut self, now: u64) {
-        self.emptied = u16::try_from(now.saturating_sub(self.received) / STEP).unwrap_or(u16::MAX);
-    }
-
-    /// Receives bytes, and notes the time at which the kernel had them. Bytes that come soon after the socket was
-    /// empty need no stamp of the kernel.
-    pub(super) fn receive_some(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Moved {
-        let wanted = context.group.site.measures.receipt.load(Ordering::Relaxed);
-        if wanted != self.has_receipts {
-            // No effect where the kernel has no such stamps.
-            self.transport.set_receipts(wanted);
-            self.has_receipts = wanted;
-        }
-        let empty = (self.emptied < u16::MAX).then(|| self.received + u64::from(self.emptied) * STEP);
-        self.received = context.now;
-        self.emptied = u16::MAX;
-        if !wanted {
-            return self.transport.receive(buffer);
-        }
-        if let Some(between) = empty.and_then(|empty| arrived_between(empty, context.now)) {
-            self.received = between;
-            return self.transport.receive(buffer);
-        }
-        let (moved, receipt) = self.transport.receive_with_receipt(buffer);
-        if let Some(stamp) = receipt {
-            self.received = context.scratch.monotonic_of(stamp, context.now);
-        }
-        moved
-    }
-
     fn consume_received(
         &mut self,
         context: &mut Context<'_>,
         data: &[u8],
         requests: &mut u32,
     ) -> Option<Turn> {
-        if self.input.is_empty() {
+        if self.wire.input.is_empty() {
             let consumed = self.consume(context, data, requests);
-            self.input = data[consumed.bytes..].to_vec();
+            self.wire.input = data[consumed.bytes..].to_vec();
             return consumed.turn;
         }
-        let mut input = std::mem::take(&mut self.input);
+        let mut input = std::mem::take(&mut self.wire.input);
         input.extend_from_slice(data);
         self.consume_kept(context, input, requests)
     }
@@ -236,38 +196,28 @@ impl Connection {
         let consumed = self.consume(context, &input, requests);
         if consumed.bytes < input.len() {
             input.drain(..consumed.bytes);
-            self.input = input;
+            self.wire.input = input;
         }
         consumed.turn
     }
 
     /// Handles the end of the peer's sending side after all its bytes were read.
     fn end_of_input(&mut self, context: &Context<'_>) -> Turn {
-        self.unread = false;
+        self.wire.unread = false;
         if !self.is_idle() {
             let log = &context.group.site.log;
-            log.debug(format_args!("{}: the peer ended the connection inside a request", self.peer));
+            log.debug(format_args!("{}: the peer ended the connection inside a request", self.wire.peer));
         }
         // Responses to earlier requests may still have to leave.
-        self.last = true;
-        self.phase = Phase::Sending;
+        self.wire.last = true;
+        self.wire.phase = Phase::Sending;
         Turn::Wait
-    }
-
-    /// Ends a connection that cannot receive any more. A peer that leaves is usual; a peer that breaks the rules of
-    /// TLS is logged.
-    pub(super) fn end_broken(&self, context: &Context<'_>, error: &io::Error) -> Turn {
-        if error.kind() == io::ErrorKind::InvalidData {
-            // The line is the same for all connections of an address, so that the log folds them.
-            context.group.site.log.info(format_args!("{}: TLS: {error}; closed", self.peer.without_port()));
-        }
-        Turn::Close
     }
 
     /// Sets the deadline of the next event.
     fn settle(&mut self, context: &Context<'_>) {
         // A handshake has its own time, also in a drain.
-        if self.phase != Phase::Receiving || self.awaits_handshake() {
+        if self.wire.phase != Phase::Receiving || self.wire.awaits_handshake() {
             return;
         }
         let timeouts = &context.group.site.timeouts;
@@ -281,8 +231,8 @@ impl Connection {
                 self.set_deadline(context, deadline);
             }
             // The deadline set at the accept stays: the head timeout.
-            None if self.served == 0 && !context.group.is_draining() => {}
-            None if self.served == 0 => {
+            None if self.wire.served == 0 && !context.group.is_draining() => {}
+            None if self.wire.served == 0 => {
                 self.set_deadline(context, context.now + first_request_time(context.group));
             }
             None => self.set_deadline(context, context.now + idle_time(context.group)),
@@ -301,7 +251,7 @@ impl Connection {
         let Some(mut stream) = self.stream.take() else { return Turn::Close };
         let rule = match (stream.facts, late) {
             (None, _) => {
-                note_request_line(&self.input, &mut stream.request.head);
+                note_request_line(&self.wire.input, &mut stream.request.head);
                 Rule::HeadTimeout
             }
             (_, Late::Silent) => Rule::BodyTimeout,
@@ -309,7 +259,7 @@ impl Connection {
         };
         if !stream.is_filtering() && matches!(spooled, None | Some(Progress::Open)) {
             let site = &context.group.site;
-            site.guard.applied.note(rule, self.peer, &site.log);
+            site.guard.applied.note(rule, self.wire.peer, &site.log);
         }
         if stream.keeping.is_dropped() {
             return Turn::Close;
@@ -339,17 +289,10 @@ impl Connection {
         };
         match self.flush(context) {
             Turn::Close => Turn::Close,
-            _ if self.writer.is_none() => self.end_gently(context),
+            _ if self.wire.writer.is_none() => self.wire.end_gently(context, self.protocol.is_between_requests()),
             _ => received.turn(),
         }
     }
-}
-
-/// Estimates the arrival time of bytes that were missing at `empty` and present at `now`, in monotonic nanoseconds,
-/// to within [`MAX_ERROR`]; none if the estimate would be worse.
-fn arrived_between(empty: u64, now: u64) -> Option<u64> {
-    let within = now.saturating_sub(empty);
-    (within <= 2 * MAX_ERROR).then(|| now - within / 2)
 }
 
 // ---- HTTP/1 ----
@@ -373,7 +316,7 @@ impl Connection {
     /// Decodes events from `data` until the bytes are used up or other work has to come first.
     pub(super) fn consume(&mut self, context: &mut Context<'_>, data: &[u8], requests: &mut u32) -> Consumed {
         let mut at = 0;
-        if self.streams == 0 && self.stream.is_none() {
+        if self.wire.begun == 0 && self.stream.is_none() {
             match self.is_http2(context, data) {
                 Preface::No => {}
                 Preface::Perhaps => return Consumed { bytes: 0, turn: None },
@@ -390,7 +333,7 @@ impl Connection {
             if *requests >= MAX_REQUESTS_A_TURN {
                 return Consumed { bytes: at, turn: Some(Turn::Later) };
             }
-            let mut stream = self.stream.take().unwrap_or_else(|| self.begin_stream(context.now));
+            let mut stream = self.stream.take().unwrap_or_else(|| self.wire.begin_stream(context.now));
             let received = if stream.is_filtering() {
                 // The head has been read already, and has waited in the filters.
                 self.pass_filters(context, stream)
@@ -435,7 +378,7 @@ impl Connection {
     /// Whether a connection begins with HTTP/2 without an agreement (prior knowledge, RFC 9113 §3.3).
     fn is_http2(&self, context: &Context<'_>, data: &[u8]) -> Preface {
         // With TLS, ALPN makes the agreement.
-        let may = context.group.site.http2.is_some() && self.session().is_none();
+        let may = context.group.site.http2.is_some() && self.wire.session().is_none();
         if may { maitred_h2::preface(data) } else { Preface::No }
     }
 
@@ -465,45 +408,19 @@ impl Connection {
         }
     }
 
-    /// Begins an exchange at its first byte.
-    pub(super) fn begin_stream(&mut self, now: u64) -> Box<Stream> {
-        let mut stream = Stream::blank();
-        self.note_begun(&mut stream, now);
-        stream
-    }
-
     /// Sends the gathered responses if they are many. Returns the turn that ends when the reader is slow: the next
     /// request waits until they have left.
     fn make_room(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        if context.scratch.out.len() <= MAX_GATHERED && self.writer.is_none() {
+        if context.scratch.out.len() <= MAX_GATHERED && self.wire.writer.is_none() {
             return None;
         }
         let flushed = self.flush(context);
-        if self.writer.is_none() && matches!(flushed, Turn::Wait) {
+        if self.wire.writer.is_none() && matches!(flushed, Turn::Wait) {
             return None;
         }
-        if self.phase == Phase::Receiving {
-            self.phase = Phase::Sending;
+        if self.wire.phase == Phase::Receiving {
+            self.wire.phase = Phase::Sending;
         }
         Some(flushed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_receipt_soon_after_the_socket_was_empty_is_known_well_enough() {
-        let empty = 1_000_000_000;
-        for within in [0, 1, 60_000, 2 * MAX_ERROR] {
-            let told = arrived_between(empty, empty + within).expect("known");
-            for real in [empty, empty + within] {
-                assert!(told.abs_diff(real) <= MAX_ERROR, "{within}");
-            }
-        }
-        assert_eq!(arrived_between(empty, empty + 2 * MAX_ERROR + 1), None);
-        // Another thread has looked at its clock a moment later.
-        assert_eq!(arrived_between(empty, empty - 10), Some(empty - 10));
     }
 }

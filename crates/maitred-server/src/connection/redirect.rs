@@ -13,10 +13,10 @@ impl Connection {
     /// Returns the redirect of a request, if any. Health checks get none: a balancer asks without TLS. Requests that
     /// came to the proxy by TLS get none, since the redirect would never end.
     pub(super) fn redirect(&self, context: &Context<'_>, stream: &Stream) -> Option<Answer> {
-        let listening = context.group.groups.listeners.get(self.listener as usize)?;
+        let listening = context.group.groups.listeners.get(self.wire.listener as usize)?;
         let port = listening.redirect()?;
         let head = &stream.request.head;
-        if self.client_of(stream).secure || matches!(stream.destination, Destination::Health) {
+        if self.wire.client_of(stream).secure || matches!(stream.destination, Destination::Health) {
             return None;
         }
         let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()), suspicion: None };

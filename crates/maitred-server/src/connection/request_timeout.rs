@@ -179,7 +179,7 @@ impl Connection {
         let body = if is_head { Body::Empty } else { response.body };
         stream.dead = true;
         stream.answer_in_its_place(heads, body, record);
-        self.served = self.served.saturating_add(1);
+        self.wire.served = self.wire.served.saturating_add(1);
         self.put(stream);
     }
 
@@ -201,7 +201,7 @@ impl Connection {
             request: Kept::Head(Box::new(head)),
             number,
             peer,
-            listener: self.listener.into(),
+            listener: self.wire.listener.into(),
             pool: u16::try_from(pool).ok(),
             status: LATE,
             // A request that no thread has begun has only waited.
@@ -228,17 +228,17 @@ impl Connection {
             return Turn::Close;
         }
         context.scratch.records.push(record);
-        self.served = self.served.saturating_add(1);
-        self.last = true;
-        self.unread = true;
-        self.phase = Phase::Sending;
-        if self.is_dead() {
+        self.wire.served = self.wire.served.saturating_add(1);
+        self.wire.last = true;
+        self.wire.unread = true;
+        self.wire.phase = Phase::Sending;
+        if self.wire.is_dead() {
             context.scratch.out.clear();
-            site.note_all(&mut context.scratch.records, context.now, Some(self.ended_as));
+            site.note_all(&mut context.scratch.records, context.now, Some(self.wire.ended_as));
             return Turn::Close;
         }
         match self.flush(context) {
-            Turn::Wait if self.writer.is_none() => self.end_gently(context),
+            Turn::Wait if self.wire.writer.is_none() => self.wire.end_gently(context, self.protocol.is_between_requests()),
             turn => turn,
         }
     }

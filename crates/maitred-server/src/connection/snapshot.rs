@@ -94,7 +94,7 @@ pub struct Delivery {
 
 impl Connection {
     pub(crate) fn state(&self) -> State {
-        match self.phase {
+        match self.wire.phase {
             Phase::Receiving if self.is_running() => State::Running,
             Phase::Receiving if self.is_idle() => State::Idle,
             Phase::Receiving => State::Receiving,
@@ -111,9 +111,9 @@ impl Connection {
             running.map(|stream| (self.shown_number(stream), stream.summary.clone())).collect();
         let sockets = self.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
         let websockets = sockets.map(|(stream, socket)| (self.shown_number(stream), socket.show())).collect();
-        let limit = self.bandwidth(group);
+        let limit = self.wire.bandwidth(group);
         let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
-        if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.writer) {
+        if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.wire.writer) {
             let running = requests.first().map(|(_, request)| (request.clone(), Some(request.pool)));
             let answers = running.or_else(|| writer.records.last().map(|record| record.asked()));
             deliveries.push((0, Delivery { limit, answers, ..writer.show() }));
@@ -129,11 +129,11 @@ impl Connection {
         }
         deliveries.retain(|(_, delivery)| delivery.remaining > 0);
         ConnectionSnapshot {
-            peer: self.peer,
-            listener: self.listener.into(),
+            peer: self.wire.peer,
+            listener: self.wire.listener.into(),
             state: self.state(),
             is_http2: self.protocol.is_framed(),
-            tls: self.session(),
+            tls: self.wire.session(),
             requests,
             websockets,
             deliveries,

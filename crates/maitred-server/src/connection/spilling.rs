@@ -14,15 +14,10 @@ impl Connection {
     /// writer, so that the handler's thread itself writes; or all responses together exceed the budget and the handler
     /// belongs to an event loop, whose streams are not written to a disk.
     pub(super) fn is_writer_full(&self, group: &Group) -> bool {
-        let Some(writer) = &self.writer else { return false };
+        let Some(writer) = &self.wire.writer else { return false };
         let (held, spilling) = (writer.held(), &group.site.spilling);
         let on_loop = || self.stream.as_ref().is_some_and(|stream| group.is_on_loop(stream.pool()));
-        self.direct || held > spilling.memory() || (held > 0 && spilling.is_over() && on_loop())
-    }
-
-    /// Whether handlers wait until the kernel has taken everything.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.direct
+        self.wire.direct || held > spilling.memory() || (held > 0 && spilling.is_over() && on_loop())
     }
 
     /// Notes the calling thread as the sender, and the application's label for the response.
@@ -36,7 +31,7 @@ impl Connection {
     /// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
     pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
         let most = group.site.spilling.file();
-        if self.is_dead() || self.direct || group.site.spooler.is_none() {
+        if self.wire.is_dead() || self.wire.direct || group.site.spooler.is_none() {
             return None;
         }
         self.writers().find_map(|writer| {
@@ -60,15 +55,15 @@ impl Connection {
     /// Counts the queued bytes of a peer that takes no more now. If all responses together hold too much, and no
     /// handler of the connection is running, the spooler writes.
     pub(super) fn note_waiting(&mut self, group: &Group, token: Token) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.wire.writer else { return };
         writer.count(&group.site.spilling);
         if let Some(swift) = writer.is_swift()
-            && swift != self.swift
+            && swift != self.wire.swift
         {
             // The kernel's send buffer for a slow reader is memory, too; a fast reader with a small one would cause
             // wakes for few bytes.
-            self.swift = swift;
-            self.transport.set_send_ahead(!swift);
+            self.wire.swift = swift;
+            self.wire.transport.set_send_ahead(!swift);
         }
         if !self.is_running() {
             self.relieve_later(group, token);

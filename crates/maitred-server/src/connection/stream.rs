@@ -105,7 +105,7 @@ impl Stream {
     }
 
     /// Begins the stream at its first byte.
-    fn begin(&mut self, number: u32, began: u64, arrived: u64) {
+    pub(super) fn begin(&mut self, number: u32, began: u64, arrived: u64) {
         (self.number, self.began, self.due) = (number, began, NEVER);
         self.times = Times { arrived, ..Times::default() };
         self.request.number = next_number();
@@ -313,21 +313,6 @@ impl Received {
 }
 
 impl Connection {
-    /// Notes that the first byte of a request arrived at `now`.
-    pub(super) fn note_begun(&mut self, stream: &mut Stream, now: u64) {
-        self.streams = self.streams.wrapping_add(1);
-        self.end_own_limits();
-        let shaking = self.ends.as_mut().and_then(|ends| ends.shaking.take());
-        if let Some(shaking) = &shaking {
-            // Bytes that came together with the end of the handshake could be read only after it.
-            self.received = self.received.max(shaking.ended);
-        }
-        stream.begin(self.streams, now, self.received);
-        if let Some(shaking) = shaking {
-            shaking.count(&mut stream.times);
-        }
-    }
-
     /// Finds the virtual host and the destination of the request. The engine's own paths exist on all hosts.
     ///
     /// # Errors
@@ -339,7 +324,7 @@ impl Connection {
         let found = site.hosts.find(head.authority());
         head.host = found.unwrap_or_default();
         stream.destination = Destination::find(site, head, stream.facts);
-        let rules = self.ends.as_ref().and_then(|ends| ends.rules.as_ref());
+        let rules = self.wire.ends.as_ref().and_then(|ends| ends.rules.as_ref());
         if matches!(stream.destination, Destination::Server) || stream.destination.is_engine() {
             Ok(())
         } else if found.is_none() {
@@ -361,8 +346,8 @@ impl Connection {
         facts: HeadFacts,
     ) -> Received {
         stream.facts = Some(facts);
-        stream.times.complete = self.received;
-        self.identify(context, &mut stream);
+        stream.times.complete = self.wire.received;
+        self.wire.identify(context, &mut stream);
         if let Err(reason) = self.find_host(context, &mut stream) {
             return self.refuse(context, stream, Status::MISDIRECTED_REQUEST, reason);
         }
@@ -436,7 +421,7 @@ impl Connection {
         context: &mut Context<'_>,
         mut stream: Box<Stream>,
     ) -> Received {
-        stream.times.complete = self.received;
+        stream.times.complete = self.wire.received;
         match &mut stream.keeping {
             Keeping::Spool(spool) => {
                 spool.complete();
@@ -475,9 +460,9 @@ impl Connection {
     /// Ends a connection whose unread body is malformed or longer than the limit for dropping: no request can follow.
     pub(super) fn end_dropped(&mut self, stream: Box<Stream>) -> Received {
         Stream::give_back(stream);
-        self.last = true;
-        self.unread = true;
-        self.phase = Phase::Sending;
+        self.wire.last = true;
+        self.wire.unread = true;
+        self.wire.phase = Phase::Sending;
         Received::Ended(Turn::Wait)
     }
 }
@@ -512,7 +497,7 @@ impl Connection {
     /// The refusal.
     pub(super) fn admit(&self, context: &Context<'_>, stream: &Stream) -> Result<(), NotNow> {
         let site = &context.group.site;
-        let peer = self.client_of(stream).peer;
+        let peer = self.wire.client_of(stream).peer;
         if site.guard.budget.is_over() && !stream.destination.is_engine() {
             site.guard.applied.note(Rule::BufferBudget, peer, &site.log);
             let text = "503 Service Unavailable: the server is short of memory\n";

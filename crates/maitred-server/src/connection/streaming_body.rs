@@ -278,7 +278,7 @@ impl Stream {
 impl Connection {
     /// Whether a handler reads the body of this request while it arrives.
     pub(super) fn is_read_live(&self, context: &Context<'_>, stream: &Stream, facts: HeadFacts) -> bool {
-        let of_listener = || context.group.groups.listeners.get(self.listener as usize)?.read_ahead();
+        let of_listener = || context.group.groups.listeners.get(self.wire.listener as usize)?.read_ahead();
         let said = stream.passed.as_ref().and_then(|passed| passed.read_ahead()).or_else(of_listener);
         if said == Some(true) {
             return false;
@@ -369,14 +369,14 @@ impl Connection {
 
     /// Sets the deadline for the next bytes of the body. A handler that waits in a loop has no deadline of its own.
     fn await_body(&mut self, group: &Group, token: Token, due: u64) {
-        self.deadline = due;
+        self.wire.deadline = due;
         self.arm(group, token);
     }
 
     /// Restarts the peer's time for the body when the queued response bytes have left and the handler waits for the
     /// body.
     pub(super) fn go_on_with_body(&mut self, group: &Group, token: Token) {
-        let Some(stream) = self.stream.as_deref_mut().filter(|_| self.writer.is_none()) else { return };
+        let Some(stream) = self.stream.as_deref_mut().filter(|_| self.wire.writer.is_none()) else { return };
         if stream.has_time_for_body()
             && let Some(live) = stream.live()
         {
@@ -396,7 +396,7 @@ impl Connection {
             && stream.has_time_for_body()
         {
             match stream.end_late_live(site, context.now) {
-                Some(rule) => site.guard.applied.note(rule, self.peer, &site.log),
+                Some(rule) => site.guard.applied.note(rule, self.wire.peer, &site.log),
                 None => due = stream.live_due(site),
             }
         }
@@ -422,7 +422,7 @@ impl Connection {
             live.rest();
             return Ok(Some(count));
         }
-        if self.is_dead() {
+        if self.wire.is_dead() {
             live.end.get_or_insert(PEER_GONE);
         }
         if let Some(end) = live.end {
@@ -463,7 +463,7 @@ impl Connection {
             }
             _ => OVER.result().map(Some),
         };
-        if self.is_dead() {
+        if self.wire.is_dead() {
             stream.flags().set_gone();
         }
         self.stream = Some(stream);
@@ -484,7 +484,7 @@ impl Connection {
     ) -> io::Result<Option<usize>> {
         let group = &reader.group;
         live.waiting = None;
-        if self.is_dead() && live.end.is_none() {
+        if self.wire.is_dead() && live.end.is_none() {
             live.end = Some(PEER_GONE);
         }
         live.count_wait(clock::monotonic());
@@ -499,14 +499,14 @@ impl Connection {
                 return end.result().map(Some);
             }
             // The end of a body is an event without bytes, so the decoder runs also without kept input.
-            let mut input = std::mem::take(&mut self.input);
+            let mut input = std::mem::take(&mut self.wire.input);
             let (used, filled) = match &mut self.protocol {
                 Protocol::H1(receiver) => live.decode(receiver, head, &group.site, &input, buffer),
                 Protocol::Framed(_) => (0, 0),
             };
             if used < input.len() {
                 input.drain(..used);
-                self.input = input;
+                self.wire.input = input;
             }
             if filled > 0 {
                 live.rest();
@@ -515,19 +515,18 @@ impl Connection {
             if live.end.is_some() {
                 continue;
             }
-            match self.transport.receive(space) {
+            match self.wire.transport.receive(space) {
                 Moved::Bytes(count) => {
-                    let empty = count < space.len() && self.transport.empties_by_a_short_read();
-                    self.unread = !empty || self.read_closed;
-                    self.input.extend_from_slice(&space[..count]);
+                    self.wire.note_read(count, space.len());
+                    self.wire.input.extend_from_slice(&space[..count]);
                 }
                 Moved::Blocked => {
-                    self.unread = false;
-                    self.useless_wakes = 0;
+                    self.wire.unread = false;
+                    self.wire.useless_wakes = 0;
                     live.waiting = Some(Arc::clone(observer));
                     live.wait(&group.site, clock::monotonic());
-                    self.listen_again(group, reader.key.token);
-                    if self.writer.is_none() && !live.answering {
+                    self.wire.listen_again(group, reader.key.token);
+                    if self.wire.writer.is_none() && !live.answering {
                         self.await_body(group, reader.key.token, live.due(&group.site));
                     }
                     return Ok(None);
@@ -542,10 +541,10 @@ impl Connection {
     pub(super) fn end_stream(&mut self) {
         let Some(mut stream) = self.stream.take() else { return };
         // A socket closed with unread bytes is reset, and the peer loses the last frame.
-        self.unread |= stream.awaits_last_frames();
+        self.wire.unread |= stream.awaits_last_frames();
         if let Keeping::Live(live) = &stream.keeping {
             let (complete, last) = (matches!(live.end, Some(End::Complete)), live.is_last());
-            self.last |= last;
+            self.wire.last |= last;
             if !complete && !last {
                 stream.stop();
                 stream.keeping = Keeping::Dropped(0);

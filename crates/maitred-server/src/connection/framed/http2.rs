@@ -42,7 +42,7 @@ impl Connection {
 
     fn speak(&mut self, framed: Box<Framed>) {
         self.protocol = Protocol::Framed(framed);
-        self.phase = Phase::Receiving;
+        self.wire.phase = Phase::Receiving;
     }
 }
 
@@ -62,7 +62,7 @@ impl Connection {
         facts: HeadFacts,
     ) -> bool {
         let may = facts.upgrade && context.group.site.http2.is_some_and(|http2| http2.upgrade);
-        let is_first = self.served == 0 && facts.complete && self.session().is_none();
+        let is_first = self.wire.served == 0 && facts.complete && self.wire.session().is_none();
         may && is_first && asked(&stream.request.head).is_some()
     }
 

@@ -257,7 +257,7 @@ impl Connection {
     pub(super) fn writers(&mut self) -> impl Iterator<Item = &mut Writer> {
         let streams = self.protocol.framed().map(|framed| framed.streams.values_mut()).into_iter().flatten();
         let queues = streams.filter_map(|stream| stream.queue.as_mut()?.data.as_mut());
-        self.writer.iter_mut().chain(queues).map(|writer| &mut **writer)
+        self.wire.writer.iter_mut().chain(queues).map(|writer| &mut **writer)
     }
 
     /// All exchanges, to look at.

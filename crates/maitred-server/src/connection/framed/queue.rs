@@ -324,8 +324,8 @@ impl Connection {
         key: Key,
         values: Values,
     ) -> Result<Flow, SendError> {
-        if self.is_dead() {
-            self.lose();
+        if self.wire.is_dead() {
+            self.wire.lose();
             return Err(SendError::Closed);
         }
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
@@ -349,11 +349,11 @@ impl Connection {
             if self.end_stalled(group) {
                 self.frame(group);
             }
-            if self.writer.is_none() {
+            if self.wire.writer.is_none() {
                 return Ok(());
             }
             self.send_kept(group, token)?;
-            if self.writer.is_some() {
+            if self.wire.writer.is_some() {
                 return Ok(());
             }
         }
@@ -387,7 +387,7 @@ impl Connection {
     ) -> Result<(), SendError> {
         self.fill(group, token)?;
         self.settle_framed(group, token, clock::monotonic());
-        if self.last && self.writer.is_none() && self.is_between_streams() {
+        if self.wire.last && self.wire.writer.is_none() && self.is_between_streams() {
             group.resume(token);
         }
         Ok(())
@@ -396,10 +396,10 @@ impl Connection {
     /// Makes frames until enough are ahead of the transport, or no stream has anything to send.
     fn frame(&mut self, group: &Group) {
         let now = clock::monotonic();
-        if self.writer.is_none() {
-            self.send_timeout = 0;
+        if self.wire.writer.is_none() {
+            self.wire.send_timeout = 0;
         }
-        let (mut broken, reads) = (Vec::new(), !self.transport.sends_files());
+        let (mut broken, reads) = (Vec::new(), !self.wire.transport.sends_files());
         let Some(framed) = self.protocol.framed() else { return };
         for stream in framed.streams.values_mut() {
             stream.enqueue_replies();
@@ -408,9 +408,9 @@ impl Connection {
             }
         }
         if !framed.control.is_empty() {
-            self.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
+            self.wire.writer.get_or_insert_with(connection::spare_writer).push_all(&mut framed.control);
         }
-        while self.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
+        while self.wire.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let Some(number) = framed.pick() else { break };
             framed.sent = number;
             let Framed { http2, streams, outward, wire, waits, unwanted, .. } = &mut *framed;
@@ -418,8 +418,8 @@ impl Connection {
                 break;
             };
             queue.moved = now;
-            self.send_timeout = self.send_timeout.max(queue.own_send_timeout(&group.site));
-            let writer = self.writer.get_or_insert_with(connection::spare_writer);
+            self.wire.send_timeout = self.wire.send_timeout.max(queue.own_send_timeout(&group.site));
+            let writer = self.wire.writer.get_or_insert_with(connection::spare_writer);
             let mut ends = false;
             for head in std::mem::take(&mut queue.heads) {
                 // The last one; an interim one never is.
@@ -493,7 +493,7 @@ impl Connection {
             }
         }
         for error in broken {
-            self.note_broken(group, &error);
+            self.wire.note_broken(group, &error);
         }
     }
 
@@ -518,7 +518,7 @@ impl Connection {
         at_once: bool,
         (record, label): (&mut Option<Record>, Option<&Arc<str>>),
     ) -> Result<(), SendError> {
-        self.served = self.served.saturating_add(1);
+        self.wire.served = self.wire.served.saturating_add(1);
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
         stream.stop();
         stream.answered = true;
@@ -528,9 +528,9 @@ impl Connection {
             queue.record = record.take();
         }
         self.note_sender(key, label);
-        if self.is_dead() {
-            self.lose();
-            self.drop_stream(group, key.stream, self.ended_as);
+        if self.wire.is_dead() {
+            self.wire.lose();
+            self.drop_stream(group, key.stream, self.wire.ended_as);
             group.resume(key.token);
             return Err(SendError::Closed);
         }
@@ -562,7 +562,7 @@ impl Connection {
 
     /// The peer is gone: what has been answered is written down as that.
     pub(in crate::connection) fn drop_answered(&mut self, group: &Group) {
-        let end = self.ended_as;
+        let end = self.wire.ended_as;
         let Some(framed) = self.protocol.framed() else { return };
         framed.count(&group.site);
         let over: Vec<u32> =
@@ -604,7 +604,7 @@ impl Connection {
         {
             Stream::give_back(stream);
         }
-        if self.is_dead() || self.is_between_streams() {
+        if self.wire.is_dead() || self.is_between_streams() {
             group.resume(key.token);
         }
         end
@@ -621,7 +621,7 @@ impl Connection {
     /// Where the bytes of an exchange wait.
     pub(in crate::connection) fn writer_of(&mut self, key: Key) -> Option<&mut Writer> {
         match &mut self.protocol {
-            Protocol::H1(_) => self.writer.as_deref_mut(),
+            Protocol::H1(_) => self.wire.writer.as_deref_mut(),
             Protocol::Framed(framed) => {
                 framed.streams.get_mut(key.stream)?.queue.as_mut()?.data.as_deref_mut()
             }

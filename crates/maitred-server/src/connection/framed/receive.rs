@@ -36,7 +36,7 @@ impl Connection {
         self.go_on_with_waiting(context);
         self.go_on_with_accepted(context);
         self.end_pause(context.now);
-        if !self.input.is_empty()
+        if !self.wire.input.is_empty()
             && !self.is_paused()
             && let Err(error) = self.take_kept_frames(context, &[])
         {
@@ -45,19 +45,18 @@ impl Connection {
         while self.reads_more() && rest > 0 {
             rest -= 1;
             let mut buffer = context.scratch.take_receive();
-            let moved = self.receive_some(context, &mut buffer);
+            let moved = self.wire.receive_some(context, &mut buffer);
             let taken = match moved {
                 Moved::Bytes(count) => {
-                    let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
-                    self.unread = !empty || self.read_closed;
+                    self.wire.note_read(count, buffer.len());
                     self.take_kept_frames(context, &buffer[..count])
                 }
                 Moved::Blocked => {
-                    self.unread = false;
+                    self.wire.unread = false;
                     Ok(())
                 }
                 Moved::End => {
-                    (self.unread, self.last) = (false, true);
+                    (self.wire.unread, self.wire.last) = (false, true);
                     if let Some(framed) = self.protocol.framed() {
                         framed.ended = true;
                     }
@@ -69,7 +68,7 @@ impl Connection {
                 }
                 Moved::Failed(error) => {
                     context.scratch.return_receive(buffer);
-                    return self.end_broken(context, &error);
+                    return self.wire.end_broken(context, &error);
                 }
             };
             context.scratch.return_receive(buffer);
@@ -84,7 +83,7 @@ impl Connection {
         if let Some(framed) = self.protocol.framed() {
             framed.count(&context.group.site);
         }
-        if self.last && self.writer.is_none() && self.is_between_streams() {
+        if self.wire.last && self.wire.writer.is_none() && self.is_between_streams() {
             return Turn::Close;
         }
         self.settle_framed(context.group, context.token, context.now);
@@ -101,7 +100,7 @@ impl Connection {
     }
 
     fn reads_more(&self) -> bool {
-        self.unread && !self.is_clogged() && !self.is_paused()
+        self.wire.unread && !self.is_clogged() && !self.is_paused()
     }
 
     /// Whether nothing is read for a moment of a peer that resets too many streams.
@@ -122,7 +121,7 @@ impl Connection {
     fn is_clogged(&self) -> bool {
         /// As h2o has it.
         const MOST: u64 = 512 * 1024;
-        self.writer.as_ref().is_some_and(|writer| writer.held() > MOST)
+        self.wire.writer.as_ref().is_some_and(|writer| writer.held() > MOST)
     }
 
     /// The peer has broken the rules: it is told, and everything of it ends.
@@ -134,7 +133,7 @@ impl Connection {
         let ConnectionError { code, reason } = error;
         let site = &context.group.site;
         // The line is the same for all connections of an address, so that the log folds them.
-        site.log.info(format_args!("{}: {reason}; the connection was closed", self.peer.without_port()));
+        site.log.info(format_args!("{}: {reason}; the connection was closed", self.wire.peer.without_port()));
         if let Some(framed) = self.protocol.framed()
             && framed.broken.replace(error).is_none()
         {
@@ -150,15 +149,15 @@ impl Connection {
         if code == ErrorCode::EnhanceYourCalm {
             // The kernel drops what has come and refuses the rest: read and dropped here, a flood would go on to make work. The
             // reset that follows may overtake what the peer is told.
-            self.transport.shutdown_write();
+            self.wire.transport.shutdown_write();
             return Turn::Close;
         }
-        self.end_gently(context)
+        self.wire.end_gently(context, self.protocol.is_between_requests())
     }
 
     /// The connection ends, and the peer is told so. What it still sends is read and dropped, so that it can read that.
     pub(in crate::connection) fn end_framed(&mut self, context: &mut Context<'_>) -> Turn {
-        self.tell_last(context).unwrap_or_else(|| self.end_gently(context))
+        self.tell_last(context).unwrap_or_else(|| self.wire.end_gently(context, self.protocol.is_between_requests()))
     }
 
     /// Sends what is said last; `None` once it has left.
@@ -169,9 +168,9 @@ impl Connection {
         if self.fill(context.group, context.token).is_err() {
             return Some(self.peer_gone(context));
         }
-        self.last = true;
-        self.phase = Phase::Sending;
-        self.writer.is_some().then_some(Turn::Wait)
+        self.wire.last = true;
+        self.wire.phase = Phase::Sending;
+        self.wire.writer.is_some().then_some(Turn::Wait)
     }
 
     /// No further request is wanted, because the server stops: the peer is told so, once.
@@ -289,21 +288,21 @@ impl Connection {
         context: &mut Context<'_>,
         received: &[u8],
     ) -> Result<(), ConnectionError> {
-        let used = if self.input.is_empty() {
+        let used = if self.wire.input.is_empty() {
             let used = self.take_frames(context, received)?;
-            self.input.extend_from_slice(&received[used..]);
+            self.wire.input.extend_from_slice(&received[used..]);
             used
         } else {
-            let mut input = std::mem::take(&mut self.input);
+            let mut input = std::mem::take(&mut self.wire.input);
             input.extend_from_slice(received);
             let used = self.take_frames(context, &input)?;
             if used < input.len() {
                 input.drain(..used);
-                self.input = input;
+                self.wire.input = input;
             }
             used
         };
-        let is_whole = self.input.is_empty();
+        let is_whole = self.wire.input.is_empty();
         if let Some(framed) = self.protocol.framed() {
             let is_whole = is_whole && !framed.http2.is_within_block();
             framed.partial = match framed.partial {
@@ -393,7 +392,7 @@ impl Connection {
             framed.prioritised = true;
             queue.priority = priority;
         }
-        self.note_begun(&mut stream, context.now);
+        self.wire.note_begun(&mut stream, context.now);
         if self.lacks_room(context, &stream) {
             if let Some(framed) = self.protocol.framed() {
                 framed.reset(number, ErrorCode::RefusedStream);
@@ -410,8 +409,8 @@ impl Connection {
             None => self.head_received(context, stream, facts),
             Some((status, reason)) => {
                 stream.facts = Some(facts);
-                stream.times.complete = self.received;
-                self.identify(context, &mut stream);
+                stream.times.complete = self.wire.received;
+                self.wire.identify(context, &mut stream);
                 self.refuse(context, stream, status, reason)
             }
         };
@@ -514,7 +513,7 @@ impl Connection {
     /// Has the timer ring for what is due first.
     pub(in crate::connection) fn settle_framed(&mut self, group: &Group, token: Token, now: u64) {
         let limits = (group.site.guard.outward(), nanos(group.site.timeouts.send));
-        let still = self.stands_still_since();
+        let still = self.wire.stands_still_since();
         let Some(framed) = self.protocol.framed() else { return };
         let (outward, partial, leaving) = (framed.outward, framed.partial, framed.leaving);
         for stream in self.each_stream() {
@@ -532,10 +531,10 @@ impl Connection {
         if self.is_idle() {
             // Who makes no further requests ends the connection itself; if not, there is nothing to wait for.
             let most = if leaving { LEAVING } else { NEVER };
-            self.deadline = now + idle_time(group).min(most);
-        } else if self.writer.is_none() {
+            self.wire.deadline = now + idle_time(group).min(most);
+        } else if self.wire.writer.is_none() {
             // A head that does not come to its end holds back everything behind it.
-            self.deadline = if partial > 0 { partial + nanos(group.site.timeouts.head) } else { NEVER };
+            self.wire.deadline = if partial > 0 { partial + nanos(group.site.timeouts.head) } else { NEVER };
         }
         self.arm(group, token);
     }
@@ -554,8 +553,8 @@ impl Connection {
         for number in late {
             self.check_stream(context, number);
         }
-        if now >= self.deadline {
-            if self.writer.is_some() {
+        if now >= self.wire.deadline {
+            if self.wire.writer.is_some() {
                 return self.check_reader(context);
             }
             if self.is_idle() {
@@ -563,7 +562,7 @@ impl Connection {
             }
             if self.protocol.framed().is_some_and(|framed| framed.partial > 0) {
                 let site = &context.group.site;
-                site.guard.applied.note(Rule::HeadTimeout, self.peer, &site.log);
+                site.guard.applied.note(Rule::HeadTimeout, self.wire.peer, &site.log);
                 let numbers: Vec<u32> = self.streams().map(|stream| stream.number).collect();
                 for number in numbers {
                     self.cancel(context.group, number, End::PeerGone);
@@ -580,7 +579,7 @@ impl Connection {
 
     fn check_stream(&mut self, context: &mut Context<'_>, number: u32) {
         let (site, now) = (&context.group.site, context.now);
-        let still = self.look_at_reader(now);
+        let still = self.wire.look_at_reader(now);
         let Some(framed) = self.protocol.framed() else { return };
         let Some(mut stream) = framed.streams.remove(number) else { return };
         stream.due = NEVER;
@@ -602,13 +601,13 @@ impl Connection {
                 Late::Silent if queue.send_timeout > 0 => Rule::OwnSendTimeout,
                 Late::Silent => Rule::SendTimeout,
             };
-            site.guard.applied.note(rule, self.peer, &site.log);
+            site.guard.applied.note(rule, self.wire.peer, &site.log);
             self.put(stream);
             return self.cancel(context.group, number, End::TooSlow);
         }
         if stream.running && stream.waits_for_body() {
             if let Some(rule) = stream.end_late_live(site, now) {
-                site.guard.applied.note(rule, self.peer, &site.log);
+                site.guard.applied.note(rule, self.wire.peer, &site.log);
             } else {
                 stream.due = stream.live_due(site);
             }
@@ -625,7 +624,7 @@ impl Connection {
             Err(late) => late,
         };
         let rule = if late == Late::Slow { Rule::MinRateIn } else { Rule::BodyTimeout };
-        site.guard.applied.note(rule, self.peer, &site.log);
+        site.guard.applied.note(rule, self.wire.peer, &site.log);
         stream.times.complete = now;
         let reason = "the request body did not arrive in time";
         let received = self.refuse_noted(context, stream, Status::REQUEST_TIMEOUT, reason);

@@ -232,7 +232,7 @@ impl Responder {
                     !defers,
                     (&mut record, self.label.as_ref()),
                 );
-                return (sent, connection.lost_as(), clock::monotonic());
+                return (sent, connection.wire.lost_as(), clock::monotonic());
             }
             let sent = match rest {
                 true if defers => connection.keep_last(self.key, &mut buffer, last, behind),
@@ -242,9 +242,9 @@ impl Responder {
             connection.note_sender(self.key, self.label.as_ref());
             let now = clock::monotonic();
             // Read at this point: the behaviour of a peer that has everything is no part of the exchange.
-            let lost = connection.lost_as();
+            let lost = connection.wire.lost_as();
             connection.end_exchange(&self.group, self.key, reusable, now);
-            connection.keep_record(&mut record);
+            connection.wire.keep_record(&mut record);
             (sent.map(drop), lost, now)
         });
         if defers && rest && ended.is_some() {

@@ -23,42 +23,41 @@ impl Connection {
         let Some(mut stream) = self.stream.take_if(|stream| stream.socket.is_some()) else {
             return Turn::Wait;
         };
-        let early = std::mem::take(&mut self.input);
+        let early = std::mem::take(&mut self.wire.input);
         if !early.is_empty() || stream.socket_has_input() {
             self.take_for_socket(context, &mut stream, &early);
         }
         let mut rest = MAX_RECEIVES_A_TURN;
         let mut broken = false;
-        while stream.socket_takes_more() && self.unread && rest > 0 {
+        while stream.socket_takes_more() && self.wire.unread && rest > 0 {
             rest -= 1;
             let mut buffer = context.scratch.take_receive();
-            match self.receive_some(context, &mut buffer) {
+            match self.wire.receive_some(context, &mut buffer) {
                 Moved::Bytes(count) => {
-                    let empty = count < buffer.len() && self.transport.empties_by_a_short_read();
-                    self.unread = !empty || self.read_closed;
+                    self.wire.note_read(count, buffer.len());
                     self.take_for_socket(context, &mut stream, &buffer[..count]);
                 }
-                Moved::Blocked => self.unread = false,
+                Moved::Blocked => self.wire.unread = false,
                 Moved::End => {
-                    self.unread = false;
+                    self.wire.unread = false;
                     lose(&mut stream);
                 }
                 Moved::Failed(error) => {
                     // The log has the error; the connection is closed below.
-                    let _ = self.end_broken(context, &error);
+                    let _ = self.wire.end_broken(context, &error);
                     lose(&mut stream);
                     broken = true;
                 }
             }
             context.scratch.return_receive(buffer);
         }
-        let goes_on = stream.socket_takes_more() && self.unread;
+        let goes_on = stream.socket_takes_more() && self.wire.unread;
         let flooded = stream.socket.as_ref().is_some_and(|socket| socket.flooded);
         self.put(stream);
         // The new bytes may have changed the time of the next ping.
         self.arm(context.group, context.token);
         // A peer that floods gets the reason, if it reads.
-        if broken || self.send_replies(context.group, context.key(self.streams)).is_err() || flooded {
+        if broken || self.send_replies(context.group, context.key(self.wire.begun)).is_err() || flooded {
             return self.peer_gone(context);
         }
         if goes_on { Turn::Later } else { Turn::Wait }
@@ -66,8 +65,8 @@ impl Connection {
 
     /// Receives the bytes that came before the loss of the connection.
     pub(in crate::connection) fn receive_last_of_websocket(&mut self, context: &mut Context<'_>) {
-        if !self.is_dead() && !self.protocol.is_framed() && self.has_socket() {
-            self.unread = true;
+        if !self.wire.is_dead() && !self.protocol.is_framed() && self.has_socket() {
+            self.wire.unread = true;
             self.receive_websocket(context);
         }
     }
@@ -82,7 +81,7 @@ impl Connection {
         let is_clogged = self.is_clogged_for(stream);
         let Some(socket) = &mut stream.socket else { return };
         let waiting = socket.inbox.len();
-        take(socket, data, (context.now, is_clogged), &context.group.site, self.peer);
+        take(socket, data, (context.now, is_clogged), &context.group.site, self.wire.peer);
         stream.received += data.len() as u64;
         if socket.inbox.len() > waiting || socket.closed.is_some() {
             stream.tell();
@@ -93,7 +92,7 @@ impl Connection {
     fn is_clogged_for(&self, stream: &Stream) -> bool {
         match &stream.queue {
             Some(queue) => queue.is_clogged(),
-            None => self.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED),
+            None => self.wire.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED),
         }
     }
 
@@ -102,7 +101,7 @@ impl Connection {
     /// # Errors
     /// The peer is gone.
     fn send_replies(&mut self, group: &Group, key: Key) -> Result<(), SendError> {
-        let is_clogged = self.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED);
+        let is_clogged = self.wire.writer.as_ref().is_some_and(|writer| writer.held() > CLOGGED);
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
             return Ok(());
         };
@@ -122,8 +121,8 @@ impl Connection {
     fn end_writing(&mut self, key: Key) {
         let is_closed =
             self.stream_of(key).is_some_and(|stream| stream.socket.is_some() && !stream.has_open_socket());
-        if is_closed && self.writer.is_none() && !self.protocol.is_framed() {
-            self.transport.shutdown_write();
+        if is_closed && self.wire.writer.is_none() && !self.protocol.is_framed() {
+            self.wire.transport.shutdown_write();
         }
     }
 
@@ -136,7 +135,7 @@ impl Connection {
         }
         for number in late {
             let key = context.key(number);
-            let peer = self.peer;
+            let peer = self.wire.peer;
             let Some(stream) = self.stream_of(key) else { continue };
             let Some(socket) = &mut stream.socket else { continue };
             if socket.asked == 0 {
@@ -201,8 +200,8 @@ impl Connection {
         }
         let _ = self.send_socket_frames(group, key);
         self.arm(group, key.token);
-        self.listen_again(group, key.token);
-        if self.protocol.is_framed() || self.unread || !self.input.is_empty() {
+        self.wire.listen_again(group, key.token);
+        if self.protocol.is_framed() || self.wire.unread || !self.wire.input.is_empty() {
             group.resume(key.token);
         }
     }
@@ -214,7 +213,7 @@ impl Connection {
         key: Key,
         into: &mut Messages,
     ) -> Option<Closed> {
-        let (is_dead, peer) = (self.is_dead(), self.peer);
+        let (is_dead, peer) = (self.wire.is_dead(), self.wire.peer);
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
             return Some(Closed::abnormal());
         };
@@ -268,7 +267,7 @@ impl Connection {
     /// The end of the exchange of a WebSocket for its record, its close code, and whether the peer needs a close
     /// frame.
     pub(in crate::connection) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {
-        let is_dead = self.is_dead();
+        let is_dead = self.wire.is_dead();
         let Some(socket) = self.stream_of(key).and_then(|stream| stream.socket.as_mut()) else {
             return (End::PeerGone, None, false);
         };

@@ -59,7 +59,7 @@ fn finish<const N: usize>(puppets: [Puppet; N]) {
 
 fn is_open(client: &Client) -> bool {
     let driven = &client.driven;
-    driven.group.with_connection(driven.token, |connection| !connection.is_dead()) == Some(true)
+    driven.group.with_connection(driven.token, |connection| !connection.wire.is_dead()) == Some(true)
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn a_time_that_was_asked_for_begins_when_there_is_something_to_take() {
     let back_then = clock::monotonic() - 8_000_000_000;
     let aged = client.driven.look(|connection| {
         let minimum = Minimum { rate: 0, grace: 0 };
-        let position = connection.writer.as_ref()?.sent();
-        connection.writer.as_mut()?.patience = Some(RateWatch::begin(minimum, back_then, position));
+        let position = connection.wire.writer.as_ref()?.sent();
+        connection.wire.writer.as_mut()?.patience = Some(RateWatch::begin(minimum, back_then, position));
         connection.protocol.framed()?.streams.get_mut(1)?.queue.as_mut()?.moved = back_then;
         Some(())
     });
