@@ -1,9 +1,9 @@
 //! Answering: by the engine at once, or by a handler through its responder.
 
+use crate::connection::pipeline::Received;
 use std::sync::Arc;
 
 use maitred_files::{Now, folder_location};
-use maitred_h1::Sender;
 use maitred_http::{Method, RequestHead, ResponseHead, Status, target};
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::RequestId;
@@ -11,11 +11,14 @@ use maitred_match::Ambiguity;
 use maitred_runtime::{Exchange, Handler};
 use maitred_stats::exposition::Format;
 
-use super::own_response::OwnResponse;
+use super::link::Link;
+use super::own_response::{OwnResponse, respond};
 use super::request_timeout::Awaited;
-use super::responder::{Encoder, Origin, Responder, ValueSender};
-use super::stream::{Received, Stream};
-use super::{Connection, Context, Group, Phase, spare_request};
+use super::responder::{Origin, Responder};
+use super::stream::Stream;
+use super::streaming_body::live_reader;
+use super::wire::Wire;
+use super::{Context, Group, spare_request};
 use crate::destination::Destination;
 use crate::group::Job;
 use crate::group::slots::Place;
@@ -26,157 +29,6 @@ const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 
 /// Methods of a server without an application.
 const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
-
-impl Connection {
-    /// Answers a complete request, or makes a job of it.
-    pub(super) fn answer(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Received {
-        let destination = std::mem::take(&mut stream.destination);
-        let head = &stream.request.head;
-        let response = match destination {
-            Destination::Application(handler) => return self.hand_over(context, stream, handler),
-            Destination::Metrics => match &context.group.site.metrics_handler {
-                Some(handler) => return self.hand_over(context, stream, Arc::clone(handler)),
-                None => self.metrics(context, head),
-            },
-            Destination::Files(mount) => self.file(context, &mut stream, mount),
-            Destination::Slash => match folder_location(head.path(), head.query()) {
-                Some(location) => {
-                    OwnResponse::new(ResponseHead::new(Status::PERMANENT_REDIRECT)).with("Location", location)
-                }
-                None => OwnResponse::status(Status::BAD_REQUEST),
-            },
-            Destination::Bad => OwnResponse::status(Status::BAD_REQUEST),
-            Destination::Nothing => OwnResponse::status(Status::NOT_FOUND),
-            Destination::Server => about_server(&context.group.site, head),
-            Destination::Health => health(context.group),
-        };
-        self.respond(context, stream, response)
-    }
-
-    fn metrics(&self, context: &Context<'_>, head: &RequestHead) -> OwnResponse {
-        let format = Format::accepted(head.fields.all("accept"));
-        let mut text = String::new();
-        // Reading the process's memory takes a while.
-        let metrics = context.group.site.metrics.get();
-        self.beside_interpreter(context, &mut || {
-            text = metrics.as_ref().map_or_else(String::new, |make| make(format));
-        });
-        let head = ResponseHead::new(Status::OK)
-            .with("Content-Type", format.media_type())
-            .with("Vary", "Accept")
-            .with("Cache-Control", "no-store");
-        OwnResponse::with_content(head, text.into())
-    }
-
-    /// A file of the static mount with this number.
-    fn file(&mut self, context: &mut Context<'_>, stream: &mut Stream, mount: usize) -> OwnResponse {
-        let site = &context.group.site;
-        let head = &stream.request.head;
-        self.wire.shape(context, None, head, stream.queue.as_deref_mut());
-        context.scratch.date();
-        let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
-        let mut path = std::mem::take(&mut context.scratch.path);
-        let mut answer = None;
-        if let Some((files, below)) =
-            site.hosts.of(head.host).routes().files_at(mount, head.path(), &mut path)
-        {
-            // A file that is not in memory may have to wait for the disk.
-            self.beside_interpreter(context, &mut || answer = Some(files.answer(head, below, now)));
-        }
-        context.scratch.path = path;
-        let Some(answer) = answer else { return OwnResponse::status(Status::NOT_FOUND) };
-        if let Some(note) = &answer.note {
-            site.log.error(format_args!("{}: {note}", head.path().escape_ascii()));
-        }
-        OwnResponse::with_body(answer.head, answer.length, answer.body)
-    }
-
-    /// Runs `act`, which may take long, without the interpreter, so that other threads may have it. With frames the
-    /// interpreter is kept: a handler of the same connection could take the interpreter and wait for the lock of the
-    /// slot, which this turn holds, while this turn waits for the interpreter.
-    fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut()) {
-        if self.protocol.is_framed() { act() } else { context.group.host.without_interpreter(act) }
-    }
-
-    fn hand_over(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-        handler: Arc<dyn Handler>,
-    ) -> Received {
-        let pool = self.pool_for(context, &stream, &*handler);
-        if let Some(told) = context.group.site.polling.as_ref().filter(|_| is_polling(&stream.request.head)) {
-            told.call_once(|| warn_of_polling(context, &stream.request.head));
-        }
-        self.wire.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
-        let (spare, buffer) = spare_request();
-        let mut request = std::mem::replace(&mut stream.request, spare);
-        let client = self.wire.client_of(&stream);
-        request.endpoint = self.wire.endpoint(context, client);
-        if context.group.site.measures.ids.load(Ordering::Relaxed)
-            && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
-        {
-            let id = id.to_string();
-            request.head.fields.set("X-Request-ID", id);
-        }
-        if request.body.as_bytes().is_none() {
-            context.group.site.figures.note_spooled(pool);
-        }
-        let flags = stream.run();
-        stream.summarise(&request, context.now, pool);
-        stream.awaited = Awaited::of(context, &request, &stream, pool);
-        let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
-        let interrupts = limited.is_some() && context.group.scheduler.interrupts(pool);
-        let key = context.key(stream.number);
-        let number = u16::try_from(pool).unwrap_or(u16::MAX);
-        let origin =
-            Origin { peer: client.peer, listener: self.wire.listener.into(), pool: number, times: stream.times };
-        let encoder = if self.protocol.is_framed() {
-            Encoder::Values(Box::new(ValueSender::new(request.head.method == Method::Head)))
-        } else {
-            self.wire.phase = Phase::Running;
-            let keep_alive =
-                stream.facts.is_some_and(|facts| facts.keep_alive) && !context.group.is_draining();
-            Encoder::H1(Sender::new(request.head.version, request.head.method == Method::Head, keep_alive))
-        };
-        let mut responder = Responder::new(context.group, key, flags, encoder, origin, buffer);
-        responder.set_direct(self.wire.is_direct());
-        responder.set_interrupts(interrupts);
-        responder.set_passed(stream.passed.take());
-        if let Some(offer) = stream.offer.take() {
-            responder.set_websocket(offer);
-        }
-        if let Some((reader, length)) = Self::live_reader(context, &mut stream) {
-            request.body = maitred_runtime::Body::live(Box::new(reader), length);
-            responder.set_live();
-        }
-        self.put(stream);
-        let exchange = Exchange::new(request, Box::new(responder));
-        let shown = if self.protocol.is_framed() { key.stream } else { 0 };
-        let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
-        context.jobs.push(Job { handler, exchange, home, pool, limited });
-        Received::HandedOver
-    }
-
-    /// The ambiguity of a path for which the choice of the pool depends on the reader; none for other paths.
-    pub(super) fn ambiguous_pool(&self, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
-        let head = &stream.request.head;
-        let found = context.group.pool_of(|map| map.ambiguity(head, self.wire.client_of(stream).peer.ip()));
-        found.filter(|_| stream.destination.is_application())
-    }
-
-    /// The number of the pool whose threads run a request.
-    fn pool_for(&self, context: &mut Context<'_>, stream: &Stream, handler: &dyn Handler) -> usize {
-        let group = context.group;
-        let head = &stream.request.head;
-        let path = &mut context.scratch.path;
-        let pool = group.pool_of(|map| {
-            target::normalise_decoded(head.path(), path);
-            map.find(head, path, self.wire.client_of(stream).peer.ip())
-        });
-        group.pool_for(handler, pool)
-    }
-}
 
 /// The response about the server as a whole (RFC 9110 §9.3.7).
 fn about_server(site: &Site, head: &RequestHead) -> OwnResponse {
@@ -212,4 +64,149 @@ fn warn_of_polling(context: &Context<'_>, head: &RequestHead) {
          see docs/socket-io.md (one worker, or WebSocket alone)",
         head.path().escape_ascii()
     ));
+}
+
+/// Answers a complete request, or makes a job of it.
+pub(super) fn answer(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+) -> Received {
+    let destination = std::mem::take(&mut stream.destination);
+    let head = &stream.request.head;
+    let response = match destination {
+        Destination::Application(handler) => return hand_over(link, wire, context, stream, handler),
+        Destination::Metrics => match &context.group.site.metrics_handler {
+            Some(handler) => return hand_over(link, wire, context, stream, Arc::clone(handler)),
+            None => metrics(link, context, head),
+        },
+        Destination::Files(mount) => file(link, wire, context, &mut stream, mount),
+        Destination::Slash => match folder_location(head.path(), head.query()) {
+            Some(location) => {
+                OwnResponse::new(ResponseHead::new(Status::PERMANENT_REDIRECT)).with("Location", location)
+            }
+            None => OwnResponse::status(Status::BAD_REQUEST),
+        },
+        Destination::Bad => OwnResponse::status(Status::BAD_REQUEST),
+        Destination::Nothing => OwnResponse::status(Status::NOT_FOUND),
+        Destination::Server => about_server(&context.group.site, head),
+        Destination::Health => health(context.group),
+    };
+    respond(link, wire, context, stream, response)
+}
+
+fn metrics(link: &impl Link, context: &Context<'_>, head: &RequestHead) -> OwnResponse {
+    let format = Format::accepted(head.fields.all("accept"));
+    let mut text = String::new();
+    // Reading the process's memory takes a while.
+    let metrics = context.group.site.metrics.get();
+    link.beside_interpreter(context, &mut || {
+        text = metrics.as_ref().map_or_else(String::new, |make| make(format));
+    });
+    let head = ResponseHead::new(Status::OK)
+        .with("Content-Type", format.media_type())
+        .with("Vary", "Accept")
+        .with("Cache-Control", "no-store");
+    OwnResponse::with_content(head, text.into())
+}
+
+/// A file of the static mount with this number.
+pub(super) fn file(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: &mut Stream,
+    mount: usize,
+) -> OwnResponse {
+    let site = &context.group.site;
+    let head = &stream.request.head;
+    wire.shape(context, None, head, stream.queue.as_deref_mut());
+    context.scratch.date();
+    let now = Now { monotonic_ns: context.now, unix_seconds: context.scratch.unix_seconds() };
+    let mut path = std::mem::take(&mut context.scratch.path);
+    let mut answer = None;
+    if let Some((files, below)) = site.hosts.of(head.host).routes().files_at(mount, head.path(), &mut path) {
+        // A file that is not in memory may have to wait for the disk.
+        link.beside_interpreter(context, &mut || answer = Some(files.answer(head, below, now)));
+    }
+    context.scratch.path = path;
+    let Some(answer) = answer else { return OwnResponse::status(Status::NOT_FOUND) };
+    if let Some(note) = &answer.note {
+        site.log.error(format_args!("{}: {note}", head.path().escape_ascii()));
+    }
+    OwnResponse::with_body(answer.head, answer.length, answer.body)
+}
+
+fn hand_over(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+    handler: Arc<dyn Handler>,
+) -> Received {
+    let pool = pool_for(wire, context, &stream, &*handler);
+    if let Some(told) = context.group.site.polling.as_ref().filter(|_| is_polling(&stream.request.head)) {
+        told.call_once(|| warn_of_polling(context, &stream.request.head));
+    }
+    wire.shape(context, Some(pool), &stream.request.head, stream.queue.as_deref_mut());
+    let (spare, buffer) = spare_request();
+    let mut request = std::mem::replace(&mut stream.request, spare);
+    let client = wire.client_of(&stream);
+    request.endpoint = wire.endpoint(context, client);
+    if context.group.site.measures.ids.load(Ordering::Relaxed)
+        && let id @ RequestId::Made(_) = RequestId::of(&request.head.fields, request.number)
+    {
+        let id = id.to_string();
+        request.head.fields.set("X-Request-ID", id);
+    }
+    if request.body.as_bytes().is_none() {
+        context.group.site.figures.note_spooled(pool);
+    }
+    let flags = stream.run();
+    stream.summarise(&request, context.now, pool);
+    stream.awaited = Awaited::of(context, &request, &stream, pool);
+    let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
+    let interrupts = limited.is_some() && context.group.scheduler.interrupts(pool);
+    let key = context.key(stream.number);
+    let number = u16::try_from(pool).unwrap_or(u16::MAX);
+    let origin =
+        Origin { peer: client.peer, listener: wire.listener.into(), pool: number, times: stream.times };
+    let encoder = link.begin_run(wire, context, &stream, &request.head);
+    let mut responder = Responder::new(context.group, key, flags, encoder, origin, buffer);
+    responder.set_direct(wire.is_direct());
+    responder.set_interrupts(interrupts);
+    responder.set_passed(stream.passed.take());
+    if let Some(offer) = stream.offer.take() {
+        responder.set_websocket(offer);
+    }
+    if let Some((reader, length)) = live_reader(context, &mut stream) {
+        request.body = maitred_runtime::Body::live(Box::new(reader), length);
+        responder.set_live();
+    }
+    link.put(stream);
+    let exchange = Exchange::new(request, Box::new(responder));
+    let shown = link.shown_number(key.stream);
+    let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
+    context.jobs.push(Job { handler, exchange, home, pool, limited });
+    Received::HandedOver
+}
+
+/// The ambiguity of a path for which the choice of the pool depends on the reader; none for other paths.
+pub(super) fn ambiguous_pool(wire: &Wire, context: &Context<'_>, stream: &Stream) -> Option<Ambiguity> {
+    let head = &stream.request.head;
+    let found = context.group.pool_of(|map| map.ambiguity(head, wire.client_of(stream).peer.ip()));
+    found.filter(|_| stream.destination.is_application())
+}
+
+/// The number of the pool whose threads run a request.
+fn pool_for(wire: &Wire, context: &mut Context<'_>, stream: &Stream, handler: &dyn Handler) -> usize {
+    let group = context.group;
+    let head = &stream.request.head;
+    let path = &mut context.scratch.path;
+    let pool = group.pool_of(|map| {
+        target::normalise_decoded(head.path(), path);
+        map.find(head, path, wire.client_of(stream).peer.ip())
+    });
+    group.pool_for(handler, pool)
 }

@@ -14,9 +14,9 @@ use maitred_http::{Peer, Proxied, RequestHead, TlsSession};
 use maitred_runtime::{Endpoint, Local, Process};
 use maitred_tls::Rules;
 
+use super::Context;
 use super::secured::Shaking;
 use super::stream::Stream;
-use super::Context;
 use super::wire::Wire;
 
 /// The client of a request, and the way in which the request reached the first proxy.

@@ -5,16 +5,11 @@
 //! megabytes at once, and then, with a slow reader, none for minutes. Time in which no bytes wait for the peer does
 //! not count.
 
-use maitred_io::clock;
-use maitred_limits::Rule;
 use maitred_limits::minimum::{Late, Minimum, RateWatch};
-use maitred_log::End;
 
 use super::body::Keeping;
-use super::protocol::Protocol;
+use super::nanos;
 use super::stream::Stream;
-use super::{Connection, Context, Group, Turn, nanos};
-use crate::group::slots::Token;
 use crate::site::Site;
 
 /// Send timeout of a response without one of its own, in milliseconds.
@@ -63,81 +58,5 @@ impl Stream {
         let patience = self.patience.as_mut().filter(|_| self.facts.is_some()).ok_or(Late::Silent)?;
         patience.look(minimum, timeout, now, received)?;
         Ok(patience.due(minimum, timeout))
-    }
-}
-
-impl Connection {
-    /// Checks the peer when the deadline of a request has come. Returns the way in which the peer is late, or none
-    /// and puts the deadline off.
-    pub(super) fn check_body(&mut self, context: &Context<'_>) -> Option<Late> {
-        let checked = self.stream.as_mut().ok_or(Late::Silent);
-        match checked.and_then(|stream| stream.check_body(&context.group.site, context.now)) {
-            Err(late) => Some(late),
-            Ok(due) => {
-                self.set_deadline(context, due);
-                None
-            }
-        }
-    }
-
-    /// Starts or puts off the peer's time when the socket takes no more.
-    pub(super) fn await_reader(&mut self, group: &Group, token: Token, now: Option<u64>) {
-        let Some(writer) = &mut self.wire.writer else { return };
-        if writer.is_stuck() && writer.patience.is_some() {
-            return;
-        }
-        let now = now.unwrap_or_else(clock::monotonic);
-        let (minimum, timeout) = self.send_limits(&group.site);
-        let Some(writer) = &mut self.wire.writer else { return };
-        let sent = writer.sent();
-        let patience = writer.patience.get_or_insert_with(|| {
-            RateWatch::begin(minimum, now, sent.wrapping_sub(self.wire.transport.unacknowledged()))
-        });
-        patience.touch(now);
-        self.wire.deadline = patience.due(minimum, timeout);
-        self.arm(group, token);
-    }
-
-    /// The least rate of the peer and the longest time without progress. Of responses that share the connection the
-    /// longest time counts.
-    fn send_limits(&self, site: &Site) -> (Minimum, u64) {
-        let (minimum, all) = (site.guard.outward(), nanos(site.timeouts.send));
-        let waiting = match &self.protocol {
-            Protocol::H1(_) => 0,
-            Protocol::Framed(framed) => framed.longest_send_timeout(site),
-        };
-        match self.wire.send_timeout.max(waiting) {
-            0 => (minimum, all),
-            own if own == send_timeout_of_all(site) => (minimum, all),
-            own => limits_of_one(own_nanos(own), (minimum, all)),
-        }
-    }
-
-    /// Checks the peer when the deadline of a response has come.
-    pub(super) fn check_reader(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        let site = &context.group.site;
-        let (minimum, timeout) = self.send_limits(site);
-        let writer = self.wire.writer.as_mut()?;
-        let position = writer.sent().wrapping_sub(self.wire.transport.unacknowledged());
-        let patience =
-            writer.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, position));
-        match patience.look(minimum, timeout, context.now, position) {
-            Ok(()) => {
-                let due = patience.due(minimum, timeout);
-                self.set_deadline(context, due);
-                None
-            }
-            Err(late) => {
-                let rule = match late {
-                    Late::Slow => Rule::MinRateOut,
-                    Late::Silent if timeout == nanos(site.timeouts.send) => Rule::SendTimeout,
-                    Late::Silent => Rule::OwnSendTimeout,
-                };
-                site.guard.applied.note(rule, self.wire.peer, &site.log);
-                self.wire.transport.reset_when_closed();
-                self.wire.ended_as = End::TooSlow;
-                Some(self.peer_gone(context))
-            }
-        }
     }
 }

@@ -13,8 +13,11 @@ use maitred_http::ResponseHead;
 use maitred_log::End;
 use maitred_turns::Signals;
 
+use super::link::Link;
 use super::stream::Stream;
-use super::{Connection, Context, Group, Key, Turn};
+use super::websocket::close_websockets;
+use super::wire::Wire;
+use super::{Context, Group, Key, Turn};
 
 /// A response without a length that goes on until its handler or its client ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,53 +48,6 @@ impl Endless {
     }
 }
 
-impl Connection {
-    /// Marks a response that need not have an end of its own.
-    pub(crate) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
-        let Some(stream) = self.stream_of(key) else { return };
-        stream.endless = Some(endless);
-        if group.is_draining() {
-            stream.ask_to_end();
-        }
-    }
-
-    /// Asks the handlers of endless responses to end, or ends their responses when the grace is over.
-    pub(super) fn end_events(&mut self, context: &mut Context<'_>, signals: Signals) -> Option<Turn> {
-        if !signals.any(Signals::DRAIN) {
-            return None;
-        }
-        self.close_websockets(context);
-        let mut events = Vec::new();
-        for stream in self.each_stream().filter(|stream| stream.running) {
-            match stream.endless {
-                None => stream.tell(),
-                Some(endless) => {
-                    stream.ask_to_end();
-                    events.extend((endless == Endless::Events).then_some(stream.number));
-                }
-            }
-        }
-        if events.is_empty() || !context.group.groups.ends_events() {
-            return None;
-        }
-        if self.protocol.is_framed() {
-            for number in events {
-                self.reset_stream(context.group, context.key(number), End::Drain);
-            }
-            return None;
-        }
-        self.wire.ended_as = End::Drain;
-        Some(self.peer_gone(context))
-    }
-
-    /// Abandons the connection: the drain does not wait for its handler.
-    pub(super) fn abandon(&mut self, group: &Group) {
-        if !std::mem::replace(&mut self.abandoned, true) {
-            group.groups.abandon();
-        }
-    }
-}
-
 impl Stream {
     /// Tells the handler that the server stops.
     fn ask_to_end(&mut self) {
@@ -100,4 +56,40 @@ impl Stream {
             self.tell();
         }
     }
+}
+
+/// Marks a response that need not have an end of its own.
+pub(super) fn begin_endless(link: &mut impl Link, group: &Group, key: Key, endless: Endless) {
+    let Some(stream) = link.stream_of(key) else { return };
+    stream.endless = Some(endless);
+    if group.is_draining() {
+        stream.ask_to_end();
+    }
+}
+
+/// Asks the handlers of endless responses to end, or ends their responses when the grace is over.
+pub(super) fn end_events(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    signals: Signals,
+) -> Option<Turn> {
+    if !signals.any(Signals::DRAIN) {
+        return None;
+    }
+    close_websockets(link, wire, context);
+    let mut events = Vec::new();
+    for stream in link.each_stream().filter(|stream| stream.running) {
+        match stream.endless {
+            None => stream.tell(),
+            Some(endless) => {
+                stream.ask_to_end();
+                events.extend((endless == Endless::Events).then_some(stream.number));
+            }
+        }
+    }
+    if events.is_empty() || !context.group.groups.ends_events() {
+        return None;
+    }
+    link.end_responses(wire, context, &events, End::Drain)
 }

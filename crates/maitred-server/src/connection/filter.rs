@@ -8,17 +8,19 @@
 //! ```
 //! Leaves out: the decisions of the filters (`filters/`).
 
+use crate::connection::pipeline::Received;
 use std::sync::Arc;
 
 use maitred_filters::{Answer, Asker, At, Decision, Suspicion};
 use maitred_http::{BodyLength, Status, target};
 use maitred_limits::Rule;
 
-use super::body::Keeping;
-use super::own_response::OwnResponse;
-use super::stream::{Received, Stream};
+use super::Context;
+use super::link::Link;
+use super::own_response::{OwnResponse, refuse, respond};
+use super::stream::Stream;
 use super::streaming_body::MAX_DROPPED;
-use super::{Connection, Context};
+use super::wire::Wire;
 use crate::destination::Destination;
 use crate::site::Site;
 
@@ -30,103 +32,6 @@ pub(super) enum Filtered {
     Wait(Box<Stream>),
     /// A filter has answered.
     Answered(Received),
-}
-
-impl Connection {
-    /// Leads a request through the filters, or on from the filter where it has waited.
-    pub(super) fn filter(&mut self, context: &mut Context<'_>, mut stream: Box<Stream>) -> Filtered {
-        let group = context.group;
-        let site = &group.site;
-        let mut path = std::mem::take(&mut context.scratch.path);
-        let client = self.wire.client_of(&stream);
-        let peer = client.peer;
-        let head = &mut stream.request.head;
-        let passed = match stream.passed.take() {
-            Some(passed) => {
-                target::normalise_decoded(head.path(), &mut path);
-                Ok(Some(passed))
-            }
-            None => {
-                stream.times.filtering = site.later(context.now);
-                site.filters.meet(head, &mut path, Asker { client: peer.ip(), secure: client.secure })
-            }
-        };
-        let mut passed = match passed {
-            Ok(Some(passed)) => passed,
-            Ok(None) => {
-                context.scratch.path = path;
-                stream.times.filtering = 0;
-                return Filtered::Pass(stream);
-            }
-            Err(ambiguity) => {
-                context.scratch.path = path;
-                stream.times.filtered = site.later(context.now);
-                let refused = self.refuse(context, stream, Status::BAD_REQUEST, ambiguity.reason());
-                return Filtered::Answered(refused);
-            }
-        };
-        let token = context.token;
-        let wake = || -> Box<dyn Fn() + Send + Sync> {
-            let group = Arc::clone(group);
-            Box::new(move || group.resume(token))
-        };
-        let (now, hasher) = (context.now, site.filters.hasher());
-        let client = hasher.and_then(|_| site.guard.number(peer));
-        let count = |most: u32| CountedCheck::begin(&group.site, client?, most);
-        let at = At { path: &path, peer, client, now, hasher, count: &count, wake: &wake };
-        let before = head.path_and_query;
-        let decision = passed.decide(head, &at);
-        if head.path_and_query != before {
-            stream.destination = Destination::find(site, head, stream.facts);
-        }
-        context.scratch.path = path;
-        stream.passed = Some(passed);
-        match decision {
-            Decision::Wait => Filtered::Wait(stream),
-            Decision::Pass => {
-                stream.times.filtered = site.later(context.now);
-                Filtered::Pass(stream)
-            }
-            Decision::Answer(answer) => {
-                stream.times.filtered = site.later(context.now);
-                if let Some(suspicion) = answer.suspicion {
-                    site.guard.applied.note(rule_of(suspicion), peer, &site.log);
-                }
-                Filtered::Answered(self.answer_filtered(context, stream, answer))
-            }
-        }
-    }
-
-    /// Whether the request waits for the check of a password.
-    pub(super) fn waits_for_filter(&self) -> bool {
-        let passed = self.stream.as_ref().and_then(|stream| stream.passed.as_ref());
-        passed.is_some_and(|passed| passed.is_waiting())
-    }
-
-    /// Sends the answer of a filter before the body has arrived.
-    pub(super) fn answer_filtered(
-        &mut self,
-        context: &mut Context<'_>,
-        stream: Box<Stream>,
-        Answer { head, body, .. }: Answer,
-    ) -> Received {
-        let facts = stream.facts.unwrap_or_default();
-        let request = &stream.request.head;
-        let is_short = match request.body {
-            BodyLength::Fixed(length) => length <= MAX_DROPPED,
-            _ => true,
-        };
-        // A client that waits for 100 may or may not send the body after the response.
-        let keeps = facts.complete || is_short && !facts.expect_continue;
-        let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
-        let received = self.respond(context, stream, response);
-        if matches!(received, Received::Answered) && !facts.complete {
-            let mut rest = self.wire.begin_stream(context.now);
-            (rest.facts, rest.keeping) = (Some(facts), Keeping::Dropped(0));
-            self.stream = Some(rest);
-        }
-        received
-    }
 }
 
 fn rule_of(suspicion: Suspicion) -> Rule {
@@ -157,4 +62,97 @@ impl Drop for CountedCheck {
     fn drop(&mut self) {
         self.site.guard.end_check(self.client);
     }
+}
+
+/// Leads a request through the filters, or on from the filter where it has waited.
+pub(super) fn filter(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+) -> Filtered {
+    let group = context.group;
+    let site = &group.site;
+    let mut path = std::mem::take(&mut context.scratch.path);
+    let client = wire.client_of(&stream);
+    let peer = client.peer;
+    let head = &mut stream.request.head;
+    let passed = match stream.passed.take() {
+        Some(passed) => {
+            target::normalise_decoded(head.path(), &mut path);
+            Ok(Some(passed))
+        }
+        None => {
+            stream.times.filtering = site.later(context.now);
+            site.filters.meet(head, &mut path, Asker { client: peer.ip(), secure: client.secure })
+        }
+    };
+    let mut passed = match passed {
+        Ok(Some(passed)) => passed,
+        Ok(None) => {
+            context.scratch.path = path;
+            stream.times.filtering = 0;
+            return Filtered::Pass(stream);
+        }
+        Err(ambiguity) => {
+            context.scratch.path = path;
+            stream.times.filtered = site.later(context.now);
+            let refused = refuse(link, wire, context, stream, Status::BAD_REQUEST, ambiguity.reason());
+            return Filtered::Answered(refused);
+        }
+    };
+    let token = context.token;
+    let wake = || -> Box<dyn Fn() + Send + Sync> {
+        let group = Arc::clone(group);
+        Box::new(move || group.resume(token))
+    };
+    let (now, hasher) = (context.now, site.filters.hasher());
+    let client = hasher.and_then(|_| site.guard.number(peer));
+    let count = |most: u32| CountedCheck::begin(&group.site, client?, most);
+    let at = At { path: &path, peer, client, now, hasher, count: &count, wake: &wake };
+    let before = head.path_and_query;
+    let decision = passed.decide(head, &at);
+    if head.path_and_query != before {
+        stream.destination = Destination::find(site, head, stream.facts);
+    }
+    context.scratch.path = path;
+    stream.passed = Some(passed);
+    match decision {
+        Decision::Wait => Filtered::Wait(stream),
+        Decision::Pass => {
+            stream.times.filtered = site.later(context.now);
+            Filtered::Pass(stream)
+        }
+        Decision::Answer(answer) => {
+            stream.times.filtered = site.later(context.now);
+            if let Some(suspicion) = answer.suspicion {
+                site.guard.applied.note(rule_of(suspicion), peer, &site.log);
+            }
+            Filtered::Answered(answer_filtered(link, wire, context, stream, answer))
+        }
+    }
+}
+
+/// Sends the answer of a filter before the body has arrived.
+pub(super) fn answer_filtered(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+    Answer { head, body, .. }: Answer,
+) -> Received {
+    let facts = stream.facts.unwrap_or_default();
+    let request = &stream.request.head;
+    let is_short = match request.body {
+        BodyLength::Fixed(length) => length <= MAX_DROPPED,
+        _ => true,
+    };
+    // A client that waits for 100 may or may not send the body after the response.
+    let keeps = facts.complete || is_short && !facts.expect_continue;
+    let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
+    let received = respond(link, wire, context, stream, response);
+    if matches!(received, Received::Answered) && !facts.complete {
+        link.drop_rest(wire, context, facts);
+    }
+    received
 }

@@ -18,9 +18,9 @@ use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
 use super::secured::{self, Shaking};
-use crate::site::Site;
 use super::wire::{Phase, Wire};
 use super::{Context, Turn, nanos};
+use crate::site::Site;
 
 /// Response to a client that sends HTTP without TLS. No request has been read, so the response belongs to none.
 const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\

@@ -3,20 +3,20 @@
 //!
 //! Section below: memory of heads.
 
+use crate::connection::link::Link;
+use crate::connection::record::Record;
+use crate::connection::wire::Phase;
+use crate::connection::wire::Wire;
 use std::mem::size_of;
 
-use maitred_h2::{ConnectionError, ErrorCode};
-use maitred_http::Status;
 use maitred_limits::Rule;
 use maitred_limits::heads::{HeadShare, HeldHeads};
-use maitred_log::End;
 use maitred_runtime::Request;
-use maitred_spool::Progress;
 
 use super::framed::Queue;
-use super::protocol::Protocol;
-use super::stream::{Record, Stream};
-use super::{Connection, Context, Group, Phase, Turn, nanos};
+use super::protocol::see_link;
+use super::stream::Stream;
+use super::{Connection, Context, Group, nanos};
 use crate::destination::asks_engine;
 use crate::group::slots::Token;
 
@@ -34,18 +34,11 @@ pub(super) struct Shares {
 }
 
 impl Connection {
-    /// Bytes in buffers of the connection, beside its heads.
-    fn holds(&self) -> u64 {
-        let streams: u64 = self.streams().map(Stream::held).sum();
-        // Received bytes of an incomplete head count as a head.
-        let input = if self.wire.phase == Phase::Receiving { 0 } else { self.wire.input.len() as u64 };
-        input + streams + self.wire.writer.as_ref().map_or(0, |writer| writer.held())
-    }
-
     /// Reports changes of the held memory to the budgets.
     pub(super) fn tell_budgets(&mut self, group: &Group, token: Token) {
         let guard = &group.site.guard;
-        let (heads, buffers) = (self.held_heads().counted(), self.holds());
+        let (heads, buffers) =
+            see_link!(self, |link, wire| (held_heads(link, wire).counted(), holds(link, wire)));
         if self.shares.is_none() && heads.sum() == 0 && buffers == 0 {
             return;
         }
@@ -67,6 +60,11 @@ impl Connection {
         if used_up || !asked.is_empty() {
             group.groups.look_at_resources();
         }
+    }
+
+    /// Whether others need the memory of its incomplete requests.
+    pub(super) fn has_to_give_up_heads(&self) -> bool {
+        self.shares.as_ref().and_then(|shares| shares.heads.as_ref()).is_some_and(HeadShare::take_asked)
     }
 
     /// Gives back all shares at the end of the connection, and ends the count of the connection for its client.
@@ -111,89 +109,44 @@ pub(super) fn idle_time(group: &Group) -> u64 {
 // incomplete request can be refused: no handler has begun with it.
 
 /// Memory of a multiplexed stream beside its head, in bytes.
-const STREAM: u64 = (size_of::<Stream>() + size_of::<Request>() + size_of::<Queue>()) as u64;
+pub(super) const STREAM: u64 = (size_of::<Stream>() + size_of::<Request>() + size_of::<Queue>()) as u64;
 
 /// Reason given to refused requests.
-const NO_ROOM: &str = "the server is short of memory";
+pub(super) const NO_ROOM: &str = "the server is short of memory";
 
-impl Connection {
-    /// Bytes of the heads, including received parts of incomplete heads.
-    fn held_heads(&self) -> HeldHeads {
-        let mut held = HeldHeads::default();
-        let more = if self.protocol.is_framed() { STREAM } else { 0 };
-        for stream in self.streams() {
-            let sum = if stream.waits_for_peer() { &mut held.waiting } else { &mut held.running };
-            *sum += stream.held_by_head() + more;
-        }
-        if let Some(writer) = &self.wire.writer {
-            held.running += writer.records.iter().map(Record::held_by_head).sum::<u64>();
-        }
-        if self.wire.phase == Phase::Receiving {
-            held.waiting += self.wire.input.capacity() as u64 + self.gathered();
-        }
-        held
-    }
+/// Bytes in buffers of the connection, beside its heads.
+fn holds(link: &impl Link, wire: &Wire) -> u64 {
+    let streams: u64 = link.streams().map(Stream::held).sum();
+    // Received bytes of an incomplete head count as a head.
+    let input = if wire.phase == Phase::Receiving { 0 } else { wire.input.len() as u64 };
+    input + streams + wire.writer.as_ref().map_or(0, |writer| writer.held())
+}
 
-    /// Bytes of an incomplete head in received frames.
-    fn gathered(&self) -> u64 {
-        match &self.protocol {
-            Protocol::H1(_) => 0,
-            Protocol::Framed(framed) => framed.gathered(),
-        }
+/// Bytes of the heads, including received parts of incomplete heads.
+fn held_heads(link: &impl Link, wire: &Wire) -> HeldHeads {
+    let mut held = HeldHeads::default();
+    let more = link.memory_of_one();
+    for stream in link.streams() {
+        let sum = if stream.waits_for_peer() { &mut held.waiting } else { &mut held.running };
+        *sum += stream.held_by_head() + more;
     }
+    if let Some(writer) = &wire.writer {
+        held.running += writer.records.iter().map(Record::held_by_head).sum::<u64>();
+    }
+    if wire.phase == Phase::Receiving {
+        held.waiting += wire.input.capacity() as u64 + link.gathered();
+    }
+    held
+}
 
-    /// Whether the head of this request exceeds the memory for one connection; notes that if so.
-    pub(super) fn lacks_room(&self, context: &Context<'_>, stream: &Stream) -> bool {
-        let site = &context.group.site;
-        let head = &stream.request.head;
-        let Some(most) = site.guard.heads.most_of_one() else { return false };
-        let lacks = self.held_heads().sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
-        if lacks {
-            site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
-        }
-        lacks
+/// Whether the head of this request exceeds the memory for one connection; notes that if so.
+pub(super) fn lacks_room(link: &impl Link, wire: &Wire, context: &Context<'_>, stream: &Stream) -> bool {
+    let site = &context.group.site;
+    let head = &stream.request.head;
+    let Some(most) = site.guard.heads.most_of_one() else { return false };
+    let lacks = held_heads(link, wire).sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
+    if lacks {
+        site.guard.applied.note(Rule::HeadBudget, wire.peer, &site.log);
     }
-
-    pub(super) fn has_to_give_up_heads(&self) -> bool {
-        self.shares.as_ref().and_then(|shares| shares.heads.as_ref()).is_some_and(HeadShare::take_asked)
-    }
-
-    /// Refuses the incomplete requests. Returns none if the turn goes on.
-    pub(super) fn give_up_heads(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        let site = &context.group.site;
-        if self.protocol.is_framed() {
-            let waiting: Vec<u32> =
-                self.streams().filter(|stream| stream.waits_for_peer()).map(|stream| stream.number).collect();
-            let is_within_head = self.gathered() > 0;
-            if is_within_head || !waiting.is_empty() {
-                site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
-            }
-            let framed = self.protocol.framed()?;
-            for number in &waiting {
-                framed.reset(*number, ErrorCode::RefusedStream);
-            }
-            // No other frame can come before the rest of that head.
-            let error = ConnectionError { code: ErrorCode::EnhanceYourCalm, reason: NO_ROOM };
-            for number in waiting {
-                self.cancel(context.group, number, End::Cut);
-            }
-            return is_within_head.then(|| self.end_faulty(context, error));
-        }
-        let is_open = matches!(self.spool_progress(), None | Some(Progress::Open));
-        let waits = |stream: &mut Box<Stream>| is_open && stream.waits_for_peer();
-        if self.wire.phase != Phase::Receiving {
-            return None;
-        }
-        let stream = self.stream.take_if(waits)?;
-        site.guard.applied.note(Rule::HeadBudget, self.wire.peer, &site.log);
-        if stream.keeping.is_dropped() {
-            return Some(Turn::Close);
-        }
-        let received = self.refuse_noted(context, stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
-        Some(match self.flush(context) {
-            Turn::Close => Turn::Close,
-            _ if self.wire.writer.is_none() => self.wire.end_gently(context, self.protocol.is_between_requests()),
-            _ => received.turn(),
-        })
-    }
+    lacks
 }

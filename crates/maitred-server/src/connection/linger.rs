@@ -3,8 +3,9 @@
 
 use maitred_io::transport::Moved;
 
+use super::h1::MAX_RECEIVES_A_TURN;
 use super::wire::{Phase, Wire};
-use super::{Context, Turn, receive};
+use super::{Context, Turn};
 
 /// After a last response the peer may still be sending; what it sends is read and dropped until
 /// nothing has come for this long, so that the reset that would follow does not take the response
@@ -36,7 +37,7 @@ impl Wire {
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Turn {
         let mut buffer = context.scratch.take_receive();
         let turn = (|| {
-            for _ in 0..receive::MAX_RECEIVES_A_TURN {
+            for _ in 0..MAX_RECEIVES_A_TURN {
                 match self.transport.receive(&mut buffer) {
                     Moved::Bytes(_) => self.lingering = true,
                     Moved::Blocked => return Turn::Wait,

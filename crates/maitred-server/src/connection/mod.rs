@@ -1,38 +1,39 @@
-//! One connection: the only loop that joins socket and protocol.
+//! One connection: the only loop that joins socket and protocol. A turn never waits and never runs application code: it
+//! comes back with the request to run.
 //!
 //! ```text
-//!            a request is complete                 the handler has answered
-//! Receiving -----------------------> Running ---------------------------> Receiving
-//!     |  ^                                                                 |   |
-//!     |  `--------------- everything has left ----- Sending <--------------'   |
-//!     |  answered by the engine, the reader is slow --^ |                      |
-//!     `--refused---------------------> Lingering <------'-- last response -----'
+//! Connection --wire------> Wire: transport, queued bytes, limits, timer
+//!            `-protocol--> H1 (one exchange) or Framed (many): each is the Link of its exchanges
 //! ```
-//! A turn never waits and never runs application code: it comes back with the request to run.
-//!
-//! Section below: memory of a thread.
+//! What happens to an exchange is in `pipeline.rs` and the files that it names; calls of handlers are in `calls.rs`.
 
 mod accept;
+mod admission;
 pub(crate) mod answer;
 mod backpressure;
 pub(crate) mod body;
+mod calls;
 pub(crate) mod client;
 mod data_rate;
-mod deliver;
 mod drain;
 mod filter;
 pub(crate) mod framed;
+mod h1;
 mod handshake;
 mod held;
 mod linger;
+mod link;
+mod memory;
 mod own_response;
+mod pipeline;
 mod protocol;
 mod proxy_header;
-mod receive;
+pub(crate) mod record;
 pub(crate) mod redirect;
 mod request_timeout;
 mod responder;
 mod secured;
+mod sending;
 mod shaped;
 pub(crate) mod snapshot;
 mod spilling;
@@ -45,35 +46,39 @@ pub(crate) mod websocket;
 mod wire;
 pub(crate) mod writer;
 
-use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 
-use maitred_http::{Peer, RequestHead, ResponseHead, Status, date};
+use maitred_http::Peer;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
-use maitred_io::transport::Moved;
 use maitred_io::transport::Transport;
 use maitred_log::End;
-use maitred_runtime::Request;
-use maitred_turns::{Signals, TurnClock, TurnContext};
+use maitred_turns::Signals;
 
 use crate::group::Resident;
 use crate::group::slots::Token;
 use crate::listener::Listening;
-use crate::site::Site;
 use client::Ends;
+use drain::end_events;
 use held::{Shares, first_request_time, idle_time};
-use spilling::has_made_room;
-use stream::{Record, Stream};
-use wire::{Phase, Reach, Wire};
-use writer::{Sent, Writer};
+use link::Link;
+use protocol::{see_link, with_link};
+use request_timeout::check_request;
+use sending::{arm, check_reader, flush, peer_gone, set_deadline};
+use websocket::check_websockets;
+use wire::{Phase, Wire};
 
 pub(crate) use crate::group::Turn;
 pub(crate) use crate::group::slots::{Flags, Key};
 pub(crate) use framed::Values;
+pub(crate) use memory::{
+    Scratch, recycle_buffer, spare_buffer, spare_head, spare_request, spare_writer, with_date,
+};
+pub(crate) use memory::{recycle_head, recycle_writer};
 pub(crate) use protocol::Protocol;
+pub(crate) use stream::Stream;
 
 /// Most time slices of lingering for one connection: half a minute in all, as nginx does (`lingering_time`). A client
 /// that sends a whole upload before it reads completes the upload also on a slow link.
@@ -86,12 +91,8 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Connection {
     wire: Wire,
     protocol: Protocol,
-    /// The exchange under way; none between requests.
-    stream: Option<Box<Stream>>,
     /// Shares of the process-wide memory budgets; none while the connection holds nothing that counts.
     shares: Option<Box<Shares>>,
-    /// The drain does not wait for this connection.
-    abandoned: bool,
 }
 
 /// A group of connections.
@@ -99,16 +100,6 @@ pub(crate) type Group = crate::group::Group<Connection>;
 
 /// Context of a connection's turn.
 pub(crate) type Context<'a> = crate::group::Context<'a, Connection>;
-
-impl Group {
-    /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
-    pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
-        self.with_connection(key.token, |connection| {
-            connection.stream_of(key)?;
-            Some(act(connection))
-        })?
-    }
-}
 
 impl Resident for Connection {
     type Scratch = Scratch;
@@ -122,24 +113,32 @@ impl Resident for Connection {
     }
 
     fn leave(&mut self, group: &Group) {
-        if std::mem::take(&mut self.abandoned) {
+        if std::mem::take(&mut self.wire.abandoned) {
             group.groups.count_abandoned_closed();
         }
         self.wire.lose_writer(group);
-        self.drop_answered(group);
+        with_link!(self, |link, wire| link.drop_answered(wire, group));
         self.give_back_budgets(group);
     }
 
     fn cut(&mut self) {
-        if !self.wire.is_dead() {
+        let is_dead = self.wire.is_dead();
+        if !is_dead {
             self.wire.ended_as = End::Drain;
-            self.each_stream().for_each(|stream| stream.flags().ask_to_end());
         }
-        self.tell_gone();
+        with_link!(self, |link, _wire| {
+            if !is_dead {
+                link.each_stream().for_each(|stream| stream.flags().ask_to_end());
+            }
+            link.tell_gone();
+        });
     }
 
     fn send_last(&mut self, group: &Group, token: Token, now: u64) {
-        self.send_what_waits(group, token, now);
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.send_what_waits(&mut self.wire, group, token, now),
+            Protocol::Framed(framed) => framed.send_what_waits(&mut self.wire, group, token),
+        }
     }
 
     fn end_turn(group: &Group, scratch: &mut Scratch, now: u64) {
@@ -197,9 +196,7 @@ impl Connection {
         let connection = place.insert(Self {
             wire: Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted)),
             protocol,
-            stream: None,
             shares: None,
-            abandoned: false,
         });
         if let Err(error) =
             connection.wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
@@ -221,14 +218,16 @@ impl Connection {
         self.wire.writer.iter_mut().for_each(|writer| writer.note_turn());
         if signals.any(Signals::READ_CLOSED) && !self.wire.read_closed {
             self.wire.read_closed = true;
-            self.tell();
+            with_link!(self, |link, _wire| link.tell());
         }
         if signals.any(Signals::READ) {
             self.wire.unread = true;
         }
         if signals.any(Signals::CLOSED) {
-            self.receive_last_of_websocket(context);
-            return self.peer_gone(context);
+            if let Protocol::H1(h1) = &mut self.protocol {
+                h1.receive_last_of_websocket(&mut self.wire, context);
+            }
+            return self.lose_peer(context);
         }
         if signals.any(Signals::TIMER) {
             self.wire.armed = NEVER;
@@ -236,23 +235,17 @@ impl Connection {
                 return turn;
             }
         }
-        // A handshake has begun, so a request is on its way.
-        let shakes_hands = self.wire.awaits_handshake() && self.wire.transport.has_session();
-        if signals.any(Signals::DRAIN) && self.is_idle() && !shakes_hands {
-            let is_new = self.wire.served == 0 && !self.protocol.is_framed();
-            let time = if is_new { first_request_time(context.group) } else { idle_time(context.group) };
-            self.set_deadline(context, self.wire.deadline.min(context.now + time));
-        }
-        if signals.any(Signals::DRAIN) && self.protocol.is_framed() && self.wire.phase == Phase::Receiving {
-            match self.begin_drain(context) {
-                Turn::Wait => {}
-                other => return other,
-            }
+        if signals.any(Signals::DRAIN)
+            && let Some(turn) = self.begin_drain(context)
+        {
+            return turn;
         }
         if context.group.is_draining() {
-            if self.is_running() && (self.wire.is_dead() || self.is_deserted()) {
-                self.abandon(context.group);
-            } else if let Some(turn) = self.end_events(context, signals) {
+            let is_left = self.is_running() && (self.wire.is_dead() || self.is_deserted());
+            if is_left {
+                self.wire.abandon(context.group);
+            } else if let Some(turn) = with_link!(self, |link, wire| end_events(link, wire, context, signals))
+            {
                 return turn;
             }
         }
@@ -265,7 +258,7 @@ impl Connection {
             return turn;
         }
         if self.wire.writer.is_some() {
-            match self.flush(context) {
+            match with_link!(self, |link, wire| flush(link, wire, context)) {
                 Turn::Wait => {}
                 other => return other,
             }
@@ -275,140 +268,145 @@ impl Connection {
 
     fn proceed(&mut self, context: &mut Context<'_>) -> Turn {
         match self.wire.phase {
-            Phase::Running if self.has_socket() => self.receive_websocket(context),
-            Phase::Running => {
-                if self.tell_reader() {
-                    self.each_stream().for_each(|stream| stream.put_off());
-                } else {
-                    self.wire.note_wake_while_running(context);
-                }
-                Turn::Wait
-            }
+            Phase::Running => match &mut self.protocol {
+                Protocol::H1(h1) => h1.go_on_running(&mut self.wire, context),
+                Protocol::Framed(_) => Turn::Wait,
+            },
             Phase::Sending if self.wire.writer.is_some() => Turn::Wait,
-            Phase::Sending if self.wire.last => self.wire.end_gently(context, self.protocol.is_between_requests()),
+            Phase::Sending if self.wire.last => {
+                let is_between = self.is_between_requests();
+                self.wire.end_gently(context, is_between)
+            }
             Phase::Sending => {
                 self.wire.phase = Phase::Receiving;
                 self.receive(context)
             }
-            Phase::Receiving if self.protocol.is_framed() => self.receive_framed(context),
             Phase::Receiving => self.receive(context),
             Phase::Lingering => self.wire.linger(context),
         }
     }
 
+    /// Receives and answers, over the protocol that the peer speaks or goes over to.
+    fn receive(&mut self, context: &mut Context<'_>) -> Turn {
+        if let Protocol::H1(h1) = &mut self.protocol {
+            let turn = h1.receive(&mut self.wire, context);
+            let Some(framed) = h1.take_next(&mut self.wire, context) else { return turn };
+            self.protocol = Protocol::Framed(framed);
+            if matches!(turn, Turn::Close) {
+                return turn;
+            }
+        }
+        match &mut self.protocol {
+            Protocol::H1(_) => Turn::Wait,
+            Protocol::Framed(framed) => framed.receive(&mut self.wire, context),
+        }
+    }
+
+    /// Shortens the time of an idle connection, and tells a peer of HTTP/2 that no further request is wanted.
+    fn begin_drain(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        // A handshake has begun, so a request is on its way.
+        let shakes_hands = self.wire.awaits_handshake() && self.wire.transport.has_session();
+        if self.is_idle() && !shakes_hands {
+            let is_new = self.wire.served == 0 && matches!(self.protocol, Protocol::H1(_));
+            let time = if is_new { first_request_time(context.group) } else { idle_time(context.group) };
+            let deadline = self.wire.deadline.min(context.now + time);
+            with_link!(self, |link, wire| set_deadline(link, wire, context, deadline));
+        }
+        match &mut self.protocol {
+            Protocol::Framed(framed) if self.wire.phase == Phase::Receiving => {
+                match framed.begin_drain(&mut self.wire, context) {
+                    Turn::Wait => None,
+                    other => Some(other),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn lose_peer(&mut self, context: &mut Context<'_>) -> Turn {
+        with_link!(self, |link, wire| peer_gone(link, wire, context))
+    }
+
     /// Whether no part of a request has arrived and nothing waits to be sent.
     fn is_idle(&self) -> bool {
-        let between = match &self.protocol {
-            Protocol::H1(_) => self.stream.is_none(),
-            Protocol::Framed(framed) => framed.is_between() && self.wire.writer.is_none(),
-        };
-        self.wire.phase == Phase::Receiving && between && self.wire.input.is_empty()
+        see_link!(self, |link, wire| link.is_idle(wire))
     }
 
     /// Whether a handler has one of the exchanges.
     fn is_running(&self) -> bool {
-        self.streams().any(|stream| stream.running)
+        see_link!(self, |link, _wire| link.is_running())
     }
 
-    /// Handles the loss of both directions or a failed send.
-    fn peer_gone(&mut self, context: &mut Context<'_>) -> Turn {
-        self.wire.reach = self.wire.reach.max(Reach::Dead);
-        self.wire.lose_writer(context.group);
-        context.group.site.note_all(&mut context.scratch.records, context.now, Some(self.wire.ended_as));
-        self.drop_answered(context.group);
-        if !self.is_running() {
-            return Turn::Close;
-        }
-        self.tell_gone();
-        if context.group.is_draining() {
-            self.abandon(context.group);
-        }
-        if self.awaits_response() {
-            // The signal of the timer may have come together with this one.
-            self.arm(context.group, context.token);
-        }
-        Turn::Wait
-    }
-
-    /// Tells the handlers that the state of the connection has changed.
-    pub(crate) fn tell(&mut self) {
-        self.each_stream().for_each(|stream| stream.tell());
-    }
-
-    /// Tells the handlers that sending is impossible from now on.
-    pub(crate) fn tell_gone(&mut self) {
-        for stream in self.each_stream() {
-            stream.flags().set_gone();
-            stream.tell();
+    /// Whether no incomplete request has been received.
+    fn is_between_requests(&self) -> bool {
+        match &self.protocol {
+            Protocol::H1(h1) => h1.is_between_requests(),
+            Protocol::Framed(framed) => framed.streams.is_empty(),
         }
     }
 
-    /// Whether the peer has ended its sending side, or is gone.
-    pub(crate) fn has_peer_ended(&self) -> bool {
-        // A handler that reads a body itself may see the end before the event arrives.
-        self.wire.read_closed || self.wire.is_dead() || self.streams().any(Stream::has_read_end)
+    /// Whether only handlers whose streams were reset remain.
+    fn is_deserted(&self) -> bool {
+        matches!(&self.protocol, Protocol::Framed(framed) if framed.is_deserted())
     }
 
-    fn set_deadline(&mut self, context: &Context<'_>, deadline: u64) {
-        self.wire.deadline = deadline;
-        self.arm(context.group, context.token);
-    }
-
-    /// Earliest deadline of the exchanges.
-    fn request_due(&self) -> u64 {
-        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
-    }
-
-    /// Earliest deadline of the WebSockets.
-    fn sockets_due(&self, site: &Site) -> u64 {
-        self.streams().map(|stream| stream.socket_due(site)).min().unwrap_or(NEVER)
-    }
-
-    /// Sets the timer to the earliest deadline of the connection and its exchanges.
-    fn arm(&mut self, group: &Group, token: Token) {
-        let other = self.request_due().min(self.resumes_at()).min(self.sockets_due(&group.site));
-        self.wire.arm(group, token, other);
+    /// Refuses the incomplete requests, because others need their memory. Returns none if the turn goes on.
+    fn give_up_heads(&mut self, context: &mut Context<'_>) -> Option<Turn> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.give_up_heads(&mut self.wire, context),
+            Protocol::Framed(framed) => framed.give_up_heads(&mut self.wire, context),
+        }
     }
 
     /// Handles the deadlines that have passed; none if the turn goes on. `alone` says that the timer is the only
     /// signal.
     fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
-        self.check_websockets(context);
-        if let Some(turn) = self.check_request(context) {
-            return Some(turn);
+        let late = with_link!(self, |link, wire| {
+            check_websockets(link, wire, context);
+            check_request(link, wire, context)
+        });
+        if late.is_some() {
+            return late;
         }
-        if self.protocol.is_framed() && self.wire.phase == Phase::Receiving {
-            return self.check_streams(context, alone);
+        if let Protocol::Framed(framed) = &mut self.protocol
+            && self.wire.phase == Phase::Receiving
+        {
+            return framed.check_streams(&mut self.wire, context, alone);
         }
         if context.now < self.wire.deadline {
-            // The rate limit lets more of the response leave; `flush` sends it.
-            if self.resumes_at() <= context.now {
-                return None;
-            }
-            // The deadline was put off since the timer was set.
-            self.arm(context.group, context.token);
-            return alone.then_some(Turn::Wait);
+            return with_link!(self, |link, wire| {
+                // The rate limit lets more of the response leave; `flush` sends it.
+                if link.resumes_at().min(wire.resumes_at()) <= context.now {
+                    return None;
+                }
+                // The deadline was put off since the timer was set.
+                arm(link, wire, context.group, context.token);
+                alone.then_some(Turn::Wait)
+            });
         }
         if self.wire.awaits_proxy_header() {
             let log = &context.group.site.log;
-            log.warn(format_args!("{}: closed; no header of the PROXY protocol has come in time", self.wire.peer));
+            let peer = self.wire.peer;
+            log.warn(format_args!("{peer}: closed; no header of the PROXY protocol has come in time"));
             return Some(Turn::Close);
         }
         if self.wire.awaits_handshake() {
             return Some(self.wire.time_out_handshake(context));
         }
-        match self.wire.phase {
-            Phase::Lingering if self.wire.lingering && self.wire.lingers < MAX_LINGERS => {
+        match (self.wire.phase, &mut self.protocol) {
+            (Phase::Lingering, _) if self.wire.lingering && self.wire.lingers < MAX_LINGERS => {
                 self.wire.grant_linger(context);
                 None
             }
-            Phase::Lingering => Some(Turn::Close),
-            Phase::Running if self.wire.writer.is_none() => {
-                self.end_late_body(context);
+            (Phase::Lingering, _) => Some(Turn::Close),
+            (Phase::Running, Protocol::H1(h1)) if self.wire.writer.is_none() => {
+                h1.end_late_body(&mut self.wire, context);
                 None
             }
-            Phase::Running | Phase::Sending => self.check_reader(context),
-            Phase::Receiving if self.is_idle() => {
+            (Phase::Receiving, Protocol::H1(h1)) if !h1.is_idle(&self.wire) => {
+                h1.end_late_request(&mut self.wire, context)
+            }
+            (Phase::Receiving, _) => {
                 // A request may have arrived at this moment and is served.
                 self.wire.unread = true;
                 let served = self.wire.served;
@@ -416,298 +414,13 @@ impl Connection {
                 let nothing_came = matches!(turn, Turn::Wait) && self.is_idle() && self.wire.served == served;
                 Some(if nothing_came { Turn::Close } else { turn })
             }
-            Phase::Receiving => self.check_body(context).map(|late| self.time_out_request(context, late)),
-        }
-    }
-
-    /// Sends the bytes of this turn, then the writer's. Returns `Wait` when everything has left or the socket takes
-    /// no more.
-    fn flush(&mut self, context: &mut Context<'_>) -> Turn {
-        let site = &context.group.site;
-        if !context.scratch.records.is_empty() {
-            let done = site.later(context.now);
-            for record in &mut context.scratch.records {
-                record.times.done = done;
+            (Phase::Running | Phase::Sending, _) => {
+                with_link!(self, |link, wire| check_reader(link, wire, context))
             }
         }
-        let out = &mut context.scratch.out;
-        if !out.is_empty() {
-            match &mut self.wire.writer {
-                None if self.wire.shaper.is_some() => {
-                    self.wire.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
-                }
-                None => match self.wire.transport.send(out, false) {
-                    Moved::Bytes(count) if count == out.len() => out.clear(),
-                    Moved::Bytes(count) => {
-                        self.wire.writer.insert(spare_writer()).push(out.split_off(count).into(), 0);
-                        out.clear();
-                    }
-                    Moved::Blocked => {
-                        self.wire.writer.insert(spare_writer()).push(std::mem::take(out).into(), 0);
-                    }
-                    Moved::End | Moved::Failed(_) => {
-                        out.clear();
-                        return self.peer_gone(context);
-                    }
-                },
-                Some(writer) => writer.push(std::mem::take(out).into(), 0),
-            }
-        }
-        let Some(writer) = &mut self.wire.writer else {
-            if !context.scratch.records.is_empty() {
-                site.note_all(&mut context.scratch.records, site.later(context.now), None);
-            }
-            return Turn::Wait;
-        };
-        writer.records.append(&mut context.scratch.records);
-        let before = writer.marks();
-        let sent = self.wire.send_writer(context.group);
-        let now = self.wire.writer.as_ref().map_or(before, |writer| writer.marks());
-        let room = has_made_room(site, before, now) || self.wire.direct && matches!(sent, Sent::All);
-        match sent {
-            Sent::All => {
-                self.wire.drop_writer(context.group);
-                self.go_on_with_body(context.group, context.token);
-            }
-            Sent::Held => self.hold(context.group, context.token),
-            Sent::Blocked | Sent::Budget => {
-                self.await_reader(context.group, context.token, Some(context.now));
-            }
-            Sent::Broken(error) => {
-                self.wire.note_broken(context.group, &error);
-                return self.peer_gone(context);
-            }
-        }
-        if matches!(sent, Sent::Blocked | Sent::Budget) {
-            self.note_waiting(context.group, context.token);
-        }
-        if room {
-            self.tell();
-        }
-        if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
     }
 }
 
 fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
-}
-
-// ---- Memory of a thread ----
-//
-// Each thread reuses these buffers from turn to turn, so that an idle connection holds none.
-
-/// Bytes received by one call: the largest part of a socket buffer worth copying at once; a request
-/// head needs one page of it.
-const RECEIVE: usize = 64 * 1024;
-
-/// Requests kept for use again by one thread; more are in flight only while uploads are slow.
-pub(crate) const MAX_SPARE: usize = 64;
-
-/// Room for the head of a usual response and a small body.
-const RESPONSE: usize = 512;
-
-/// A kept request holds at most this much of a body; the memory of a larger one is given back.
-const MAX_KEPT: usize = 64 * 1024;
-
-/// Most bytes of head fields that a kept request holds; usual heads need less than half.
-const MAX_KEPT_HEAD: usize = 4 * 1024;
-
-/// Most bytes of a kept response buffer: a head and a body that is copied.
-const MAX_KEPT_BUFFER: usize = 20 * 1024;
-
-/// Buffers kept by one thread: a few more than the responses that wait for the end of a turn of an event loop.
-const MAX_SPARE_BUFFERS: usize = 32;
-
-/// The buffers of a thread that serves.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    receive: Vec<u8>,
-    /// Response bytes of the present turn.
-    pub(crate) out: Vec<u8>,
-    /// Records of the exchanges whose responses end in `out`.
-    pub(crate) records: Vec<Record>,
-    /// A normalised path.
-    pub(crate) path: Vec<u8>,
-    date: Date,
-    clock: TurnClock,
-    /// Lead of the real clock over the monotonic one, and the time of that measurement; both in nanoseconds.
-    ahead: (u64, u64),
-}
-
-/// How long a measured lead is used, in nanoseconds. A clock under correction drifts less in that time (adjtimex(2):
-/// at most 0.5 ms a second) than the precision of a span.
-const AHEAD_IS_GOOD: u64 = 20_000_000;
-
-impl Scratch {
-    /// Converts a time of the real clock to the monotonic clock; at most `now`. Both in nanoseconds.
-    pub(crate) fn monotonic_of(&mut self, real: u64, now: u64) -> u64 {
-        let (mut ahead, looked) = self.ahead;
-        if now.saturating_sub(looked) > AHEAD_IS_GOOD {
-            ahead = clock::real_ahead();
-            self.ahead = (ahead, now);
-        }
-        real.saturating_sub(ahead).min(now)
-    }
-
-    /// The receive buffer; give it back with [`return_receive`](Self::return_receive).
-    pub(crate) fn take_receive(&mut self) -> Vec<u8> {
-        let mut buffer = std::mem::take(&mut self.receive);
-        if buffer.is_empty() {
-            buffer.resize(RECEIVE, 0);
-        }
-        buffer
-    }
-
-    pub(crate) fn return_receive(&mut self, buffer: Vec<u8>) {
-        self.receive = buffer;
-    }
-
-    /// The `Date` of a response made now.
-    pub(crate) fn date(&mut self) -> &[u8; 29] {
-        self.date.now()
-    }
-
-    /// Seconds since 1970 of the last [`date`](Self::date).
-    pub(crate) fn unix_seconds(&self) -> u64 {
-        self.date.second
-    }
-}
-
-impl TurnContext for Scratch {
-    fn clock(&self) -> &TurnClock {
-        &self.clock
-    }
-
-    fn clock_mut(&mut self) -> &mut TurnClock {
-        &mut self.clock
-    }
-}
-
-/// The present date, formatted once a second.
-pub(crate) struct Date {
-    second: u64,
-    text: [u8; 29],
-}
-
-impl Default for Date {
-    fn default() -> Self {
-        Self { second: 0, text: date::format(0) }
-    }
-}
-
-impl Date {
-    pub(crate) fn now(&mut self) -> &[u8; 29] {
-        let second = clock::unix_seconds();
-        if second != self.second {
-            self.second = second;
-            self.text = date::format(second);
-        }
-        &self.text
-    }
-}
-
-thread_local! {
-    static ANSWERED: RefCell<Answered> = RefCell::default();
-    static DATE: RefCell<Date> = RefCell::new(Date::default());
-}
-
-/// Memory of answered requests, kept for reuse.
-#[derive(Default)]
-#[expect(clippy::vec_box, reason = "they move in and out of exchanges and connections by their pointers")]
-struct Answered {
-    requests: Vec<Box<Request>>,
-    buffers: Vec<Vec<u8>>,
-    writers: Vec<Box<Writer>>,
-    heads: Vec<ResponseHead>,
-}
-
-/// Empties `request`. Returns false when the request holds too much memory to be kept.
-pub(crate) fn clear_request(request: &mut Request) -> bool {
-    let RequestHead { fields, .. } = &request.head;
-    let is_small = fields.memory() <= MAX_KEPT_HEAD;
-    if is_small {
-        request.websocket = false;
-        request.database = None;
-        request.route.clear();
-        request.head.clear();
-        request.body.clear(MAX_KEPT);
-    }
-    is_small
-}
-
-/// An empty request, and an empty buffer for a response: with used memory if this thread has some.
-pub(crate) fn spare_request() -> (Box<Request>, Vec<u8>) {
-    let buffer = spare_buffer();
-    (ANSWERED.with_borrow_mut(|answered| answered.requests.pop()).unwrap_or_default(), buffer)
-}
-
-/// An empty buffer for a response, with used memory if this thread has some.
-pub(crate) fn spare_buffer() -> Vec<u8> {
-    let spare = ANSWERED.with_borrow_mut(|answered| answered.buffers.pop());
-    spare.unwrap_or_else(|| Vec::with_capacity(RESPONSE))
-}
-
-/// Keeps the memory of a request that has been answered.
-pub(crate) fn recycle_request(mut request: Box<Request>) {
-    if clear_request(&mut request) {
-        ANSWERED.with_borrow_mut(|answered| {
-            if answered.requests.len() < MAX_SPARE {
-                answered.requests.push(request);
-            }
-        });
-    }
-}
-
-/// Keeps the memory of a buffer in which a response was made.
-pub(crate) fn recycle_buffer(mut buffer: Vec<u8>) {
-    if (RESPONSE..=MAX_KEPT_BUFFER).contains(&buffer.capacity()) {
-        buffer.clear();
-        ANSWERED.with_borrow_mut(|answered| {
-            if answered.buffers.len() < MAX_SPARE_BUFFERS {
-                answered.buffers.push(buffer);
-            }
-        });
-    }
-}
-
-/// A head without fields, with used memory if this thread has some.
-pub(crate) fn spare_head(status: Status) -> ResponseHead {
-    let spare = ANSWERED.with_borrow_mut(|answered| answered.heads.pop());
-    spare.map_or_else(|| ResponseHead::new(status), |head| ResponseHead { status, ..head })
-}
-
-/// Keeps the memory of a head.
-pub(crate) fn recycle_head(mut head: ResponseHead) {
-    if head.fields.memory() <= MAX_KEPT_BUFFER {
-        head.fields.clear();
-        head.reason = None;
-        ANSWERED.with_borrow_mut(|answered| {
-            if answered.heads.len() < MAX_SPARE {
-                answered.heads.push(head);
-            }
-        });
-    }
-}
-
-/// An empty writer.
-pub(crate) fn spare_writer() -> Box<Writer> {
-    let mut writer = ANSWERED.with_borrow_mut(|answered| answered.writers.pop()).unwrap_or_default();
-    writer.begin();
-    writer
-}
-
-/// Keeps the memory of a writer.
-pub(crate) fn recycle_writer(mut writer: Box<Writer>) {
-    if writer.clear() {
-        ANSWERED.with_borrow_mut(|answered| {
-            if answered.writers.len() < MAX_SPARE {
-                answered.writers.push(writer);
-            }
-        });
-    }
-}
-
-/// Calls `use_it` with the present date, on a thread without [`Scratch`].
-pub(crate) fn with_date<T>(use_it: impl FnOnce(&[u8; 29]) -> T) -> T {
-    DATE.with_borrow_mut(|date| use_it(date.now()))
 }

@@ -6,28 +6,24 @@
 //! ```
 //! Every response of the engine goes this way, by every protocol. Responses of handlers go through their [responder](super::responder).
 
+use crate::connection::pipeline::Received;
 use std::sync::Arc;
 
 use maitred_files::Body;
 use maitred_filters::Passed;
-use maitred_h1::{HeadError, Sender};
-use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_http::{RequestHead, ResponseHead, Status};
 use maitred_io::sync::atomic::Ordering;
-use maitred_log::{End, RequestId};
+use maitred_log::RequestId;
 use maitred_runtime::Content;
-use maitred_stats::Times;
 
-use super::framed::{Heads, OwnAnswer};
+use super::Context;
+use super::framed::Heads;
+use super::link::Link;
 use super::responder::ValueSender;
-use super::stream::{Kept, Received, Record, Stream};
-use super::{Connection, Context, Phase, Turn};
-use crate::connection;
+use super::stream::Stream;
+use super::wire::Wire;
 use crate::pages::PLAIN;
 use crate::site::Site;
-
-/// Content up to this size is copied behind its head and leaves in the same write; above it the
-/// copy costs more than a second segment.
-const MAX_COPIED: u64 = 16 * 1024;
 
 /// A response that the engine makes itself.
 pub(super) struct OwnResponse {
@@ -37,9 +33,9 @@ pub(super) struct OwnResponse {
     pub(super) length: u64,
     pub(super) body: Body,
     /// Another request may follow on the connection, if the peer wants that.
-    keep_alive: bool,
+    pub(super) keep_alive: bool,
     /// The request reached no route, and counts as refused.
-    refused: bool,
+    pub(super) refused: bool,
 }
 
 impl OwnResponse {
@@ -136,140 +132,6 @@ pub(super) struct Asked<'a> {
     pub(super) secure: bool,
 }
 
-impl Connection {
-    /// Sends a response of the engine to a request that no handler has.
-    pub(super) fn respond(
-        &mut self,
-        context: &mut Context<'_>,
-        stream: Box<Stream>,
-        response: OwnResponse,
-    ) -> Received {
-        let group = context.group;
-        let head = &stream.request.head;
-        let (version, is_head) = (head.version, head.method == Method::Head);
-        let secure = self.wire.client_of(&stream).secure;
-        let asked = Asked { passed: stream.passed.as_deref(), head, number: stream.request.number, secure };
-        let response = response.finished(&group.site, &asked);
-        let (status, refused) = (response.head.status, response.refused);
-        let body_bytes = response.body_bytes(is_head);
-        self.wire.served = self.wire.served.saturating_add(1);
-        if self.protocol.is_framed() {
-            let heads = response.heads(context, is_head);
-            let peer = self.wire.client_of(&stream).peer;
-            let (listener, begun) = (self.wire.listener.into(), context.now);
-            let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };
-            let body = if is_head { Body::Empty } else { response.body };
-            self.answer_stream(stream, heads, body, own);
-            return Received::Answered;
-        }
-        let wishes = stream.facts.is_some_and(|facts| facts.keep_alive);
-        let keep_alive = response.keep_alive && wishes && !group.is_draining();
-        let sender = Sender::new(version, is_head, keep_alive);
-        let Ok(reusable) = self.write_own(context, sender, response) else {
-            return Received::Ended(Turn::Close);
-        };
-        let mut times = Times { begun: context.now, ..stream.times };
-        if refused {
-            // For a request refused before its last byte, the peer's time ends with the last byte read.
-            times.complete = times.complete.max(self.wire.received);
-        }
-        context.scratch.records.push(Record {
-            number: stream.request.number,
-            peer: self.wire.client_of(&stream).peer,
-            listener: self.wire.listener.into(),
-            pool: None,
-            status,
-            body_bytes,
-            times,
-            end: End::Complete,
-            refused,
-            trace: None,
-            route: None,
-            request: Kept::Stream(stream),
-        });
-        if reusable {
-            return Received::Answered;
-        }
-        self.wire.last = true;
-        self.wire.unread |= refused;
-        self.wire.phase = Phase::Sending;
-        Received::Ended(Turn::Wait)
-    }
-
-    /// Writes a response of the engine in HTTP/1. Returns whether another one may follow.
-    ///
-    /// # Errors
-    /// The head cannot be sent: a fault of the engine, which is in the log.
-    pub(super) fn write_own(
-        &mut self,
-        context: &mut Context<'_>,
-        mut sender: Sender,
-        response: OwnResponse,
-    ) -> Result<bool, HeadError> {
-        let date = *context.scratch.date();
-        let out = &mut context.scratch.out;
-        if let Err(error) = sender.send_head(&response.head, Some(response.length), &date, out) {
-            let log = &context.group.site.log;
-            log.error(format_args!("internal error, please report it: a response head of ours: {error}"));
-            return Err(error);
-        }
-        match response.body {
-            Body::Empty => {}
-            Body::One(content) => self.emit(context, &mut sender, content),
-            Body::Many(parts) => parts.into_iter().for_each(|part| self.emit(context, &mut sender, part)),
-        }
-        Ok(sender.finish(None, &mut context.scratch.out).reusable)
-    }
-
-    fn emit(&mut self, context: &mut Context<'_>, sender: &mut Sender, content: Content) {
-        let out = &mut context.scratch.out;
-        if sender.send_data(content.len(), out).allowed == 0 {
-            return;
-        }
-        match content.bytes() {
-            Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
-            _ => {
-                let writer = self.wire.writer.get_or_insert_with(connection::spare_writer);
-                writer.push(std::mem::take(out).into(), 0);
-                writer.push(content, 0);
-            }
-        }
-    }
-
-    /// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
-    pub(super) fn refuse(
-        &mut self,
-        context: &mut Context<'_>,
-        stream: Box<Stream>,
-        status: Status,
-        reason: &'static str,
-    ) -> Received {
-        let log = &context.group.site.log;
-        log.info(format_args!(
-            "{}: {} {}: {reason}{}",
-            self.wire.client_of(&stream).peer,
-            status.code(),
-            status.reason(),
-            option_of(reason)
-        ));
-        self.refuse_noted(context, stream, status, reason)
-    }
-
-    /// Refuses a request; the line of the rule is in the log already.
-    pub(super) fn refuse_noted(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-        status: Status,
-        reason: &'static str,
-    ) -> Received {
-        // A head that could not be read has no other facts.
-        stream.request.head.tls = self.wire.session();
-        context.group.site.counters.refused.add(1);
-        self.respond(context, stream, OwnResponse::refusal(status, reason))
-    }
-}
-
 /// The option with the limit of the head, for the log.
 fn option_of(reason: &str) -> &'static str {
     match reason {
@@ -277,4 +139,55 @@ fn option_of(reason: &str) -> &'static str {
         "request head too large" => " (--max-head)",
         _ => "",
     }
+}
+
+/// Sends a response of the engine to a request that no handler has.
+pub(super) fn respond(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+    response: OwnResponse,
+) -> Received {
+    let secure = wire.client_of(&stream).secure;
+    let (head, number) = (&stream.request.head, stream.request.number);
+    let asked = Asked { passed: stream.passed.as_deref(), head, number, secure };
+    let response = response.finished(&context.group.site, &asked);
+    wire.served = wire.served.saturating_add(1);
+    link.send_own(wire, context, stream, response)
+}
+
+/// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
+pub(super) fn refuse(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    let log = &context.group.site.log;
+    log.info(format_args!(
+        "{}: {} {}: {reason}{}",
+        wire.client_of(&stream).peer,
+        status.code(),
+        status.reason(),
+        option_of(reason)
+    ));
+    refuse_noted(link, wire, context, stream, status, reason)
+}
+
+/// Refuses a request; the line of the rule is in the log already.
+pub(super) fn refuse_noted(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    // A head that could not be read has no other facts.
+    stream.request.head.tls = wire.session();
+    context.group.site.counters.refused.add(1);
+    respond(link, wire, context, stream, OwnResponse::refusal(status, reason))
 }

@@ -1,14 +1,13 @@
-//! The protocol of a connection. `receive.rs` and `framed/` have the differences; code for every exchange uses
-//! `streams()` and `stream_of()`, whatever the protocol is.
-
-use maitred_h1::Receiver;
+//! The protocol of a connection. `h1/` and `framed/` have the differences; code for every exchange takes a
+//! [`Link`](super::link::Link).
 
 use super::framed::Framed;
+use super::h1::H1;
 
 /// The protocol of a connection; see the module text.
 pub(crate) enum Protocol {
     /// One exchange at a time, in the order of the requests.
-    H1(Receiver),
+    H1(H1),
     /// HTTP/2: any number of exchanges at once, interleaved in frames.
     Framed(Box<Framed>),
 }
@@ -16,26 +15,36 @@ pub(crate) enum Protocol {
 impl Protocol {
     /// HTTP/1 before the first request.
     pub(crate) fn h1() -> Self {
-        Self::H1(Receiver::new())
-    }
-
-    /// The state of the frames; none with HTTP/1.
-    pub(super) fn framed(&mut self) -> Option<&mut Framed> {
-        match self {
-            Self::H1(_) => None,
-            Self::Framed(framed) => Some(framed),
-        }
-    }
-
-    pub(super) fn is_framed(&self) -> bool {
-        matches!(self, Self::Framed(_))
-    }
-
-    /// Whether no incomplete request has been received.
-    pub(super) fn is_between_requests(&self) -> bool {
-        match self {
-            Self::H1(receiver) => receiver.is_between_requests(),
-            Self::Framed(framed) => framed.streams.is_empty(),
-        }
+        Self::H1(H1::default())
     }
 }
+
+/// Calls a function with the protocol of a connection as its link, and with the wire.
+macro_rules! with_link {
+    ($connection:expr, |$link:ident, $wire:ident| $call:expr) => {{
+        let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
+        match protocol {
+            $crate::connection::Protocol::H1($link) => $call,
+            $crate::connection::Protocol::Framed(framed) => {
+                let $link = &mut **framed;
+                $call
+            }
+        }
+    }};
+}
+
+/// As [`with_link`], to look only.
+macro_rules! see_link {
+    ($connection:expr, |$link:ident, $wire:ident| $call:expr) => {{
+        let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
+        match protocol {
+            $crate::connection::Protocol::H1($link) => $call,
+            $crate::connection::Protocol::Framed(framed) => {
+                let $link = &**framed;
+                $call
+            }
+        }
+    }};
+}
+
+pub(crate) use {see_link, with_link};

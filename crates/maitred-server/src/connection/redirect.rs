@@ -1,34 +1,14 @@
 //! Redirects from http to https, before a filter asks the client for a secret in clear text.
 
+use crate::connection::wire::Wire;
 use std::borrow::Cow;
 
 use maitred_filters::Answer;
 use maitred_http::{Method, RequestHead, ResponseHead, Status};
 
+use super::Context;
 use super::stream::Stream;
-use super::{Connection, Context};
 use crate::destination::Destination;
-
-impl Connection {
-    /// Returns the redirect of a request, if any. Health checks get none: a balancer asks without TLS. Requests that
-    /// came to the proxy by TLS get none, since the redirect would never end.
-    pub(super) fn redirect(&self, context: &Context<'_>, stream: &Stream) -> Option<Answer> {
-        let listening = context.group.groups.listeners.get(self.wire.listener as usize)?;
-        let port = listening.redirect()?;
-        let head = &stream.request.head;
-        if self.wire.client_of(stream).secure || matches!(stream.destination, Destination::Health) {
-            return None;
-        }
-        let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()), suspicion: None };
-        Some(match https_address(head, port) {
-            Some(location) => {
-                answer(ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location))
-            }
-            // HTTP/1.0 without Host, or `OPTIONS *`: the request has no address for a redirect.
-            None => answer(ResponseHead::new(Status::BAD_REQUEST)),
-        })
-    }
-}
 
 /// The target of the redirect, with https at `port`; none if the request names no host or path.
 pub fn https_address(head: &RequestHead, port: u16) -> Option<Vec<u8>> {
@@ -46,6 +26,23 @@ fn without_port(authority: &[u8]) -> &[u8] {
         Some(place) if authority[place] == b':' => &authority[..place],
         _ => authority,
     }
+}
+
+/// Returns the redirect of a request, if any. Health checks get none: a balancer asks without TLS. Requests that
+/// came to the proxy by TLS get none, since the redirect would never end.
+pub(super) fn redirect(wire: &Wire, context: &Context<'_>, stream: &Stream) -> Option<Answer> {
+    let listening = context.group.groups.listeners.get(wire.listener as usize)?;
+    let port = listening.redirect()?;
+    let head = &stream.request.head;
+    if wire.client_of(stream).secure || matches!(stream.destination, Destination::Health) {
+        return None;
+    }
+    let answer = |head| Answer { head, body: Cow::Borrowed(b"".as_slice()), suspicion: None };
+    Some(match https_address(head, port) {
+        Some(location) => answer(ResponseHead::new(Status::PERMANENT_REDIRECT).with("Location", location)),
+        // HTTP/1.0 without Host, or `OPTIONS *`: the request has no address for a redirect.
+        None => answer(ResponseHead::new(Status::BAD_REQUEST)),
+    })
 }
 
 #[cfg(test)]

@@ -15,20 +15,22 @@
 //! Leaves out: the handler's thread, which goes on until its application comes back; and a response that has begun,
 //! which has no time limit as long as it makes progress.
 
+use crate::connection::record::Kept;
+use crate::connection::record::Record;
 use std::time::Duration;
 
-use maitred_files::Body;
 use maitred_filters::Passed;
-use maitred_h1::Sender;
-use maitred_http::{Method, Peer, RequestHead, Status};
+use maitred_http::{Peer, RequestHead, Status};
 use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::Request;
 use maitred_stats::Times;
 
+use super::link::Link;
 use super::own_response::{Asked, OwnResponse};
-use super::stream::{Kept, Record, Stream};
-use super::{Connection, Context, Key, NEVER, Phase, Turn, nanos};
+use super::stream::Stream;
+use super::wire::Wire;
+use super::{Context, NEVER, Turn, nanos};
 
 /// A request whose response has not begun, with the facts for a 504.
 pub(super) struct Awaited {
@@ -39,7 +41,7 @@ pub(super) struct Awaited {
     limit: Duration,
     pool: usize,
     /// A copy of the head for the logs: the handler has the request for an unknown time.
-    head: RequestHead,
+    pub(super) head: RequestHead,
     number: u64,
     secure: bool,
     /// The filters that the request has passed; the 504 takes their fields.
@@ -78,7 +80,7 @@ impl Awaited {
 /// Status of the response that the engine sends in place of the handler.
 const LATE: Status = Status::GATEWAY_TIMEOUT;
 
-fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
+pub(super) fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
     let seconds = awaited.limit.as_secs_f64();
     let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
     OwnResponse::text(LATE, text).finished(&context.group.site, &awaited.asked())
@@ -113,133 +115,62 @@ impl Stream {
     }
 }
 
-impl Connection {
-    /// Ends the time limit when the first byte of the response is on its way.
-    pub(super) fn begin_response(&mut self, key: Key) {
-        if let Some(stream) = self.stream_of(key) {
-            stream.awaited = None;
-        }
+/// Answers the requests whose time limit has passed; none if the turn goes on.
+pub(super) fn check_request(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+) -> Option<Turn> {
+    if context.now < link.request_due() {
+        return None;
     }
-
-    /// Restarts the time limit when the handler has read a part of a live body.
-    pub(super) fn note_body_read(&mut self, key: Key) {
-        if let Some(stream) = self.stream_of(key) {
+    let now = context.now;
+    let mut late = Vec::new();
+    for stream in link.each_stream().filter(|stream| stream.response_due() <= now) {
+        if stream.waits_for_body() {
+            // The handler waits for the peer, and body-timeout ends that wait.
             stream.put_off();
+        } else {
+            late.push(stream.number);
         }
     }
-
-    /// Whether a request that runs or waits to be run has a time limit and no response yet.
-    pub(super) fn awaits_response(&self) -> bool {
-        self.streams().any(|stream| stream.awaited.is_some())
-    }
-
-    /// Answers the requests whose time limit has passed; none if the turn goes on.
-    pub(super) fn check_request(&mut self, context: &mut Context<'_>) -> Option<Turn> {
-        if context.now < self.request_due() {
-            return None;
-        }
-        let now = context.now;
-        let mut late = Vec::new();
-        for stream in self.each_stream().filter(|stream| stream.response_due() <= now) {
-            if stream.waits_for_body() {
-                // The handler waits for the peer, and body-timeout ends that wait.
-                stream.put_off();
-            } else {
-                late.push(stream.number);
-            }
-        }
-        for number in late {
-            let key = context.key(number);
-            let Some(mut stream) = self.take_stream(key) else { continue };
-            let Some(awaited) = stream.give_up(context) else { continue };
-            if self.protocol.is_framed() {
-                self.answer_stream_in_its_place(context, stream, *awaited);
-                continue;
-            }
-            let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
-            Stream::give_back(stream);
-            return Some(self.answer_in_its_place(context, *awaited, (begun, waited)));
-        }
-        None
-    }
-
-    /// Sends the response of the engine on one stream; other streams go on. The stream stays until the handler lets
-    /// go of it.
-    fn answer_stream_in_its_place(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-        awaited: Awaited,
-    ) {
-        let response = late_response(context, &awaited);
-        let is_head = awaited.head.method == Method::Head;
-        let heads = response.heads(context, is_head);
-        let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
-        let record = self.timed_out(context, awaited, response.body_bytes(is_head), (begun, waited));
-        let body = if is_head { Body::Empty } else { response.body };
-        stream.dead = true;
-        stream.answer_in_its_place(heads, body, record);
-        self.wire.served = self.wire.served.saturating_add(1);
-        self.put(stream);
-    }
-
-    /// Logs that a request has had no response in time, and returns its record.
-    fn timed_out(
-        &self,
-        context: &Context<'_>,
-        awaited: Awaited,
-        body_bytes: u64,
-        (begun, waited): (Option<u64>, u64),
-    ) -> Record {
-        let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
-        let seconds = limit.as_secs_f64();
-        let (method, path) = (&head.method, head.path().escape_ascii());
-        let log = &context.group.site.log;
-        log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
-        Record {
-            body_bytes,
-            request: Kept::Head(Box::new(head)),
-            number,
-            peer,
-            listener: self.wire.listener.into(),
-            pool: u16::try_from(pool).ok(),
-            status: LATE,
-            // A request that no thread has begun has only waited.
-            times: Times { begun: begun.unwrap_or(context.now), done: context.now, awaited: waited, ..times },
-            end: End::Complete,
-            refused: false,
-            trace: None,
-            route: None,
+    for number in late {
+        let key = context.key(number);
+        let Some(mut stream) = link.take_stream(key) else { continue };
+        let Some(awaited) = stream.give_up(context) else { continue };
+        if let Some(turn) = link.answer_late(wire, context, stream, *awaited) {
+            return Some(turn);
         }
     }
+    None
+}
 
-    /// Sends the response of the engine as the last one of the connection.
-    fn answer_in_its_place(
-        &mut self,
-        context: &mut Context<'_>,
-        awaited: Awaited,
-        ran: (Option<u64>, u64),
-    ) -> Turn {
-        let site = &context.group.site;
-        let response = late_response(context, &awaited);
-        let (version, is_head) = (awaited.head.version, awaited.head.method == Method::Head);
-        let record = self.timed_out(context, awaited, response.body_bytes(is_head), ran);
-        if self.write_own(context, Sender::new(version, is_head, false), response).is_err() {
-            return Turn::Close;
-        }
-        context.scratch.records.push(record);
-        self.wire.served = self.wire.served.saturating_add(1);
-        self.wire.last = true;
-        self.wire.unread = true;
-        self.wire.phase = Phase::Sending;
-        if self.wire.is_dead() {
-            context.scratch.out.clear();
-            site.note_all(&mut context.scratch.records, context.now, Some(self.wire.ended_as));
-            return Turn::Close;
-        }
-        match self.flush(context) {
-            Turn::Wait if self.wire.writer.is_none() => self.wire.end_gently(context, self.protocol.is_between_requests()),
-            turn => turn,
-        }
+/// Logs that a request has had no response in time, and returns its record.
+pub(super) fn timed_out(
+    wire: &Wire,
+    context: &Context<'_>,
+    awaited: Awaited,
+    body_bytes: u64,
+    (begun, waited): (Option<u64>, u64),
+) -> Record {
+    let Awaited { times, peer, head, number, limit, pool, .. } = awaited;
+    let seconds = limit.as_secs_f64();
+    let (method, path) = (&head.method, head.path().escape_ascii());
+    let log = &context.group.site.log;
+    log.error(format_args!("{peer}: {method} {path}: no response within {seconds} s; 504"));
+    Record {
+        body_bytes,
+        request: Kept::Head(Box::new(head)),
+        number,
+        peer,
+        listener: wire.listener.into(),
+        pool: u16::try_from(pool).ok(),
+        status: LATE,
+        // A request that no thread has begun has only waited.
+        times: Times { begun: begun.unwrap_or(context.now), done: context.now, awaited: waited, ..times },
+        end: End::Complete,
+        refused: false,
+        trace: None,
+        route: None,
     }
 }

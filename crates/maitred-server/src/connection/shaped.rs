@@ -5,12 +5,10 @@ use maitred_io::clock;
 use maitred_limits::Shaper;
 
 use super::framed::Queue;
-use super::protocol::Protocol;
 use super::responder::OwnLimits;
-use super::writer::{MAX_BYTES_A_TURN, Sent};
 use super::wire::Wire;
-use super::{Connection, Context, Group, Key, NEVER};
-use crate::group::slots::Token;
+use super::writer::{MAX_BYTES_A_TURN, Sent};
+use super::{Context, Group, NEVER};
 
 impl Wire {
     /// Sets the rate limit of a response that begins; the pool is none for the engine's own. Costs one load where no
@@ -86,42 +84,15 @@ impl Wire {
     }
 }
 
-impl Connection {
-    /// Applies the limits that the application asks for this response, beside all other limits.
-    pub(crate) fn limit_response(&mut self, key: Key, own: OwnLimits) {
-        let (shaper, send_timeout) = match &mut self.protocol {
-            Protocol::H1(_) => (&mut self.wire.shaper, &mut self.wire.send_timeout),
-            Protocol::Framed(framed) => {
-                let stream = framed.streams.get_mut(key.stream);
-                let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) else { return };
-                (&mut queue.shaper, &mut queue.send_timeout)
-            }
-        };
-        *send_timeout = own.send_timeout.unwrap_or(0);
-        match own.bandwidth {
+impl OwnLimits {
+    /// Sets these limits for a response.
+    pub(super) fn set(self, shaper: &mut Option<Box<Shaper>>, send_timeout: &mut u32) {
+        *send_timeout = self.send_timeout.unwrap_or(0);
+        match self.bandwidth {
             Some(bytes @ 1..) => {
                 shaper.get_or_insert_with(|| Box::new(Shaper::default())).limit_response(bytes);
             }
             _ => shaper.iter_mut().for_each(|shaper| shaper.limit_response(0)),
-        }
-    }
-
-    /// Sets the timer for a response that a limit holds back; the peer's time does not run meanwhile.
-    pub(super) fn hold(&mut self, group: &Group, token: Token) {
-        if let Some(writer) = &mut self.wire.writer {
-            writer.patience = None;
-        }
-        self.note_waiting(group, token);
-        self.wire.deadline = NEVER;
-        self.arm(group, token);
-    }
-
-    /// Time at which the timer goes on with a response that is held back, in monotonic nanoseconds.
-    pub(super) fn resumes_at(&self) -> u64 {
-        let own = self.wire.resumes_at();
-        match &self.protocol {
-            Protocol::H1(_) => own,
-            Protocol::Framed(framed) => own.min(framed.resumes_at()),
         }
     }
 }

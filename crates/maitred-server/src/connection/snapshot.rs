@@ -4,10 +4,13 @@ use maitred_http::{Peer, TlsSession};
 
 use std::sync::Arc;
 
+use super::Connection;
+use super::link::Link;
 use super::protocol::Protocol;
+use super::protocol::see_link;
 use super::stream::{RequestSummary, Stream};
 use super::websocket::WebSocketSnapshot;
-use super::{Connection, Phase};
+use super::wire::Phase;
 use crate::connection::Group;
 use crate::connection::writer::Marks;
 
@@ -106,11 +109,7 @@ impl Connection {
 
     /// Copies the state of the connection.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
-        let running = self.streams().filter(|stream| stream.running);
-        let requests: Vec<_> =
-            running.map(|stream| (self.shown_number(stream), stream.summary.clone())).collect();
-        let sockets = self.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
-        let websockets = sockets.map(|(stream, socket)| (self.shown_number(stream), socket.show())).collect();
+        let (requests, websockets) = see_link!(self, |link, _wire| show_exchanges(link));
         let limit = self.wire.bandwidth(group);
         let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
         if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.wire.writer) {
@@ -118,30 +117,39 @@ impl Connection {
             let answers = running.or_else(|| writer.records.last().map(|record| record.asked()));
             deliveries.push((0, Delivery { limit, answers, ..writer.show() }));
         }
-        for stream in self.streams() {
-            if let Some(data) = stream.queue.as_ref().and_then(|queue| queue.data.as_ref()) {
-                let answers = Some((stream.summary.clone(), Some(stream.summary.pool)));
-                let queue = stream.queue.as_ref().and_then(|queue| queue.shaper.as_ref());
-                let own = queue.and_then(|shaper| shaper.limit_of_response());
-                let limit = limit.into_iter().chain(own).min();
-                deliveries.push((stream.number, Delivery { limit, answers, ..data.show() }));
-            }
+        if let Protocol::Framed(framed) = &self.protocol {
+            deliveries.extend(framed.streams().filter_map(|stream| delivery_of(stream, limit)));
         }
         deliveries.retain(|(_, delivery)| delivery.remaining > 0);
         ConnectionSnapshot {
             peer: self.wire.peer,
             listener: self.wire.listener.into(),
             state: self.state(),
-            is_http2: self.protocol.is_framed(),
+            is_http2: matches!(self.protocol, Protocol::Framed(_)),
             tls: self.wire.session(),
             requests,
             websockets,
             deliveries,
         }
     }
+}
 
-    /// The number under which an exchange is shown; 0 where the connection has one exchange at a time.
-    pub(super) fn shown_number(&self, stream: &Stream) -> u32 {
-        if self.protocol.is_framed() { stream.number } else { 0 }
-    }
+/// The requests that handlers have, and the WebSockets among them, with the numbers under which they are shown.
+#[expect(clippy::type_complexity, reason = "two lists of the snapshot")]
+fn show_exchanges(link: &impl Link) -> (Vec<(u32, RequestSummary)>, Vec<(u32, WebSocketSnapshot)>) {
+    let number = |stream: &Stream| link.shown_number(stream.number);
+    let running = link.streams().filter(|stream| stream.running);
+    let requests = running.map(|stream| (number(stream), stream.summary.clone())).collect();
+    let sockets = link.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
+    (requests, sockets.map(|(stream, socket)| (number(stream), socket.show())).collect())
+}
+
+/// The delivery of one stream of a connection whose rate limit is `limit`.
+fn delivery_of(stream: &Stream, limit: Option<u64>) -> Option<(u32, Delivery)> {
+    let queue = stream.queue.as_ref()?;
+    let data = queue.data.as_ref()?;
+    let answers = Some((stream.summary.clone(), Some(stream.summary.pool)));
+    let own = queue.shaper.as_ref().and_then(|shaper| shaper.limit_of_response());
+    let limit = limit.into_iter().chain(own).min();
+    Some((stream.number, Delivery { limit, answers, ..data.show() }))
 }

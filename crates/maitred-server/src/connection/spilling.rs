@@ -1,100 +1,15 @@
 //! Decisions of a connection to move queued bytes of a slow reader from memory to files (`spill.rs` writes them).
 
+use crate::connection::link::Link;
+use crate::connection::wire::Wire;
 use std::sync::Arc;
 
 use super::writer::Marks;
-use super::{Connection, Group, Key};
+use super::{Group, Key};
 use crate::group::slots::Token;
 use crate::group::thread_registry::own_tid;
 use crate::site::Site;
 use crate::spill::{Lot, Part, Which, Written};
-
-impl Connection {
-    /// Whether the handler of a streamed response has to wait: the queue exceeds its limit; or the listener has no
-    /// writer, so that the handler's thread itself writes; or all responses together exceed the budget and the handler
-    /// belongs to an event loop, whose streams are not written to a disk.
-    pub(super) fn is_writer_full(&self, group: &Group) -> bool {
-        let Some(writer) = &self.wire.writer else { return false };
-        let (held, spilling) = (writer.held(), &group.site.spilling);
-        let on_loop = || self.stream.as_ref().is_some_and(|stream| group.is_on_loop(stream.pool()));
-        self.wire.direct || held > spilling.memory() || (held > 0 && spilling.is_over() && on_loop())
-    }
-
-    /// Notes the calling thread as the sender, and the application's label for the response.
-    pub(crate) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
-        if let Some(writer) = self.writer_of(key) {
-            writer.thread = own_tid();
-            writer.label = label.cloned();
-        }
-    }
-
-    /// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
-    pub(crate) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
-        let most = group.site.spilling.file();
-        if self.wire.is_dead() || self.wire.direct || group.site.spooler.is_none() {
-            return None;
-        }
-        self.writers().find_map(|writer| {
-            writer.asked = false;
-            writer.lend(which, most)
-        })
-    }
-
-    /// Replaces lent bytes by the file that holds them now.
-    pub(crate) fn exchange(&mut self, written: &Written) {
-        self.writers().for_each(|writer| writer.exchange(written));
-        self.tell();
-    }
-
-    /// Takes back lent bytes that could not be written; the rest of the response stays in memory, too.
-    pub(crate) fn take_back(&mut self, parts: &[Part]) {
-        self.writers().for_each(|writer| writer.take_back(parts));
-        self.tell();
-    }
-
-    /// Counts the queued bytes of a peer that takes no more now. If all responses together hold too much, and no
-    /// handler of the connection is running, the spooler writes.
-    pub(super) fn note_waiting(&mut self, group: &Group, token: Token) {
-        let Some(writer) = &mut self.wire.writer else { return };
-        writer.count(&group.site.spilling);
-        if let Some(swift) = writer.is_swift()
-            && swift != self.wire.swift
-        {
-            // The kernel's send buffer for a slow reader is memory, too; a fast reader with a small one would cause
-            // wakes for few bytes.
-            self.wire.swift = swift;
-            self.wire.transport.set_send_ahead(!swift);
-        }
-        if !self.is_running() {
-            self.relieve_later(group, token);
-        }
-    }
-
-    /// Asks the spooler to write if memory is short and the handler has sent everything.
-    pub(super) fn relieve_later(&mut self, group: &Group, token: Token) {
-        if group.site.spilling.is_over() && self.writers().any(|writer| writer.has_counted()) {
-            self.spill_later(group, token, Which::Referenced);
-        }
-    }
-
-    /// Asks the spooler to write the queued bytes to a file.
-    pub(crate) fn spill_later(&mut self, group: &Group, token: Token, which: Which) {
-        let Some(writer) = self.writers().find(|writer| !writer.asked) else { return };
-        let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
-            return;
-        };
-        let site = &group.site;
-        site.spilling.ask();
-        let own = Arc::clone(&group);
-        writer.asked = spooler.run(move || {
-            let _asked = Asked(&own);
-            spill(&own, token, which);
-        });
-        if !writer.asked {
-            drop(Asked(&group));
-        }
-    }
-}
 
 /// Counts one request to the spooler; the drop ends the count after the attempt.
 struct Asked<'a>(&'a Group);
@@ -138,4 +53,79 @@ pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
             false
         }
     }
+}
+
+/// Counts the queued bytes of a peer that takes no more now. If all responses together hold too much, and no
+/// handler of the connection is running, the spooler writes.
+pub(super) fn note_waiting(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
+    let Some(writer) = &mut wire.writer else { return };
+    writer.count(&group.site.spilling);
+    if let Some(swift) = writer.is_swift()
+        && swift != wire.swift
+    {
+        // The kernel's send buffer for a slow reader is memory, too; a fast reader with a small one would cause
+        // wakes for few bytes.
+        wire.swift = swift;
+        wire.transport.set_send_ahead(!swift);
+    }
+    if !link.is_running() {
+        relieve_later(link, wire, group, token);
+    }
+}
+
+/// Asks the spooler to write if memory is short and the handler has sent everything.
+pub(super) fn relieve_later(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
+    if group.site.spilling.is_over() && link.writers(wire).any(|writer| writer.has_counted()) {
+        spill_later(link, wire, group, token, Which::Referenced);
+    }
+}
+
+/// Asks the spooler to write the queued bytes to a file.
+fn spill_later(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token, which: Which) {
+    let Some(writer) = link.writers(wire).find(|writer| !writer.asked) else { return };
+    let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
+        return;
+    };
+    let site = &group.site;
+    site.spilling.ask();
+    let own = Arc::clone(&group);
+    writer.asked = spooler.run(move || {
+        let _asked = Asked(&own);
+        spill(&own, token, which);
+    });
+    if !writer.asked {
+        drop(Asked(&group));
+    }
+}
+
+/// Notes the calling thread as the sender, and the application's label for the response.
+pub(super) fn note_sender(link: &mut impl Link, wire: &mut Wire, key: Key, label: Option<&Arc<str>>) {
+    if let Some(writer) = link.writer_of(wire, key) {
+        writer.thread = own_tid();
+        writer.label = label.cloned();
+    }
+}
+
+/// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
+pub(super) fn lend(link: &mut impl Link, wire: &mut Wire, group: &Group, which: Which) -> Option<Lot> {
+    let most = group.site.spilling.file();
+    if wire.is_dead() || wire.direct || group.site.spooler.is_none() {
+        return None;
+    }
+    link.writers(wire).find_map(|writer| {
+        writer.asked = false;
+        writer.lend(which, most)
+    })
+}
+
+/// Replaces lent bytes by the file that holds them now.
+pub(super) fn exchange(link: &mut impl Link, wire: &mut Wire, written: &Written) {
+    link.writers(wire).for_each(|writer| writer.exchange(written));
+    link.tell();
+}
+
+/// Takes back lent bytes that could not be written; the rest of the response stays in memory, too.
+pub(super) fn take_back(link: &mut impl Link, wire: &mut Wire, parts: &[Part]) {
+    link.writers(wire).for_each(|writer| writer.take_back(parts));
+    link.tell();
 }

@@ -3,6 +3,7 @@
 //! Content goes in, and the transport makes bytes for the socket of it (TLS encrypts). The socket takes as much as it
 //! can. The rest stays here, and the next edge of the descriptor sends on; no thread waits for the peer.
 
+use crate::connection::record::Record;
 use std::collections::VecDeque;
 use std::io;
 use std::io::IoSlice;
@@ -17,7 +18,6 @@ use maitred_limits::minimum::RateWatch;
 use maitred_runtime::{Content, FileRange, Last, Owner};
 
 use super::snapshot::Delivery;
-use super::stream::Record;
 use super::{recycle_buffer, spare_buffer};
 use crate::spill::{Counted, Lot, MIN_COUNTED, Part, Spilled, Spilling, Which, Written};
 

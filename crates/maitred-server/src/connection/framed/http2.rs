@@ -6,8 +6,9 @@ use maitred_http::RequestHead;
 
 use super::Framed;
 use super::queue::Queue;
-use crate::connection::protocol::Protocol;
-use crate::connection::{Connection, Context, Phase, Stream};
+use crate::connection::pipeline::head_received;
+use crate::connection::wire::Wire;
+use crate::connection::{Context, Stream};
 use crate::site::Site;
 
 pub(super) fn settings(site: &Site) -> Settings {
@@ -34,18 +35,6 @@ pub(super) fn facts_of(told: &maitred_h2::HeadFacts) -> HeadFacts {
     }
 }
 
-impl Connection {
-    /// Goes over to HTTP/2; what has come of it is in the input.
-    pub(in crate::connection) fn speak_framed(&mut self, site: &Site) {
-        self.speak(Framed::new(site));
-    }
-
-    fn speak(&mut self, framed: Box<Framed>) {
-        self.protocol = Protocol::Framed(framed);
-        self.wire.phase = Phase::Receiving;
-    }
-}
-
 // ---- Going over from HTTP/1.1 ----
 //
 // `Upgrade: h2c` (RFC 7540 §3.2), obsolete since RFC 9113, and off unless it is asked for.
@@ -53,41 +42,39 @@ impl Connection {
 /// What a client of HTTP/1.1 gets that goes over.
 const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-impl Connection {
-    /// Whether this request of HTTP/1.1 asks to go over, and may: it is the first one, and complete.
-    pub(in crate::connection) fn goes_over(
-        &self,
-        context: &Context<'_>,
-        stream: &Stream,
-        facts: HeadFacts,
-    ) -> bool {
-        let may = facts.upgrade && context.group.site.http2.is_some_and(|http2| http2.upgrade);
-        let is_first = self.wire.served == 0 && facts.complete && self.wire.session().is_none();
-        may && is_first && asked(&stream.request.head).is_some()
-    }
+/// Whether this request of HTTP/1.1 asks to go over, and may: it is the first one, and complete.
+pub(in crate::connection) fn goes_over(
+    wire: &Wire,
+    context: &Context<'_>,
+    stream: &Stream,
+    facts: HeadFacts,
+) -> bool {
+    let may = facts.upgrade && context.group.site.http2.is_some_and(|http2| http2.upgrade);
+    let is_first = wire.served == 0 && facts.complete && wire.session().is_none();
+    may && is_first && asked(&stream.request.head).is_some()
+}
 
-    /// Goes over: the request is the first stream, and its answer comes in frames.
-    pub(in crate::connection) fn go_over(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-        facts: HeadFacts,
-    ) {
-        let Some(upgrade) = asked(&stream.request.head) else { return };
-        let site = &context.group.site;
-        let mut framed = Framed::of(maitred_h2::Connection::upgraded(settings(site), &upgrade), site);
-        framed.control.splice(..0, SWITCHING.iter().copied());
-        framed.is_asked = true;
-        let mut queue = Queue::take(framed.http2.initial_window());
-        queue.received = true;
-        self.speak(framed);
-        for name in ["Connection", "Upgrade", SETTINGS] {
-            stream.request.head.fields.remove(name);
-        }
-        (stream.number, stream.queue) = (1, Some(queue));
-        let received = self.head_received(context, stream, facts);
-        self.keep_on(received);
+/// Goes over with a request of which the head has come: it is the first stream, and its answer comes in frames.
+pub(in crate::connection) fn go_over(
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+) -> Box<Framed> {
+    let site = &context.group.site;
+    let Some(upgrade) = asked(&stream.request.head) else { return Framed::new(site) };
+    let mut framed = Framed::of(maitred_h2::Connection::upgraded(settings(site), &upgrade), site);
+    framed.control.splice(..0, SWITCHING.iter().copied());
+    framed.is_asked = true;
+    let mut queue = Queue::take(framed.http2.initial_window());
+    queue.received = true;
+    for name in ["Connection", "Upgrade", SETTINGS] {
+        stream.request.head.fields.remove(name);
     }
+    (stream.number, stream.queue) = (1, Some(queue));
+    let facts = stream.facts.unwrap_or_default();
+    let received = head_received(&mut *framed, wire, context, stream, facts);
+    framed.keep_on(received);
+    framed
 }
 
 /// The field that has the settings of a client that goes over.

@@ -14,22 +14,36 @@
 //!
 //! Leaves out: the format of frames and the rules for frames of the peer (maitred-h2).
 
+mod due;
 mod http2;
 mod queue;
 mod receive;
+mod send;
 mod table;
 #[cfg(test)]
 pub(super) mod tests;
 mod unwanted;
 
+use maitred_files::Body;
+use maitred_h1::HeadFacts;
 use maitred_h2::{ConnectionError, ErrorCode};
+use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_log::End;
+use maitred_runtime::SendError;
 
-use super::Connection;
-use super::Key;
-use super::protocol::Protocol;
+use super::held::STREAM;
+use super::link::Link;
+use super::own_response::OwnResponse;
+use super::pipeline::Received;
+use super::request_timeout::Awaited;
+use super::responder::{Encoder, OwnLimits, ValueSender};
 use super::stream::Stream;
-use crate::connection::writer::Writer;
+use super::wire::{Phase, Wire};
+use super::writer::Writer;
+use super::{Context, Group, Key, NEVER, Turn};
+use crate::group::slots::Token;
 use crate::site::{Open, Site};
+pub(super) use http2::{go_over, goes_over};
 pub(crate) use queue::Values;
 pub(super) use queue::{Heads, OwnAnswer, Queue};
 use table::Table;
@@ -65,7 +79,7 @@ pub(crate) struct Framed {
     /// Frames that are not of a queue: acknowledgements, credit and resets.
     control: Vec<u8>,
     /// The frames that are being made.
-    wire: Vec<u8>,
+    frames: Vec<u8>,
     /// When the first byte came of a frame or head that is not complete, in monotonic nanoseconds; 0 if there is none.
     partial: u64,
     /// The peer sends nothing any more.
@@ -105,7 +119,7 @@ impl Framed {
             prioritised: false,
             outward: FIRST_WINDOW,
             control,
-            wire: Vec::new(),
+            frames: Vec::new(),
             partial: 0,
             ended: false,
             leaving: false,
@@ -129,26 +143,9 @@ impl Framed {
         site.http2_counters.note_waits(std::mem::take(&mut self.waits));
     }
 
-    /// Bytes of memory of a head that is not complete.
-    pub(super) fn gathered(&self) -> u64 {
-        self.http2.gathered() as u64
-    }
-
     /// The peer is told that nothing more of a stream is wanted.
     pub(super) fn reset(&mut self, number: u32, why: ErrorCode) {
         self.http2.put_reset(number, why, &mut self.control);
-    }
-
-    /// Somebody has taken so many bytes of a stream's body: its peer may send as many more.
-    pub(super) fn credit(&mut self, number: u32, bytes: u64) {
-        if let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) {
-            let bytes = bytes.min(queue.untaken);
-            queue.untaken -= bytes;
-            // A window is smaller than 4 GiB.
-            if bytes > 0 && !queue.received {
-                self.http2.put_credit(number, bytes as u32, &mut self.control);
-            }
-        }
     }
 
     /// The window of a stream becomes wider, while half of the memory for bodies is free: what it lets come may have to be kept. Not of
@@ -196,20 +193,6 @@ impl Framed {
         }
         Ok(())
     }
-
-    /// The longest time for which the peer may take nothing, of the responses that have something to send; in milliseconds, 0
-    /// where there is none.
-    pub(super) fn longest_send_timeout(&self, site: &Site) -> u32 {
-        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
-        queues.filter(|queue| queue.has_more()).map(|queue| queue.own_send_timeout(site)).max().unwrap_or(0)
-    }
-
-    /// When a limit lets more of a response leave, or reading goes on.
-    pub(super) fn resumes_at(&self) -> u64 {
-        let pause = if self.pause > 0 { self.pause } else { u64::MAX };
-        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
-        queues.filter_map(|queue| queue.shaper.as_ref()).map(|shaper| shaper.resume()).fold(pause, u64::min)
-    }
 }
 
 /// What has become of a peer's credit.
@@ -219,59 +202,174 @@ enum Granted {
     TooMuch,
 }
 
-impl Connection {
-    /// The exchange that `key` names, if a handler still answers it.
-    pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
-        let stream = match &mut self.protocol {
-            Protocol::H1(_) => self.stream.as_deref_mut(),
-            Protocol::Framed(framed) => framed.streams.get_mut(key.stream),
-        };
-        stream.filter(|stream| stream.running && !stream.dead && stream.number == key.stream)
+impl Framed {
+    /// Whether only handlers whose streams were reset remain.
+    pub(in crate::connection) fn is_deserted(&self) -> bool {
+        self.streams().all(|stream| stream.dead && stream.queue.is_none())
+    }
+}
+
+impl Link for Framed {
+    fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.values()
     }
 
-    /// Whether nobody waits for anything but handlers whose streams were reset.
-    pub(super) fn is_deserted(&self) -> bool {
-        self.protocol.is_framed() && self.streams().all(|stream| stream.dead && stream.queue.is_none())
+    fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.streams.values_mut()
     }
 
-    /// Keeps an exchange that is not over.
-    pub(super) fn put(&mut self, stream: Box<Stream>) {
-        match self.protocol.framed() {
-            None => self.stream = Some(stream),
-            Some(framed) => {
-                framed.streams.insert(stream);
+    fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
+        self.streams.get_mut(key.stream).filter(|stream| stream.is_answered_by(key))
+    }
+
+    fn put(&mut self, stream: Box<Stream>) {
+        self.streams.insert(stream);
+    }
+
+    fn take_stream(&mut self, key: Key) -> Option<Box<Stream>> {
+        self.stream_of(key)?;
+        self.streams.remove(key.stream)
+    }
+
+    fn shown_number(&self, stream: u32) -> u32 {
+        stream
+    }
+
+    fn writers<'a>(&'a mut self, wire: &'a mut Wire) -> impl Iterator<Item = &'a mut Writer> {
+        let queues = self.streams.values_mut().filter_map(|stream| stream.queue.as_mut()?.data.as_mut());
+        wire.writer.iter_mut().chain(queues).map(|writer| &mut **writer)
+    }
+
+    fn writer_of<'a>(&'a mut self, _: &'a mut Wire, key: Key) -> Option<&'a mut Writer> {
+        self.streams.get_mut(key.stream)?.queue.as_mut()?.data.as_deref_mut()
+    }
+
+    fn is_idle(&self, wire: &Wire) -> bool {
+        let is_between = self.is_between() && wire.writer.is_none();
+        wire.phase == Phase::Receiving && is_between && wire.input.is_empty()
+    }
+
+    fn gathered(&self) -> u64 {
+        self.http2.gathered() as u64
+    }
+
+    fn memory_of_one(&self) -> u64 {
+        STREAM
+    }
+
+    fn send_own(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        mut stream: Box<Stream>,
+        response: OwnResponse,
+    ) -> Received {
+        let is_head = stream.request.head.method == Method::Head;
+        let (status, refused) = (response.head.status, response.refused);
+        let (heads, body_bytes) = (response.heads(context, is_head), response.body_bytes(is_head));
+        let peer = wire.client_of(&stream).peer;
+        let (listener, begun) = (wire.listener.into(), context.now);
+        let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };
+        // The stream stays until its last byte has left. Its request need not be complete.
+        stream.answer_itself(heads, if is_head { Body::Empty } else { response.body }, own);
+        self.put(stream);
+        Received::Answered
+    }
+
+    fn answer_late(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        awaited: Awaited,
+    ) -> Option<Turn> {
+        self.answer_stream_in_its_place(wire, context, stream, awaited);
+        None
+    }
+
+    fn send_continue(&mut self, _: &mut Context<'_>, stream: &mut Stream) {
+        stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
+    }
+
+    fn begin_run(&mut self, _: &mut Wire, _: &Context<'_>, _: &Stream, head: &RequestHead) -> Encoder {
+        Encoder::Values(Box::new(ValueSender::new(head.method == Method::Head)))
+    }
+
+    fn drop_rest(&mut self, _: &mut Wire, _: &Context<'_>, _: HeadFacts) {
+        // The rest of an answered stream is dropped as it comes.
+    }
+
+    fn credit(&mut self, number: u32, bytes: u64) {
+        if let Some(queue) = self.streams.get_mut(number).and_then(|stream| stream.queue.as_mut()) {
+            let bytes = bytes.min(queue.untaken);
+            queue.untaken -= bytes;
+            // A window is smaller than 4 GiB.
+            if bytes > 0 && !queue.received {
+                self.http2.put_credit(number, bytes as u32, &mut self.control);
             }
         }
     }
 
-    /// Takes the exchange out that `key` names, which its handler still answers.
-    pub(super) fn take_stream(&mut self, key: Key) -> Option<Box<Stream>> {
-        self.stream_of(key)?;
-        match self.protocol.framed() {
-            None => self.stream.take(),
-            Some(framed) => framed.streams.remove(key.stream),
+    fn limit_response(&mut self, _: &mut Wire, key: Key, own: OwnLimits) {
+        let stream = self.streams.get_mut(key.stream);
+        if let Some(queue) = stream.and_then(|stream| stream.queue.as_mut()) {
+            own.set(&mut queue.shaper, &mut queue.send_timeout);
         }
     }
 
-    /// What waits to be sent, of all exchanges.
-    pub(super) fn writers(&mut self) -> impl Iterator<Item = &mut Writer> {
-        let streams = self.protocol.framed().map(|framed| framed.streams.values_mut()).into_iter().flatten();
-        let queues = streams.filter_map(|stream| stream.queue.as_mut()?.data.as_mut());
-        self.wire.writer.iter_mut().chain(queues).map(|writer| &mut **writer)
+    fn send_socket_frames(&mut self, wire: &mut Wire, group: &Group, key: Key) -> Result<(), SendError> {
+        if let Some(stream) = self.stream_of(key) {
+            stream.enqueue_replies();
+        }
+        self.fill(wire, group, key.token)
     }
 
-    /// All exchanges, to look at.
-    pub(super) fn streams(&self) -> impl Iterator<Item = &Stream> {
-        let streams = match &self.protocol {
-            Protocol::H1(_) => None,
-            Protocol::Framed(framed) => Some(framed.streams.values()),
-        };
-        self.stream.as_deref().into_iter().chain(streams.into_iter().flatten())
+    fn end_responses(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        numbers: &[u32],
+        end: End,
+    ) -> Option<Turn> {
+        for number in numbers {
+            self.reset_stream(wire, context.group, context.key(*number), end);
+        }
+        None
     }
 
-    /// All exchanges.
-    pub(super) fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream> {
-        let streams = self.protocol.framed().map(|framed| framed.streams.values_mut());
-        self.stream.as_deref_mut().into_iter().chain(streams.into_iter().flatten())
+    fn is_full(&self, wire: &Wire, group: &Group, key: Key) -> bool {
+        match self.queue_of(key) {
+            Some(queue) => queue.held() > group.site.spilling.memory(),
+            None => self.is_writer_full(wire, group),
+        }
+    }
+
+    fn is_writer_full(&self, wire: &Wire, group: &Group) -> bool {
+        wire.is_full(group, || false)
+    }
+
+    fn beside_interpreter(&self, _: &Context<'_>, act: &mut dyn FnMut()) {
+        // The interpreter is kept: a handler of the same connection could take the interpreter and wait for the lock of
+        // the slot, which this turn holds, while this turn waits for the interpreter.
+        act();
+    }
+
+    fn resumes_at(&self) -> u64 {
+        let pause = if self.pause > 0 { self.pause } else { NEVER };
+        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
+        queues.filter_map(|queue| queue.shaper.as_ref()).map(|shaper| shaper.resume()).fold(pause, u64::min)
+    }
+
+    fn longest_send_timeout(&self, site: &Site) -> u32 {
+        let queues = self.streams.values().filter_map(|stream| stream.queue.as_ref());
+        queues.filter(|queue| queue.has_more()).map(|queue| queue.own_send_timeout(site)).max().unwrap_or(0)
+    }
+
+    fn go_on_with_body(&mut self, _: &mut Wire, _: &Group, _: Token) {
+        // Bodies of other exchanges come whatever waits to be sent.
+    }
+
+    fn drop_answered(&mut self, wire: &Wire, group: &Group) {
+        self.drop_all_answered(wire, group);
     }
 }

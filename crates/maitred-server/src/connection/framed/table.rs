@@ -46,7 +46,7 @@ impl Table {
         self.streams.iter().map(|stream| &**stream)
     }
 
-    pub(in crate::connection) fn values_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.streams.iter_mut().map(|stream| &mut **stream)
     }
 

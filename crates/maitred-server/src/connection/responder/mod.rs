@@ -7,6 +7,8 @@ mod reshaped;
 mod trailers;
 mod websocket;
 
+use crate::connection::record::Kept;
+use crate::connection::record::Record;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,7 +31,6 @@ use maitred_stats::{Span, Spans, Times};
 
 use super::drain::Endless;
 use super::spilling::spill;
-use super::stream::{Kept, Record};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
 use crate::site::Computing;
 use crate::site::Figures;
@@ -227,8 +228,7 @@ impl Responder {
                 let sent = connection.end_values(
                     &self.group,
                     self.key,
-                    values,
-                    reusable,
+                    (values, reusable),
                     !defers,
                     (&mut record, self.label.as_ref()),
                 );

@@ -1,12 +1,15 @@
 //! The opening handshake of a WebSocket (RFC 6455 §4.2.1; RFC 8441 §4 in HTTP/2).
 
+use crate::connection::pipeline::Received;
 use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, FieldSet, Method, RequestHead, ResponseHead, Status, Version};
 use maitred_ws::{Deflate, DeflateSettings, accept_key, negotiate, subprotocols};
 
-use crate::connection::own_response::OwnResponse;
-use crate::connection::stream::{Received, Stream};
-use crate::connection::{Connection, Context};
+use crate::connection::Context;
+use crate::connection::link::Link;
+use crate::connection::own_response::{OwnResponse, refuse, respond};
+use crate::connection::stream::Stream;
+use crate::connection::wire::Wire;
 use crate::site::{Contexts, Share, WebSocketSettings};
 
 /// The only supported version (RFC 6455 §4.1).
@@ -29,62 +32,6 @@ enum Objection {
     Version,
     /// A part of the request is missing or malformed.
     Bad(&'static str),
-}
-
-impl Connection {
-    /// Checks whether a request of HTTP/1.1 or an extended CONNECT asks for a WebSocket that its handler may accept.
-    /// A malformed request is answered.
-    pub(in crate::connection) fn offer_websocket(
-        &mut self,
-        context: &mut Context<'_>,
-        mut stream: Box<Stream>,
-    ) -> Result<Box<Stream>, Received> {
-        let is_framed = stream.websocket;
-        let facts = stream.facts.unwrap_or_default();
-        let asks = is_framed || facts.upgrade && names(&stream.request.head, "upgrade", b"websocket");
-        if !asks {
-            return Ok(stream);
-        }
-        let takes = stream.destination.application().is_some_and(|handler| handler.takes_websockets());
-        if !takes || context.group.site.websockets.is_none() {
-            if !is_framed {
-                // A server may ignore the field (RFC 9110 §7.8).
-                return Ok(stream);
-            }
-            let reason = "there is no WebSocket here";
-            return Err(self.refuse(context, stream, Status::NOT_IMPLEMENTED, reason));
-        }
-        match asked(&stream.request.head, facts, is_framed) {
-            Ok(offer) => {
-                let head = &mut stream.request.head;
-                // Filters, rules and the log see the same request with every protocol.
-                (head.method, head.body) = (Method::Get, BodyLength::Empty);
-                stream.websocket = true;
-                stream.request.websocket = true;
-                stream.offer = Some(Box::new(offer));
-                // With or without a WebSocket, no other request is read behind this one.
-                stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
-                Ok(stream)
-            }
-            Err(Objection::Version) => {
-                context.group.site.websocket_counters.note_refused();
-                Err(self.answer_version(context, stream))
-            }
-            Err(Objection::Bad(reason)) => {
-                context.group.site.websocket_counters.note_refused();
-                Err(self.refuse(context, stream, Status::BAD_REQUEST, reason))
-            }
-        }
-    }
-
-    /// Answers with the supported version (RFC 6455 §4.4).
-    fn answer_version(&mut self, context: &mut Context<'_>, stream: Box<Stream>) -> Received {
-        const TEXT: &str = "426 Upgrade Required: this server speaks version 13 of WebSocket\n";
-        let response = OwnResponse::text(Status::UPGRADE_REQUIRED, TEXT)
-            .with("Sec-WebSocket-Version", VERSION)
-            .keep_alive(false);
-        self.respond(context, stream, response)
-    }
 }
 
 /// Returns the offer in a request.
@@ -187,4 +134,64 @@ fn agreed(
         Some(share) => (Some(deflate), Some(share)),
         None => (with(false), None),
     }
+}
+
+/// Checks whether a request of HTTP/1.1 or an extended CONNECT asks for a WebSocket that its handler may accept.
+/// A malformed request is answered.
+pub(in crate::connection) fn offer_websocket(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+) -> Result<Box<Stream>, Received> {
+    let is_framed = stream.websocket;
+    let facts = stream.facts.unwrap_or_default();
+    let asks = is_framed || facts.upgrade && names(&stream.request.head, "upgrade", b"websocket");
+    if !asks {
+        return Ok(stream);
+    }
+    let takes = stream.destination.application().is_some_and(|handler| handler.takes_websockets());
+    if !takes || context.group.site.websockets.is_none() {
+        if !is_framed {
+            // A server may ignore the field (RFC 9110 §7.8).
+            return Ok(stream);
+        }
+        let reason = "there is no WebSocket here";
+        return Err(refuse(link, wire, context, stream, Status::NOT_IMPLEMENTED, reason));
+    }
+    match asked(&stream.request.head, facts, is_framed) {
+        Ok(offer) => {
+            let head = &mut stream.request.head;
+            // Filters, rules and the log see the same request with every protocol.
+            (head.method, head.body) = (Method::Get, BodyLength::Empty);
+            stream.websocket = true;
+            stream.request.websocket = true;
+            stream.offer = Some(Box::new(offer));
+            // With or without a WebSocket, no other request is read behind this one.
+            stream.facts = Some(HeadFacts { keep_alive: false, ..facts });
+            Ok(stream)
+        }
+        Err(Objection::Version) => {
+            context.group.site.websocket_counters.note_refused();
+            Err(answer_version(link, wire, context, stream))
+        }
+        Err(Objection::Bad(reason)) => {
+            context.group.site.websocket_counters.note_refused();
+            Err(refuse(link, wire, context, stream, Status::BAD_REQUEST, reason))
+        }
+    }
+}
+
+/// Answers with the supported version (RFC 6455 §4.4).
+fn answer_version(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+) -> Received {
+    const TEXT: &str = "426 Upgrade Required: this server speaks version 13 of WebSocket\n";
+    let response = OwnResponse::text(Status::UPGRADE_REQUIRED, TEXT)
+        .with("Sec-WebSocket-Version", VERSION)
+        .keep_alive(false);
+    respond(link, wire, context, stream, response)
 }

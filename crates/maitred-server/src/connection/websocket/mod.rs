@@ -32,9 +32,14 @@ use maitred_spool::Kept;
 use maitred_ws::{Control, Deflate, Event, Kind, Limits, Receiver, put_close, put_ping, put_pong};
 
 use super::stream::Stream;
-use super::{Connection, NEVER, nanos};
+use super::{NEVER, nanos};
 use crate::site::{Share, Site};
 pub(crate) use handshake::Offer;
+pub(super) use handshake::offer_websocket;
+pub(super) use turns::{
+    CLOGGED, begin_websocket, check_websockets, close_websockets, count_message, end_of_websocket, lose,
+    take_for_socket, take_messages,
+};
 
 /// Most bytes of messages that wait for the handler. Beyond it nothing more is read.
 const INBOX: usize = 64 * 1024;
@@ -86,14 +91,14 @@ pub(crate) struct Socket {
     /// Share of the messages beyond [`INBOX`] in the budget of bodies.
     kept: Kept,
     /// The way of the end; nothing is read or sent after the end.
-    closed: Option<Closed>,
+    pub(super) closed: Option<Closed>,
     /// The peer has begun the close: no byte of it is on its way.
     by_peer: bool,
     /// The end had no closing handshake, or the peer broke the rules.
     unclean: bool,
     /// The peer has sent too many pings or pongs. The engine does not wait for its close frame, behind which all
     /// frames before it would have to be read.
-    flooded: bool,
+    pub(super) flooded: bool,
     /// Frames of the engine that have to be sent.
     replies: Vec<u8>,
     /// Content of the last ping without a pong; earlier pongs wait for the peer.
@@ -258,7 +263,7 @@ impl Socket {
     }
 
     /// Returns the frames to send after earlier ones have left.
-    fn take_replies(&mut self) -> Vec<u8> {
+    pub(super) fn take_replies(&mut self) -> Vec<u8> {
         if let Some(ping) = self.ping.take() {
             put_pong(ping.as_bytes(), &mut self.replies);
         }
@@ -352,12 +357,5 @@ impl Stream {
     /// Whether the WebSocket is open.
     pub(super) fn has_open_socket(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.closed.is_none())
-    }
-}
-
-impl Connection {
-    /// Whether an exchange of the connection is a WebSocket.
-    pub(super) fn has_socket(&self) -> bool {
-        self.streams().any(|stream| stream.socket.is_some())
     }
 }

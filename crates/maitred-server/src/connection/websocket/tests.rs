@@ -12,6 +12,8 @@ use maitred_runtime::{
 use maitred_turns::Signals;
 
 use crate::connection::framed::tests::{Driven, open_for};
+use crate::connection::link::Link;
+use crate::connection::protocol::with_link;
 use crate::connection::{Connection, Protocol};
 use crate::group::slots::Token;
 use crate::settings::Settings;
@@ -146,7 +148,9 @@ fn send(socket: &mut WebSocket, text: &str) -> Result<Flow, SendError> {
 /// The view of the control.
 fn snapshot(chat: &Chat) -> Option<super::WebSocketSnapshot> {
     let token = Token { slot: 0, generation: 0 };
-    let show = |connection: &mut Connection| Some(connection.stream.as_ref()?.socket.as_ref()?.show());
+    let show = |connection: &mut Connection| {
+        with_link!(connection, |link, _wire| Some(link.streams().next()?.socket.as_ref()?.show()))
+    };
     chat.driven.group.with_connection(token, show).flatten()
 }
 

@@ -87,7 +87,7 @@ fn a_stream_that_is_reset_after_it_was_answered_sends_nothing_more() {
     assert_eq!(client.answers(), []);
     puppets.into_iter().for_each(Puppet::finishes);
     client.driven.turn(Signals::WRITE);
-    assert!(client.driven.look(|connection| connection.is_between_streams()));
+    assert!(client.driven.look(|connection| connection.is_between_requests()));
 }
 
 #[test]

@@ -9,6 +9,9 @@ use maitred_turns::Signals;
 use super::client::{CANCEL, Client, Part, WINDOW, body, open, open_with};
 use super::{Do, Done, Puppet};
 use crate::Place;
+use crate::connection::Protocol;
+use crate::connection::link::Link;
+use crate::connection::protocol::with_link;
 
 #[test]
 fn each_has_the_send_timeout_that_it_asks_for() {
@@ -108,7 +111,8 @@ fn a_time_that_was_asked_for_begins_when_there_is_something_to_take() {
         let minimum = Minimum { rate: 0, grace: 0 };
         let position = connection.wire.writer.as_ref()?.sent();
         connection.wire.writer.as_mut()?.patience = Some(RateWatch::begin(minimum, back_then, position));
-        connection.protocol.framed()?.streams.get_mut(1)?.queue.as_mut()?.moved = back_then;
+        let Protocol::Framed(framed) = &mut connection.protocol else { return None };
+        framed.streams.get_mut(1)?.queue.as_mut()?.moved = back_then;
         Some(())
     });
     assert_eq!(aged, Some(()));
@@ -133,7 +137,8 @@ fn one_that_asks_for_a_low_bandwidth_holds_up_no_other() {
     let limits: Vec<_> =
         shown.expect("it is there").deliveries.into_iter().map(|(stream, of)| (stream, of.limit)).collect();
     assert_eq!(limits, [(1, Some(100))]);
-    let resumes = driven.look(|connection| connection.resumes_at());
+    let resumes = driven
+        .look(|connection| with_link!(connection, |link, wire| link.resumes_at().min(wire.resumes_at())));
     let wait = resumes.saturating_sub(clock::monotonic());
     assert!((1_000_000_000..=11_000_000_000).contains(&wait), "{wait}");
     finish(puppets);

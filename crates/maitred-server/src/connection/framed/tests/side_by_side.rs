@@ -17,6 +17,8 @@ use super::client::{
     frame, head, ok, open, open_with,
 };
 use super::{Do, Done, Driven, Puppet, open_speaking};
+use crate::connection::link::Link;
+use crate::connection::protocol::with_link;
 use crate::connection::{Connection, Protocol};
 use crate::settings::{Overflow, Settings};
 
@@ -96,7 +98,7 @@ fn one_that_is_cancelled_while_it_is_queued_is_not_run() {
     }
     assert_eq!((run, client.driven.puppets.begun.load(Ordering::SeqCst)), (1, 1));
     assert_eq!(client.answers(), [ok(3), data(3, "/b 0"), Part::End(3)]);
-    assert!(client.driven.look(|connection| connection.is_between_streams()));
+    assert!(client.driven.look(|connection| connection.is_between_requests()));
 }
 
 #[test]
@@ -133,14 +135,17 @@ fn a_writer_that_waits_for_room_is_woken_when_its_stream_is_reset() {
     puppet.does(Do::Send(vec![b'a'; 2 * WINDOW]));
     puppet.to.send(Do::Wait).expect("it lives");
     let begin = Instant::now();
-    while !client.driven.look(|connection| connection.streams().any(|stream| stream.observer.is_some())) {
+    let waits = |connection: &mut Connection| {
+        with_link!(connection, |link, _wire| link.streams().any(|stream| stream.observer.is_some()))
+    };
+    while !client.driven.look(waits) {
         assert!(begin.elapsed() < Duration::from_secs(20), "it does not wait");
     }
     assert!(client.resets(1).is_empty());
     // Half of the time after which it would look by itself.
     assert_eq!(puppet.from.recv_timeout(Duration::from_secs(10)), Ok(Done::Gone));
     assert_eq!(puppet.does(Do::Send("more".into())), Done::Gone);
-    let is_between = |connection: &mut Connection| connection.is_between_streams();
+    let is_between = |connection: &mut Connection| connection.is_between_requests();
     assert!(!client.driven.look(is_between), "it counts while it runs");
     puppet.finishes();
     assert!(client.driven.look(is_between));

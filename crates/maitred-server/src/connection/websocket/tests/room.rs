@@ -10,6 +10,8 @@ use maitred_turns::Signals;
 use super::super::{INBOX, SHORT, Socket};
 use super::{ASK, CLOSE, Chat, PING, TEXT, closed, frame, open, snapshot, text};
 use crate::connection::Connection;
+use crate::connection::link::Link;
+use crate::connection::protocol::with_link;
 use crate::group::slots::Token;
 
 /// The first frame of an incomplete text message.
@@ -37,7 +39,10 @@ fn ask_compressed() -> Vec<u8> {
 fn look<R>(chat: &Chat, at: impl FnOnce(&Socket) -> R) -> R {
     let token = Token { slot: 0, generation: 0 };
     let show = |connection: &mut Connection| {
-        connection.stream.as_ref().and_then(|stream| stream.socket.as_deref()).map(at)
+        with_link!(connection, |link, _wire| link
+            .streams()
+            .find_map(|stream| stream.socket.as_deref())
+            .map(at))
     };
     chat.driven.group.with_connection(token, show).flatten().expect("a WebSocket")
 }

@@ -1,0 +1,253 @@
+//! Calls of handlers on their connection, from any thread, under the lock of the slot: the parts of a response, the end,
+//! bodies and messages.
+
+use std::io;
+use std::sync::Arc;
+
+use maitred_log::End;
+use maitred_runtime::{Closed, Flow, Last, Messages, Observe, SendError};
+use maitred_turns::Signals;
+
+use super::drain::{Endless, begin_endless};
+use super::framed::{Heads, Values};
+use super::link::Link;
+use super::protocol::{see_link, with_link};
+use super::record::Record;
+use super::responder::OwnLimits;
+use super::sending::has_peer_ended;
+use super::spilling::{exchange, lend, note_sender, take_back};
+use super::streaming_body::LiveReader;
+use super::websocket::{Socket, begin_websocket, count_message, end_of_websocket, take_messages};
+use super::{Connection, Group, Key, Protocol, Stream};
+use crate::spill::{Lot, Part, Which, Written};
+
+impl Group {
+    /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
+    pub(crate) fn with_stream<T>(&self, key: Key, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.with_connection(key.token, |connection| {
+            connection.stream_of(key)?;
+            Some(act(connection))
+        })?
+    }
+}
+
+impl Connection {
+    /// The exchange that `key` names, if a handler still answers it.
+    pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
+        with_link!(self, |link, _wire| link.stream_of(key))
+    }
+
+    /// Sends a part of a response over HTTP/1: `head` and the bytes before the content, the content, the bytes behind it.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) fn deliver(
+        &mut self,
+        group: &Group,
+        key: Key,
+        before: &mut Vec<u8>,
+        content: Last<'_>,
+        behind: &'static [u8],
+    ) -> Result<Flow, SendError> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.deliver(&mut self.wire, group, key, (before, content, behind)),
+            Protocol::Framed(_) => Err(SendError::Closed),
+        }
+    }
+
+    /// Keeps the last part of a response over HTTP/1 until the responses of others have been made.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) fn keep_last(
+        &mut self,
+        key: Key,
+        before: &mut Vec<u8>,
+        content: Last<'_>,
+        behind: &'static [u8],
+    ) -> Result<Flow, SendError> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.keep_last(&mut self.wire, key, before, content, behind),
+            Protocol::Framed(_) => Err(SendError::Closed),
+        }
+    }
+
+    /// Sends an interim response over HTTP/1, or drops it if an earlier one still waits.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) fn deliver_interim(
+        &mut self,
+        group: &Group,
+        key: Key,
+        interim: &mut Vec<u8>,
+    ) -> Result<(), SendError> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.deliver_interim(&mut self.wire, group, key, interim),
+            Protocol::Framed(_) => Err(SendError::Closed),
+        }
+    }
+
+    /// Sends a part of a response in frames.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) fn deliver_values(
+        &mut self,
+        group: &Group,
+        key: Key,
+        values: Values,
+    ) -> Result<Flow, SendError> {
+        match &mut self.protocol {
+            Protocol::H1(_) => Err(SendError::Closed),
+            Protocol::Framed(framed) => framed.deliver_values(&mut self.wire, group, key, values),
+        }
+    }
+
+    /// Ends an exchange of HTTP/1 whose handler finished its response at `now`. `reusable` says whether another request
+    /// may follow.
+    pub(super) fn end_exchange(&mut self, group: &Group, key: Key, reusable: bool, now: u64) {
+        if let Protocol::H1(h1) = &mut self.protocol {
+            h1.end_exchange(&mut self.wire, group, key, reusable, now);
+        }
+    }
+
+    /// Sends the last part of a response in frames; `whole` says whether all of it is there.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub(super) fn end_values(
+        &mut self,
+        group: &Group,
+        key: Key,
+        (values, whole): (Values, bool),
+        at_once: bool,
+        (record, label): (&mut Option<Record>, Option<&Arc<str>>),
+    ) -> Result<(), SendError> {
+        match &mut self.protocol {
+            Protocol::H1(_) => Err(SendError::Closed),
+            Protocol::Framed(framed) => {
+                framed.end_values(&mut self.wire, group, key, (values, whole), at_once, (record, label))
+            }
+        }
+    }
+
+    /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
+    pub(super) fn forget(&mut self, group: &Group, key: Key) -> Option<End> {
+        match &mut self.protocol {
+            Protocol::H1(_) => None,
+            Protocol::Framed(framed) => framed.forget(&mut self.wire, group, key),
+        }
+    }
+
+    /// No further request is wanted on this connection: a peer of HTTP/2 is told so.
+    pub(super) fn leave(&mut self) {
+        if let Protocol::Framed(framed) = &mut self.protocol {
+            framed.leave();
+        }
+    }
+
+    /// Notes that the response begins. Returns whether the connection must end after it.
+    pub(super) fn begin_answer(&mut self, key: Key) -> bool {
+        with_link!(self, |link, _wire| link.begin_answer(key))
+    }
+
+    pub(super) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
+        with_link!(self, |link, _wire| begin_endless(link, group, key, endless));
+    }
+
+    pub(super) fn limit_response(&mut self, key: Key, own: OwnLimits) {
+        with_link!(self, |link, wire| link.limit_response(wire, key, own));
+    }
+
+    /// Whether the peer has ended its sending side, or is gone.
+    pub(super) fn has_peer_ended(&self) -> bool {
+        see_link!(self, |link, wire| has_peer_ended(link, wire))
+    }
+
+    /// Whether a handler of this exchange has to wait.
+    pub(super) fn is_full(&self, group: &Group, key: Key) -> bool {
+        see_link!(self, |link, wire| link.is_full(wire, group, key))
+    }
+
+    pub(super) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
+        with_link!(self, |link, wire| note_sender(link, wire, key, label));
+    }
+
+    /// Reads bytes of a live body for its handler, with `space` for bytes that are not decoded.
+    pub(super) fn read_live(
+        &mut self,
+        reader: &LiveReader,
+        (space, buffer): (&mut [u8], &mut [u8]),
+        observer: &Arc<dyn Observe>,
+    ) -> io::Result<Option<usize>> {
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.read_live(&mut self.wire, reader, (space, buffer), observer),
+            Protocol::Framed(framed) => framed.read_live(&mut self.wire, reader, buffer, observer),
+        }
+    }
+
+    // ---- WebSocket ----
+
+    pub(super) fn begin_websocket(&mut self, group: &Group, key: Key, socket: Box<Socket>) {
+        with_link!(self, |link, wire| begin_websocket(link, wire, group, key, socket));
+    }
+
+    pub(super) fn take_messages(&mut self, group: &Group, key: Key, into: &mut Messages) -> Option<Closed> {
+        with_link!(self, |link, wire| take_messages(link, wire, group, key, into))
+    }
+
+    /// Sends a frame of the handler: the bytes before the content, and the content; `bytes` counts them for the
+    /// application.
+    ///
+    /// # Errors
+    /// The WebSocket is closed, or its peer is gone.
+    pub(super) fn deliver_frame(
+        &mut self,
+        group: &Group,
+        key: Key,
+        (before, heads): (&mut Vec<u8>, Option<Heads>),
+        content: Last<'_>,
+        bytes: u64,
+    ) -> Result<Flow, SendError> {
+        with_link!(self, |link, _wire| count_message(link, key, bytes))?;
+        match &mut self.protocol {
+            Protocol::H1(h1) => h1.deliver(&mut self.wire, group, key, (before, content, b"")),
+            Protocol::Framed(framed) => {
+                let head = std::mem::take(before);
+                framed.deliver_frame(&mut self.wire, group, key, (head, heads.unwrap_or_default()), content)
+            }
+        }
+    }
+
+    pub(super) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {
+        with_link!(self, |link, wire| end_of_websocket(link, wire, key))
+    }
+
+    // ---- Queued bytes that are written to files ----
+
+    pub(super) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
+        with_link!(self, |link, wire| lend(link, wire, group, which))
+    }
+
+    pub(super) fn exchange(&mut self, written: &Written) {
+        with_link!(self, |link, wire| exchange(link, wire, written));
+    }
+
+    pub(super) fn take_back(&mut self, parts: &[Part]) {
+        with_link!(self, |link, wire| take_back(link, wire, parts));
+    }
+
+    // ---- For an operator ----
+
+    /// Ends an exchange: the next turn closes a connection of HTTP/1, and a stream with frames is reset.
+    pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
+        match &mut self.protocol {
+            Protocol::H1(_) => {
+                self.wire.ended_as = End::Operator;
+                group.scheduler.make_ready(key.token.to_u64(), Signals::CLOSED);
+            }
+            Protocol::Framed(framed) => framed.reset_stream(&mut self.wire, group, key, End::Operator),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The interface between an exchange and its connection.
+//!
+//! ```text
+//! exchange                                      connection
+//!   respond, send_continue, begin_run  ------->   H1: bytes of one exchange after the other
+//!   credit, drop_rest, end_after_all   ------->   Framed: frames of many exchanges at once
+//!   streams, put, take_stream          ------->
+//! ```
+//! Both protocols implement it. Code for every exchange takes a `link` and the [`Wire`] below it, whatever the
+//! protocol is: admission, filters, bodies, responses of the engine, time limits, WebSockets.
+
+use crate::connection::pipeline::Received;
+use maitred_h1::HeadFacts;
+use maitred_http::RequestHead;
+use maitred_log::End;
+use maitred_runtime::SendError;
+
+use super::own_response::OwnResponse;
+use super::request_timeout::Awaited;
+use super::responder::{Encoder, OwnLimits};
+use super::stream::Stream;
+use super::wire::Wire;
+use super::writer::Writer;
+use super::{Context, Group, Key, NEVER, Turn};
+use crate::group::slots::Token;
+use crate::site::Site;
+
+/// See the module text.
+pub(crate) trait Link: Sized {
+    // ---- The exchanges ----
+
+    /// All exchanges, to look at.
+    fn streams(&self) -> impl Iterator<Item = &Stream>;
+
+    /// All exchanges.
+    fn each_stream(&mut self) -> impl Iterator<Item = &mut Stream>;
+
+    /// The exchange that `key` names, if a handler still answers it.
+    fn stream_of(&mut self, key: Key) -> Option<&mut Stream>;
+
+    /// Keeps an exchange that is not over.
+    fn put(&mut self, stream: Box<Stream>);
+
+    /// Takes out the exchange that `key` names, if a handler still answers it.
+    fn take_stream(&mut self, key: Key) -> Option<Box<Stream>>;
+
+    /// The number under which an exchange is shown; 0 where the connection has one exchange at a time.
+    fn shown_number(&self, stream: u32) -> u32;
+
+    /// The queues of all exchanges.
+    fn writers<'a>(&'a mut self, wire: &'a mut Wire) -> impl Iterator<Item = &'a mut Writer>;
+
+    /// The queue with the bytes of an exchange.
+    fn writer_of<'a>(&'a mut self, wire: &'a mut Wire, key: Key) -> Option<&'a mut Writer>;
+
+    /// Whether no part of a request has arrived and nothing waits to be sent.
+    fn is_idle(&self, wire: &Wire) -> bool;
+
+    /// Bytes of an incomplete head in received frames.
+    fn gathered(&self) -> u64;
+
+    /// Memory of an exchange beside its head, in bytes, where a peer may begin many.
+    fn memory_of_one(&self) -> u64;
+
+    // ---- Verbs of an exchange ----
+
+    /// Sends a response of the engine to a request that no handler has.
+    fn send_own(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        response: OwnResponse,
+    ) -> Received;
+
+    /// Sends the response of the engine in the place of a handler that is late. Returns the turn that follows if the
+    /// connection ends with it.
+    fn answer_late(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        stream: Box<Stream>,
+        awaited: Awaited,
+    ) -> Option<Turn>;
+
+    /// Asks the peer for the body of its request (RFC 9110 §10.1.1).
+    fn send_continue(&mut self, context: &mut Context<'_>, stream: &mut Stream);
+
+    /// A handler gets the request of `stream`. Returns the encoder of its response.
+    fn begin_run(
+        &mut self,
+        wire: &mut Wire,
+        context: &Context<'_>,
+        stream: &Stream,
+        head: &RequestHead,
+    ) -> Encoder;
+
+    /// Drops the rest of a body whose request has been answered.
+    fn drop_rest(&mut self, wire: &mut Wire, context: &Context<'_>, facts: HeadFacts);
+
+    /// The exchange has taken so many bytes of its body: the peer may send as many more.
+    fn credit(&mut self, number: u32, bytes: u64);
+
+    /// Sets the limits that the application asks for its response, beside all other limits.
+    fn limit_response(&mut self, wire: &mut Wire, key: Key, own: OwnLimits);
+
+    /// Sends frames of the engine on a WebSocket.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn send_socket_frames(&mut self, wire: &mut Wire, group: &Group, key: Key) -> Result<(), SendError>;
+
+    /// Ends the responses of these exchanges because of what `end` says.
+    fn end_responses(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+        numbers: &[u32],
+        end: End,
+    ) -> Option<Turn>;
+
+    /// Whether a handler of this exchange has to wait until its peer has taken bytes.
+    fn is_full(&self, wire: &Wire, group: &Group, key: Key) -> bool;
+
+    /// Whether a handler has to wait because of the bytes queued for the socket.
+    fn is_writer_full(&self, wire: &Wire, group: &Group) -> bool;
+
+    /// Runs `act`, which may take long, without the interpreter, so that other threads may have it.
+    fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut());
+
+    // ---- For the wire ----
+
+    /// Time at which a limit lets more of some response leave, or reading goes on, in monotonic nanoseconds.
+    fn resumes_at(&self) -> u64;
+
+    /// The longest send timeout of the responses that have something to send, in milliseconds; 0 for none.
+    fn longest_send_timeout(&self, site: &Site) -> u32;
+
+    /// Goes on with a body that waited until the queued bytes had left.
+    fn go_on_with_body(&mut self, wire: &mut Wire, group: &Group, token: Token);
+
+    /// Writes down the answered exchanges, because the peer is gone.
+    fn drop_answered(&mut self, wire: &Wire, group: &Group);
+
+    // ---- Provided ----
+
+    /// Tells the handlers that the state of the connection has changed.
+    fn tell(&mut self) {
+        self.each_stream().for_each(|stream| stream.tell());
+    }
+
+    /// Tells the handlers that sending is impossible from now on.
+    fn tell_gone(&mut self) {
+        for stream in self.each_stream() {
+            stream.flags().set_gone();
+            stream.tell();
+        }
+    }
+
+    /// Whether a handler has one of the exchanges.
+    fn is_running(&self) -> bool {
+        self.streams().any(|stream| stream.running)
+    }
+
+    /// Earliest deadline of the exchanges.
+    fn request_due(&self) -> u64 {
+        self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
+    }
+
+    /// Earliest deadline of the WebSockets.
+    fn sockets_due(&self, site: &Site) -> u64 {
+        self.streams().map(|stream| stream.socket_due(site)).min().unwrap_or(NEVER)
+    }
+
+    /// Ends the time limit when the first byte of the response is on its way.
+    fn begin_response(&mut self, key: Key) {
+        if let Some(stream) = self.stream_of(key) {
+            stream.awaited = None;
+        }
+    }
+
+    /// Restarts the time limit when the handler has read a part of a live body.
+    fn note_body_read(&mut self, key: Key) {
+        if let Some(stream) = self.stream_of(key) {
+            stream.put_off();
+        }
+    }
+
+    /// Whether a request that runs or waits to be run has a time limit and no response yet.
+    fn awaits_response(&self) -> bool {
+        self.streams().any(|stream| stream.awaited.is_some())
+    }
+
+    /// Notes that the response begins and that the body is not asked for any more. Returns whether the connection
+    /// must end after the response.
+    fn begin_answer(&mut self, key: Key) -> bool {
+        self.stream_of(key).and_then(Stream::live).is_some_and(|live| {
+            let last = live.is_last();
+            live.interim = None;
+            live.answering = true;
+            last
+        })
+    }
+
+    /// Whether an exchange of the connection is a WebSocket.
+    fn has_socket(&self) -> bool {
+        self.streams().any(|stream| stream.socket.is_some())
+    }
+}
