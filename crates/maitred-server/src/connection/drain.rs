@@ -14,7 +14,6 @@ use maitred_log::End;
 use maitred_turns::Signals;
 
 use super::link::Link;
-use super::stream::Stream;
 use super::websocket::close_websockets;
 use super::wire::Wire;
 use super::{Context, Group, Key, Turn};
@@ -45,16 +44,6 @@ impl Endless {
         let begins =
             |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
         Self::TYPES.into_iter().find(|(name, _)| begins(name)).map(|(_, endless)| endless)
-    }
-}
-
-impl Stream {
-    /// Tells the handler that the server stops.
-    fn ask_to_end(&mut self) {
-        if !self.flags().is_asked_to_end() {
-            self.flags().ask_to_end();
-            self.tell();
-        }
     }
 }
 

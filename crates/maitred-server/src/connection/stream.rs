@@ -204,6 +204,14 @@ impl Stream {
         (self.offer, self.socket) = (None, None);
     }
 
+    /// Tells the handler that the server stops.
+    pub(super) fn ask_to_end(&mut self) {
+        if !self.flags().is_asked_to_end() {
+            self.flags().ask_to_end();
+            self.tell();
+        }
+    }
+
     /// Keeps the memory of `stream` for the next exchange.
     pub(crate) fn give_back(mut stream: Box<Self>) {
         if !clear_request(&mut stream.request) {

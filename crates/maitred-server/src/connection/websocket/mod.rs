@@ -31,7 +31,6 @@ use maitred_runtime::{Closed, MessageKind, Messages};
 use maitred_spool::Kept;
 use maitred_ws::{Control, Deflate, Event, Kind, Limits, Receiver, put_close, put_ping, put_pong};
 
-use super::stream::Stream;
 use super::{NEVER, nanos};
 use crate::site::{Share, Site};
 pub(crate) use handshake::Offer;
@@ -340,22 +339,5 @@ impl Counted {
     fn add(&mut self, bytes: u64) {
         self.messages += 1;
         self.bytes += bytes;
-    }
-}
-
-impl Stream {
-    /// Time of the next check of the WebSocket, in monotonic nanoseconds.
-    pub(super) fn socket_due(&self, site: &Site) -> u64 {
-        self.socket.as_ref().map_or(NEVER, |socket| socket.due(site))
-    }
-
-    /// Whether a closed WebSocket's peer may still send frames: at least its part of the closing handshake.
-    pub(super) fn awaits_last_frames(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| !socket.by_peer)
-    }
-
-    /// Whether the WebSocket is open.
-    pub(super) fn has_open_socket(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| socket.closed.is_none())
     }
 }

@@ -11,13 +11,28 @@ use crate::connection::link::Link;
 use crate::connection::sending::arm;
 use crate::connection::stream::Stream;
 use crate::connection::wire::Wire;
-use crate::connection::{Context, Group, Key};
+use crate::connection::{Context, Group, Key, NEVER};
 use crate::site::Site;
 
 /// Bytes queued for a peer of HTTP/1.1 beyond which only the last ping is answered, later.
 pub(in crate::connection) const CLOGGED: u64 = 64 * 1024;
 
 impl Stream {
+    /// Time of the next check of the WebSocket, in monotonic nanoseconds.
+    pub(in crate::connection) fn socket_due(&self, site: &Site) -> u64 {
+        self.socket.as_ref().map_or(NEVER, |socket| socket.due(site))
+    }
+
+    /// Whether a closed WebSocket's peer may still send frames: at least its part of the closing handshake.
+    pub(in crate::connection) fn awaits_last_frames(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| !socket.by_peer)
+    }
+
+    /// Whether the WebSocket is open.
+    pub(in crate::connection) fn has_open_socket(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.closed.is_none())
+    }
+
     /// Queues frames of the engine.
     pub(in crate::connection) fn enqueue_replies(&mut self) {
         let (Some(socket), Some(queue)) = (&mut self.socket, &mut self.queue) else { return };
