@@ -239,10 +239,10 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
             break;
         }
         let Some((token, signals)) = scheduler.ready.pop() else { break };
-        for job in server.serve(token, signals, context) {
-            if server.is_non_blocking(&job) {
-                server.run(job, context.clock().turn_began());
-            } else {
+        let jobs = server.serve(token, signals, context);
+        let began = context.clock().turn_began();
+        for job in jobs {
+            if let Some(job) = scheduler.unless_non_blocking(job, began, server) {
                 scheduler.submit(job, server);
             }
         }

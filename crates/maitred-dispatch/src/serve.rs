@@ -29,7 +29,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Loads the memory that serving `token` touches; the token is served soon.
     fn prefetch(&self, token: u64);
 
-    /// Whether `job` never blocks: also the backup poller, and the last thread that polls, may run it.
+    /// Whether `job` never blocks: the thread that has read it runs it at once, without a permit, also the last one that polls.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
     /// Where `job` is to run.

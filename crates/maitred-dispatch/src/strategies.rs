@@ -84,25 +84,18 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
-    let hand_over = |reader: &Reader<'_, S>, job| {
-        if server.is_non_blocking(&job) {
-            server.run(job, reader.context.clock().turn_began());
-        } else {
-            scheduler.submit(job, server);
-        }
-    };
     // For ever: a thread that makes something ready wakes it.
     scheduler.pollers.fetch_add(1, Ordering::SeqCst);
     run_rounds(server, || {
         reader.context.clock_mut().set_now(None);
         let mut left = scheduler.ready.len();
         while let Some(job) = reader.next_ready(&mut left) {
-            hand_over(&reader, job);
+            scheduler.submit(job, server);
         }
         let took = scheduler.take_deferred(server);
         fetch(server, &mut reader.events, scheduler.ready.is_empty() && !took);
         if let Some(job) = reader.next_polled() {
-            hand_over(&reader, job);
+            scheduler.submit(job, server);
         }
         Round::GoOn
     });

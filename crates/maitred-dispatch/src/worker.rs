@@ -227,7 +227,7 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// Serves one event. Its first request is returned, and further ones are given to other threads. Requests begin in
+/// Serves one event. A request that never blocks is run. The first other one is returned, and further ones are given to other threads. Requests begin in
 /// their order: at a limiter all of them wait, and this thread, which looks at the queue next, enters with the first.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
@@ -238,11 +238,13 @@ pub(super) fn serve<S: Serve>(
     let scheduler = server.scheduler();
     scheduler.note_progress();
     let mut jobs = server.serve(token, signals, context);
+    let began = context.clock().turn_began();
     if jobs.is_single() {
-        return jobs.take_first();
+        return jobs.take_first().and_then(|job| scheduler.unless_non_blocking(job, began, server));
     }
     let mut own = None;
     for job in jobs {
+        let Some(job) = scheduler.unless_non_blocking(job, began, server) else { continue };
         match server.target(&job).pool {
             0 if scheduler.pool.exclusive => scheduler.queue(job, server),
             0 if own.is_none() => own = Some(job),

@@ -10,6 +10,7 @@ pub mod disk;
 mod handler;
 mod pipe;
 mod script;
+pub mod wall;
 
 pub use clock::VirtualClock;
 pub use handler::{ScriptedHandler, Seen};

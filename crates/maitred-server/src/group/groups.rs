@@ -7,7 +7,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use maitred_io::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use super::thread_registry::ThreadRegistry;
 use super::turnstile::Turnstile;
@@ -37,8 +37,8 @@ pub(crate) struct Groups<R: Resident> {
     pub(crate) listeners: Vec<Listening>,
     /// All threads that serve.
     pub(crate) thread_registry: Arc<ThreadRegistry>,
-    /// A handler that claimed not to block has blocked: no such claim is believed any more.
-    pub(crate) distrusts: AtomicBool,
+    /// Whether claims of handlers not to block are believed ([`trust`](super::trust)).
+    pub(crate) trust: AtomicU8,
     /// The health check answers that no new requests should come.
     unready: AtomicBool,
     draining: AtomicBool,
@@ -73,7 +73,7 @@ impl<R: Resident> Groups<R> {
             turnstile: Turnstile::default(),
             listeners,
             thread_registry: Arc::default(),
-            distrusts: AtomicBool::new(false),
+            trust: AtomicU8::new(super::trust::FULL),
             unready: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             ends_events: AtomicBool::new(false),

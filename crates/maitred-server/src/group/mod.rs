@@ -25,7 +25,7 @@ use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
-use maitred_io::{clock, memory};
+use maitred_io::{clock, memory, process, thread_state};
 use maitred_match::Shape;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost, long_memory};
@@ -363,9 +363,22 @@ impl<R: Resident> Group<R> {
 //
 // The choice of their threads, and the lessons from their runs.
 
-/// A handler that claims not to block and runs for longer than this, in nanoseconds, counts as blocking: a thousand
-/// times the usual time of such a handler, and more than a time slice of the system.
+/// A handler that claims not to block and keeps its thread for longer than this, in nanoseconds, is suspected; one that is
+/// suspected and sleeps for as long counts as blocking. A thousand times the usual time of such a handler, and more than
+/// a time slice of the system.
 const BLOCKED: u64 = 20_000_000;
+
+/// What the engine thinks of handlers that claim not to block.
+pub(crate) mod trust {
+    pub(crate) const FULL: u8 = 0;
+    pub(crate) const SUSPECTED: u8 = 1;
+    pub(crate) const NONE: u8 = 2;
+}
+
+/// Time for which this thread has had or wanted a processor, in nanoseconds.
+fn awake_ns() -> u64 {
+    process::thread_processor_ns() + thread_state::own_starved_ns()
+}
 
 /// Name of the thread of an event loop in the registry.
 const LOOP: &str = "maitred-loop";
@@ -463,7 +476,7 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     fn is_non_blocking(&self, job: &Job) -> bool {
-        job.claims_not_to_block() && !self.groups.distrusts.load(Ordering::Relaxed)
+        job.claims_not_to_block() && self.groups.trust.load(Ordering::Relaxed) != trust::NONE
     }
 
     fn target(&self, job: &Job) -> Target {
@@ -476,7 +489,7 @@ impl<R: Resident> Serve for Group<R> {
         if job.is_dead() {
             return false;
         }
-        let entered = self.is_non_blocking(&job).then(maitred_io::clock::monotonic);
+        let entered = self.is_non_blocking(&job).then(|| self.begin_claim());
         let Job { handler, mut exchange, home, pool, limited } = job;
         exchange.begin(now);
         let Some(exchange) = exchange.unless_left() else { return false };
@@ -502,7 +515,7 @@ impl<R: Resident> Serve for Group<R> {
             self.scheduler.find_thread(pool);
         }
         if let Some(entered) = entered {
-            self.check_claim(maitred_io::clock::monotonic().saturating_sub(entered));
+            self.check_claim(entered);
         }
         true
     }
@@ -577,12 +590,26 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// Checks the run time of a handler that claims not to block.
-    fn check_claim(&self, nanos: u64) {
-        if nanos >= BLOCKED && !self.groups.distrusts.swap(true, Ordering::Relaxed) {
+    /// The time, and for how long this thread has been awake if such handlers are suspected.
+    fn begin_claim(&self) -> (u64, Option<u64>) {
+        let is_suspected = self.groups.trust.load(Ordering::Relaxed) == trust::SUSPECTED;
+        (clock::monotonic(), is_suspected.then(awake_ns))
+    }
+
+    /// Checks the run of a handler that claims not to block. A busy machine may keep it from the processor for long, so a
+    /// long run only makes it suspected, and the sleep of a later one counts.
+    fn check_claim(&self, (entered, awake): (u64, Option<u64>)) {
+        let nanos = clock::monotonic().saturating_sub(entered);
+        if nanos < BLOCKED {
+            return;
+        }
+        let trust = &self.groups.trust;
+        let Some(awake) = awake else { return trust.store(trust::SUSPECTED, Ordering::Relaxed) };
+        let slept = nanos.saturating_sub(awake_ns().saturating_sub(awake));
+        if slept >= BLOCKED && trust.swap(trust::NONE, Ordering::Relaxed) != trust::NONE {
             self.site.log.error(format_args!(
-                "a handler that claims not to block has kept its thread for {} ms: it is run as one that may block from \
-                 now on; have it say so (InvocationType::Blocking), or answer from another thread",
+                "a handler that claims not to block has kept its thread for {} ms and slept: it is run as one that may \
+                 block from now on; have it say so (InvocationType::Blocking), or answer from another thread",
                 nanos / 1_000_000
             ));
         }

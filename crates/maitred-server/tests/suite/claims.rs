@@ -108,8 +108,11 @@ fn a_handler_that_wrongly_claims_not_to_block_is_told_of_once_and_believed_no_mo
         }
         let entry = "error a handler that claims not to block has kept its thread for ";
         assert_eq!(server.lines_with(entry), 0);
-        server.ask("/blocks");
-        wait_until("it is told", || server.lines_with(entry) == 1);
+        // A busy machine may do that once to a handler that is right.
+        wait_until("it is told", || {
+            server.ask("/blocks");
+            server.lines_with(entry) == 1
+        });
         for path in ["/", "/blocks", "/blocks"] {
             let after = server.ask(path);
             assert!(after.starts_with("maitred-") && after != "maitred-poller", "{strategy:?}: {after}");

@@ -29,6 +29,7 @@ mod ranges;
 mod request_timeout;
 mod requests;
 mod scaling;
+mod services;
 mod spans;
 mod static_compression;
 mod static_files;

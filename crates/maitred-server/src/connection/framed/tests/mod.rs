@@ -6,6 +6,7 @@ mod deadlines;
 mod heads;
 mod http2;
 mod own_limits;
+mod services;
 mod side_by_side;
 mod trailers;
 mod websockets;
