@@ -267,27 +267,45 @@ fn frames_in_pieces_of_any_size_are_read() {
     assert_eq!(parts, [ok(1), data(1, "/x 5"), Part::End(1)]);
 }
 
+const USERS: &str =
+    "ann:$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+
+/// A client of a server that asks for a password below `/in`.
+fn guarded(is_right: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Client {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("users");
+    std::fs::write(&path, USERS).expect("room");
+    let users = Users::open_judged(&path, is_right).expect("valid");
+    open(|settings| {
+        settings.filters.push(FilterRule {
+            when: Condition { path: Some("/in/*".parse().expect("a path")), ..Condition::default() },
+            authentication: Some(Authentication::Basic(BasicAuth::new(users, "realm").expect("a realm"))),
+            ..FilterRule::default()
+        });
+    })
+}
+
+#[test]
+fn a_request_that_a_filter_answers_before_its_body_leaves_nothing_behind() {
+    let mut client = guarded(|_| false);
+    assert!(client.post(1, "/in/x", &[]).is_empty());
+    assert_eq!(client.answers().first(), Some(&head(1, "401")));
+    assert!(client.ends(1, b"unwanted").is_empty());
+    assert_eq!(
+        client.driven.look(|connection| with_link!(connection, |link, _wire| link.streams().count())),
+        0
+    );
+}
+
 #[test]
 fn nothing_of_a_request_goes_on_before_its_filters_have_let_it_pass() {
-    const USERS: &str =
-        "ann:$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
     let (go, wait) = channel::<()>();
     let wait = Mutex::new(wait);
     let is_right = move |password: &[u8]| {
         let _ = wait.lock().expect("no panic").recv();
         password == b"right"
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("users");
-    std::fs::write(&path, USERS).expect("room");
-    let users = Users::open_judged(&path, is_right).expect("valid");
-    let mut client = open(|settings| {
-        settings.filters.push(FilterRule {
-            when: Condition { path: Some("/in/*".parse().expect("a path")), ..Condition::default() },
-            authentication: Some(Authentication::Basic(BasicAuth::new(users, "realm").expect("a realm"))),
-            ..FilterRule::default()
-        });
-    });
+    let mut client = guarded(is_right);
     let of =
         |password: &str| format!("Basic {}", Base64::encode_string(format!("ann:{password}").as_bytes()));
     // All of it is there before its password is known to be wrong.
