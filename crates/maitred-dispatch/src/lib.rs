@@ -397,22 +397,6 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Runs a request that never blocks, without a permit and on whatever thread has read it. `now` is a time before
-    /// that, in monotonic nanoseconds. Returns other requests.
-    fn unless_non_blocking<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> Option<J> {
-        if !server.is_non_blocking(&job) {
-            return Some(job);
-        }
-        self.inside.fetch_add(1, Ordering::SeqCst);
-        if self.looped.is_none() && self.pollers.load(Ordering::SeqCst) == 0 {
-            // It may block all the same: then other threads poll.
-            self.backup_poller.watch();
-        }
-        server.run(job, now);
-        self.inside.fetch_sub(1, Ordering::SeqCst);
-        None
-    }
-
     /// The disk has caught up: an event loop goes on with the requests that have waited for it.
     pub fn go_on_held(&self) {
         if let Some(looped) = &self.looped {

@@ -240,11 +240,11 @@ pub(super) fn serve<S: Serve>(
     let mut jobs = server.serve(token, signals, context);
     let began = context.clock().turn_began();
     if jobs.is_single() {
-        return jobs.take_first().and_then(|job| scheduler.unless_non_blocking(job, began, server));
+        return jobs.take_first().and_then(|job| unless_non_blocking(job, began, server));
     }
     let mut own = None;
     for job in jobs {
-        let Some(job) = scheduler.unless_non_blocking(job, began, server) else { continue };
+        let Some(job) = unless_non_blocking(job, began, server) else { continue };
         match server.target(&job).pool {
             0 if scheduler.pool.exclusive => scheduler.queue(job, server),
             0 if own.is_none() => own = Some(job),
@@ -252,6 +252,23 @@ pub(super) fn serve<S: Serve>(
         }
     }
     own
+}
+
+/// Runs a request that never blocks, without a permit and on whatever thread has read it. `now` is a time before that, in
+/// monotonic nanoseconds. Returns other requests.
+pub(super) fn unless_non_blocking<S: Serve>(job: S::Job, now: u64, server: &Arc<S>) -> Option<S::Job> {
+    if !server.is_non_blocking(&job) {
+        return Some(job);
+    }
+    let scheduler = server.scheduler();
+    scheduler.inside.fetch_add(1, Ordering::SeqCst);
+    if scheduler.looped.is_none() && scheduler.pollers.load(Ordering::SeqCst) == 0 {
+        // It may block all the same: then other threads poll.
+        scheduler.backup_poller.watch();
+    }
+    server.run(job, now);
+    scheduler.inside.fetch_sub(1, Ordering::SeqCst);
+    None
 }
 
 // ---- At the limiter ----
