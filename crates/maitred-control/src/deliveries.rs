@@ -13,7 +13,6 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// The most deliveries that are listed.
 const MAX_LISTED: usize = 1000;
 
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {

@@ -227,7 +227,6 @@ fn is_of_engine(asking: &QueryContext<'_>, head: &RequestHead) -> bool {
     head.path_and_query() == b"*" || asking.server.engine_answers(head).is_some()
 }
 
-/// Whether the URL says that the request comes by https.
 fn is_secure(given: &Given) -> bool {
     given.needed("url").get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
@@ -269,7 +268,6 @@ fn session(name: &str) -> Arc<TlsSession> {
     Arc::new(TlsSession { client: Some(client), ..TlsSession::default() })
 }
 
-/// The authority that a request asks for.
 fn shown_authority(head: &RequestHead) -> String {
     head.authority().escape_ascii().to_string()
 }

@@ -13,7 +13,6 @@ use rustix::net::{Shutdown, shutdown};
 /// Connections at a time, of each door.
 const MAX_GUESTS: usize = 32;
 
-/// See the module text.
 #[derive(Clone, Default)]
 pub(super) struct Guests(Arc<Mutex<State>>);
 
@@ -81,7 +80,6 @@ impl Guests {
 }
 
 impl Guest {
-    /// Notes that the client has sent its question.
     pub(super) fn has_asked(&self) {
         self.guests.lock().silent.retain(|(id, _)| *id != self.id);
     }

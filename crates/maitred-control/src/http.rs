@@ -37,7 +37,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How long nothing is accepted when the process is out of descriptors or threads.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections of each door.
 #[derive(Default)]
 struct OfDoors {
     local: Guests,
@@ -123,7 +122,6 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::R
     spawned.map(drop)
 }
 
-/// The reply to a request by the listener for HTTP.
 enum Reply {
     Answer(Answer),
     /// Answers as they change, while the session lasts.
@@ -244,7 +242,6 @@ fn read_rest(stream: &mut impl Read) -> io::Result<()> {
 /// A request that has come, or why it is refused.
 type RequestSummary = Result<(RequestHead, Vec<u8>), Answer>;
 
-/// Reads one request.
 fn ask<S: Read>(
     stream: &mut S,
     limit: impl Fn(&S, Duration) -> io::Result<()>,
@@ -295,12 +292,10 @@ fn ask<S: Read>(
     }
 }
 
-/// A response.
 pub(super) struct Answer {
     status: u16,
     media_type: String,
     pub(super) body: Vec<u8>,
-    /// Further fields.
     fields: Vec<(&'static str, String)>,
     to_head: bool,
 }

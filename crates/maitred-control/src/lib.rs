@@ -87,7 +87,6 @@ pub struct Control {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State shared by all questions.
 pub(crate) struct Inner {
     answers: Answers,
     doors: Doors,
@@ -99,7 +98,6 @@ pub(crate) struct Inner {
     finder: Finder,
 }
 
-/// The source of the answers.
 enum Answers {
     /// A server of this process.
     Server {
@@ -127,7 +125,6 @@ pub type Relay = Arc<dyn Fn(&Question, &Caller) -> Answered + Send + Sync>;
 /// How often one without a server of its own looks whether it has ended.
 const RELAY_LOOKS: Duration = Duration::from_secs(3600);
 
-/// The objects that a query reads.
 pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
@@ -257,7 +254,6 @@ impl Inner {
         }
     }
 
-    /// Notes a wrong token from this address.
     pub(crate) fn note_wrong_token(&self, peer: SocketAddr) {
         self.strangers.note(peer.ip(), Instant::now());
         match &self.answers {
@@ -266,7 +262,6 @@ impl Inner {
         }
     }
 
-    /// Whether the control has ended, so that no more answers are given.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.answers {
             Answers::Server { server, .. } => server.read().unwrap_or_else(PoisonError::into_inner).is_none(),

@@ -17,7 +17,6 @@ pub const LOGS: &str = "logs";
 const USUAL: usize = 50;
 const MOST: usize = 1000;
 
-/// The arguments of a question.
 struct LogQuery<'a> {
     error: bool,
     access: bool,

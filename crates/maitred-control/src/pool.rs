@@ -4,7 +4,6 @@ use super::owner::Refusal;
 use super::table::Given;
 use super::{QueryContext, nearest};
 
-/// The argument that names it.
 pub(super) const NAME: &str = "pool";
 
 /// The name in `stats` for work that runs in no pool.
@@ -47,7 +46,6 @@ impl<'a> Wanted<'a> {
         self.number.is_none() || self.number == pool.into()
     }
 
-    /// Whether items of the pool with this name are wanted.
     pub(super) fn has_name(self, pool: &str) -> bool {
         self.name.is_none_or(|name| name == pool)
     }

@@ -97,7 +97,6 @@ impl Question {
     }
 }
 
-/// Answers a question.
 pub(super) fn answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Answered {
     try_answer(asking, question, caller).unwrap_or_else(|refused| refused)
 }

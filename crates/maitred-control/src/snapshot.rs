@@ -89,7 +89,6 @@ pub fn snapshot_name(snapshot: &Value, ending: &str) -> String {
     format!("maitred-{}.{ending}", taken.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// The snapshot of this process.
 pub(super) fn snapshot(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let caller = super::Caller::Relayed("a snapshot".to_owned());
     Ok(snapshot_of(None, |question| super::question::answer(asking, question, &caller)))

@@ -22,7 +22,6 @@ struct Row {
     requested: Option<String>,
     /// None: the listener is closed.
     active: Option<String>,
-    /// Why it is not as requested.
     why: Option<&'static str>,
 }
 

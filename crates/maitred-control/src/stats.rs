@@ -15,7 +15,6 @@ use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
-/// The most routes that are listed.
 const MAX_LISTED: usize = 1000;
 
 /// The counters, and the measurements of exchanges; of one route with `route`, of one pool with `pool`.
@@ -200,7 +199,6 @@ fn databases(statistics: &Statistics, wanted: impl Fn(&DatabaseUse) -> bool) -> 
     shown.collect()
 }
 
-/// The spans of a leaf, and the whole time.
 fn spans(leaf: &Leaf) -> Vec<Value> {
     let all = Span::ALL.iter().map(|span| span.name()).zip(&leaf.spans).chain([("total", &leaf.total)]);
     all.map(|(name, values)| {

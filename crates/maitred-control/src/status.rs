@@ -225,7 +225,6 @@ pub(super) fn shown_host(host: &Host) -> Option<&str> {
     Some(host.name()).filter(|name| !name.is_empty())
 }
 
-/// The name of an application.
 pub(super) fn shown_application(asking: &QueryContext<'_>, application: &Application) -> Option<Value> {
     if !application.name.is_empty() {
         return Some((*application.name).into());

@@ -23,10 +23,8 @@ pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, Str
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
-/// The text for a thread that runs no request.
 pub(super) const IDLE: &str = "waits or serves";
 
-/// Describes in words the work of a thread that serves.
 pub(super) fn doing(server: &Server, member: &Member) -> String {
     match member.inside() {
         None => IDLE.to_owned(),

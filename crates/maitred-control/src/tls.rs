@@ -12,7 +12,6 @@ use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 /// Names of hosts that are shown of each of the rules for clients.
 const SHOWN_HOSTS: usize = 20;
 
-/// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
 pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
@@ -79,7 +78,6 @@ pub(super) fn asked(clients: Clients) -> &'static str {
     }
 }
 
-/// The hosts whose clients are asked by the rules with this number.
 pub(super) fn hosts_with(asking: &QueryContext<'_>, terms: &Terms, number: u16) -> String {
     let hosts = (0..).zip(asking.server.hosts().all()).filter(|(host, _)| terms.rules_of(*host) == number);
     let names: Vec<&str> = hosts.map(|(_, host)| shown_host(host).unwrap_or("the default host")).collect();

@@ -97,7 +97,6 @@ impl CacheStatistics {
     }
 }
 
-/// The result of a look-up.
 pub(crate) enum LookUp {
     /// Answer with this.
     Fresh(Arc<Resource>),
@@ -108,7 +107,6 @@ pub(crate) enum LookUp {
 
 type Key = Box<[u8]>;
 
-/// The resources by the path that was asked for.
 #[derive(Debug)]
 pub(crate) struct ResourceCache {
     /// None when the budget is zero.
@@ -312,7 +310,6 @@ impl Hits {
         seat.saved.fetch_add(saved, Ordering::Relaxed);
     }
 
-    /// Hits, and nanoseconds saved.
     fn sums(&self) -> (u64, u64) {
         let of = |sum: (u64, u64), seat: &Seat| {
             (sum.0 + seat.hits.load(Ordering::Relaxed), sum.1 + seat.saved.load(Ordering::Relaxed))
@@ -343,7 +340,6 @@ pub(crate) struct Resource {
     pub(crate) descriptors: u64,
 }
 
-/// One form of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
     /// The prepared 200 answer.
@@ -372,12 +368,10 @@ impl Resource {
         self.is_compressible || !self.siblings.is_empty()
     }
 
-    /// The file itself.
     pub(crate) fn original(&self) -> &Variant {
         &self.original
     }
 
-    /// Whether there is a form in this coding.
     pub(crate) fn has(&self, coding: Coding) -> bool {
         coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
     }
@@ -420,7 +414,6 @@ impl Resource {
 }
 
 impl Variant {
-    /// All of it.
     pub(crate) fn whole(&self) -> Content {
         match &self.payload {
             Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),

@@ -27,7 +27,6 @@ const MAX_FOLDERS: usize = 1024;
 /// not change them.
 const READ_AGAIN_AFTER_NS: u64 = 60_000_000_000;
 
-/// The known folders, by their paths.
 pub(crate) struct Folders {
     validate_after_ns: u64,
     known: NamedLock<HashMap<Box<[u8]>, Folder>>,
@@ -57,7 +56,6 @@ impl Folders {
         self.known.snapshot()
     }
 
-    /// Whether the file at `path` may have siblings.
     pub(crate) fn may_have_siblings(&self, root: &Root, path: &[u8], now: Now) -> bool {
         let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let folder = &path[..end];

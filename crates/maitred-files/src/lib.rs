@@ -171,7 +171,6 @@ pub struct StaticFiles {
     cache: ResourceCache,
 }
 
-/// The object at a path.
 enum Target {
     File(Box<Plan>),
     Folder,
@@ -364,7 +363,6 @@ fn is_page(request: &RequestHead, path: &[u8]) -> bool {
     path::is_servable(path) && (!last.contains(&b'.') || wants_page())
 }
 
-/// The result of loading.
 enum Loaded {
     Resource(Arc<Resource>),
     Folder,
@@ -404,7 +402,6 @@ fn list(root: &Root, request: &RequestHead, path: &[u8]) -> Answer {
 //
 // Which form, under which conditions, which ranges.
 
-/// The answer to a GET or HEAD.
 fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     let asked = DecidingFields::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
@@ -416,7 +413,6 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     answer_with(variant, &asked, request)
 }
 
-/// The answer in a known form.
 fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
     answer_with(resource.variant(coding), &DecidingFields::of(&request.fields), request)
 }

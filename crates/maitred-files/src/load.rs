@@ -48,7 +48,6 @@ impl Plan {
     }
 }
 
-/// The name of the form in this coding.
 fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
     [name, suffix(coding).as_bytes()].concat()
 }
@@ -157,7 +156,6 @@ impl Resource {
         Self { plan, original, siblings, is_compressible, checked_at, load_ns, bytes, ..*self }
     }
 
-    /// The stamp of the file itself.
     fn stamp(&self) -> Option<Stamp> {
         self.plan.stamps[Coding::Identity as usize]
     }

@@ -133,7 +133,6 @@ fn part(body: &Content, range: ByteRange) -> Content {
     }
 }
 
-/// A part of a body in memory.
 struct Slice {
     whole: Content,
     first: usize,

@@ -476,7 +476,6 @@ fn call(filters: &[Arc<dyn Filter>], mut ask: impl FnMut(&dyn Filter) -> Step) -
     })
 }
 
-/// Too many passwords wait to be checked.
 fn busy(full: Full) -> Answer {
     let (status, suspicion) = match full {
         Full::Share => (Status::TOO_MANY_REQUESTS, Suspicion::TooMany),

@@ -101,7 +101,6 @@ impl Default for Budgets {
 
 // ---- Buckets ----
 
-/// The present level of each budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
     pub(crate) resets: Bucket,
@@ -144,12 +143,10 @@ impl Buckets {
         }
     }
 
-    /// A stream was opened.
     pub(crate) fn stream_opened(&mut self) {
         self.earned = (self.earned + FOR_A_STREAM).min(MOST_EARNED);
     }
 
-    /// A DATA frame was sent.
     pub(crate) fn data_sent(&mut self) {
         self.earned = (self.earned + FOR_A_FRAME).min(MOST_EARNED);
     }
@@ -169,7 +166,6 @@ impl Buckets {
     }
 }
 
-/// A leaky bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     rate: Rate,

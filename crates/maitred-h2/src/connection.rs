@@ -82,7 +82,6 @@ enum Next {
     Preface,
     FirstSettings,
     Frame,
-    /// A frame of data.
     Data(Incoming),
     /// So many bytes of a frame that is ignored.
     Skip(u32),
@@ -99,9 +98,7 @@ enum Leaving {
     Last(u32),
 }
 
-/// The result of reading a part of the input.
 enum Step<'a> {
-    /// More is needed.
     More,
     /// So many bytes are used up.
     Used(usize),

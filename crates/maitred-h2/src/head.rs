@@ -99,7 +99,6 @@ impl<'a> Reader<'a> {
         self.plain
     }
 
-    /// Takes a field.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         let plain = name.len() + value.len();
         self.plain = self.plain.saturating_add(plain);

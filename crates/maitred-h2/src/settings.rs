@@ -117,7 +117,6 @@ impl Settings {
     }
 }
 
-/// The peer's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSettings {
     /// Bytes that a new stream may send.

@@ -18,7 +18,6 @@ use crate::window::Window;
 /// its last frames are under way.
 const REMEMBERED: usize = 256;
 
-/// A stream that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) number: u32,
@@ -32,12 +31,10 @@ pub(crate) struct Stream {
     pub(crate) left: Option<u64>,
 }
 
-/// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// Both sides have ended it.
     Ended,
-    /// The peer has reset it.
     ByPeer,
     /// This side has reset it, or ignores it.
     ByUs,
@@ -45,7 +42,6 @@ pub(crate) enum Over {
     Unknown,
 }
 
-/// The state of a stream number.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
     /// The stream is still to come, or never comes.
@@ -54,7 +50,6 @@ pub(crate) enum Known<'a> {
     Over(Over),
 }
 
-/// See the module text.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Streams {
@@ -73,7 +68,6 @@ impl Streams {
         self.open.len()
     }
 
-    /// The bytes of memory that it owns.
     pub(crate) fn memory(&self) -> usize {
         self.open.capacity() * size_of::<Stream>() + self.over.capacity() * size_of::<(u32, Over)>()
     }
@@ -89,7 +83,6 @@ impl Streams {
         is_new
     }
 
-    /// The state of stream `number`, which is not 0.
     pub(crate) fn known(&mut self, number: u32) -> Known<'_> {
         // Those with even numbers are the server's, which opens none.
         if number > self.newest || number.is_multiple_of(2) {
@@ -151,7 +144,6 @@ impl Streams {
         self.place = (self.place + 1) % REMEMBERED;
     }
 
-    /// The peer has ended a stream.
     pub(crate) fn received(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.received = true;
@@ -161,7 +153,6 @@ impl Streams {
         }
     }
 
-    /// Notes that this side has ended a stream.
     pub(crate) fn sent(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.sent = true;

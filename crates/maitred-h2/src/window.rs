@@ -1,6 +1,5 @@
 //! A window: how many bytes the peer may send, and those that it is to be given again (RFC 9113 §6.9).
 
-/// See the module text.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     size: i64,
@@ -26,7 +25,6 @@ impl Window {
         self.left += bytes;
     }
 
-    /// Bytes that the peer may send now.
     pub(crate) fn left(&self) -> u32 {
         // Below 2^31.
         u32::try_from(self.left).unwrap_or(0)
@@ -56,7 +54,6 @@ impl Window {
         u32::try_from(std::mem::take(&mut self.owed)).ok()
     }
 
-    /// Bytes that the peer has been given in all.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }

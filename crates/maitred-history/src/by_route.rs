@@ -209,7 +209,6 @@ impl ByRoute {
         self.names.get(usize::from(number)).map_or("other", |name| name)
     }
 
-    /// Appends the bytes for a file.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(TITLE);
         let push = |bytes: &mut Vec<u8>, number: u32| bytes.extend(number.to_le_bytes());

@@ -22,7 +22,6 @@ pub fn lower(bucket: usize) -> u64 {
     if half % 2 == 0 { power } else { power + power / 2 }
 }
 
-/// The bucket of a time.
 fn place(nanos: u64) -> usize {
     if nanos < 1 << POWERS.start {
         return 0;
@@ -32,7 +31,6 @@ fn place(nanos: u64) -> usize {
     (2 * (power - POWERS.start) as usize + 1 + usize::from(is_upper)).min(BUCKETS - 1)
 }
 
-/// How many values are in each bucket.
 pub(crate) fn counted(of: &Distribution) -> [u32; BUCKETS] {
     let mut counts = [0_u32; BUCKETS];
     let add = |nanos: u64, count: u64| {

@@ -60,7 +60,6 @@ impl Ring {
         kept.filter_map(|interval| Some((interval, self.row(interval)?)))
     }
 
-    /// Removes the rows behind this interval.
     pub(crate) fn forget_after(&mut self, interval: u64) {
         for slot in self.slots.iter_mut().filter(|slot| slot.interval > number(interval)) {
             slot.interval = 0;

@@ -27,7 +27,6 @@
 //! Python's start-up code does.
 
 mod batch;
-mod direct;
 mod handover;
 mod rotation;
 mod sink;
@@ -44,7 +43,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use direct::DirectWriter;
 pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
 use state::State;
@@ -142,14 +140,12 @@ pub struct LineWriter {
     shared: Arc<Shared>,
 }
 
-/// What the callers and the thread have in common.
 struct Shared {
     state: Mutex<State>,
     /// There is something to do for the thread.
     work: Condvar,
     /// Lines were written or lost.
     settled: Condvar,
-    /// write(2) calls.
     writes: AtomicU64,
     reminder: Option<Reminder>,
     trouble: Option<Tell>,

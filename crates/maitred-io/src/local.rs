@@ -22,7 +22,6 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::forked::Unshared;
 
-/// Connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 
 /// A listening Unix socket with a file of mode 0600, which is removed with it.

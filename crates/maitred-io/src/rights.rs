@@ -18,49 +18,11 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// Names of capabilities by their numbers (capability.h of Linux 6.12).
-const CAPABILITIES: [&str; 41] = [
-    "chown",
-    "dac_override",
-    "dac_read_search",
-    "fowner",
-    "fsetid",
-    "kill",
-    "setgid",
-    "setuid",
-    "setpcap",
-    "linux_immutable",
-    "net_bind_service",
-    "net_broadcast",
-    "net_admin",
-    "net_raw",
-    "ipc_lock",
-    "ipc_owner",
-    "sys_module",
-    "sys_rawio",
-    "sys_chroot",
-    "sys_ptrace",
-    "sys_pacct",
-    "sys_admin",
-    "sys_boot",
-    "sys_nice",
-    "sys_resource",
-    "sys_time",
-    "sys_tty_config",
-    "mknod",
-    "lease",
-    "audit_write",
-    "audit_control",
-    "setfcap",
-    "mac_override",
-    "mac_admin",
-    "syslog",
-    "wake_alarm",
-    "block_suspend",
-    "audit_read",
-    "perfmon",
-    "bpf",
-    "checkpoint_restore",
-];
+const CAPABILITIES: &str = "chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable \
+    net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio \
+    sys_chroot sys_ptrace sys_pacct sys_admin sys_boot sys_nice sys_resource sys_time \
+    sys_tty_config mknod lease audit_write audit_control setfcap mac_override mac_admin syslog \
+    wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore";
 const SETGID: u32 = 6;
 const SETUID: u32 = 7;
 
@@ -218,7 +180,7 @@ impl Capabilities {
 }
 
 fn name_of(number: u32) -> String {
-    let known = CAPABILITIES.get(number as usize).map(|name| format!("cap_{name}"));
+    let known = CAPABILITIES.split(' ').nth(number as usize).map(|name| format!("cap_{name}"));
     known.unwrap_or_else(|| format!("cap_{number}"))
 }
 

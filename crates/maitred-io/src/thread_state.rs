@@ -193,12 +193,9 @@ const SLEEPS: Doing = Doing::Sleeps { call: 0, argument: 0 };
 mod simulated {
     use shuttle::rand::Rng as _;
 
-    /// How the answers of one run are made up.
     #[derive(Clone, Copy)]
     pub(super) enum Mode {
-        /// All threads sleep.
         Waits,
-        /// All threads compute.
         Computes,
         /// Each answer for itself.
         Chance,

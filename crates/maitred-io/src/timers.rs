@@ -202,7 +202,6 @@ impl Timers {
     }
 }
 
-/// The first position in `heap`, or `NEVER`.
 fn first_position(heap: &BinaryHeap<Reverse<(u64, u32)>>) -> u64 {
     heap.peek().map_or(NEVER, |Reverse((position, _))| *position)
 }

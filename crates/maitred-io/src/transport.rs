@@ -440,12 +440,10 @@ impl Socket {
 }
 
 impl Socket {
-    /// A connected TCP socket.
     pub(crate) fn tcp(fd: OwnedFd, corks: bool) -> Self {
         Self { fd, local: false, corks }
     }
 
-    /// A connected Unix stream socket.
     pub(crate) fn unix(fd: OwnedFd) -> Self {
         Self { fd, local: true, corks: false }
     }

@@ -81,7 +81,6 @@ const SELECTS: [c_long; 2] = [libc::SYS_select, libc::SYS_pselect6];
 #[cfg(not(target_arch = "x86_64"))]
 const SELECTS: [c_long; 1] = [libc::SYS_pselect6];
 
-/// Calls on sockets.
 const PEERS: [c_long; 10] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
@@ -101,7 +100,6 @@ const OLD_PEERS: [c_long; 2] = [libc::SYS_poll, libc::SYS_epoll_wait];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_PEERS: [c_long; 0] = [];
 
-/// Calls on files and folders.
 const FILES: [c_long; 11] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,

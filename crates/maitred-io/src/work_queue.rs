@@ -15,7 +15,6 @@ pub struct WorkQueue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// How many items are being done, and how many are done.
     running: usize,
     done: u64,
     ended: bool,

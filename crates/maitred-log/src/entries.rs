@@ -21,7 +21,6 @@ pub(crate) struct Entries {
     kept: Arc<KeptEntries>,
     /// Whether standard error is another place.
     elsewhere: bool,
-    /// The number of this process among several, or 0.
     worker: Arc<AtomicU32>,
 }
 
@@ -99,7 +98,6 @@ impl Entries {
         self.writer.dropped()
     }
 
-    /// The last entries, the oldest first.
     pub(crate) fn kept(&self) -> Vec<KeptEntry> {
         self.kept.all()
     }

@@ -16,7 +16,6 @@ const MOST: usize = 16;
 /// Of a repeated entry, so many bytes are said again: the whole one stands above.
 const MAX_SAID: usize = 200;
 
-/// The entries of the last seconds.
 #[derive(Default)]
 pub(crate) struct Folds {
     recent: Mutex<Vec<Recent>>,
@@ -30,10 +29,8 @@ struct Recent {
     times: u64,
 }
 
-/// What becomes of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// It is written.
     Write,
     /// It is one of several; told of at that time.
     Count(Instant),
@@ -76,7 +73,6 @@ impl Folds {
         recent.iter().filter(|found| found.times > 0).map(|found| found.since + WINDOW).min()
     }
 
-    /// Says everything, at the end.
     pub(crate) fn all(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.drain(..).for_each(|found| found.say(now, say));

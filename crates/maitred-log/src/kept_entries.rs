@@ -27,7 +27,6 @@ struct State {
     bytes: usize,
 }
 
-/// See the module text.
 #[derive(Default)]
 pub(crate) struct KeptEntries(Mutex<State>);
 

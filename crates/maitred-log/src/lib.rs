@@ -99,25 +99,20 @@ pub struct AccessLogSettings {
     pub mask: Option<Mask>,
     /// Paths whose requests have no line.
     pub except: Vec<PathPattern>,
-    /// Lines are written by the threads that answer, which wait for it: for comparison only.
-    pub synchronous: bool,
 }
 
 impl AccessLogSettings {
     /// The usual lines.
     #[must_use]
     pub fn new(target: Target) -> Self {
-        Self { target, format: Format::default(), mask: None, except: Vec::new(), synchronous: false }
+        Self { target, format: Format::default(), mask: None, except: Vec::new() }
     }
 }
 
-/// Where the lines of a virtual host go.
 enum OfHost {
     /// To the access log of all.
     Common,
-    /// Nowhere.
     Off,
-    /// To a log of its own.
     Own(Box<Access>),
 }
 
@@ -125,14 +120,12 @@ enum OfHost {
 pub struct Log {
     errors: Arc<Entries>,
     access: Option<Access>,
-    /// The access logs of virtual hosts, by their numbers.
     of_hosts: Vec<OfHost>,
     once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
-    /// Other processes write to the same logs.
     several: bool,
     /// The number of this process among several, or 0.
     worker: Arc<AtomicU32>,
@@ -199,9 +192,6 @@ impl Log {
             names: Arc::clone(&self.names),
             worker: Arc::clone(&self.worker),
         };
-        if settings.synchronous {
-            return Access::open_direct(settings.target, lines, &self.errors);
-        }
         Access::open(settings.target, lines, &self.errors, self.several)
     }
 
@@ -225,7 +215,6 @@ impl Log {
         Ok(self)
     }
 
-    /// All access logs.
     fn access_logs(&self) -> impl Iterator<Item = &Access> {
         let own = self.of_hosts.iter().filter_map(|of_host| match of_host {
             OfHost::Own(access) => Some(&**access),

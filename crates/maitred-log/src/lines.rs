@@ -27,14 +27,11 @@ pub struct Names {
     pub hosts: Vec<String>,
 }
 
-/// How the lines of a log are made.
 pub(crate) struct Lines {
     pub(crate) format: Format,
     pub(crate) mask: Option<Mask>,
-    /// Paths whose requests have no line.
     pub(crate) except: Vec<PathPattern>,
     pub(crate) names: Arc<OnceLock<Names>>,
-    /// The number of this process among several, or 0.
     pub(crate) worker: Arc<AtomicU32>,
 }
 

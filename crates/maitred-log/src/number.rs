@@ -4,7 +4,6 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 
-/// In decimal.
 #[inline]
 pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());

@@ -9,7 +9,6 @@ use maitred_match::Shape;
 /// So many pairs of a route and a text are told of. Peers choose paths: more would not be read by anybody.
 const MOST: usize = 1000;
 
-/// What has been told.
 #[derive(Default)]
 pub(crate) struct Once {
     state: RandomState,

@@ -26,7 +26,6 @@ pub(crate) fn count_databases(py: Python<'_>, current: Py<PyAny>) {
     COUNTS.store(true, Ordering::Release);
 }
 
-/// The counts of one request.
 #[pyclass(frozen, module = "maitred._engine")]
 #[derive(Default)]
 pub(crate) struct DatabaseCounts(Arc<Database>);

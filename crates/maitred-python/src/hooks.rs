@@ -13,7 +13,6 @@ use pyo3::types::PyDict;
 use crate::child;
 use crate::report::{self, ErrorSink};
 
-/// The hooks of a module.
 pub(crate) struct PythonHooks {
     /// The target as the user wrote it.
     target: String,
@@ -92,7 +91,6 @@ struct GateState {
     is_inside: bool,
 }
 
-/// A hook is running.
 struct Inside<'a>(&'a Gate);
 
 impl Gate {

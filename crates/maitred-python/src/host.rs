@@ -29,7 +29,6 @@ use crate::stuck::{NamedThreads, Watch, asked};
 use crate::threads::PythonThreads;
 use crate::wsgi::WsgiHandler;
 
-/// The host of the Python package.
 pub(crate) struct PythonHost {
     /// How workers are started.
     command: Vec<OsString>,
@@ -299,7 +298,6 @@ impl PythonHost {
     }
 }
 
-/// The log, once there is one.
 fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
     if child::is_child() {
         // The thread that writes is the parent's.

@@ -38,7 +38,6 @@ struct Started {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A request in the application.
 struct Running {
     /// Python's number of the thread.
     thread: libc::c_long,

@@ -33,7 +33,6 @@ pub(crate) trait Native: Send + Sync + Sized + 'static {
     }
 }
 
-/// The memory of one object.
 #[repr(C)]
 struct Memory<T> {
     base: ffi::PyObject,

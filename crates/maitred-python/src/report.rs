@@ -46,7 +46,6 @@ pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// The name of an object's type, for messages.
 pub(crate) fn type_name(value: &Bound<'_, impl Sized>) -> String {
     let value = value.as_any();
     value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string_lossy().into_owned())

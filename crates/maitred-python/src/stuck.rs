@@ -52,7 +52,6 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// same place.
 const MAX_STACKS: usize = 20;
 
-/// The thread that looks for stuck requests.
 pub(crate) struct Watch {
     thread: JoinHandle<()>,
     stop: Sender<Infallible>,
@@ -238,7 +237,6 @@ impl Stuck {
         self.slot.running().is_some_and(|(since, _)| since == self.since)
     }
 
-    /// One entry of several lines.
     fn entry(&self, state: &str, stack: Stack) -> String {
         let age = Duration::from_nanos(threads::coarse_now().saturating_sub(self.since)).as_secs_f64();
         let Slot { name, tid, .. } = &*self.slot;

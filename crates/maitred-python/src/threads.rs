@@ -405,7 +405,6 @@ pub(crate) fn enter_request(head: &RequestHead) -> Entered {
     Entered { watched, not_send: PhantomData }
 }
 
-/// The current thread runs a request.
 pub(crate) struct Entered {
     watched: bool,
     // It must end on the thread on which it began.

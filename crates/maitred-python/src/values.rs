@@ -42,7 +42,6 @@ pub(crate) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'
     })
 }
 
-/// A number in decimal.
 pub(crate) fn decimal(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyString>> {
     from_latin1(py, itoa::Buffer::new().format(number).as_bytes())
 }
@@ -134,7 +133,6 @@ impl Declared {
         }
     }
 
-    /// Appends a field.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
         if name.len() == CONTENT_LENGTH.len() && name.eq_ignore_ascii_case(CONTENT_LENGTH) {
             let declared = parse_length(value)?;

@@ -27,7 +27,6 @@ const CUT: u64 = 5;
 /// request. After an earlier end no request got the thread: it was told to end, or is kept for other routes.
 const TOGETHER: u64 = 1000;
 
-/// All waits.
 #[derive(Default)]
 pub(super) struct WaitReport {
     /// Requests that waited.

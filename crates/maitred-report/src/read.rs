@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::json::{self, Value};
+use serde_json::{Map, Value};
 
 /// The spans of a line, in the order in which they pass.
 pub(super) const SPANS: [&str; 7] = ["accept", "queue", "gate", "filter", "run", "receive", "write"];
@@ -64,7 +64,6 @@ impl Request {
     }
 }
 
-/// The content of all logs.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) requests: Vec<Request>,
@@ -78,7 +77,6 @@ pub(super) struct Log {
     pub(super) missing: u64,
 }
 
-/// Each name once.
 #[derive(Default)]
 pub(super) struct Names {
     all: Vec<Box<str>>,
@@ -121,7 +119,6 @@ struct Said {
 }
 
 impl Log {
-    /// Reads a line.
     pub(super) fn add(&mut self, log: &str, number: u64, line: &str) {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
@@ -209,10 +206,11 @@ fn is_there(value: &str) -> bool {
 
 fn of_json(line: &str) -> Option<Said> {
     let mut said = Said::default();
-    for (name, value) in json::object(line)? {
+    for (name, value) in serde_json::from_str::<Map<String, Value>>(line).ok()? {
         match value {
-            Value::Text(value) | Value::Number(value) => said.set(&name, &value),
-            Value::Other => {}
+            Value::String(text) => said.set(&name, &text),
+            Value::Number(number) => said.set(&name, &number.to_string()),
+            _ => {}
         }
     }
     Some(said)

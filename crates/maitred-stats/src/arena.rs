@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::memory::{self, Memory, Run, load, read_text, store, text_words, write_text};
 
 /// "maitred" and the version of the layout above, including the content of the runs.
-const MAGIC: u64 = u64::from_le_bytes(*b"maitred\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"maitred\x02");
 
 /// Words between two places at which something may start: two cache lines.
 pub(crate) const ALIGN: usize = 16;
@@ -100,12 +100,10 @@ impl Arena {
     }
 }
 
-/// Words that a run with a name as long as this takes in all.
 pub(crate) const fn run_words(name: &str, words: usize) -> usize {
     (1 + text_words(name.len())).next_multiple_of(ALIGN) + words.next_multiple_of(ALIGN)
 }
 
-/// A run of another process.
 pub(crate) struct ForeignRun<'a> {
     pub(crate) kind: u8,
     pub(crate) shards: usize,
@@ -236,7 +234,7 @@ mod tests {
         let memory = memory::private(4096);
         let arena = Arena::new(Memory::clone(&memory));
         Counter::in_arena(&arena, "x_total").add(1);
-        store(words(&memory), 0, u64::from_le_bytes(*b"maitred\x02"));
+        store(words(&memory), 0, u64::from_le_bytes(*b"maitred\x01"));
         assert!(read_counters(words(&memory)).is_empty());
     }
 }

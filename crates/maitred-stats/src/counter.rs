@@ -85,7 +85,6 @@ impl<const N: usize> Counters<N> {
     }
 }
 
-/// The names of counters as a run has them.
 fn lines<S: AsRef<str>>(names: &[S]) -> String {
     names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("\n")
 }

@@ -29,7 +29,6 @@ impl Format {
     }
 }
 
-/// The percentiles of a [`Value::Summary`].
 const QUANTILES: [(&str, f64); 4] = [("0.5", 50.0), ("0.9", 90.0), ("0.99", 99.0), ("0.999", 99.9)];
 
 /// Upper bounds of the exposed histogram buckets, ns: 1, 2.5, 5 to each power of ten from 100 µs (below it a request
@@ -188,7 +187,6 @@ fn summary(metric: &Metric<'_>, of: &Distribution, text: impl Fn(u64) -> String,
     sample(metric, "_count", None, format_args!("{}", of.count()), out);
 }
 
-/// One line: name, labels, value.
 fn sample(
     metric: &Metric<'_>,
     suffix: &str,

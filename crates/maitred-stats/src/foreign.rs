@@ -1,8 +1,7 @@
 //! The figures of another process: of one that was killed, or of one that runs.
 //!
-//! Promises: each exchange that a killed process has noted is in its figures exactly once. Three things may be wrong at the moment of the
-//! kill: the exchange that it noted may be missing, some times of the one that it counted may be missing, and exchanges of routes that it
-//! gave up may be in twice. No content of the memory makes a reader fail; figures that are impossible are not shown.
+//! Promises: no exchange that a killed process has noted is in its figures twice, and at most one is missing: the one that was on its way
+//! from its ring into a leaf. Exchanges of routes that the process gave up at that moment may be in twice. No content of the memory makes a reader fail; figures that are impossible are not shown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -92,13 +91,7 @@ impl<'a> Foreign<'a> {
         if self.owner == Owner::Runs {
             return;
         }
-        for (number, ring) in self.area.rings() {
-            for (position, (sample, values)) in ring.samples().enumerate() {
-                if position > 0 || !self.area.has_counted(number, sample) {
-                    visit(noted(values));
-                }
-            }
-        }
+        self.area.rings().flat_map(|ring| ring.samples()).for_each(|(_, sample)| visit(noted(sample)));
     }
 
     /// The names of routes, by number.

@@ -18,7 +18,6 @@ pub fn private(words: usize) -> Memory {
     Arc::new(words)
 }
 
-/// A part of it.
 #[derive(Clone)]
 pub(crate) struct Run {
     memory: Memory,
@@ -31,7 +30,6 @@ impl Run {
         Self { memory, start, words }
     }
 
-    /// A run of this process alone.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(private(words), 0, words)
     }

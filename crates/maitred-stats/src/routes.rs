@@ -371,7 +371,6 @@ impl Default for Routes {
     }
 }
 
-/// The names in this memory, by number.
 pub(crate) fn read_routes(words: &[AtomicU64]) -> Vec<String> {
     let Some((count, texts)) = words.split_first() else { return Vec::new() };
     let count = count.load(Acquire).min(MAX_ROUTES as u64 + 1) as usize;

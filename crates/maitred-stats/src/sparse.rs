@@ -17,9 +17,9 @@ const _: () = assert!(NEAR < SLOTS);
 /// zero.
 pub(crate) const SPARSE: usize = 12;
 
-pub(crate) const ZEROS: usize = 0;
+const ZEROS: usize = 0;
 /// The number of values that are not zero, then their sum, squares and extremes.
-pub(crate) const COUNT: usize = 1;
+const COUNT: usize = 1;
 const SUM: usize = 2;
 const SQUARES: usize = 3;
 /// The inverse of the smallest one: 0 without values.

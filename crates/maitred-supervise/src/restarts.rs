@@ -4,7 +4,6 @@
 
 use crate::recycle::Reason;
 
-/// Why a worker was started in the place of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The worker before ended without being asked.
@@ -47,7 +46,6 @@ impl From<Reason> for Cause {
     }
 }
 
-/// The counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Restarts([u64; Cause::ALL.len()]);
 

@@ -34,7 +34,6 @@ pub struct WorkerView {
     pub since: Instant,
 }
 
-/// A process.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) id: WorkerId,
@@ -49,7 +48,6 @@ pub(crate) struct Member {
     pub(crate) unserved: bool,
 }
 
-/// A place.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) current: Option<Member>,

@@ -197,7 +197,6 @@ impl SessionError {
         }
     }
 
-    /// The error, with whether the handshake was complete.
     pub(crate) fn in_handshake(self, in_handshake: bool) -> Self {
         match self {
             Self::Alert { number, .. } => Self::Alert { number, in_handshake },

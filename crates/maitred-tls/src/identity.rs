@@ -279,7 +279,6 @@ impl Identity {
         self.plain.key.algorithm() == SignatureAlgorithm::RSA
     }
 
-    /// The certificate for a client at this time.
     pub(crate) fn at(&self, now: u64) -> &Arc<CertifiedKey> {
         match (&self.stapled, self.info.ocsp) {
             (Some(stapled), Some(times)) if times.is_current(now) => stapled,

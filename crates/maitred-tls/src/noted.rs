@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 
-/// The notes of one session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionNotes {
     /// The number of the certificate that was chosen.
@@ -17,12 +16,9 @@ pub(crate) struct SessionNotes {
     pub(crate) client: Option<Box<str>>,
 }
 
-/// Why no certificate was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedName {
-    /// No certificate is for this name.
     Unknown(Box<str>),
-    /// The client has named no server.
     Missing,
 }
 

@@ -98,7 +98,6 @@ pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result
     Err(OcspFault::OtherCertificate)
 }
 
-/// One `SingleResponse`.
 struct Single<'a> {
     hash: Option<&'static Algorithm>,
     issuer_name_hash: &'a [u8],

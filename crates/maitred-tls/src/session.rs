@@ -52,7 +52,6 @@ pub struct Session {
     /// The connection. Until the host is known, where rules for clients differ, nothing is fed to it.
     connection: ServerConnection,
     beginning: Option<Box<Beginning>>,
-    /// The number of the rules for clients.
     rules: u16,
     terms: Arc<Terms>,
     noted: SessionNotes,
@@ -323,7 +322,6 @@ impl Session {
         Err(self.fail(error))
     }
 
-    /// Ends the session with this error.
     fn fail(&mut self, error: SessionError) -> SessionError {
         self.own_alert = match &error {
             SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),

@@ -59,7 +59,6 @@ enum Source {
     File(Arc<Zeroizing<[u8; 32]>>),
 }
 
-/// A secret with its period.
 #[derive(Clone)]
 struct Held {
     period: u64,
@@ -319,7 +318,6 @@ impl Keys {
 }
 
 impl Key {
-    /// Key and nonce of one ticket.
     fn of_ticket(&self, seed: &[u8]) -> Option<(LessSafeKey, Nonce)> {
         let bytes: Zeroizing<[u8; 32 + 12]> = expand(&self.prk, &[b"maitred: ticket", seed]);
         let (key, nonce) = bytes.split_first_chunk::<32>()?;

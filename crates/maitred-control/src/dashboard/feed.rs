@@ -82,7 +82,6 @@ struct State {
     is_running: bool,
 }
 
-/// See the module text.
 #[derive(Default)]
 pub(in super::super) struct Feed {
     state: Mutex<State>,
@@ -94,7 +93,6 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another page would be too many.
     pub(in super::super) fn is_full(&self) -> bool {
         self.state().guests.len() >= MOST
     }
@@ -164,7 +162,6 @@ impl Feed {
     }
 }
 
-/// Sends each client the events that are new to it.
 fn serve(inner: &Inner, guests: &mut Vec<Guest>, is_due: bool) {
     let now = Instant::now();
     guests.retain(|guest| inner.sessions.as_ref().is_some_and(|sessions| sessions.lasts(&guest.csrf, now)));

@@ -23,12 +23,10 @@ pub(super) use sessions::{CSRF, Sessions};
 
 const HERE: &str = "/dashboard";
 
-/// A request below `/dashboard`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The page, for an address without its last slash, and for the listener's own.
     Redirect,
-    /// A file of the page.
     File(String),
     Session,
     Login,
@@ -64,12 +62,10 @@ fn wants_a_page(head: &RequestHead) -> bool {
     head.fields.all("accept").any(|value| value.windows(9).any(|part| part == b"text/html"))
 }
 
-/// Sends a browser to the page.
 pub(super) fn redirect() -> Answer {
     Answer::error(308, "the page is at /dashboard/").with("Location", "/dashboard/")
 }
 
-/// A file of the page.
 pub(super) fn file(path: &str, head: &RequestHead) -> Answer {
     if !matches!(head.method, Method::Get | Method::Head) {
         return Answer::error(405, "a file is asked for with GET").with("Allow", "GET, HEAD");
@@ -109,7 +105,6 @@ pub(super) fn snapshot(taken: &Value) -> Answer {
         .with("Content-Disposition", &format!("attachment; filename=\"{name}\""))
 }
 
-/// The token in a request for a session.
 pub(super) fn shown_token(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return None };
     fields.get("token")?.as_str().map(str::to_owned)

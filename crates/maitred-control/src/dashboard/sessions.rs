@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use super::super::access::is_same;
 
-/// The field that a change from a browser has to show.
 pub(in super::super) const CSRF: &str = "x-csrf-token";
 
 /// The life of a session that is not ended before.
@@ -24,7 +23,6 @@ struct Session {
     ends: Instant,
 }
 
-/// See the module text.
 pub(in super::super) struct Sessions {
     /// The CSRF value for changes from a browser when no token is needed.
     open: String,
@@ -46,7 +44,6 @@ impl Sessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The CSRF value for changes from a browser when no token is needed.
     pub(in super::super) fn open_csrf(&self) -> &str {
         &self.open
     }

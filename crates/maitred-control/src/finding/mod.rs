@@ -143,7 +143,6 @@ fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     })
 }
 
-/// The sentence for a server without a bottleneck.
 fn at_rest(interval: &Interval) -> String {
     let Interval { requests, seconds, waiting, computing, parallel, .. } = interval;
     let ended = match requests {

@@ -20,10 +20,8 @@ use crate::nearest;
 use crate::owner::Refusal;
 use crate::table::{Argument, Given, option};
 
-/// The name of the command.
 pub(crate) const NAME: &str = "history";
 
-/// The arguments of `history`, beside a pool.
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
     option(
@@ -46,7 +44,6 @@ const SHOWN: u64 = 300;
 /// No figure: the times of requests by bucket.
 const LATENCY: &str = "latency";
 
-/// The command in the table.
 pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let kept = asking.history.ok_or_else(|| {
         Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")

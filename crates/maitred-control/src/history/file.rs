@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maitred_history::{Damage, History};
 use maitred_server::Log;
 
-/// Where the history is kept.
 pub(super) struct HistoryFile {
     path: PathBuf,
     log: Arc<Log>,

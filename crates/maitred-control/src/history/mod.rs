@@ -42,7 +42,6 @@ const WRITE_EVERY: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     at: Instant,
-    /// Processor time of the thread, in nanoseconds.
     processor_ns: u64,
 }
 

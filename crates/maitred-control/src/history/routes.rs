@@ -21,7 +21,6 @@ pub(super) fn answer(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Re
     }
 }
 
-/// The events of the server in these seconds.
 pub(super) fn marks(routes: &ByRoute, seconds: Range<u64>) -> Vec<Value> {
     routes.marks(seconds).map(|mark| json!({ "time": mark.at, "what": mark.what })).collect()
 }

@@ -47,7 +47,6 @@ struct Own {
     refused: AtomicU64,
 }
 
-/// The next work of a thread.
 enum Turn {
     /// A check that belongs to no client's share.
     Check(Arc<Check>),
@@ -88,7 +87,6 @@ struct State {
     wakes: Vec<Wake>,
 }
 
-/// Tells a connection that there is a result.
 pub(super) type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// A check is counted among those of its client in all processes, as long as this lives.
@@ -278,7 +276,6 @@ impl Own {
     }
 }
 
-/// Logs the result of a look at the file.
 pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers>, log: &Log) {
     let path = users.path().display();
     match looked {
@@ -326,12 +323,10 @@ impl Check {
 pub(crate) struct Ticket(Arc<Check>);
 
 impl Ticket {
-    /// The result of the check.
     pub(crate) fn result(&self) -> Option<CheckedUser> {
         self.0.lock().result.clone()
     }
 
-    /// Whether there is something.
     pub(crate) fn is_ready(&self) -> bool {
         self.0.lock().result.is_some()
     }

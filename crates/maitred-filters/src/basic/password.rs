@@ -57,7 +57,6 @@ pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
     Ok(hash)
 }
 
-/// The cost of a check, to be compared with others.
 pub(super) fn cost_of(hash: &PasswordHash) -> u64 {
     Params::try_from(hash).map_or(0, |params| cost(&params))
 }

@@ -123,7 +123,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The known facts about credentials, without a hash.
 pub(super) struct Known {
     pub(super) tag: Tag,
     /// The result of an earlier check, if that is not too long ago.
@@ -215,7 +214,6 @@ impl Users {
         found
     }
 
-    /// Whether it is time to look at the file.
     pub(super) fn is_due(&self) -> bool {
         clock::monotonic().saturating_sub(self.lock().looked) >= LOOK
     }

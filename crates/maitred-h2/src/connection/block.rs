@@ -38,7 +38,6 @@ pub(super) struct Gathering {
 }
 
 impl Connection {
-    /// Takes a HEADERS frame that is complete.
     pub(super) fn headers<'a>(
         &mut self,
         header: Header,
@@ -77,7 +76,6 @@ impl Connection {
         Ok(None)
     }
 
-    /// Takes a CONTINUATION frame that is complete, of the block that is gathered.
     pub(super) fn continuation<'a>(
         &mut self,
         mut gathering: Gathering,
@@ -122,7 +120,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a block that is complete.
     fn block<'a>(
         &mut self,
         gathering: Gathering,

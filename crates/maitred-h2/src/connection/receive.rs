@@ -25,7 +25,6 @@ pub(super) struct Incoming {
 }
 
 impl Connection {
-    /// Takes the frame at the start of `data`.
     pub(super) fn frame<'a>(
         &mut self,
         data: &'a [u8],
@@ -67,7 +66,6 @@ impl Connection {
         Ok(event.map_or(Step::Used(used), |event| Step::Event(used, event)))
     }
 
-    /// Checks the rules that hold for all frames.
     fn check_header(&mut self, header: Header) -> Result<(), ConnectionError> {
         if header.length > self.settings.max_frame {
             return Err(ConnectionError::size("a frame above SETTINGS_MAX_FRAME_SIZE"));
@@ -177,7 +175,6 @@ impl Connection {
         self.next = Next::Skip(data.content + data.padding);
     }
 
-    /// Takes bytes of a frame of data.
     pub(super) fn data<'a>(&mut self, incoming: Incoming, data: &'a [u8], control: &mut Vec<u8>) -> Step<'a> {
         let Incoming { stream, left, padding, ends } = incoming;
         if self.streams.open(stream).is_none() {
@@ -301,7 +298,6 @@ impl Connection {
         Ok((change != 0).then_some(Event::Window { change }))
     }
 
-    /// The peer knows our settings.
     fn acknowledge(&mut self) {
         if !std::mem::replace(&mut self.acknowledged, true) {
             let less = -self.unknown_window();

@@ -3,12 +3,10 @@
 use super::{DATA, END_STREAM, Header, PADDED};
 use crate::error::ConnectionError;
 
-/// The parts of a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     /// Bytes before the content: the length of the padding, where there is one.
     pub(crate) before: u32,
-    /// Bytes of the body.
     pub(crate) content: u32,
     /// Bytes behind them.
     pub(crate) padding: u32,

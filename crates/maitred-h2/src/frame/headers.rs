@@ -3,7 +3,6 @@
 use super::{Dependency, END_HEADERS, END_STREAM, HAS_PRIORITY, HEADERS, Header, PADDED, put_split};
 use crate::error::ConnectionError;
 
-/// The content of a HEADERS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers<'a> {
     pub(crate) ends: bool,

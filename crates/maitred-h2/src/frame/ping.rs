@@ -13,7 +13,6 @@ pub(crate) fn read_ping(header: Header, payload: &[u8]) -> Result<([u8; 8], bool
     Ok((bytes, header.has(ACK)))
 }
 
-/// Appends one.
 pub(crate) fn put_ping(bytes: [u8; 8], acknowledges: bool, out: &mut Vec<u8>) {
     Header { length: 8, kind: PING, flags: if acknowledges { ACK } else { 0 }, stream: 0 }.put(out);
     out.extend_from_slice(&bytes);

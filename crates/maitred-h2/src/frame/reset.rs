@@ -12,7 +12,6 @@ pub(crate) fn read_reset(header: Header) -> Result<(), ConnectionError> {
     if header.length == 4 { Ok(()) } else { Err(ConnectionError::size("RST_STREAM without 4 bytes")) }
 }
 
-/// Appends one.
 pub(crate) fn put_reset(stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
     Header { length: 4, kind: RST_STREAM, flags: 0, stream }.put(out);
     out.extend_from_slice(&(code as u32).to_be_bytes());

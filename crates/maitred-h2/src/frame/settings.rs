@@ -29,7 +29,6 @@ pub(crate) fn read_settings(header: Header, payload: &[u8]) -> Result<Option<&[u
     Ok(Some(payload))
 }
 
-/// The settings in a payload, in their order.
 pub(crate) fn each(payload: &[u8]) -> impl ExactSizeIterator<Item = Setting> {
     payload.chunks_exact(SETTING).map(|setting| match setting {
         [n0, n1, v0, v1, v2, v3] => {

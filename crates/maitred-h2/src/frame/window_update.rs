@@ -12,7 +12,6 @@ pub(crate) fn read_window_update(payload: &[u8]) -> Result<u32, ConnectionError>
     Ok(number(bytes))
 }
 
-/// Appends one.
 pub(crate) fn put_window_update(stream: u32, bytes: u32, out: &mut Vec<u8>) {
     Header { length: 4, kind: WINDOW_UPDATE, flags: 0, stream }.put(out);
     out.extend_from_slice(&bytes.to_be_bytes());

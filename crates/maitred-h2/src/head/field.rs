@@ -49,17 +49,14 @@ pub(crate) struct Trailers {
 }
 
 impl Trailers {
-    /// Bytes of all fields with the cost of each.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes of all fields.
     pub(crate) fn plain(&self) -> usize {
         self.plain
     }
 
-    /// Takes a field.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         let plain = name.len() + value.len();
         self.plain = self.plain.saturating_add(plain);

@@ -45,7 +45,6 @@ impl Entry {
 }
 
 impl DynamicTable {
-    /// An empty table for `max` bytes.
     pub(super) fn new(max: usize) -> Self {
         Self { max, ..Self::default() }
     }
@@ -55,12 +54,10 @@ impl DynamicTable {
         self.size
     }
 
-    /// The limit of the size.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// The bytes of memory this table owns, used or not.
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
@@ -74,7 +71,6 @@ impl DynamicTable {
         Some((name, behind.get(..entry.value as usize)?))
     }
 
-    /// Where the entry starts in `bytes`.
     #[inline]
     fn place(&self, entry: Entry) -> usize {
         entry.start.wrapping_sub(self.removed) as usize

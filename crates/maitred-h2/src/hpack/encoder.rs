@@ -50,7 +50,6 @@ struct SizeUpdate {
     last: usize,
 }
 
-/// The hashes of a field.
 #[derive(Clone, Copy)]
 struct Hashes {
     name: u64,
@@ -216,7 +215,6 @@ impl Encoder {
         }
     }
 
-    /// Keeps the name in lower case.
     fn keep_name(&mut self, name: &[u8]) {
         self.name.clear();
         self.name.extend(name.iter().map(u8::to_ascii_lowercase));

@@ -26,7 +26,6 @@ pub(super) struct Batch {
 
 /// What was not written of a batch.
 pub(super) struct Lost {
-    /// Lines and notices.
     pub(super) entries: u64,
     pub(super) lines: u64,
     /// Lines that the lost notices would have told of.
@@ -78,7 +77,6 @@ impl Batch {
         &self.bytes[self.sent..end]
     }
 
-    /// The next line alone, with its line feed.
     pub(super) fn next_line(&self) -> (Severity, &[u8]) {
         self.ends
             .get(self.done)
@@ -97,7 +95,6 @@ impl Batch {
         left[..whole].last().map_or(0, |end| end.at - self.sent)
     }
 
-    /// Whether no line is written in part.
     pub(super) fn is_between_lines(&self) -> bool {
         self.sent == self.line_start()
     }
@@ -115,7 +112,6 @@ impl Batch {
         self.sent = self.line_start();
     }
 
-    /// Gives up what is left.
     pub(super) fn lose(&mut self) -> Lost {
         let left = &self.ends[self.done..];
         let entries = left.len() as u64;

@@ -80,7 +80,6 @@ fn open_closed(folder: &Path, identity: &Identity) -> Option<OwnedFd> {
     folder.ancestors().all(is_closed).then_some(opened)
 }
 
-/// What there is to know of a folder.
 struct Seen {
     owner: u32,
     group: u32,

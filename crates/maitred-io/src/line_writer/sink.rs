@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 /// So much a pipe takes at once or not at all (pipe(7): PIPE_BUF).
 const PIPE_BUF: usize = 4096;
 
-/// An open target.
 pub(super) enum Sink {
     /// Bytes, one after the other.
     Stream(Stream),
@@ -140,12 +139,10 @@ impl Others {
     }
 }
 
-/// What is opened again on request.
 pub(super) enum Reopen {
     Stdout,
     Stderr,
     Path(PathBuf),
-    /// A path that other processes append to as well.
     Shared(PathBuf),
     Nothing,
 }

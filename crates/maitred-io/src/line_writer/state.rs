@@ -24,12 +24,10 @@ pub(super) struct State {
     pub(super) remind_at: Option<Instant>,
     /// The error of the last write or reopening, `None` after a success.
     pub(super) failure: Option<rustix::io::Errno>,
-    /// Requests to open the target again, and those of them carried out.
     pub(super) reopen_asked: u64,
     pub(super) reopened: u64,
     /// Somebody waits in `flush`: try again at once.
     pub(super) hurry: bool,
-    /// How long lines wait for others.
     pub(super) linger: Duration,
     pub(super) closing: bool,
 }
@@ -91,7 +89,6 @@ impl State {
         self.push_text_of(Notice::Missing(missing), missing);
     }
 
-    /// Says something between the lines.
     pub(super) fn push_text_of(&mut self, what: Notice, missing: u64) {
         let text = (self.notice)(what);
         self.pending.push_notice(text.as_bytes(), missing);

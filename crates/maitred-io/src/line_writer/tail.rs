@@ -29,7 +29,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// The smallest page of any processor; larger ones are multiples of it.
 const PAGE: u64 = 4096;
 
-/// See the module text.
 pub(super) struct Tail {
     is_held: bool,
     in_vain: Option<Instant>,

@@ -40,7 +40,6 @@ pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
 struct WriterThread {
     shared: Arc<Shared>,
     sink: Sink,
-    /// The lines being written.
     batch: Batch,
     pause: Duration,
 }

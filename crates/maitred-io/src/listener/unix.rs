@@ -42,7 +42,6 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// Device and number of a file.
 type FileId = (u64, u64);
 
-/// The file of a socket that listens.
 #[derive(Debug)]
 pub(super) struct OwnFile {
     path: PathBuf,
@@ -50,7 +49,6 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// The file that is at `path` now.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self { id: id_at(&path)?, path })
@@ -91,7 +89,6 @@ pub(super) fn bind(
     }
 }
 
-/// Refuses options that only TCP has.
 pub(super) fn check_options(address: &UnixAddress, options: &SocketOptions) -> Result<(), BindError> {
     match options.of_tcp() {
         None => Ok(()),
@@ -109,7 +106,6 @@ enum Found {
     Left,
 }
 
-/// The wanted address, for the texts of errors.
 struct Place<'a> {
     address: &'a UnixAddress,
 }
@@ -261,7 +257,6 @@ impl Place<'_> {
         Err(self.system("listen on", Errno::BUSY, "see who else makes and removes that file"))
     }
 
-    /// Looks at the path: whether there is nothing, or a file that may be replaced.
     fn look(&self, path: &Path, wanted: &SocketAddrUnix) -> Result<Found, BindError> {
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,

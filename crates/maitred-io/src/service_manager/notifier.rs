@@ -20,7 +20,6 @@ pub struct Notifier {
     address: SocketAddr,
     /// The address as it was given.
     given: OsString,
-    /// How often it wants to hear that the process is alive.
     watchdog: Option<Duration>,
 }
 

@@ -45,7 +45,6 @@ pub struct Tls {
     open: Option<Box<Open>>,
 }
 
-/// The session, and the state between it and the socket.
 struct Open {
     session: Session,
     /// Received bytes, to be opened when all opened ones are read.
@@ -88,7 +87,6 @@ impl Tls {
         Self { socket, open: None }
     }
 
-    /// The socket below.
     pub(super) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -97,7 +95,6 @@ impl Tls {
         self.open.is_some()
     }
 
-    /// Begins the handshake.
     pub(super) fn begin(&mut self, session: Session) {
         let segment = self.socket.segment().clamp(SMALL_RECORD, FULL_RECORD);
         self.open = Some(Box::new(Open {
@@ -124,7 +121,6 @@ impl Tls {
         }
     }
 
-    /// Whether nothing is left to be read, in the session or in the socket.
     pub(super) fn is_emptied(&self) -> bool {
         self.open
             .as_ref()
@@ -222,7 +218,6 @@ impl Open {
         Shaken::Failed(error)
     }
 
-    /// Gives received bytes to the session.
     fn feed(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
         while !bytes.is_empty() {
             let count = self.session.feed(bytes)?;
@@ -402,7 +397,6 @@ impl Open {
     }
 }
 
-/// The thread's buffer for sealed bytes, or those to be sealed.
 fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.is_empty() {

@@ -81,7 +81,6 @@ pub(super) struct Classes {
 /// How tasks and futures of the loop are made.
 struct Tasks {
     task: Py<PyAny>,
-    /// `loop`.
     options: Py<PyDict>,
     /// `loop`, and `eager_start` where Python has it (3.12).
     eager: Py<PyDict>,

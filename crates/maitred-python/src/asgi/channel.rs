@@ -15,7 +15,6 @@ use super::websocket::WebSocket;
 use crate::held::Held;
 use crate::native::Object;
 
-/// See the module text.
 pub(super) enum Channel {
     Http(Object<Http>),
     WebSocket(Object<WebSocket>),
@@ -28,12 +27,10 @@ pub(super) struct Title {
 }
 
 impl Title {
-    /// The title in one piece.
     pub(super) fn text(&self, py: Python<'_>) -> String {
         format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
     }
 
-    /// The parts where they lie.
     pub(super) fn parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {
         (&self.method, &self.raw_path)
     }
@@ -47,7 +44,6 @@ impl Channel {
         }
     }
 
-    /// The callable `send`.
     pub(super) fn as_ptr(&self) -> *mut ffi::PyObject {
         match self {
             Self::Http(http) => http.as_ptr(),

@@ -33,7 +33,6 @@ use crate::held::Held;
 use crate::native::{Native, Object, answer, slot, value_of};
 use crate::report::{self, type_name};
 
-/// The coroutine of one request.
 pub(super) struct Coroutine {
     channel: Channel,
     served: Arc<Served>,
@@ -69,7 +68,6 @@ impl Coroutine {
         &self.channel
     }
 
-    /// Whether its first step has been taken.
     pub(super) fn has_begun(&self) -> bool {
         !matches!(self.state().life, Life::Fresh { .. })
     }
@@ -87,7 +85,6 @@ impl Coroutine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The application's coroutine, while it is suspended.
     fn inner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match &self.state().life {
             Life::Suspended { inner } => Some(inner.clone_ref(py)),
@@ -109,7 +106,6 @@ impl Coroutine {
         awaited(result).map(Held::from)
     }
 
-    /// Handles the result of a step of the application's coroutine.
     fn after(&self, py: Python<'_>, inner: Option<Held<PyAny>>, stepped: PyResult<Step>) -> PyResult<Step> {
         if child::is_child() {
             end_child(py, &stepped);
@@ -217,7 +213,6 @@ impl Coroutine {
     }
 }
 
-/// How the application's coroutine has ended.
 enum Finish {
     Returned,
     Raised(PyErr),
@@ -261,7 +256,6 @@ fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     )))
 }
 
-/// One step of an application's coroutine.
 fn send(inner: &Py<PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Step> {
     let py = value.py();
     let mut result = ptr::null_mut();

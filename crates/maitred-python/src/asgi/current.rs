@@ -40,7 +40,6 @@ pub(super) fn is_in(title: &Title) -> bool {
     here() != Here::Elsewhere && ptr::eq(CURRENT.load(Ordering::Relaxed), title)
 }
 
-/// A step of a request is running.
 pub(super) struct Inside<'a> {
     /// The one around it, on the loop's thread.
     before: Option<*mut Title>,
@@ -57,7 +56,6 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// The thread that calls.
 pub(super) fn whereabouts() -> Whereabouts {
     Whereabouts {
         // SAFETY: neither call has an argument or can fail.

@@ -13,7 +13,6 @@ use maitred_runtime::Flow;
 /// needs four turns, and each middleware between them three to five more.
 const SPARED: u32 = 32;
 
-/// The state of one channel.
 #[derive(Default)]
 pub(super) struct Departure {
     /// The number of calls of `receive()` that wait.
@@ -26,7 +25,6 @@ pub(super) struct Departure {
     found: AtomicU32,
 }
 
-/// The continuation of `send`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
     /// `send` goes on at once.
@@ -63,7 +61,6 @@ impl Departure {
         }
     }
 
-    /// Whether a `receive()` has said so.
     pub(super) fn is_told(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }

@@ -28,10 +28,8 @@ thread_local! {
     static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
 }
 
-/// Where the current thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Here {
-    /// The thread is not the loop's.
     Elsewhere,
     /// The loop's, in a task or in between.
     Loop,
@@ -90,7 +88,6 @@ impl Polling {
         Ok(())
     }
 
-    /// The loop, if there is one already.
     pub(super) fn event_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.handles.get().map(|handles| handles.event_loop.clone_ref(py))
     }
@@ -172,7 +169,6 @@ impl Polling {
         ended
     }
 
-    /// Whether no further requests come.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
@@ -266,7 +262,6 @@ impl Drop for InTurn {
     }
 }
 
-/// A callback of the loop.
 #[pyclass(frozen, module = "maitred._engine")]
 struct Callback {
     adapter: Py<Adapter>,

@@ -37,7 +37,6 @@ pub(super) fn parse_trailers(message: &Message<'_, '_>) -> PyResult<(FieldSet, b
     Ok((fields, is_true(message, intern!(py, "more_trailers"))?))
 }
 
-/// Whether this key is there and true.
 pub(super) fn is_true<'py>(message: &Message<'_, 'py>, key: &Bound<'py, PyString>) -> PyResult<bool> {
     message.get(key)?.map_or(Ok(false), |value| value.is_truthy())
 }

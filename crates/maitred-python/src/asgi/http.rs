@@ -76,7 +76,6 @@ struct State {
     tail: Option<Tail>,
 }
 
-/// The target of a part of the body.
 enum BodyTarget {
     /// The phase, taken out for one thread; and whether trailers are announced.
     Out(Phase, bool),
@@ -84,7 +83,6 @@ enum BodyTarget {
     Nothing(Onward),
 }
 
-/// The next message of `receive`.
 enum Next<'py> {
     Nothing,
     Disconnect,
@@ -98,7 +96,6 @@ enum Next<'py> {
 /// The state of an exchange when its application ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Nothing is missing.
     Complete,
     /// There was no `http.response.start`.
     Unanswered,
@@ -337,7 +334,6 @@ impl Http {
         self.onward(py, sent.map(|()| Flow::Ready), true)
     }
 
-    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -373,7 +369,6 @@ impl Http {
         }
     }
 
-    /// Sends an interim response at once.
     pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<Onward> {
         let taken = {
             let mut state = self.state();
@@ -403,7 +398,6 @@ impl Http {
         }
     }
 
-    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -431,7 +425,6 @@ impl Http {
         self.adapter().answered(py);
     }
 
-    /// The next message of `receive`; `None` while there is none.
     pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let next = self.next(py);
         match next {
@@ -446,7 +439,6 @@ impl Http {
         }
     }
 
-    /// Whether nothing of the response can be sent any more, because its peer is gone or the server has ended it.
     pub(super) fn is_abandoned(&self) -> bool {
         match &self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.is_closed(),
@@ -540,7 +532,6 @@ impl Http {
         }
     }
 
-    /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {
@@ -561,7 +552,6 @@ impl Http {
         self.left(py, false).map(|_| true)
     }
 
-    /// Where futures are told of changes. Changes before the first call are not told.
     pub(super) fn watch(&self) -> Arc<Watch> {
         let mut state = self.state();
         if let Some(watch) = &state.watch {
@@ -577,7 +567,6 @@ impl Http {
         watch
     }
 
-    /// The same, if there is one already.
     pub(super) fn present_watch(&self) -> Option<Arc<Watch>> {
         self.state().watch.clone()
     }

@@ -97,9 +97,7 @@ pub(crate) struct RunningLoop {
     pub(crate) kind: String,
 }
 
-/// Why an application cannot be served.
 pub(crate) enum StartError {
-    /// Python says no.
     Raised(PyErr),
     /// The application, or the loop that was asked for.
     Failed(LoadError),

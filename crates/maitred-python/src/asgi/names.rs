@@ -43,7 +43,6 @@ struct Last {
     pair: Py<PyTuple>,
 }
 
-/// The table.
 pub(super) struct Names {
     places: Box<[Option<Known>]>,
 }

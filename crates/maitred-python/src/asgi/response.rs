@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 
 use crate::values::Declared;
 
-/// The state of a response.
 pub(super) enum Phase {
     Waiting {
         exchange: Exchange,
@@ -135,7 +134,6 @@ pub(super) fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_h
     (sent.map(|()| Flow::Ready), OVER)
 }
 
-/// The fields of both.
 pub(super) fn joined(mut before: FieldSet, after: FieldSet) -> FieldSet {
     if before.is_empty() {
         return after;

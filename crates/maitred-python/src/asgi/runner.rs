@@ -21,7 +21,6 @@ use crate::report::{self, LeveledSink};
 use crate::signals;
 use crate::stuck;
 
-/// The name of the loop's thread.
 pub(super) const THREAD: &str = "maitred-loop";
 
 /// How often a startup that takes its time looks for signals.

@@ -39,7 +39,6 @@ const DENIAL: &str = "websocket.http.response";
 /// Ours: the application's label of a response, for the list of deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
-/// Makes scopes.
 pub(super) struct ScopeBuilder {
     /// The URL path of the application, without a slash at its end.
     root: String,
@@ -114,7 +113,6 @@ impl ScopeBuilder {
         let _ = self.state.set(state);
     }
 
-    /// The scope of `request`.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Scope<'py>> {
         let head = &request.head;
         let dict = self.start(py, &request.endpoint)?;
@@ -202,7 +200,6 @@ impl ScopeBuilder {
         Ok(scope)
     }
 
-    /// The list of fields.
     fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
         let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = lock().take();
@@ -215,7 +212,6 @@ impl ScopeBuilder {
     }
 }
 
-/// The same, with the names that are known.
 fn headers<'py>(py: Python<'py>, request: &Request, names: &mut Names) -> PyResult<Bound<'py, PyList>> {
     let head = &request.head;
     let authority = head.authority();

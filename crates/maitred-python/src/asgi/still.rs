@@ -39,7 +39,6 @@ pub(crate) struct StillThread {
 enum StillEvent {
     Still(Instant),
     Back(Instant),
-    /// The end of the thread.
     End,
 }
 

@@ -132,7 +132,6 @@ impl WebSocket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -210,7 +209,6 @@ impl WebSocket {
         result
     }
 
-    /// Sends a message.
     pub(super) fn send(&self, py: Python<'_>, kind: MessageKind, message: Last<'_>) -> PyResult<Onward> {
         let mut socket = {
             let mut state = self.state();
@@ -340,7 +338,6 @@ impl WebSocket {
         Err(PyRuntimeError::new_err(format!("{kind} was sent {why}")))
     }
 
-    /// The next message of `receive`; `None` while there is none.
     pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let mut socket = {
             let mut state = self.state();
@@ -421,7 +418,6 @@ impl WebSocket {
         taken % MESSAGES_A_TURN == MESSAGES_A_TURN - 1
     }
 
-    /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {

@@ -55,7 +55,6 @@ fn formatted(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     Ok(text)
 }
 
-/// The texts of Python.
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
 
@@ -145,7 +144,6 @@ fn push_frames(
     Ok(())
 }
 
-/// The number of frames of a traceback.
 fn count(traceback: &Bound<'_, PyAny>) -> PyResult<usize> {
     let mut frames = 0;
     let mut next = Some(traceback.clone());

@@ -311,7 +311,6 @@ fn is_of(object: usize, class: *const ffi::PyTypeObject) -> bool {
     word(object.wrapping_add(TYPE)) == Some(class as usize)
 }
 
-/// One line of text.
 struct Entry {
     text: [u8; MAX_ENTRY],
     length: usize,

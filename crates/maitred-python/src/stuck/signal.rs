@@ -68,7 +68,6 @@ pub struct Dumper {
 static INSTALLED: OnceLock<Dumper> = OnceLock::new();
 
 impl Dumper {
-    /// The dumper that is installed.
     pub(super) fn installed() -> Option<&'static Self> {
         INSTALLED.get()
     }

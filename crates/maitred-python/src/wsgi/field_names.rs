@@ -114,7 +114,6 @@ impl Key {
 pub(super) struct LastValues(Vec<Option<Py<PyString>>>);
 
 impl LastValues {
-    /// A value as text.
     pub(super) fn text<'py>(
         &mut self,
         py: Python<'py>,
@@ -144,7 +143,6 @@ struct Known {
     meaning: Meaning,
 }
 
-/// The table.
 pub(super) struct FieldNames {
     places: Box<[OnceLock<Known>]>,
 }

@@ -39,7 +39,6 @@ impl FileWrapper {
         Ok(block.is_truthy()?.then_some(block))
     }
 
-    /// Closes the file, if it can be closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.file.bind(py).getattr_opt(intern!(py, "close"))? {
             Some(close) => close.call0().map(drop),

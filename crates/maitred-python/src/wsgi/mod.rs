@@ -199,7 +199,6 @@ const MAX_JOINED: u64 = 64 * 1024;
 
 /// Why a response did not come to its regular end.
 enum Trouble {
-    /// The application raised an exception.
     Raised(PyErr),
     /// The application did something PEP 3333 forbids.
     Misuse(String),
@@ -212,7 +211,6 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// The application's exception, if that is it.
     fn raised(&self) -> Option<&PyErr> {
         match self {
             Self::Raised(error) => Some(error),

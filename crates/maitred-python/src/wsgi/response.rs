@@ -63,7 +63,6 @@ enum Phase {
     },
 }
 
-/// Why a block was not sent.
 pub(super) enum Unsent {
     /// `start_response` was not called yet.
     NoHead,
@@ -76,7 +75,6 @@ pub(super) enum Unsent {
 }
 
 impl Unsent {
-    /// The exception of `write()`.
     fn into_error(self) -> PyErr {
         match self {
             Self::NoHead => PyAssertionError::new_err("write() before start_response()"),
@@ -90,7 +88,6 @@ impl Unsent {
     }
 }
 
-/// The state of one response.
 pub(super) struct Response {
     phase: Mutex<Phase>,
     is_head: bool,
@@ -122,7 +119,6 @@ impl Response {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Declares the head for `start_response`.
     pub(super) fn declare(
         &self,
         status: &Bound<'_, PyAny>,
@@ -151,7 +147,6 @@ impl Response {
         }
     }
 
-    /// Sends a block for `write`.
     pub(super) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         if data.as_bytes().is_empty() {
             return Ok(());
@@ -243,7 +238,6 @@ impl Response {
         }
     }
 
-    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -352,7 +346,6 @@ impl Response {
         }
     }
 
-    /// Ends the response because its peer has gone.
     pub(super) fn end_for_lost_peer(&self) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: true });
         if let Phase::Streaming { stream, .. } = before {
