@@ -121,7 +121,7 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
             format: site.access_log_format.clone(),
             mask: config.access_log_mask,
             except: config.access_log_except.clone(),
-            });
+        });
         log.with_access_of_host(number, settings).map_err(|error| {
             let written = origins.describe_host(&host.name, Some("access-log"));
             let (what, remedy) = why_not_opened(place, &error);
@@ -132,6 +132,112 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
 
 /// Where the logs go: those of all, and the access logs of hosts.
 fn places(config: &Config) -> impl Iterator<Item = &LogPlace> {
+    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
+    [&config.site.access_log, &config.error_log].into_iter().chain(own)
+}
+
+/// Makes the files of the logs for the user that the process becomes before it opens them.
+pub(crate) fn give(config: &Config, identity: &Identity) {
+    for place in places(config) {
+        target(config, place).give_to(identity);
+    }
+}
+
+/// The folders that files of logs are in.
+pub(crate) fn folders(config: &Config) -> impl Iterator<Item = &Path> {
+    places(config).filter_map(|place| match place {
+        // Not of a device or a pipe.
+        LogPlace::File(path) if path.is_file() || !path.exists() => Some(folder_of(path)),
+        _ => None,
+    })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// ENXIO: a named pipe that no process has opened for reading.
+const NO_READER: i32 = 6;
+
+fn not_opened(option: &str, place: &LogPlace, error: &std::io::Error, origins: &Origins) -> Problem {
+    let (what, remedy) = why_not_opened(place, error);
+    Problem::new(origins.describe(option), what, remedy)
+}
+
+fn why_not_opened(place: &LogPlace, error: &std::io::Error) -> (String, &'static str) {
+    // Standard error and standard output are open already: it is the file, the syslog, or a thread.
+    let what = format!("the log cannot be opened ({place}): {error}");
+    let remedy = match place {
+        LogPlace::Syslog => "start a syslog that listens at /dev/log, or name another place",
+        LogPlace::File(path) if path.starts_with("/dev") => {
+            "this user may not open it: write - for standard output (error-log: stdout or stderr)"
+        }
+        _ if error.raw_os_error() == Some(NO_READER) => "start the reader of this pipe before the server",
+        _ => "name a file that this user may append to",
+    };
+    (what, remedy)
+}
+
+pub(crate) fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Error => Level::Error,
+        LogLevel::Warn => Level::Warn,
+        LogLevel::Info => Level::Info,
+        LogLevel::Debug => Level::Debug,
+    }
+}
+
+fn target(config: &Config, place: &LogPlace) -> LogTarget {
+    match place {
+        LogPlace::Off | LogPlace::Auto | LogPlace::Logging | LogPlace::Stderr => LogTarget::Stderr,
+        LogPlace::LoggingAt(path) => LogTarget::Path(path.clone()),
+        LogPlace::Stdout => LogTarget::Stdout,
+        LogPlace::Syslog => LogTarget::Syslog(LOCAL_SYSLOG.into()),
+        LogPlace::SyslogAt(_, address) => LogTarget::SyslogUdp(*address),
+        LogPlace::File(path) if is_rotated(config, path) => {
+            let days = u64::try_from(config.log_keep_days).unwrap_or(u64::MAX);
+            let rotation = Rotation {
+                max_bytes: config.log_rotate_size,
+                period: config.log_rotate,
+                keep: config.log_keep,
+                max_age: Duration::from_secs(days.saturating_mul(86_400)),
+                strftime,
+            };
+            LogTarget::Rotated(path.clone(), rotation)
+        }
+        LogPlace::File(path) => LogTarget::Path(path.clone()),
+    }
+}
+
+/// Whether the server itself begins new files in the place of this one.
+pub(crate) fn is_rotated(config: &Config, path: &Path) -> bool {
+    let is_pattern = path.file_name().and_then(|name| name.to_str()).is_some_and(Rotation::is_pattern);
+    is_pattern || config.log_rotate_size > 0 || config.log_rotate.is_some()
+}
+
+/// Checks what no single option can know.
+pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    for (name, place) in [("access-log", &config.site.access_log), ("error-log", &config.error_log)] {
+        if let LogPlace::File(path) = place {
+            check_file(path).map_err(|(what, remedy)| Problem::new(origins.describe(name), what, remedy))?;
+        }
+    }
+    for host in config.hosts.iter().filter(|host| host.has_log()) {
+        let wrong = |(what, remedy): (String, String)| {
+            Problem::new(origins.describe_host(&host.name, Some("access-log")), what, remedy)
+        };
+        let LogPlace::File(path) = &host.site.access_log else { continue };
+        check_file(path).map_err(wrong)?;
+        let others = config.hosts.iter().take_while(|other| other.name != host.name);
+        let mut taken = others.filter(|other| other.has_log()).map(|other| &other.site.access_log);
+        if host.site.access_log == config.site.access_log || taken.any(|other| *other == host.site.access_log)
+        {
+            let what = format!("{} is the access log of another host, too", path.display());
+            let remedy =
+                "leave it out for the common log, where $host tells them apart, or name another file";
+            return Err(wrong((what, remedy.to_owned())));
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use maitred_cli::{
@@ -27,6 +27,7 @@ use crate::report::{self, ErrorSink, LeveledSink, say_last};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch, asked};
 use crate::threads::PythonThreads;
+use crate::values::lock;
 use crate::wsgi::WsgiHandler;
 
 pub(crate) struct PythonHost {
@@ -304,11 +305,6 @@ fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
         return None;
     }
     log.read().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// A panic elsewhere cannot leave these values half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Host for PythonHost {

@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ use crate::held::is_attached;
 use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
+use crate::values::lock;
 
 /// Makes application threads through Python's `threading`.
 #[derive(Clone)]
@@ -341,11 +342,6 @@ fn has_global_lock() -> bool {
     })
 }
 
-/// A panic elsewhere cannot leave these queues half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 // ---- Which thread runs which request ----
 //
 // And since when.
@@ -498,5 +494,5 @@ impl Drop for Own {
 
 /// A panic elsewhere cannot leave the list half-changed.
 fn all() -> MutexGuard<'static, Vec<Arc<Slot>>> {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SLOTS)
 }

@@ -43,21 +43,10 @@ impl fmt::Display for Exit {
 
 /// The names of the signals that end programs (signal(7), Linux).
 fn name(number: u8) -> Option<&'static str> {
-    Some(match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        31 => "SIGSYS",
-        _ => return None,
-    })
+    let names = [(1, "SIGHUP"), (2, "SIGINT"), (3, "SIGQUIT"), (4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS")];
+    let more =
+        [(8, "SIGFPE"), (11, "SIGSEGV"), (13, "SIGPIPE"), (15, "SIGTERM"), (24, "SIGXCPU"), (31, "SIGSYS")];
+    names.into_iter().chain(more).find_map(|(own, name)| (own == number).then_some(name))
 }
 
 #[cfg(test)]

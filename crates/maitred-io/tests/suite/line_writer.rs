@@ -1,8 +1,6 @@
 //! The line writer against real files, pipes and devices.
 
-use maitred_io::line_writer::{
-    LineWriter, Options, Period, Reminder, Rotation, Severity, Target,
-};
+use maitred_io::line_writer::{LineWriter, Options, Period, Reminder, Rotation, Severity, Target};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use std::fs::{self, File};

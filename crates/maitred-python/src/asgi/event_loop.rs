@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
@@ -23,6 +23,7 @@ use super::current;
 use super::still::StillWatch;
 use crate::child;
 use crate::report;
+use crate::values::lock;
 
 thread_local! {
     static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
@@ -342,9 +343,4 @@ impl EventLoop for PythonLoop {
     fn stands_still(&self, still: bool) {
         self.still.tell(still);
     }
-}
-
-/// A panic elsewhere cannot leave these values half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use maitred_runtime::Observe;
 use pyo3::intern;
@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 
 use super::event_loop::{Here, here};
 use crate::held::Held;
+use crate::values::lock;
 
 /// The exchanges with a change that the loop has not looked at yet.
 pub(super) struct Inbox {
@@ -134,9 +135,4 @@ impl Observe for Watch {
             self.inbox.put(this);
         }
     }
-}
-
-/// A panic elsewhere cannot leave these lists half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
