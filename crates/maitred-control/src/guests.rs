@@ -61,9 +61,7 @@ impl Guests {
     }
 
     /// Takes a place for a client.
-    ///
-    /// # Errors
-    /// Out of descriptors; no place is taken.
+    /// Errors: out of descriptors; no place is taken.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
         let socket = socket.try_clone_to_owned()?;
         let mut state = self.lock();

@@ -9,7 +9,6 @@ pub(super) const NAME: &str = "pool";
 /// The name in `stats` for work that runs in no pool.
 pub(super) const ENGINE: &str = "engine";
 
-/// One pool, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
     pub(super) name: Option<&'a str>,
@@ -17,16 +16,13 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// # Errors
-    /// There is no pool of that name.
+    /// Errors: there is no pool of that name.
     pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
         Self::among(&asking.server.pool_names(), given)
     }
 
     /// The wanted one among pools with these names.
-    ///
-    /// # Errors
-    /// There is no pool of that name.
+    /// Errors: there is no pool of that name.
     pub(super) fn among(names: &[&str], given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
         match names.iter().position(|known| *known == name) {

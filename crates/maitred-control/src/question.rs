@@ -9,7 +9,6 @@ use super::access::Caller;
 use super::owner::Refusal;
 use super::table::{Given, commands, find};
 
-/// The figures for Prometheus and its kin, which are no JSON.
 pub(super) const METRICS: &str = "metrics";
 
 /// A question, as it came by HTTP.

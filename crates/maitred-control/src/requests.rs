@@ -16,7 +16,6 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// Rows that are listed at most; further ones are only counted.
 const MAX_LISTED: usize = 1000;
 
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
@@ -140,7 +139,6 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
 /// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
 type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
 
-/// The connections; with a pool those whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();

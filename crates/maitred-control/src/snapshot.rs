@@ -14,7 +14,6 @@ pub const SNAPSHOT: &str = "snapshot";
 /// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";
 
-/// Queries that are asked with arguments of their own, if they are there.
 const WITH: [(&str, &str); 1] = [("logs", "last=200")];
 
 /// The answers to all queries that need no arguments, by `ask`. `worker`: of that one only.

@@ -17,7 +17,6 @@ type Answer = Result<Value, Refusal>;
 
 const MAX_LISTED: usize = 1000;
 
-/// The counters, and the measurements of exchanges; of one route with `route`, of one pool with `pool`.
 pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
     stats_of(&Counted::of(asking.server, asking.up), &asking.server.statistics(), given)
 }
@@ -142,7 +141,6 @@ fn pools(all: &Counted, statistics: &Statistics) -> Vec<Value> {
     names.into_iter().map(row).collect()
 }
 
-/// The outcomes of the requests of a pool; the engine has no queue, and reads no body.
 fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
     let own = counted.pools.iter().find(|counted| counted.name == pool);
     json!({
@@ -245,7 +243,6 @@ fn after(sum: Option<u64>, leaf: &Leaf) -> f64 {
     sum.map_or(0.0, |sum| seconds(sum) / leaf.requests.max(1) as f64)
 }
 
-/// The most of the kind first.
 fn leaves(named: &[(String, Leaf)]) -> Vec<Value> {
     let mut named: Vec<_> = named.iter().collect();
     named.sort_by_key(|(_, leaf)| std::cmp::Reverse(leaf.requests));

@@ -23,7 +23,6 @@ type Place = u128;
 pub(super) struct Strangers(Mutex<HashMap<Place, Instant>>);
 
 impl Strangers {
-    /// Whether a token from this address is checked.
     pub(super) fn may_show(&self, address: IpAddr, now: Instant) -> bool {
         let forgiven = self.lock().get(&place(address)).copied();
         forgiven.is_none_or(|forgiven| forgiven.saturating_duration_since(now) + EACH <= AT_ONCE * EACH)

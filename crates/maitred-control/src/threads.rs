@@ -15,7 +15,6 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// The request a thread runs: method, path and peer.
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
     let shown = server.connection(inside.place)?;
     let peer = shown.peer.to_string();
@@ -35,7 +34,6 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
     }
 }
 
-/// The threads; with a pool its threads, and no sums, which are those of all.
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let names = asking.server.pool_names();

@@ -9,7 +9,6 @@ use super::status::shown_host;
 use super::table::Given;
 use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 
-/// Names of hosts that are shown of each of the rules for clients.
 const SHOWN_HOSTS: usize = 20;
 
 const DAY: u64 = 24 * 60 * 60;
@@ -51,7 +50,6 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
     })
 }
 
-/// The certificate rules for clients of some hosts; none if no host has these rules.
 fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientPolicy) -> Option<Value> {
     let hosts = hosts_with(asking, terms, number);
     let trust = policy.trust();
@@ -69,7 +67,6 @@ fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientP
     })
 }
 
-/// The value of `tls-client-auth`.
 pub(super) fn asked(clients: Clients) -> &'static str {
     match clients {
         Clients::NotAsked => "none",

@@ -98,7 +98,6 @@ impl CacheStatistics {
 }
 
 pub(crate) enum LookUp {
-    /// Answer with this.
     Fresh(Arc<Resource>),
     /// The caller must check this first.
     Due(Arc<Resource>),
@@ -187,7 +186,6 @@ impl ResourceCache {
         }
     }
 
-    /// Counts a load and keeps the resource, unless the file is unsettled or descriptors are not to be kept.
     pub(crate) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
@@ -320,7 +318,6 @@ impl Hits {
 
 // ---- Cached resources ----
 
-/// A file with its siblings, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) plan: Plan,
@@ -342,16 +339,13 @@ pub(crate) struct Resource {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    /// The prepared 200 answer.
     pub(crate) full: Arc<ResponseHead>,
-    /// The prepared 304 answer.
     pub(crate) not_modified: Arc<ResponseHead>,
     pub(crate) entity_tag: Box<str>,
     pub(crate) last_modified: Option<u64>,
     pub(crate) media_type: &'static str,
     /// The size in bytes of this form.
     pub(crate) length: u64,
-    /// Whether parts of it are sent.
     pub(crate) has_ranges: bool,
     pub(crate) payload: Payload,
 }
@@ -363,7 +357,6 @@ pub(crate) enum Payload {
 }
 
 impl Resource {
-    /// Whether there is more than one form to choose from.
     pub(crate) fn varies(&self) -> bool {
         self.is_compressible || !self.siblings.is_empty()
     }
@@ -376,7 +369,6 @@ impl Resource {
         coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
     }
 
-    /// The form in this coding, or the file itself.
     pub(crate) fn variant(&self, coding: Coding) -> &Variant {
         self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
     }
@@ -386,7 +378,6 @@ impl Resource {
         self.plan.name.len()
     }
 
-    /// Whether this resource was loaded by an equal `plan`.
     pub(crate) fn matches(&self, plan: &Plan) -> bool {
         self.plan == *plan
     }

@@ -106,7 +106,6 @@ impl Folder {
     }
 }
 
-/// Whether there is a name of a compressed file, or are too many names to tell.
 fn has_compressed(root: &Root, folder: &[u8]) -> Result<bool, Errno> {
     let suffixes = Coding::COMPRESSED.map(suffix);
     for (number, entry) in Dir::new(root.open_folder(folder)?)?.enumerate() {

@@ -435,7 +435,6 @@ fn answer_with(variant: &Variant, asked: &DecidingFields, request: &RequestHead)
 /// The fields of the request that matter for a representation, found in one pass.
 #[derive(Default)]
 struct DecidingFields {
-    /// There is an `Accept-Encoding`.
     codings: bool,
     /// There is a `Range` or a condition (every condition's name starts with `If-`).
     conditions: bool,
@@ -461,7 +460,6 @@ fn whole(variant: &Variant, method: &Method) -> Answer {
     Answer { head: Arc::clone(&variant.full), length: variant.length, body, note: None }
 }
 
-/// The answer to a GET with a `Range` field that counts.
 fn ranged(variant: &Variant, request: &RequestHead) -> Answer {
     let field = request.fields.first("range").unwrap_or_default();
     match range::parse(field, variant.length) {

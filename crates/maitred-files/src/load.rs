@@ -23,7 +23,6 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// The stamps of a file and its siblings, by coding.
 pub(crate) type Stamps = [Option<Stamp>; 4];
 
-/// A file that was found, before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// The path below the root, the name of an index file included.
@@ -52,7 +51,6 @@ fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
     [name, suffix(coding).as_bytes()].concat()
 }
 
-/// The ending of names in this coding.
 pub(crate) fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Identity => "",
@@ -62,7 +60,6 @@ pub(crate) fn suffix(coding: Coding) -> &'static str {
     }
 }
 
-/// A variant that is open, before its heads are made.
 struct Opened {
     coding: Coding,
     stamp: Stamp,
@@ -160,7 +157,6 @@ impl Resource {
         self.plan.stamps[Coding::Identity as usize]
     }
 
-    /// The content of the file itself, if the file has not changed since it was opened.
     pub(crate) fn content(&self) -> Option<Arc<[u8]>> {
         match &self.original.payload {
             Payload::Memory(bytes) => Some(Arc::clone(bytes)),

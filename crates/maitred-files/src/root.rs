@@ -47,7 +47,6 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Opens the folder at `path`, following links in `path` itself.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = open(path, flags, Mode::empty())?;

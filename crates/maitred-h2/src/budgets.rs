@@ -152,9 +152,7 @@ impl Buckets {
     }
 
     /// A WINDOW_UPDATE has come.
-    ///
-    /// # Errors
-    /// It is one too many.
+    /// Errors: it is one too many.
     pub(crate) fn updated(&mut self, now: u64) -> Result<(), ConnectionError> {
         match self.earned.checked_sub(1) {
             Some(rest) => {
@@ -171,7 +169,6 @@ pub(crate) struct Bucket {
     rate: Rate,
     /// The level in billionths, so that a whole number leaks out in a nanosecond.
     level: u64,
-    /// When it was looked at last, in monotonic nanoseconds.
     at: u64,
     passed: &'static str,
 }
@@ -180,9 +177,7 @@ const ONE: u64 = 1_000_000_000;
 
 impl Bucket {
     /// Puts `count` in.
-    ///
-    /// # Errors
-    /// They do not fit.
+    /// Errors: they do not fit.
     pub(crate) fn take(&mut self, count: u32, now: u64) -> Result<(), ConnectionError> {
         let leaked = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.per_second));
         self.at = self.at.max(now);

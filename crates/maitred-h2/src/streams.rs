@@ -21,11 +21,8 @@ const REMEMBERED: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) number: u32,
-    /// The peer has ended it.
     pub(crate) received: bool,
-    /// This side has ended it.
     pub(crate) sent: bool,
-    /// The window of the stream: bytes that the peer may send.
     pub(crate) window: Window,
     /// Bytes of the body that have to come, where it is declared.
     pub(crate) left: Option<u64>,
@@ -33,10 +30,8 @@ pub(crate) struct Stream {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// Both sides have ended it.
     Ended,
     ByPeer,
-    /// This side has reset it, or ignores it.
     ByUs,
     /// The end is no longer remembered, or the stream never was open.
     Unknown,
@@ -57,7 +52,6 @@ pub(crate) struct Streams {
     open: Vec<Stream>,
     /// The last ones that are over, in a ring.
     over: Vec<(u32, Over)>,
-    /// Where the next one goes.
     place: usize,
     /// The highest number that the peer has used.
     newest: u32,
@@ -76,7 +70,6 @@ impl Streams {
         self.open.iter_mut()
     }
 
-    /// Uses a number up; whether it is higher than any before.
     pub(crate) fn use_up(&mut self, number: u32) -> bool {
         let is_new = number > self.newest;
         self.newest = self.newest.max(number);
@@ -97,7 +90,6 @@ impl Streams {
         }
     }
 
-    /// The stream `number`, if it is open.
     pub(crate) fn open(&mut self, number: u32) -> Option<&mut Stream> {
         let place = self.place_of(number)?;
         self.open.get_mut(place)
@@ -107,12 +99,10 @@ impl Streams {
         self.open.binary_search_by_key(&number, |stream| stream.number).ok()
     }
 
-    /// Opens one, whose number was [used up](Self::use_up) now.
     pub(crate) fn begin(&mut self, stream: Stream) {
         self.open.push(stream);
     }
 
-    /// A stream is over; whether it was open.
     pub(crate) fn end(&mut self, number: u32, how: Over) -> bool {
         match self.place_of(number) {
             Some(place) => {
@@ -128,7 +118,6 @@ impl Streams {
         }
     }
 
-    /// Writes down how a stream ended that is not open.
     pub(crate) fn remember(&mut self, number: u32, how: Over) {
         match self.over.iter_mut().find(|(over, _)| *over == number) {
             Some((_, over)) => *over = how,

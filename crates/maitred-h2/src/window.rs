@@ -14,7 +14,6 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window of `size` bytes, below 2^31.
     pub(crate) fn new(size: u32) -> Self {
         let size = i64::from(size);
         Self { size, left: size, owed: 0, given: 0, rate: 0 }
@@ -30,7 +29,6 @@ impl Window {
         u32::try_from(self.left).unwrap_or(0)
     }
 
-    /// The peer has sent so many bytes; whether it might.
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
         let bytes = i64::from(bytes);
         let fits = bytes <= self.left;

@@ -78,7 +78,6 @@ pub struct Done {
 
 impl Done {
     /// The mean time of a request.
-    #[must_use]
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.seconds / self.requests as f64)
     }
@@ -142,7 +141,6 @@ impl ByRoute {
     }
 
     /// The totals of the routes in the minutes of these seconds, by their names.
-    #[must_use]
     pub fn done(&self, seconds: Range<u64>) -> BTreeMap<&str, Done> {
         let mut done = BTreeMap::<&str, Done>::new();
         for row in self.within(seconds).flat_map(|minute| &minute.rows) {

@@ -30,7 +30,6 @@ impl Ring {
         Self { slots: Vec::new(), room, first: None, oldest: 0, newest: None }
     }
 
-    /// Writes the row of an interval, in the place of the one that was there.
     pub(crate) fn write(&mut self, interval: u64, cells: &[u32; CELLS]) {
         if self.slots.capacity() == 0 {
             self.slots.reserve_exact(self.room);
@@ -68,7 +67,6 @@ impl Ring {
         self.oldest = self.oldest.min(interval);
     }
 
-    /// The intervals of this range that may have rows.
     pub(crate) fn within(&self, wanted: Range<u64>) -> Range<u64> {
         let Some(newest) = self.newest else { return 0..0 };
         let oldest = (newest + 1).saturating_sub(self.room as u64).max(self.oldest);

@@ -146,7 +146,6 @@ impl Identity {
         done("user", unsafe { libc::setresuid(self.uid, self.uid, self.uid) })
     }
 
-    /// The first right of a thread that it should not have any more.
     fn kept(&self, before: &Rights, now: &Rights) -> Option<String> {
         let other = |ids: &[u32], own: u32| ids.iter().find(|id| **id != own).copied();
         if let Some(user) = other(&now.users, self.uid) {
@@ -186,17 +185,11 @@ fn name_of(number: u32) -> String {
 
 impl Rights {
     /// The rights of the calling thread.
-    ///
-    /// # Errors
-    /// There is no /proc.
     pub fn own() -> io::Result<Self> {
         read(&fs::read_to_string("/proc/thread-self/status")?)
     }
 
     /// The rights of all threads of the process, each with the number and the name of its thread.
-    ///
-    /// # Errors
-    /// There is no /proc.
     pub fn of_all() -> io::Result<Vec<(String, Self)>> {
         let mut all = Vec::new();
         for task in crate::tasks::list()? {
@@ -218,7 +211,6 @@ impl Rights {
     }
 }
 
-/// The lines of proc_pid_status(5).
 fn read(text: &str) -> io::Result<Rights> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

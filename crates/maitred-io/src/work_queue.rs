@@ -68,7 +68,6 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    /// The next for a thread that has done one, or begins.
     fn next(&self, has_done: bool) -> Option<T> {
         let mut state = self.lock();
         if has_done {

@@ -75,7 +75,6 @@ impl Entries {
         self.write_marked(level.severity(), level.name(), text);
     }
 
-    /// The same with a word of its own in the place of the level.
     pub(crate) fn write_marked(&self, severity: Severity, mark: &'static str, text: &str) {
         let (worker, micros) = (self.worker.load(Ordering::Relaxed), clock::unix_micros());
         let line = entry(micros, mark, worker, text);
@@ -83,7 +82,6 @@ impl Entries {
         self.writer.write_as(severity, line.as_bytes());
     }
 
-    /// Without time and level.
     pub(crate) fn plain(&self, text: &str) {
         let text = printable(text.trim_end());
         self.kept.add(clock::unix_micros(), "", &text);
@@ -118,7 +116,6 @@ impl Entries {
     }
 }
 
-/// Tells of repeated entries when their time is over.
 fn reminder(folds: &Arc<Folds>, worker: &Arc<AtomicU32>, kept: &Arc<KeptEntries>) -> Reminder {
     let (folds, worker, kept) = (Arc::clone(folds), Arc::clone(worker), Arc::clone(kept));
     Box::new(move |write| {

@@ -25,7 +25,6 @@ struct Recent {
     level: Level,
     text: String,
     since: Instant,
-    /// How often it came again.
     times: u64,
 }
 
@@ -66,7 +65,6 @@ impl Folds {
         Fold::Write
     }
 
-    /// Says what is due at `now`, and when the next is.
     pub(crate) fn due(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) -> Option<Instant> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         tell(&mut recent, now, say);

@@ -149,7 +149,6 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The text of an exchange; empty if it has none.
     #[inline]
     pub(crate) fn text<'a>(&self, outcome: &'a Outcome<'_>) -> &'a [u8] {
         let head = outcome.head;
@@ -257,9 +256,6 @@ impl Format {
     }
 
     /// The name of a format, or text with fields in it.
-    ///
-    /// # Errors
-    /// See [`BadFormat`].
     pub fn parse(text: &str) -> Result<Self, BadFormat> {
         if let Some((_, named)) = NAMED.iter().chain(SHORT).find(|(name, _)| *name == text) {
             return Self::compile(named).map(|format| Self { text: text.to_owned(), ..format });

@@ -69,7 +69,6 @@ impl Level {
     pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Info, Self::Debug];
 
     /// As in the log and in options.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -103,14 +102,12 @@ pub struct AccessLogSettings {
 
 impl AccessLogSettings {
     /// The usual lines.
-    #[must_use]
     pub fn new(target: Target) -> Self {
         Self { target, format: Format::default(), mask: None, except: Vec::new() }
     }
 }
 
 enum OfHost {
-    /// To the access log of all.
     Common,
     Off,
     Own(Box<Access>),
@@ -146,9 +143,6 @@ impl Log {
 
     /// Opens the error log in one of several processes that write to the same logs, and with it all access logs that are added: lines are
     /// written in turns.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_shared(level: Level, errors: Target) -> io::Result<Self> {
         Self::open_with(level, errors, true)
     }
@@ -176,9 +170,6 @@ impl Log {
     }
 
     /// With an access log, instead of the one it may have.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn with_access(mut self, settings: AccessLogSettings) -> io::Result<Self> {
         self.access = Some(self.open_access(settings)?);
         Ok(self)
@@ -196,9 +187,6 @@ impl Log {
     }
 
     /// With an access log of its own for the virtual host with this number, or with none for it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn with_access_of_host(mut self, host: u16, settings: Option<AccessLogSettings>) -> io::Result<Self> {
         let own = match settings {
             Some(settings) => {
@@ -229,7 +217,6 @@ impl Log {
     }
 
     /// The least important entries that are written.
-    #[must_use]
     pub fn level(&self) -> Level {
         self.errors.level()
     }
@@ -293,7 +280,6 @@ impl Log {
     }
 
     /// Whether the dispatch trace is on.
-    #[must_use]
     pub fn traces(&self) -> bool {
         self.traces.load(Ordering::Relaxed)
     }
@@ -338,7 +324,6 @@ impl Log {
     }
 
     /// Whether exchanges are written down one by one.
-    #[must_use]
     pub fn writes_access(&self) -> bool {
         (self.access.is_some() || !self.of_hosts.is_empty()) && !self.pauses.load(Ordering::Relaxed)
     }

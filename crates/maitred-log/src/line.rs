@@ -24,7 +24,6 @@ const SECOND: u64 = 1_000_000_000;
 /// Bytes of a time of day, at the end of a local time without its zone.
 const CLOCK: usize = "14:03:11".len();
 
-/// An address, and how much of it is shown.
 type Shown = (Option<IpAddr>, Option<Mask>);
 
 /// Makes lines. It keeps the texts that the next line may share with this one: second, address.

@@ -41,7 +41,6 @@ thread_local! {
 }
 
 impl Lines {
-    /// Calls `write` with the line of `outcome`, if it has one.
     pub(crate) fn with_line(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
         if !self.except.is_empty() && self.leaves_out(outcome.head.path()) {
             return;
@@ -57,7 +56,6 @@ impl Lines {
         })
     }
 
-    /// What the writer says about missing lines, in the form of the others.
     pub(crate) fn notice(&self) -> Option<fn(Notice) -> String> {
         (self.format.escape == Escape::Json).then_some(|notice| match notice {
             Notice::Missing(lines) => {

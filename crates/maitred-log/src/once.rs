@@ -16,7 +16,6 @@ pub(crate) struct Once {
 }
 
 impl Once {
-    /// Whether `text` is to be told of this route now.
     pub(crate) fn is_new(&self, route: Shape<'_>, text: &str) -> bool {
         let mut hasher = self.state.build_hasher();
         hasher.write_u64(route.hash(&self.state));

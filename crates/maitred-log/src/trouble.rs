@@ -34,7 +34,6 @@ pub(crate) fn say_on_standard_error(text: &str) {
     }
 }
 
-/// What a log says at the end that could not be written to its end.
 pub(crate) fn unfinished(log: &str, writer: &LineWriter) -> String {
     let mut text = format!("the {log} log could not be written to its end");
     if let Some(failure) = writer.failure() {

@@ -14,9 +14,7 @@ use pyo3::sync::PyOnceLock;
 
 use crate::report::{self, ErrorSink};
 
-/// Whether [`count_databases`] was called.
 static COUNTS: AtomicBool = AtomicBool::new(false);
-/// The context variable that has the counts of a request.
 static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Sets the context variable that has the counts of each request from now on.

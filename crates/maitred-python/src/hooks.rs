@@ -14,7 +14,6 @@ use crate::child;
 use crate::report::{self, ErrorSink};
 
 pub(crate) struct PythonHooks {
-    /// The target as the user wrote it.
     target: String,
     before_start: Option<Py<PyAny>>,
     worker_ready: Option<Py<PyAny>>,
@@ -25,9 +24,7 @@ pub(crate) struct PythonHooks {
 
 impl PythonHooks {
     /// Imports the module.
-    ///
-    /// # Errors
-    /// Those of `maitred._hooks.load`.
+    /// Errors: those of `maitred._hooks.load`.
     pub(crate) fn load(py: Python<'_>, spec: &HooksSpec, log: ErrorSink, gate: Arc<Gate>) -> PyResult<Self> {
         let options = PyDict::new(py);
         options.set_item("app_dir", &spec.app_dir)?;

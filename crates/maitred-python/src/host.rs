@@ -31,21 +31,16 @@ use crate::values::lock;
 use crate::wsgi::WsgiHandler;
 
 pub(crate) struct PythonHost {
-    /// How workers are started.
     command: Vec<OsString>,
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
-    /// Lines that the application writes itself.
     lines: ErrorSink,
     leveled: LeveledSink,
     // Known only once the command has read its configuration.
     error_log: Arc<RwLock<Option<ErrorLog>>>,
     watch: Mutex<Option<Watch>>,
-    /// The interrupters of WSGI applications.
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
-    /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,
-    /// The loop's stage before it ran, if its applications were imported there.
     stage: OnceLock<Py<PyAny>>,
     running: OnceLock<RunningLoop>,
     /// Set when the steps that an interpreter needs once are done.
@@ -183,7 +178,6 @@ impl PythonHost {
         }
     }
 
-    /// Runs the application's startup to its end.
     fn start_asgi(
         &self,
         py: Python<'_>,

@@ -19,7 +19,6 @@ pub(crate) struct LoadedApplication {
 
 #[derive(Default)]
 pub(crate) struct Preloaded {
-    /// The applications in the order in which they are loaded, with their targets.
     found: VecDeque<(String, LoadedApplication)>,
     /// The current folder after their imports.
     folder: Option<OsString>,

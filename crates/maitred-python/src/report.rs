@@ -17,7 +17,6 @@ pub(crate) use traceback::traceback;
 /// It is called with the interpreter released, because writing may wait.
 pub type ErrorSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Writes an entry with a level to the error log.
 pub(crate) type LeveledSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// Writes `entry` to the sink with the interpreter released.

@@ -26,7 +26,6 @@ use crate::values::lock;
 
 type Received = Arc<Mutex<VecDeque<Signal>>>;
 
-/// The main thread's wait: for signals, and for threads that are to be made.
 pub(crate) struct PythonSignals {
     received: Received,
     threads: PythonThreads,
@@ -209,7 +208,6 @@ fn put_back(py: Python<'_>, earlier: &Earlier, ends: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// The handler of one signal: notes it and calls the previous handler.
 #[pyclass(frozen, module = "maitred._engine")]
 struct SignalHandler {
     signal: Signal,

@@ -59,9 +59,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Reports requests that have been in the application for `limit` to `log`.
-    ///
-    /// # Errors
-    /// The process has no descriptor or no thread left, or another program's handlers took all signals.
+    /// Errors: the process has no descriptor or no thread left, or another program's handlers took all signals.
     pub(crate) fn start(py: Python<'_>, limit: Duration, log: ErrorSink) -> PyResult<Self> {
         let dumper = Dumper::install(py)?;
         let interpreter = Interpreter::new(py)?;
@@ -125,7 +123,6 @@ struct Watcher {
     interpreter: Interpreter,
 }
 
-/// A request that is due.
 struct Stuck {
     slot: Arc<Slot>,
     since: u64,
@@ -205,7 +202,6 @@ impl fmt::Display for Stack {
 }
 
 impl Stack {
-    /// The stack that a thread wrote itself.
     pub(crate) fn written(frames: Option<Vec<String>>) -> Self {
         frames.map_or(Self::Missing(UNREADABLE), Self::from)
     }

@@ -49,9 +49,7 @@ struct Shared {
     running: Mutex<Vec<Py<PyAny>>>,
     bell: Bell,
     log: ErrorSink,
-    /// The interpreter has its global lock.
     exclusive: bool,
-    /// The interpreter's lock, where it can be looked at.
     lock: Option<Arc<GlobalLock>>,
 }
 
@@ -110,7 +108,6 @@ impl PythonThreads {
         pause
     }
 
-    /// Makes all that were asked for, or says why the next one cannot be made.
     fn make_wanted(&self, py: Python<'_>) -> Result<(), String> {
         loop {
             let next = lock(&self.shared.wanted).pop_front();
@@ -244,7 +241,6 @@ impl Bell {
         Ok(Self { sender, receiver })
     }
 
-    /// The descriptor a wake-up byte is written to. It never blocks.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.sender.as_raw_fd()
     }
@@ -362,7 +358,6 @@ thread_local! {
     static OWN: OnceCell<Own> = const { OnceCell::new() };
 }
 
-/// The present request of one application thread.
 pub(super) struct Slot {
     pub(super) name: String,
     /// The system's number of the thread.
@@ -381,7 +376,6 @@ pub(super) fn watch_requests(on: bool) {
     WATCHED.store(on, Ordering::Relaxed);
 }
 
-/// The slots of all threads that have run a request.
 pub(super) fn running_requests() -> Vec<Arc<Slot>> {
     all().clone()
 }
@@ -392,7 +386,6 @@ pub(super) fn name_thread(name: String) {
 }
 
 /// Notes that the current thread runs this request, until the result is dropped.
-#[must_use]
 pub(crate) fn enter_request(head: &RequestHead) -> Entered {
     let watched = WATCHED.load(Ordering::Relaxed);
     if watched {
@@ -466,7 +459,6 @@ impl Slot {
     }
 }
 
-/// The slot of a thread, in the list as long as the thread lives.
 struct Own(Arc<Slot>);
 
 impl Own {

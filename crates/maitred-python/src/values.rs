@@ -170,7 +170,6 @@ impl Declared {
     }
 }
 
-/// Appends a field that can be sent as it is.
 pub(crate) fn push(fields: &mut FieldSet, name: &[u8], value: &[u8]) -> PyResult<()> {
     fields.push_checked(name, value).map_err(|invalid| {
         let name = String::from_utf8_lossy(name);

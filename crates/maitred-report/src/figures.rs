@@ -47,7 +47,6 @@ pub(super) fn of_spans(requests: &[Request]) -> Vec<(&'static str, Figures)> {
 }
 
 pub(super) struct Route {
-    /// An index of [`Log::routes`].
     pub(super) route: u32,
     pub(super) figures: Figures,
     /// The mean of each span, in microseconds.
@@ -56,7 +55,6 @@ pub(super) struct Route {
     pub(super) share: f64,
 }
 
-/// The routes that took most time first.
 pub(super) fn of_routes(log: &Log) -> Vec<Route> {
     let mut totals: Vec<Vec<u64>> = vec![Vec::new(); log.routes.len()];
     let mut spans = vec![[0.0; SPANS.len()]; log.routes.len()];

@@ -16,14 +16,12 @@ const WRITE: usize = 6;
 /// A request. Times in microseconds, the start since 1970.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// The number of the log, and of its line.
     pub(super) log: u32,
     pub(super) line: u64,
     pub(super) start: u64,
     pub(super) spans: [u64; SPANS.len()],
     /// An index of [`Log::pools`]; none where the engine has answered.
     pub(super) pool: Option<u32>,
-    /// An index of [`Log::routes`].
     pub(super) route: u32,
     pub(super) status: u16,
     pub(super) id: Box<str>,
@@ -103,7 +101,6 @@ impl Names {
     }
 }
 
-/// The fields of a line about a request, as text.
 #[derive(Default)]
 struct Said {
     start: Option<u64>,
@@ -247,7 +244,6 @@ fn of_text(line: &str) -> Said {
     said
 }
 
-/// The inside of a text in quotation marks.
 fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.strip_suffix('"')
 }

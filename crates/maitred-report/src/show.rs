@@ -16,7 +16,6 @@ pub(super) struct Report {
     pub(super) routes: Vec<Route>,
     pub(super) cascades: WaitReport,
     pub(super) holders: Vec<Holder>,
-    /// How many routes and cascades.
     pub(super) top: usize,
     /// A wait is longer than so many microseconds.
     pub(super) wait: u64,
@@ -193,7 +192,6 @@ impl Report {
         text
     }
 
-    /// The report as one object; times in seconds.
     pub(super) fn json(&self) -> Value {
         let Log { requests, missing, not_understood, .. } = &self.log;
         let WaitReport { waits, held, cascades, most, .. } = &self.cascades;

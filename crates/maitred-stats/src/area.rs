@@ -55,7 +55,6 @@ pub(crate) const TIMING: usize = 1 + SPARSE;
 /// Bytes before leaves and chunks.
 pub(crate) const FIXED_BYTES: usize = LEAVES_AT * size_of::<u64>();
 
-/// The memory of a recorder, in its parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Area<'a> {
     pub(crate) all: &'a [AtomicU64],
@@ -64,12 +63,10 @@ pub(crate) struct Area<'a> {
     pub(crate) chunks: Chunks<'a>,
 }
 
-/// Words for leaves and timings of so many bytes, and chunks of so many.
 pub(crate) const fn area_words(leaves: usize, chunks: usize) -> usize {
     LEAVES_AT + leaves / size_of::<u64>() + chunks / size_of::<u64>()
 }
 
-/// Where the samples of this ring are.
 #[inline]
 pub(crate) fn ring(all: &[AtomicU64], number: u16) -> Option<Ring<'_>> {
     let words = all.get(RINGS_AT + usize::from(number) * RING..LEAVES_AT)?;

@@ -56,14 +56,12 @@ pub struct Arena {
 
 impl Arena {
     /// An arena in memory that is zero.
-    #[must_use]
     pub fn new(memory: Memory) -> Self {
         store((*memory).as_ref(), 0, MAGIC);
         Self { memory, used: Mutex::new(ALIGN) }
     }
 
     /// The words, as another process has them.
-    #[must_use]
     pub fn memory(&self) -> Memory {
         Memory::clone(&self.memory)
     }
@@ -94,7 +92,6 @@ impl Arena {
         Run::new(self.memory.clone(), start + head, words)
     }
 
-    /// An arena of so many words that only this process sees.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(memory::private(words))
     }
@@ -128,7 +125,6 @@ pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = ForeignRun<'_>> 
 
 /// The counters that another process has in this memory, by their names; those of the same name are one. A process that runs may
 /// count meanwhile.
-#[must_use]
 pub fn read_counters(words: &[AtomicU64]) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::<String, u64>::new();
     each_counter(words, |name, total| {
@@ -150,7 +146,6 @@ pub fn each_counter(words: &[AtomicU64], mut visit: impl FnMut(&str, u64)) {
 }
 
 /// The texts that another process has in this memory by this name; none where there are none.
-#[must_use]
 pub fn read_texts(words: &[AtomicU64], name: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let found = runs(words).find(|found| found.kind == Kind::Texts as u8 && found.name == name);

@@ -14,10 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::memory::{add, load, store};
 use crate::scale::{SLOTS, STEPS};
 
-/// Words of a chunk.
 const CHUNK: usize = STEPS * size_of::<u16>() / size_of::<u64>();
 
-/// Words of a list.
 const LIST: usize = SLOTS.div_ceil(2);
 
 const CHUNK_COST: usize = CHUNK * size_of::<u64>() + size_of::<u32>();
@@ -34,7 +32,6 @@ pub(crate) const HEAD: usize = 2;
 const USED: usize = 0;
 const LISTS: usize = 1;
 
-/// All chunks, and lists of them for histograms that have many.
 #[derive(Clone, Copy)]
 pub(crate) struct Chunks<'a> {
     head: &'a [AtomicU64; HEAD],

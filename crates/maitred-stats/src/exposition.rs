@@ -20,7 +20,6 @@ pub enum Format {
 
 impl Format {
     /// The value of `Content-Type` for this text.
-    #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -91,7 +90,6 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// A gauge of a value that is never negative.
-    #[must_use]
     pub fn gauge(value: u64) -> Self {
         Self::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
     }
@@ -132,7 +130,6 @@ pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
 }
 
 /// A series as the texts have it: `maitred_pool_waited_total{pool="default"}`.
-#[must_use]
 pub fn series(name: &str, labels: &[(&str, &str)]) -> String {
     let mut out = name.to_owned();
     label(labels.iter().copied(), &mut out);
@@ -146,7 +143,6 @@ pub fn end(format: Format, out: &mut String) {
     }
 }
 
-/// Appends the lines before the metrics of one name. OpenMetrics calls counters without `_total` there.
 fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
     let name = match format {
         Format::Prometheus => metric.name,
@@ -201,7 +197,6 @@ fn sample(
     let _ = writeln!(out, " {value}");
 }
 
-/// Appends names and values of labels, if there are any.
 fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String) {
     let mut separator = '{';
     for (label, text) in labels {
@@ -218,7 +213,6 @@ fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String)
 }
 
 /// The whole number next to so many thousandths.
-#[must_use]
 pub const fn whole(thousandths: u64) -> u64 {
     thousandths.saturating_add(500) / 1000
 }

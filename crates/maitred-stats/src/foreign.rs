@@ -39,7 +39,6 @@ pub struct Foreign<'a> {
 impl<'a> Foreign<'a> {
     /// The figures in the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of
     /// this version.
-    #[must_use]
     pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
         let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
         let recorder = find(Kind::Recorder)?;
@@ -95,31 +94,26 @@ impl<'a> Foreign<'a> {
     }
 
     /// The names of routes, by number.
-    #[must_use]
     pub fn routes(&self) -> Vec<String> {
         read_routes(self.routes)
     }
 
     /// The names of `Server-Timing` entries, by number.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_names(area::names(self.area.all))
     }
 
     /// `Server-Timing` entries that were counted nowhere, for want of memory.
-    #[must_use]
     pub fn lost_timings(&self) -> u64 {
         self.area.head[LOST].load(Relaxed)
     }
 
     /// Whether the process counts exchanges.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.area.head[ON].load(Relaxed) != 0
     }
 
     /// Bytes that the figures took when the rings were folded last, without the [`Routes`](crate::Routes).
-    #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()
     }

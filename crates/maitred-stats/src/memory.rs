@@ -12,7 +12,6 @@ pub type Memory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 /// Memory of so many words that only this process sees. All of them take memory at once; pages that a program maps do
 /// so when they are first written.
-#[must_use]
 pub fn private(words: usize) -> Memory {
     let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
     Arc::new(words)

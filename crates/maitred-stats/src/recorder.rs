@@ -77,13 +77,11 @@ thread_local! {
 
 impl Recorder {
     /// A recorder without figures, switched on, in memory of its own, all of which it takes at once.
-    #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(crate::arena::ALIGN + run_words(NAME, WORDS)))
     }
 
     /// A recorder without figures, switched on, in this memory.
-    #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let recorder = Self {
             on: AtomicBool::new(true),
@@ -105,7 +103,6 @@ impl Recorder {
     }
 
     /// Whether it counts. One load.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.on.load(Relaxed)
     }
@@ -195,7 +192,6 @@ impl Recorder {
     }
 
     /// Exchanges that were counted for each route, by number.
-    #[must_use]
     pub fn requests(&self) -> Vec<u64> {
         self.fold_all();
         let table = self.table.lock();
@@ -238,26 +234,22 @@ impl Recorder {
     }
 
     /// The names of `Server-Timing` entries, by number.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_names(area::names(self.run.words()))
     }
 
     /// `Server-Timing` entries that were counted nowhere, for want of memory.
-    #[must_use]
     pub fn lost_timings(&self) -> u64 {
         crate::memory::load(self.run.words(), LOST)
     }
 
     /// Bytes that the figures take now: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let table = self.area().map_or(0, |area| self.table.lock().bytes(&area));
         usize::from(self.owners().used) * RING_BYTES + self.names.bytes() + table
     }
 
     /// The counts of the table's lock.
-    #[must_use]
     pub fn lock_snapshot(&self) -> LockSnapshot {
         self.table.snapshot()
     }

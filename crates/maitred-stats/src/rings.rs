@@ -18,10 +18,8 @@ const WANTED: u64 = 64;
 /// Samples of a ring: the thread waits for the table when it is full, so that a hundred threads need no megabyte.
 pub(crate) const SAMPLES: usize = 96;
 
-/// Words of a sample.
 const SAMPLE: usize = 2 + Span::ALL.len();
 
-/// Words of a ring: its samples, and a place for each number that is written by another thread.
 pub(crate) const RING: usize = SAMPLES * SAMPLE + 2 * 8;
 const WRITTEN: usize = SAMPLES * SAMPLE;
 const TAKEN: usize = WRITTEN + 8;
@@ -69,7 +67,6 @@ pub(crate) fn noted([key, value, a, b, c, d, e, f, g]: Sample) -> DecodedSample 
     }
 }
 
-/// Whether the samples of a ring are to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     Little,
@@ -125,7 +122,6 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// The rings that have an owner, and those that had one.
 #[derive(Default)]
 pub(crate) struct Owners {
     free: Vec<u16>,

@@ -88,7 +88,6 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Counts one exchange, with the body bytes of its response, and its spans if they are known.
     pub(crate) fn record(&mut self, bytes: u64, spans: Option<Spans>) {
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -253,7 +252,6 @@ impl Table {
         }
     }
 
-    /// Exchanges that were counted for each route, by number.
     pub(crate) fn requests(&self, area: &Area<'_>) -> Vec<u64> {
         let mut requests = Vec::new();
         for (key, index) in &self.leaves {

@@ -13,14 +13,12 @@ pub enum Exit {
 
 impl Exit {
     /// Whether it ended as it should.
-    #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 
     /// Whether it ended as it should for a process that was asked to: also by SIGTERM itself. A worker handles that until it has
     /// answered everything, and a service manager may send it once more when it has (KillMode=control-group of systemd).
-    #[must_use]
     pub fn is_as_asked(self) -> bool {
         self.is_success() || self == Self::Signal(15)
     }
@@ -41,7 +39,6 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The names of the signals that end programs (signal(7), Linux).
 fn name(number: u8) -> Option<&'static str> {
     let names = [(1, "SIGHUP"), (2, "SIGINT"), (3, "SIGQUIT"), (4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS")];
     let more =

@@ -128,7 +128,6 @@ impl Wear {
         self.spent
     }
 
-    /// Marks the worker as spent for another reason, such as its age.
     pub(crate) fn spend(&mut self) {
         self.spent = true;
     }

@@ -54,7 +54,6 @@ impl Restarts {
         self.0[cause as usize] += 1;
     }
 
-    /// All reasons, those that have not been met as well.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Cause::ALL.map(Cause::name).into_iter().zip(self.0)
     }

@@ -40,9 +40,7 @@ pub(crate) struct Member {
     pub(crate) phase: Phase,
     pub(crate) since: Instant,
     pub(crate) wear: Wear,
-    /// SIGKILL has been asked for.
     pub(crate) killed: bool,
-    /// The worker was killed because it was not ready in time.
     pub(crate) late: bool,
     /// The worker has been asked to end before it was ready.
     pub(crate) unserved: bool,

@@ -8,11 +8,8 @@ use std::cell::Cell;
 
 #[derive(Debug, Default)]
 pub(crate) struct SessionNotes {
-    /// The number of the certificate that was chosen.
     pub(crate) identity: Option<usize>,
-    /// No certificate was given.
     pub(crate) refused: Option<RefusedName>,
-    /// The subject of a client certificate that was refused.
     pub(crate) client: Option<Box<str>>,
 }
 
@@ -34,7 +31,6 @@ pub(crate) fn during<T>(noted: &mut SessionNotes, call: impl FnOnce() -> T) -> T
     result
 }
 
-/// Changes the notes that are laid out.
 pub(crate) fn note(change: impl FnOnce(&mut SessionNotes)) {
     let mut noted = NOTED.take();
     change(&mut noted);

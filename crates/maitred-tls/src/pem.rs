@@ -12,7 +12,6 @@ const MAX_FILE: usize = 4 * 1024 * 1024;
 const MAX_LABELS: usize = 4;
 const MAX_LABEL: usize = 40;
 
-/// The label of an encrypted key in PKCS#8 (RFC 7468 §11).
 pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
 
 /// Why a file has no sections that can be read.
@@ -147,7 +146,6 @@ fn shown(label: &str) -> String {
     label.chars().filter(|char| !char.is_control()).take(MAX_LABEL).collect()
 }
 
-/// One section of PEM, with line feeds.
 pub(crate) fn encode(label: &str, der: &[u8]) -> String {
     pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

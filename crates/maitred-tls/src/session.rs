@@ -56,9 +56,7 @@ pub struct Session {
     terms: Arc<Terms>,
     noted: SessionNotes,
     first: First,
-    /// Bytes of plaintext that wait to be read.
     waiting: usize,
-    /// The peer has closed its socket.
     has_ended: bool,
     is_closed: bool,
     failed: Option<Box<SessionError>>,
@@ -368,7 +366,6 @@ impl Session {
     }
 }
 
-/// The server's end, with these rules for clients.
 fn connection(terms: &Terms, rules: u16) -> Result<ServerConnection, SessionError> {
     let internal = |text: &str| SessionError::Internal(text.into());
     let config = terms.config(rules).ok_or_else(|| internal("there are no rules for clients"))?;
@@ -455,7 +452,6 @@ fn write_records(
     }
 }
 
-/// `out` as rustls wants it.
 struct Out<'a>(&'a mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>);
 
 impl Write for Out<'_> {

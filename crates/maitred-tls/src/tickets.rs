@@ -259,7 +259,6 @@ fn expand<const N: usize>(key: &Prk, info: &[&[u8]]) -> Zeroizing<[u8; N]> {
     bytes
 }
 
-/// Seals and opens the tickets of servers with the same terms for clients.
 pub(crate) struct Ticketer {
     tickets: Tickets,
     generation: [u8; 32],
@@ -270,7 +269,6 @@ pub(crate) struct Ticketer {
 
 struct Keys {
     period: u64,
-    /// The keys of the last, this and the next period.
     keys: [Option<Key>; 3],
 }
 
@@ -355,7 +353,6 @@ impl ProducesTickets for Ticketer {
         true
     }
 
-    /// The lifetime of a ticket in seconds.
     fn lifetime(&self) -> u32 {
         const { PERIOD as u32 }
     }

@@ -36,7 +36,6 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// The wanted part of the dashboard; none for a question to the control.
     pub(super) fn of(head: &RequestHead) -> Option<Self> {
         let path = String::from_utf8_lossy(head.path());
         let is_post = head.method == Method::Post;
@@ -98,7 +97,6 @@ pub(super) fn file(path: &str, head: &RequestHead) -> Answer {
         .with("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-/// The page with a snapshot in it, for a file.
 pub(super) fn snapshot(taken: &Value) -> Answer {
     let name = snapshot_name(taken, "html");
     Answer::bytes(200, "text/html; charset=utf-8", snapshot_page(taken).into_bytes())
@@ -110,7 +108,6 @@ pub(super) fn shown_token(body: &[u8]) -> Option<String> {
     fields.get("token")?.as_str().map(str::to_owned)
 }
 
-/// Whether one is let in.
 pub(super) fn session(csrf: &str, has_token: bool) -> Answer {
     Answered::json(200, &json!({ "csrf": csrf, "token": has_token })).into()
 }

@@ -38,7 +38,6 @@ pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("route", "a route that routes shows, minute by minute"),
 ];
 
-/// Seconds that are shown if nothing else is asked for.
 const SHOWN: u64 = 300;
 
 /// No figure: the times of requests by bucket.
@@ -53,9 +52,6 @@ pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
 
 impl Keeper {
     /// The answer to a question with these arguments.
-    ///
-    /// # Errors
-    /// An argument is wrong.
     pub fn answer(&self, given: &Given) -> Result<Value, Refusal> {
         if given.value("pool").is_some() {
             return Err(Refusal::wrong("the history is that of all pools together; leave the pool out"));
@@ -99,7 +95,6 @@ impl Keeper {
     }
 }
 
-/// The first second and the last one that are asked for.
 fn span(given: &Given, newest: Option<u64>, shown: u64) -> Result<(u64, u64), Refusal> {
     let (last, since, until) = (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
     let to = until.unwrap_or_else(|| newest.unwrap_or_default());
@@ -163,7 +158,6 @@ fn of_clock(text: &str, now: &jiff::Zoned) -> Option<u64> {
     u64::try_from(passed.timestamp().as_second()).ok()
 }
 
-/// The figures, all if none is named, and whether the buckets are wanted.
 fn wanted(given: &Given) -> Result<(Vec<Figure>, bool), Refusal> {
     let names =
         given.all("figure").flat_map(|text| text.split(',')).map(str::trim).filter(|name| !name.is_empty());

@@ -9,7 +9,6 @@ use super::answer::duration;
 use crate::owner::Refusal;
 use crate::table::Given;
 
-/// Seconds that are shown if nothing else is asked for.
 pub(super) const SHOWN: u64 = 600;
 
 /// The routes of these seconds, or one of them by minutes, whichever is asked for.

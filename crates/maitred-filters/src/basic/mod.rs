@@ -109,10 +109,8 @@ impl BasicAuth {
 pub(super) enum Asked {
     /// The user; none where name or password are wrong.
     Known(CheckedUser),
-    /// No name and password came.
     Nothing,
     Checking(Ticket),
-    /// Too many are being checked.
     Busy(Full),
 }
 

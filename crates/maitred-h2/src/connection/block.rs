@@ -24,16 +24,13 @@ const MOST_LISTS: usize = 4;
 /// Reason: each connection keeps it, also an idle one.
 const KEPT: usize = 1024;
 
-/// The stream of the header block that is being gathered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gathering {
     pub(super) stream: u32,
-    /// The block opens the stream.
     is_new: bool,
     ends: bool,
     /// The stream depends on itself (RFC 7540 §5.3.1).
     on_itself: bool,
-    /// CONTINUATION frames so far.
     continuations: u32,
 }
 
@@ -162,7 +159,6 @@ impl Connection {
         }
     }
 
-    /// Takes a block of a stream that was opened before.
     fn trailers<'a>(
         &mut self,
         gathering: Gathering,
@@ -215,7 +211,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a stream came too late for one that leaves.
     pub(super) fn is_ignored(&self, stream: u32) -> bool {
         matches!(self.leaving, Leaving::Last(last) if stream > last)
     }

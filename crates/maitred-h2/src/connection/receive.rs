@@ -13,13 +13,10 @@ use crate::streams::{Known, Over};
 /// The cost of a frame of data beside its content and its padding, for the budget: its work in bytes.
 const FRAME_COST: u32 = 32;
 
-/// A frame of data whose bytes are to come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     stream: u32,
-    /// Bytes of content.
     left: u32,
-    /// Bytes behind it.
     padding: u32,
     ends: bool,
 }
@@ -169,7 +166,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops the content of this frame, and gives its bytes back.
     fn drop_data(&mut self, length: u32, data: Data, control: &mut Vec<u8>) {
         self.give_back(length, control);
         self.next = Next::Skip(data.content + data.padding);
@@ -368,7 +364,6 @@ impl Connection {
     }
 }
 
-/// Whether frames of this type are read; others are ignored.
 fn is_known(kind: u8) -> bool {
     kind <= frame::CONTINUATION || kind == frame::PRIORITY_UPDATE
 }

@@ -57,7 +57,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Bytes of a frame header.
     pub(crate) const LENGTH: usize = 9;
 
     /// The header at the start of `data`, if it is complete. The reserved bit is ignored.

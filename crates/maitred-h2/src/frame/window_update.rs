@@ -4,9 +4,7 @@ use super::{Header, WINDOW_UPDATE, number};
 use crate::error::ConnectionError;
 
 /// Reads a complete payload: how many bytes, which may be none.
-///
-/// # Errors
-/// It has not the length of one.
+/// Errors: it has not the length of one.
 pub(crate) fn read_window_update(payload: &[u8]) -> Result<u32, ConnectionError> {
     let bytes = payload.try_into().map_err(|_| ConnectionError::size("WINDOW_UPDATE without 4 bytes"))?;
     Ok(number(bytes))

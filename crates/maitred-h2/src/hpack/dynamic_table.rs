@@ -49,7 +49,6 @@ impl DynamicTable {
         Self { max, ..Self::default() }
     }
 
-    /// The bytes of all entries and 32 more for each.
     pub(super) fn size(&self) -> usize {
         self.size
     }
@@ -76,7 +75,6 @@ impl DynamicTable {
         entry.start.wrapping_sub(self.removed) as usize
     }
 
-    /// Makes `max` the limit and evicts entries above it (RFC 7541 §4.3).
     pub(super) fn set_max(&mut self, max: usize) {
         self.max = max;
         self.evict_to(max);

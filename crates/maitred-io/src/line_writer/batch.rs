@@ -6,7 +6,6 @@ use super::Severity;
 /// the size of a pipe's buffer (pipe(7)).
 pub(super) const MAX_CHUNK: usize = 64 * 1024;
 
-/// The end of a line in `bytes`.
 #[derive(Clone, Copy)]
 struct End {
     at: usize,
@@ -24,7 +23,6 @@ pub(super) struct Batch {
     done: usize,
 }
 
-/// What was not written of a batch.
 pub(super) struct Lost {
     pub(super) entries: u64,
     pub(super) lines: u64,
@@ -33,12 +31,10 @@ pub(super) struct Lost {
 }
 
 impl Batch {
-    /// Memory of a line: its bytes, a line feed, its `End`.
     pub(super) fn cost(line: &[u8]) -> usize {
         line.len() + 1 + size_of::<End>()
     }
 
-    /// Memory of the lines not yet entirely written.
     pub(super) fn remaining_cost(&self) -> usize {
         self.bytes.len() - self.line_start() + (self.ends.len() - self.done) * size_of::<End>()
     }
@@ -83,7 +79,6 @@ impl Batch {
             .map_or((Severity::Info, &[]), |end| (end.severity, &self.bytes[self.line_start()..end.at]))
     }
 
-    /// What is not written, from the middle of a line perhaps.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -99,7 +94,6 @@ impl Batch {
         self.sent == self.line_start()
     }
 
-    /// Notes that `written` more bytes are written; returns how many lines and notices that completes.
     pub(super) fn advance(&mut self, written: usize) -> u64 {
         self.sent += written;
         let done = self.ends[self.done..].partition_point(|end| end.at <= self.sent);
@@ -107,7 +101,6 @@ impl Batch {
         done as u64
     }
 
-    /// Goes back to the start of the line that is written in part.
     pub(super) fn rewind(&mut self) {
         self.sent = self.line_start();
     }

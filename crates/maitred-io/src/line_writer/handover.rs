@@ -29,7 +29,6 @@ impl Target {
         }
     }
 
-    /// The present file; none where the lines go elsewhere.
     fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Path(path) => Some(path.clone()),

@@ -17,9 +17,7 @@ use std::path::{Path, PathBuf};
 const PIPE_BUF: usize = 4096;
 
 pub(super) enum Sink {
-    /// Bytes, one after the other.
     Stream(Stream),
-    /// The same, with another file now and then.
     Rotated(Box<Rotated>),
     /// A datagram for each line.
     Syslog(Syslog),
@@ -70,7 +68,6 @@ impl Sink {
         Ok(Self::Stream(Stream { file, target: reopen, others }))
     }
 
-    /// Writes the next of `batch`; how much of it.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
         match self {
             Self::Stream(stream) => stream.write(batch),

@@ -20,7 +20,6 @@ const DAEMON: u8 = 3;
 pub(super) struct Syslog {
     address: Address,
     socket: Option<OwnedFd>,
-    /// Of this machine, as in messages.
     host: String,
     header: String,
     message: Vec<u8>,

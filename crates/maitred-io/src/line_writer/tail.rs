@@ -112,7 +112,6 @@ fn append_whole(file: &OwnedFd, batch: &Batch, length: usize) -> Result<usize, E
     if whole == 0 { Err(error) } else { Ok(whole) }
 }
 
-/// Writes until everything is written or an error comes.
 fn write_all(file: &OwnedFd, bytes: &[u8]) -> (usize, Option<Errno>) {
     let mut written = 0;
     while written < bytes.len() {

@@ -94,7 +94,6 @@ impl SocketOptions {
         i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX)
     }
 
-    /// The first option that is TCP's only.
     pub(super) fn of_tcp(&self) -> Option<&'static str> {
         [
             (self.defer_accept.is_some(), "defer_accept"),

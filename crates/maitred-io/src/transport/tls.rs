@@ -51,9 +51,7 @@ struct Open {
     left: Vec<u8>,
     /// Bytes that are sealed and, as the caller has been told, not sent.
     owed: usize,
-    /// The last call to receive has emptied the socket.
     emptied: bool,
-    /// The peer has ended its sending side.
     ended: bool,
     /// Opening has failed: nothing is received any more.
     failed: bool,
@@ -65,7 +63,6 @@ struct Open {
     first: usize,
     /// When something was sealed last, in monotonic nanoseconds.
     sealed: u64,
-    /// No more bytes or alerts are sent.
     silent: bool,
 }
 
@@ -155,7 +152,6 @@ impl Tls {
         }
     }
 
-    /// Sends up to `most` bytes of a file from `offset`, by way of memory.
     pub(super) fn send_file(&mut self, file: &File, offset: u64, most: usize) -> Moved {
         match &mut self.open {
             Some(open) => open.send_file(&self.socket, file, offset, most),
@@ -163,7 +159,6 @@ impl Tls {
         }
     }
 
-    /// Says that nothing more comes, and ends our sending side.
     pub(super) fn shutdown_write(&mut self) {
         self.say_end();
         self.socket.shutdown_write();
@@ -175,7 +170,6 @@ impl Tls {
         }
     }
 
-    /// Stops sending: a reset is to follow.
     pub(super) fn reset_when_closed(&mut self) {
         if let Some(open) = &mut self.open {
             open.silent = true;
@@ -367,7 +361,6 @@ impl Open {
         }
     }
 
-    /// Sends all that is sealed, unless the socket takes no more.
     fn send_sealed(&mut self, socket: &Socket) -> Moved {
         while self.session.has_unsent() {
             let mut moved = Moved::Blocked;

@@ -65,7 +65,6 @@ impl Channel {
         }
     }
 
-    /// `GET /path`, for people.
     pub(super) fn name(&self, py: Python<'_>) -> String {
         self.title().text(py)
     }

@@ -92,7 +92,6 @@ impl Coroutine {
         }
     }
 
-    /// Calls the application, and uses its result as a coroutine.
     fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
         let application = self.served.application.as_ptr();
         let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.channel.as_ptr()];
@@ -195,7 +194,6 @@ impl Coroutine {
         ended == Ended::PeerGone && adapter.is_disconnect(py, error)
     }
 
-    /// A likely reason for a missing response.
     fn dropped(&self) -> &'static str {
         if self.served.pathsend {
             "--pathsend offers http.response.pathsend: a middleware that does not know this message drops it; then leave \
@@ -235,7 +233,6 @@ fn end_child(py: Python<'_>, stepped: &PyResult<Step>) {
     child::end_if_child(py, error);
 }
 
-/// The iterator through which `await` would step.
 fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = object.py();
     // SAFETY: both read the type of a valid object. The slot has the signature its place says; its result

@@ -17,7 +17,6 @@ const SPARED: u32 = 32;
 pub(super) struct Departure {
     /// The number of calls of `receive()` that wait.
     listening: AtomicU32,
-    /// A `receive()` has said that the peer has left.
     told: AtomicBool,
     /// The `receive()` that has said so was called by the request's own coroutine, not by another task.
     told_itself: AtomicBool,

@@ -42,7 +42,6 @@ pub(super) fn here() -> Here {
     HERE.get()
 }
 
-/// The server's turns, as the loop has them.
 #[derive(Default)]
 pub(super) struct Polling {
     turns: Mutex<Option<Box<dyn Turns>>>,
@@ -302,7 +301,6 @@ impl Callback {
     }
 }
 
-/// The loop, as the server has it.
 pub(super) struct PythonLoop {
     pub(super) adapter: Py<Adapter>,
     pub(super) still: StillWatch,

@@ -44,7 +44,6 @@ const PARTS_A_TURN: u32 = 64;
 
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
-/// One exchange. As a Python object it is the callable `send`.
 pub(super) struct Http {
     adapter: Held<Adapter>,
     title: Title,
@@ -72,7 +71,6 @@ struct State {
     left: bool,
     /// The response is complete, and the application has not said so.
     unwanted: Option<Unwanted>,
-    /// The application goes on behind the end of its response.
     tail: Option<Tail>,
 }
 
@@ -222,12 +220,10 @@ impl Http {
         }
     }
 
-    /// Whether the response is complete with its head.
     fn has_no_body(&self, declared: &Declared) -> bool {
         self.is_head || declared.head.status.forbids_body()
     }
 
-    /// The continuation of `send`, or its exception.
     fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>, ends: bool) -> PyResult<Onward> {
         match sent {
             Ok(flow) => Ok(flow.into()),
@@ -411,7 +407,6 @@ impl Http {
         self.parts.fetch_add(1, Ordering::Relaxed) % PARTS_A_TURN == PARTS_A_TURN - 1
     }
 
-    /// Ends the response: wakes the waiting futures, and sends the rest.
     fn settle(&self, py: Python<'_>) {
         self.scope.forget();
         let (reading, watch) = {

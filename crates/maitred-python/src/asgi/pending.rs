@@ -29,15 +29,12 @@ pub(super) struct Pending {
 pub(super) enum What {
     /// The next message.
     Message,
-    /// Room for more of the response.
     Room,
-    /// One turn of the loop for other tasks.
     Turn,
 }
 
 enum Life {
     Fresh,
-    /// Lets the loop's other tasks run first.
     Paused,
     Waiting(Held<PyAny>),
     Over,

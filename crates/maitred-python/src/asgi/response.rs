@@ -29,7 +29,6 @@ pub(super) type Sent = (Result<Flow, SendError>, Phase);
 
 const OVER: Phase = Phase::Over { peer_gone: false };
 
-/// The step after a part of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Body,

@@ -43,7 +43,6 @@ pub(super) struct ScopeBuilder {
     /// The URL path of the application, without a slash at its end.
     root: String,
     base: Py<PyDict>,
-    /// The extensions that the server has: for requests, and for WebSockets.
     extensions: Py<PyDict>,
     websocket_extensions: Py<PyDict>,
     /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.
@@ -60,12 +59,10 @@ struct Origin {
     scope: Py<PyDict>,
 }
 
-/// A scope, and the other facts that are needed of the request.
 pub(super) struct Scope<'py> {
     pub(super) dict: Bound<'py, PyDict>,
     pub(super) method: Bound<'py, PyString>,
     pub(super) raw_path: Bound<'py, PyBytes>,
-    /// The client takes fields behind the body.
     pub(super) takes_trailers: bool,
 }
 
@@ -178,7 +175,6 @@ impl ScopeBuilder {
         !plain.strip_prefix(self.root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// A dictionary with the entries that are the same for all requests of this origin.
     fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {

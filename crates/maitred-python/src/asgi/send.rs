@@ -65,7 +65,6 @@ pub(super) unsafe fn argument<'py>(
     }
 }
 
-/// Passes the message to the exchange, and returns the awaitable.
 fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
     let adapter = http.adapter();
@@ -150,7 +149,6 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
     }
 }
 
-/// Copies a bytes-like object.
 pub(super) fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
     if let Ok(bytes) = body.cast::<PyByteArray>() {
         return Ok(Content::Bytes(bytes.to_vec()));

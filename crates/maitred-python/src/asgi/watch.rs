@@ -26,7 +26,6 @@ pub(super) struct Inbox {
     bell: File,
 }
 
-/// The futures that wait for changes of one exchange.
 pub(super) struct Watch {
     futures: Mutex<Vec<Held<PyAny>>>,
     /// The watch is in the inbox.
@@ -69,7 +68,6 @@ impl Inbox {
         let _ = (&self.bell).read(&mut [0; 8]);
     }
 
-    /// Wakes the futures that wait for the changes.
     pub(super) fn drain(&self, py: Python<'_>) {
         let changed = std::mem::take(&mut *lock(&self.changed));
         for watch in changed {

@@ -289,7 +289,6 @@ impl WebSocket {
         }
     }
 
-    /// Sends a part of its body, the last one unless there is `more`.
     pub(super) fn send_denial(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
         let before = {
             let mut state = self.state();
@@ -412,7 +411,6 @@ impl WebSocket {
         Ok(Some(message.unbind()))
     }
 
-    /// Whether so many messages were taken that others come first.
     pub(super) fn has_received_much(&self) -> bool {
         let taken = self.messages.load(Ordering::Relaxed);
         taken % MESSAGES_A_TURN == MESSAGES_A_TURN - 1
@@ -527,7 +525,6 @@ fn is_offered(exchange: &Exchange, chosen: &[u8]) -> bool {
     offered.flat_map(|value| value.split(|byte| *byte == b',')).any(|name| name.trim_ascii() == chosen)
 }
 
-/// The peer has ended it.
 fn over(closed: Closed) -> Phase {
     Phase::Over { closed, by: By::Peer }
 }

@@ -46,7 +46,6 @@ unsafe extern "C" fn vectorcall(
     })
 }
 
-/// Passes the message to the WebSocket, and returns the awaitable.
 fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let message = Message::new(message)?;
     let onward = match kind(&message)? {

@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// The wrapper of an application's file. It can be iterated like any other response, too.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct FileWrapper {
     file: Py<PyAny>,

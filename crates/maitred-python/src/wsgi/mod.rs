@@ -204,7 +204,6 @@ enum Trouble {
     Misuse(String),
     /// The body is longer than declared.
     TooLong(SendError),
-    /// The peer has gone.
     PeerGone,
     /// The response is complete without the rest of the body: no trouble.
     Unwanted,

@@ -68,7 +68,6 @@ pub(super) enum Unsent {
     NoHead,
     /// Another thread is sending, or the response has ended.
     NotOpen(&'static str),
-    /// The engine refused it.
     Refused(SendError),
     /// The response is complete without it.
     Unwanted,
@@ -251,7 +250,6 @@ impl Response {
         self.send_last(block.py(), Last::Lent(&Lent(block)))
     }
 
-    /// Sends a whole body that the engine may keep.
     pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
         self.send_last(py, Last::Given(body))
     }
@@ -435,7 +433,6 @@ unsafe extern "C" fn vectorcall(
     })
 }
 
-/// The arguments of one call, the positional ones first.
 struct Arguments<'a, 'py> {
     py: Python<'py>,
     args: &'a [*mut ffi::PyObject],
