@@ -209,7 +209,7 @@ fn whatever_is_counted_the_memory_is_bounded_and_nothing_is_lost() {
     assert_eq!(timings, count);
     let bytes = recorder.bytes() + ROUTES_BYTES;
     // All but the rings of threads that are not there.
-    assert!((MAX_BYTES * 89 / 100..=MAX_BYTES).contains(&bytes), "{bytes}");
+    assert!((MAX_BYTES * 87 / 100..=MAX_BYTES).contains(&bytes), "{bytes}");
 }
 
 #[test]
