@@ -223,11 +223,11 @@ mod tests {
         let path = folder.path().join("s");
         let door = LocalDoor::open(&path, None).expect("bound");
         assert_eq!(fs::symlink_metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
-        assert!(matches!(LocalDoor::open(&path, None), Err(NotOpened::Socket(_))), "it is in use");
         let _client = UnixStream::connect(&path).expect("it listens");
         let (_, peer) = door.accept().expect("descriptors").expect("one came");
         assert_eq!(peer.uid, maitred_io::local::user());
         assert!(door.accept().expect("descriptors").is_none());
+        assert!(matches!(LocalDoor::open(&path, None), Err(NotOpened::Socket(_))), "it is in use");
         drop(door);
         assert!(!path.exists());
     }

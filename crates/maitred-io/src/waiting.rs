@@ -29,14 +29,7 @@ pub enum Waiting {
 impl Waiting {
     /// The reason in words that follow "waits for".
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "a lock",
-            Self::Peer => "a peer",
-            Self::Disk => "a disk",
-            Self::Time => "time",
-            Self::Interpreter => "the interpreter",
-            Self::Something => "something",
-        }
+        ["a lock", "a peer", "a disk", "time", "the interpreter", "something"][self as usize]
     }
 
     /// The reason for the wait of the thread with this number; none if it runs, or if its state is unknown.

@@ -30,28 +30,11 @@ impl Format {
 
 const QUANTILES: [(&str, f64); 4] = [("0.5", 50.0), ("0.9", 90.0), ("0.99", 99.0), ("0.999", 99.9)];
 
-/// Upper bounds of the exposed histogram buckets, ns: 1, 2.5, 5 to each power of ten from 100 µs (below it a request
-/// is free of waiting) to 100 s (above every default timeout).
+/// Upper bounds of the exposed histogram buckets, in 10 µs: 1, 2.5, 5 to each power of ten from 100 µs (below it a
+/// request is free of waiting) to 100 s (above every default timeout).
 const BOUNDS: [u64; 19] = [
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-    25_000_000_000,
-    50_000_000_000,
-    100_000_000_000,
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
 /// One value to show. Metrics of the same name with different labels follow each other in the list, and no two names
@@ -160,7 +143,7 @@ fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
 }
 
 fn histogram(metric: &Metric<'_>, of: &Distribution, format: Format, out: &mut String) {
-    for bound in BOUNDS {
+    for bound in BOUNDS.map(|bound| bound * 10_000) {
         let mut text = seconds(bound);
         // OpenMetrics: a bound has a point, so that it is the same text wherever it comes from.
         if format == Format::OpenMetrics && !text.contains('.') {

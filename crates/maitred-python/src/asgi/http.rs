@@ -46,11 +46,11 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
 pub(super) struct Http {
     adapter: Held<Adapter>,
-    title: Title,
+    pub(super) title: Title,
     is_head: bool,
     takes_trailers: bool,
     parts: AtomicU32,
-    departure: Departure,
+    pub(super) departure: Departure,
     scope: Dictionary,
     state: Mutex<State>,
 }
@@ -142,14 +142,6 @@ impl Http {
 
     pub(super) fn adapter(&self) -> &Adapter {
         self.adapter.get()
-    }
-
-    pub(super) fn title(&self) -> &Title {
-        &self.title
-    }
-
-    pub(super) fn departure(&self) -> &Departure {
-        &self.departure
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.

@@ -48,9 +48,9 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 /// One WebSocket. As a Python object it is the callable `send`.
 pub(super) struct WebSocket {
     adapter: Held<Adapter>,
-    title: Title,
+    pub(super) title: Title,
     messages: AtomicU32,
-    departure: Departure,
+    pub(super) departure: Departure,
     scope: Dictionary,
     state: Mutex<State>,
 }
@@ -117,14 +117,6 @@ impl WebSocket {
 
     pub(super) fn adapter(&self) -> &Adapter {
         self.adapter.get()
-    }
-
-    pub(super) fn title(&self) -> &Title {
-        &self.title
-    }
-
-    pub(super) fn departure(&self) -> &Departure {
-        &self.departure
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
