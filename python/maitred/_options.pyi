@@ -124,7 +124,6 @@ class Options(TypedDict, total=False):
     access_log_format: Text | None
     access_log_mask: float | str | None
     access_log_except: Text | Iterable[Text] | None
-    access_log_sync: bool | None
     error_log: Text | None
     log_level: Literal["error", "warn", "info", "debug"] | None
     dispatch_trace: bool | None

@@ -137,8 +137,6 @@ pub struct Config {
     pub access_log_mask: Option<Mask>,
     /// Paths whose requests have no line in the access log.
     pub access_log_except: Vec<PathPattern>,
-    /// Whether the answering thread writes the lines of the access log itself.
-    pub access_log_sync: bool,
     /// The place of the error log.
     pub error_log: LogPlace,
     /// Whether an entry of the error log says how each request got its thread.
@@ -445,7 +443,6 @@ impl Config {
             events_timeout: Duration::ZERO,
             access_log_mask: None,
             access_log_except: Vec::new(),
-            access_log_sync: false,
             error_log: LogPlace::default(),
             dispatch_trace: false,
             log_rotate: None,

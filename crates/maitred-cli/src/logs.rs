@@ -36,7 +36,6 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer) -> Resul
         format: config.site.access_log_format.clone(),
         mask: config.access_log_mask,
         except: config.access_log_except.clone(),
-        synchronous: config.access_log_sync,
     });
     let errors = target(config, &config.error_log);
     // One after the other, so that an error is that of the right one.
@@ -122,7 +121,6 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
             format: site.access_log_format.clone(),
             mask: config.access_log_mask,
             except: config.access_log_except.clone(),
-            synchronous: config.access_log_sync,
         });
         log.with_access_of_host(number, settings).map_err(|error| {
             let written = origins.describe_host(&host.name, Some("access-log"));
@@ -239,21 +237,6 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
                 "leave it out for the common log, where $host tells them apart, or name another file";
             return Err(wrong((what, remedy.to_owned())));
         }
-    }
-    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
-    let indirect = |place: &LogPlace| match place {
-        LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
-        LogPlace::Logging => Some("logging"),
-        LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
-        _ => None,
-    };
-    let indirect = [&config.site.access_log].into_iter().chain(own).find_map(indirect);
-    if let Some(indirect) = indirect.filter(|_| config.access_log_sync) {
-        return Err(Problem::new(
-            origins.describe("access-log-sync"),
-            format!("{indirect} is written by a thread of its own"),
-            "leave it out, or name a plain file",
-        ));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use maitred_http::{Method, RequestHead};
-use maitred_io::local::Peer;
+use maitred_io::local::Credentials;
 
 use super::dashboard::{CSRF, Sessions};
 
@@ -14,7 +14,7 @@ use super::dashboard::{CSRF, Sessions};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A process of this machine, over the Unix socket.
-    Local(Peer),
+    Local(Credentials),
     /// A client of the listener for HTTP.
     Remote(SocketAddr),
     /// A client of the supervisor, in the supervisor's words.
@@ -24,18 +24,17 @@ pub enum Caller {
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local(Peer { uid, pid }) => write!(f, "user {uid}, process {pid}"),
+            Self::Local(Credentials { uid, pid, .. }) => write!(f, "user {uid}, process {pid}"),
             Self::Remote(peer) => write!(f, "{peer}"),
             Self::Relayed(caller) => f.write_str(caller),
         }
     }
 }
 
-/// The reason for a refusal: a status, and a line.
 pub(super) type Denied = (u16, &'static str);
 
 /// The Unix socket's file is closed to others already; root gets through it, and is meant to.
-pub(super) fn admit_local(peer: Peer) -> Result<(), Denied> {
+pub(super) fn admit_local(peer: Credentials) -> Result<(), Denied> {
     let own = maitred_io::local::user();
     if peer.uid == own || peer.uid == 0 {
         return Ok(());
@@ -101,7 +100,6 @@ pub(super) fn admit_change(head: &RequestHead, csrf: &str) -> Result<(), Denied>
     }
 }
 
-/// Too many wrong ones have come from there.
 pub(super) const TOO_MANY: Denied = (429, "too many wrong tokens from this address; try again in a moment");
 
 /// Whether `host`, with or without a port, means this machine itself.

@@ -13,7 +13,6 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// The most deliveries that are listed.
 const MAX_LISTED: usize = 1000;
 
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
@@ -59,7 +58,6 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
     Ok(json!({ "total": total, "deliveries": listed.collect::<Vec<_>>() }))
 }
 
-/// The route as the statistics call it.
 fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool) -> String {
     let mut path = Vec::new();
     let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;

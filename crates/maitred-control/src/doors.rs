@@ -4,12 +4,13 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use maitred_io::forked::Unshared;
-use maitred_io::local::{LocalListener, NotBound};
+use maitred_io::listener::{Accepted, Address, BindError, Listener, SocketOptions, UnixAddress, UnixName};
+use maitred_io::local::Credentials;
 
 /// Where a server is to be controlled.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +29,7 @@ pub struct DoorSettings {
 #[derive(Debug)]
 pub enum NotOpened {
     /// The Unix socket.
-    Socket(PathBuf, NotBound),
+    Socket(BindError),
     /// The listener for HTTP.
     Admin(SocketAddr, io::Error),
     /// The address lets users of other machines in, and there is no token.
@@ -38,7 +39,7 @@ pub enum NotOpened {
 impl fmt::Display for NotOpened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Socket(path, error) => write!(f, "no control socket at {}: {error}", path.display()),
+            Self::Socket(error) => write!(f, "no control socket: {}", error.what()),
             Self::Admin(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::NeedsToken(address) => write!(f, "{address} is no loopback address, and there is no token"),
         }
@@ -48,9 +49,9 @@ impl fmt::Display for NotOpened {
 impl std::error::Error for NotOpened {}
 
 /// The open ones. They close when this is dropped.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Doors {
-    pub(super) local: Option<LocalListener>,
+    pub(super) local: Option<LocalDoor>,
     /// Before the socket.
     unshared: Option<Unshared>,
     pub(super) admin: Option<(TcpListener, SocketAddr)>,
@@ -66,11 +67,7 @@ impl Doors {
         let DoorSettings { socket, owner, admin, token } = settings;
         let mut doors = Self { token: token.clone(), ..Self::default() };
         if let Some(path) = socket {
-            doors.open_socket(path)?;
-        }
-        if let (Some(local), Some((uid, gid))) = (&doors.local, owner) {
-            let given = local.give_to(*uid, *gid).map_err(NotBound::System);
-            given.map_err(|error| NotOpened::Socket(local.path().to_owned(), error))?;
+            doors.local = Some(LocalDoor::open(path, *owner)?);
         }
         doors.admin = match admin {
             Some(address) if token.is_none() && !address.ip().to_canonical().is_loopback() => {
@@ -88,14 +85,13 @@ impl Doors {
     /// # Errors
     /// It cannot be opened; the others stay.
     pub fn open_socket(&mut self, path: &Path) -> Result<(), NotOpened> {
-        let bound = LocalListener::bind(path).map_err(|error| NotOpened::Socket(path.to_owned(), error))?;
-        self.local = Some(bound);
+        self.local = Some(LocalDoor::open(path, None)?);
         Ok(())
     }
 
     /// The path of the Unix socket.
     pub fn socket(&self) -> Option<&std::path::Path> {
-        self.local.as_ref().map(LocalListener::path)
+        self.local.as_ref().map(|local| &*local.path)
     }
 
     /// The address of the listener for HTTP, with the port the system chose.
@@ -107,6 +103,52 @@ impl Doors {
     pub fn places(&self) -> Vec<String> {
         let socket = self.socket().map(|path| path.display().to_string());
         socket.into_iter().chain(self.admin().map(|address| format!("http://{address}"))).collect()
+    }
+}
+
+/// A Unix socket with a file of mode 0600, which is removed with it.
+pub(super) struct LocalDoor {
+    listener: Listener,
+    pub(super) path: PathBuf,
+}
+
+impl LocalDoor {
+    fn open(path: &Path, owner: Option<(u32, u32)>) -> Result<Self, NotOpened> {
+        let (owner, group) = owner.unzip();
+        let address = UnixAddress { name: UnixName::Path(path.to_owned()), mode: Some(0o600), owner, group };
+        let listener = Listener::bind(&Address::Unix(address), &SocketOptions::default());
+        Ok(Self { listener: listener.map_err(NotOpened::Socket)?, path: path.to_owned() })
+    }
+
+    /// The next client; none if there is none.
+    pub(super) fn accept(&self) -> io::Result<Option<(UnixStream, Credentials)>> {
+        match self.listener.accept() {
+            Accepted::Connection(socket, _) => {
+                let stream = UnixStream::from(OwnedFd::from(socket));
+                stream.set_nonblocking(false)?;
+                let peer = maitred_io::local::credentials(&stream)?;
+                Ok(Some((stream, peer)))
+            }
+            Accepted::Empty => Ok(None),
+            Accepted::Exhausted(error) | Accepted::Failed(error) => Err(error),
+        }
+    }
+
+    /// Removes the file: no client finds the socket any more.
+    pub(super) fn withdraw(&self) -> io::Result<()> {
+        self.listener.remove_file()
+    }
+}
+
+impl AsFd for LocalDoor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for LocalDoor {
+    fn drop(&mut self) {
+        let _ = self.withdraw();
     }
 }
 
@@ -169,3 +211,24 @@ pub fn read_token(path: &std::path::Path) -> Result<String, String> {
 
 /// The shortest token: 16 characters of 6 bits are 96 bits.
 const MIN_TOKEN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_file_is_the_owners_alone_and_goes_with_the_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let door = LocalDoor::open(&path, None).expect("bound");
+        assert_eq!(fs::symlink_metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        let _client = UnixStream::connect(&path).expect("it listens");
+        let (_, peer) = door.accept().expect("descriptors").expect("one came");
+        assert_eq!(peer.uid, maitred_io::local::user());
+        assert!(door.accept().expect("descriptors").is_none());
+        assert!(matches!(LocalDoor::open(&path, None), Err(NotOpened::Socket(_))), "it is in use");
+        drop(door);
+        assert!(!path.exists());
+    }
+}

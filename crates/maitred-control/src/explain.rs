@@ -21,7 +21,6 @@ use maitred_server::listening::Address;
 use maitred_server::tls::Clients;
 use maitred_server::{Route, https_address};
 
-/// The method of the explained request unless one is given.
 pub(super) const METHOD: &str = "GET";
 
 /// Whose address a request is explained for unless one is given.
@@ -222,12 +221,10 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     Ok(answer.into())
 }
 
-/// Whether the engine answers for all hosts.
 fn is_of_engine(asking: &QueryContext<'_>, head: &RequestHead) -> bool {
     head.path_and_query() == b"*" || asking.server.engine_answers(head).is_some()
 }
 
-/// Whether the URL says that the request comes by https.
 fn is_secure(given: &Given) -> bool {
     given.needed("url").get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
@@ -269,12 +266,10 @@ fn session(name: &str) -> Arc<TlsSession> {
     Arc::new(TlsSession { client: Some(client), ..TlsSession::default() })
 }
 
-/// The authority that a request asks for.
 fn shown_authority(head: &RequestHead) -> String {
     head.authority().escape_ascii().to_string()
 }
 
-/// The head of the request that is meant, read as one from the wire is.
 fn head(given: &Given) -> Result<RequestHead, Refusal> {
     let (method, url) = (given.value("method").unwrap_or(METHOD), given.needed("url"));
     let mut text = format!("{method} {url} HTTP/1.1\r\n");

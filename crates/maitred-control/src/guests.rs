@@ -13,7 +13,6 @@ use rustix::net::{Shutdown, shutdown};
 /// Connections at a time, of each door.
 const MAX_GUESTS: usize = 32;
 
-/// See the module text.
 #[derive(Clone, Default)]
 pub(super) struct Guests(Arc<Mutex<State>>);
 
@@ -62,9 +61,7 @@ impl Guests {
     }
 
     /// Takes a place for a client.
-    ///
-    /// # Errors
-    /// Out of descriptors; no place is taken.
+    /// Errors: out of descriptors; no place is taken.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
         let socket = socket.try_clone_to_owned()?;
         let mut state = self.lock();
@@ -81,7 +78,6 @@ impl Guests {
 }
 
 impl Guest {
-    /// Notes that the client has sent its question.
     pub(super) fn has_asked(&self) {
         self.guests.lock().silent.retain(|(id, _)| *id != self.id);
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use maitred_h1::{Event, Limits, Receiver, Sender};
 use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, date};
 use maitred_io::clock;
-use maitred_io::local::wait_readable;
+use maitred_io::local::{Credentials, wait_readable};
 
 use super::Inner;
 use super::access::{self, Caller, Denied, admit_local};
@@ -37,7 +37,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How long nothing is accepted when the process is out of descriptors or threads.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections of each door.
 #[derive(Default)]
 struct OfDoors {
     local: Guests,
@@ -69,7 +68,9 @@ pub(super) fn serve(inner: &Arc<Inner>) {
         let local = local.filter(|listener| guests.local.make_room(|| is_there(listener.as_fd())));
         let admin = admin.filter(|(listener, _)| guests.admin.make_room(|| is_there(listener.as_fd())));
         let accepted = [
-            local.map(|listener| listener.accept().map(|stream| stream.map(Session::Local))),
+            local.map(|door| {
+                door.accept().map(|guest| guest.map(|(stream, peer)| Session::Local(stream, peer)))
+            }),
             admin.map(|(listener, _)| match listener.accept() {
                 Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(Session::Admin(stream))),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -100,21 +101,20 @@ fn wait_for(guests: &OfDoors, inner: &Inner) {
 }
 
 enum Session {
-    Local(UnixStream),
+    Local(UnixStream, Credentials),
     Admin(TcpStream),
 }
 
-/// Answers on a thread of its own.
 fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::Result<()> {
     let guest = match &session {
-        Session::Local(stream) => guests.local.enter(stream.as_fd())?,
+        Session::Local(stream, _) => guests.local.enter(stream.as_fd())?,
         Session::Admin(stream) => guests.admin.enter(stream.as_fd())?,
     };
     let inner = Arc::clone(inner);
     let spawned = std::thread::Builder::new().name(CONTROL.to_owned()).spawn(move || {
         // An error means that the client has gone and needs no answer.
         let _ = match session {
-            Session::Local(mut stream) => answer_local(&inner, &mut stream, &guest),
+            Session::Local(stream, peer) => answer_local(&inner, stream, peer, &guest),
             Session::Admin(stream) => answer_admin(&inner, stream, &guest),
         };
         drop(guest);
@@ -123,10 +123,8 @@ fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::R
     spawned.map(drop)
 }
 
-/// The reply to a request by the listener for HTTP.
 enum Reply {
     Answer(Answer),
-    /// Answers as they change, while the session lasts.
     Feed(Vec<Item>, String),
 }
 
@@ -203,19 +201,16 @@ fn judge(inner: &Inner, peer: SocketAddr, shown: &[u8], token: &str, wrong: Deni
     Err(wrong)
 }
 
-fn answer_local(inner: &Inner, stream: &mut UnixStream, guest: &Guest) -> io::Result<()> {
-    let peer = maitred_io::local::peer(stream)?;
-    let asked = ask(stream, |stream, left| stream.set_read_timeout(Some(left)))?;
+fn answer_local(inner: &Inner, mut stream: UnixStream, peer: Credentials, guest: &Guest) -> io::Result<()> {
+    let asked = ask(&mut stream, |stream, left| stream.set_read_timeout(Some(left)))?;
     guest.has_asked();
     let answer = match admit_local(peer) {
         Ok(()) => answer(inner, asked, Caller::Local(peer)),
         Err((status, text)) => Answer::error(status, text),
     };
     stream.set_write_timeout(Some(LIMIT))?;
-    stream.write_all(&answer.into_bytes())?;
-    stream.shutdown(std::net::Shutdown::Write)?;
     stream.set_read_timeout(Some(LINGER))?;
-    read_rest(stream)
+    send(&mut stream, answer, |stream| stream.shutdown(std::net::Shutdown::Write))
 }
 
 fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream, guest: &Guest) -> io::Result<()> {
@@ -227,14 +222,19 @@ fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream, guest: &Guest) -> io:
         Reply::Feed(items, csrf) => return Feed::join(inner, stream, items, csrf, Caller::Remote(peer)),
     };
     stream.set_write_timeout(Some(LIMIT))?;
-    stream.write_all(&answer.into_bytes())?;
-    stream.shutdown(std::net::Shutdown::Write)?;
     stream.set_read_timeout(Some(LINGER))?;
-    read_rest(&mut stream)
+    send(&mut stream, answer, |stream| stream.shutdown(std::net::Shutdown::Write))
 }
 
-/// Reads the rest of the request until the peer has closed: unread bytes would reset the connection and cut the answer.
-fn read_rest(stream: &mut impl Read) -> io::Result<()> {
+/// Sends the answer, and reads the rest of the request until the peer has closed: unread bytes would reset the connection
+/// and cut the answer.
+fn send<S: Read + Write>(
+    stream: &mut S,
+    answer: Answer,
+    shutdown: impl Fn(&S) -> io::Result<()>,
+) -> io::Result<()> {
+    stream.write_all(&answer.into_bytes())?;
+    shutdown(stream)?;
     let deadline = Instant::now() + LINGER;
     let mut buffer = [0; 4096];
     while stream.read(&mut buffer)? > 0 && Instant::now() < deadline {}
@@ -244,7 +244,6 @@ fn read_rest(stream: &mut impl Read) -> io::Result<()> {
 /// A request that has come, or why it is refused.
 type RequestSummary = Result<(RequestHead, Vec<u8>), Answer>;
 
-/// Reads one request.
 fn ask<S: Read>(
     stream: &mut S,
     limit: impl Fn(&S, Duration) -> io::Result<()>,
@@ -295,12 +294,10 @@ fn ask<S: Read>(
     }
 }
 
-/// A response.
 pub(super) struct Answer {
     status: u16,
     media_type: String,
     pub(super) body: Vec<u8>,
-    /// Further fields.
     fields: Vec<(&'static str, String)>,
     to_head: bool,
 }

@@ -1,19 +1,5 @@
 //! Control of a running server: queries and changes over a Unix socket, and over HTTP on a listener of its own.
 //!
-//! ```text
-//! table.rs     the queries and changes: name, arguments, help       owner.rs   the program's part in the answers
-//! status.rs, stats.rs, requests.rs, deliveries.rs, threads.rs, explain.rs, change.rs     their code
-//! counted.rs   counters of stats beside statistics, of one process or several
-//! pool.rs      the pool that a question is about    shown.rs    how peers and times are shown
-//! sockets.rs   options of listening sockets, asked for and active    tls.rs    certificates
-//! doors.rs     the listeners    http.rs  one connection    access.rs  access control    strangers.rs  wrong tokens by address
-//! guests.rs    the limit of clients    question.rs  questions and answers as plain data
-//! dashboard/   for browsers: the page, sessions, answers as they change
-//! history/     the figures over time: the look each second, the answer, the file
-//! finding/     the present bottleneck    recent.rs   slow and failed requests    logs.rs     the last lines    memory.rs   memory of processes
-//! snapshot.rs  all answers as one file
-//! watch.rs     threads that compute and get nowhere
-//! ```
 //! Promises: a thread of its own that needs no application thread: with all of them stuck it answers. A query takes the
 //! lock of a connection only to copy its state, and nothing waits for a query. A refused change has changed nothing; a
 //! change that was made is in the error log with its caller.
@@ -87,21 +73,17 @@ pub struct Control {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State shared by all questions.
 pub(crate) struct Inner {
     answers: Answers,
     doors: Doors,
     bell: Bell,
-    /// The sessions of browsers; none where no listener is for them.
     sessions: Option<Sessions>,
     strangers: Strangers,
     feed: Feed,
     finder: Finder,
 }
 
-/// The source of the answers.
 enum Answers {
-    /// A server of this process.
     Server {
         /// None after the end.
         server: RwLock<Option<Arc<Server>>>,
@@ -110,9 +92,7 @@ enum Answers {
         /// None when another process keeps the history, or when it is off.
         history: Option<Box<Keeper>>,
     },
-    /// The servers of other processes.
     Relay {
-        /// None after the end.
         relay: RwLock<Option<Relay>>,
         wrong_token: WrongToken,
     },
@@ -127,7 +107,6 @@ pub type Relay = Arc<dyn Fn(&Question, &Caller) -> Answered + Send + Sync>;
 /// How often one without a server of its own looks whether it has ended.
 const RELAY_LOOKS: Duration = Duration::from_secs(3600);
 
-/// The objects that a query reads.
 pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,
     pub(crate) owner: &'a dyn Owner,
@@ -155,9 +134,6 @@ impl Control {
     }
 
     /// Begins to answer through `relay`; `wrong_token` is called for each client that shows a wrong one.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
     pub fn relay(doors: Doors, relay: Relay, wrong_token: WrongToken) -> io::Result<Self> {
         Self::start_with(Answers::Relay { relay: RwLock::new(Some(relay)), wrong_token }, doors)
     }
@@ -209,7 +185,7 @@ impl Control {
             && let Err(error) = socket.withdraw()
             && let Some(server) = &server
         {
-            let path = socket.path().display();
+            let path = socket.path.display();
             server
                 .log()
                 .info(format_args!("the file {path} stays ({error}); the next server there replaces it"));
@@ -257,7 +233,6 @@ impl Inner {
         }
     }
 
-    /// Notes a wrong token from this address.
     pub(crate) fn note_wrong_token(&self, peer: SocketAddr) {
         self.strangers.note(peer.ip(), Instant::now());
         match &self.answers {
@@ -266,7 +241,6 @@ impl Inner {
         }
     }
 
-    /// Whether the control has ended, so that no more answers are given.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.answers {
             Answers::Server { server, .. } => server.read().unwrap_or_else(PoisonError::into_inner).is_none(),

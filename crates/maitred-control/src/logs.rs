@@ -13,11 +13,9 @@ use super::{QueryContext, nearest};
 /// The query.
 pub const LOGS: &str = "logs";
 
-/// Lines of each log that are shown, and at most.
 const USUAL: usize = 50;
 const MOST: usize = 1000;
 
-/// The arguments of a question.
 struct LogQuery<'a> {
     error: bool,
     access: bool,
@@ -112,9 +110,6 @@ fn row(entry: &KeptEntry) -> Value {
 
 /// The answers of several processes as one: entries of all and those of `own`, the process that asks them, in the order of their time. The
 /// access log is one file for all of them, which the first has read.
-///
-/// # Errors
-/// The arguments are wrong.
 pub fn merge_logs(answers: Vec<(usize, Value)>, own: &Log, given: &Given) -> Result<Value, Refusal> {
     let asked = LogQuery::of(given)?;
     let mut rows = if asked.error { entries(own, &asked) } else { Vec::new() };

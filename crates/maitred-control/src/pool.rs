@@ -4,13 +4,11 @@ use super::owner::Refusal;
 use super::table::Given;
 use super::{QueryContext, nearest};
 
-/// The argument that names it.
 pub(super) const NAME: &str = "pool";
 
 /// The name in `stats` for work that runs in no pool.
 pub(super) const ENGINE: &str = "engine";
 
-/// One pool, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
     pub(super) name: Option<&'a str>,
@@ -18,16 +16,13 @@ pub(super) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// # Errors
-    /// There is no pool of that name.
+    /// Errors: there is no pool of that name.
     pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
         Self::among(&asking.server.pool_names(), given)
     }
 
     /// The wanted one among pools with these names.
-    ///
-    /// # Errors
-    /// There is no pool of that name.
+    /// Errors: there is no pool of that name.
     pub(super) fn among(names: &[&str], given: &'a Given) -> Result<Self, Refusal> {
         let Some(name) = given.value(NAME) else { return Ok(Self { name: None, number: None }) };
         match names.iter().position(|known| *known == name) {
@@ -47,7 +42,6 @@ impl<'a> Wanted<'a> {
         self.number.is_none() || self.number == pool.into()
     }
 
-    /// Whether items of the pool with this name are wanted.
     pub(super) fn has_name(self, pool: &str) -> bool {
         self.name.is_none_or(|name| name == pool)
     }

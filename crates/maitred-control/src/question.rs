@@ -9,7 +9,6 @@ use super::access::Caller;
 use super::owner::Refusal;
 use super::table::{Given, commands, find};
 
-/// The figures for Prometheus and its kin, which are no JSON.
 pub(super) const METRICS: &str = "metrics";
 
 /// A question, as it came by HTTP.
@@ -97,7 +96,6 @@ impl Question {
     }
 }
 
-/// Answers a question.
 pub(super) fn answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Answered {
     try_answer(asking, question, caller).unwrap_or_else(|refused| refused)
 }

@@ -16,10 +16,8 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// Rows that are listed at most; further ones are only counted.
 const MAX_LISTED: usize = 1000;
 
-/// The threads by the requests that they run.
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
     let members = server.members().into_iter();
     members.filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member))).collect()
@@ -94,7 +92,6 @@ pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     Ok(json!({ "total": total, "queued": requests }))
 }
 
-/// Both: those in the application, and those that wait.
 pub(super) fn all(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let (mut all, queued) = (active(asking, given)?, queued(asking, given)?);
     let sum = [&all, &queued].into_iter().filter_map(|list| list["total"].as_u64()).sum::<u64>();
@@ -142,7 +139,6 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
 /// Protocol, cipher suite, whether it is resumed, and the name that the client asked for.
 type SessionKind = (&'static str, &'static str, bool, Option<Box<str>>);
 
-/// The connections; with a pool those whose request it has.
 pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let listeners = asking.server.addresses();
@@ -184,7 +180,6 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     }))
 }
 
-/// The TLS session of a request as JSON.
 fn shown_session(session: Option<&TlsSession>) -> Value {
     session.map_or(Value::Null, |session| {
         json!({

@@ -14,7 +14,6 @@ pub const SNAPSHOT: &str = "snapshot";
 /// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";
 
-/// Queries that are asked with arguments of their own, if they are there.
 const WITH: [(&str, &str); 1] = [("logs", "last=200")];
 
 /// The answers to all queries that need no arguments, by `ask`. `worker`: of that one only.
@@ -89,7 +88,6 @@ pub fn snapshot_name(snapshot: &Value, ending: &str) -> String {
     format!("maitred-{}.{ending}", taken.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// The snapshot of this process.
 pub(super) fn snapshot(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let caller = super::Caller::Relayed("a snapshot".to_owned());
     Ok(snapshot_of(None, |question| super::question::answer(asking, question, &caller)))

@@ -5,7 +5,6 @@ use maitred_server::inspect::ListenerState;
 use maitred_server::listening::{ActiveOptions, Address, KeepAlive, SocketOptions};
 use serde_json::{Value, json};
 
-/// A row for each option that a listener can have, as it is written behind `--listen`.
 pub(super) fn options(server: &Server) -> Value {
     let rows = server.listeners().flat_map(|listener| {
         let address = listener.address.to_string();
@@ -22,7 +21,6 @@ struct Row {
     requested: Option<String>,
     /// None: the listener is closed.
     active: Option<String>,
-    /// Why it is not as requested.
     why: Option<&'static str>,
 }
 

@@ -15,10 +15,8 @@ use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
-/// The most routes that are listed.
 const MAX_LISTED: usize = 1000;
 
-/// The counters, and the measurements of exchanges; of one route with `route`, of one pool with `pool`.
 pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
     stats_of(&Counted::of(asking.server, asking.up), &asking.server.statistics(), given)
 }
@@ -143,7 +141,6 @@ fn pools(all: &Counted, statistics: &Statistics) -> Vec<Value> {
     names.into_iter().map(row).collect()
 }
 
-/// The outcomes of the requests of a pool; the engine has no queue, and reads no body.
 fn counts(counted: &Counted, pool: &str, leaf: &Leaf) -> Value {
     let own = counted.pools.iter().find(|counted| counted.name == pool);
     json!({
@@ -200,7 +197,6 @@ fn databases(statistics: &Statistics, wanted: impl Fn(&DatabaseUse) -> bool) -> 
     shown.collect()
 }
 
-/// The spans of a leaf, and the whole time.
 fn spans(leaf: &Leaf) -> Vec<Value> {
     let all = Span::ALL.iter().map(|span| span.name()).zip(&leaf.spans).chain([("total", &leaf.total)]);
     all.map(|(name, values)| {
@@ -247,7 +243,6 @@ fn after(sum: Option<u64>, leaf: &Leaf) -> f64 {
     sum.map_or(0.0, |sum| seconds(sum) / leaf.requests.max(1) as f64)
 }
 
-/// The most of the kind first.
 fn leaves(named: &[(String, Leaf)]) -> Vec<Value> {
     let mut named: Vec<_> = named.iter().collect();
     named.sort_by_key(|(_, leaf)| std::cmp::Reverse(leaf.requests));

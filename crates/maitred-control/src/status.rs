@@ -142,7 +142,6 @@ pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(asking.server.filter_chain().list())
 }
 
-/// The handlers; with a pool only rules that lead there, and answers of its threads.
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let what = ["health of the server", "figures of the server"];
@@ -220,12 +219,10 @@ fn may_lead(pattern: &str, routes: &Routes, prefix: &str) -> bool {
         || (is_below(prefix) && !others.any(|other| other.len() > prefix.len() && is_below(other)))
 }
 
-/// The name of a host; none for the default one.
 pub(super) fn shown_host(host: &Host) -> Option<&str> {
     Some(host.name()).filter(|name| !name.is_empty())
 }
 
-/// The name of an application.
 pub(super) fn shown_application(asking: &QueryContext<'_>, application: &Application) -> Option<Value> {
     if !application.name.is_empty() {
         return Some((*application.name).into());
@@ -276,7 +273,6 @@ pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
     Ok(json!({ "caches": caches.collect::<Vec<_>>() }))
 }
 
-/// The settings; with a pool those of its threads and queue.
 pub(super) fn settings(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let settings = asking.owner.settings();
@@ -307,7 +303,6 @@ fn nanos(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// The capabilities that any thread of the process holds, as the kernel reports them now.
 fn capabilities() -> String {
     match Rights::of_all() {
         Err(_) => "unknown".to_owned(),

@@ -19,18 +19,15 @@ const MOST: usize = 4096;
 /// An IPv4 address, or the IPv6 addresses with the same 64 bits.
 type Place = u128;
 
-/// See the module text.
 #[derive(Default)]
 pub(super) struct Strangers(Mutex<HashMap<Place, Instant>>);
 
 impl Strangers {
-    /// Whether a token from this address is checked.
     pub(super) fn may_show(&self, address: IpAddr, now: Instant) -> bool {
         let forgiven = self.lock().get(&place(address)).copied();
         forgiven.is_none_or(|forgiven| forgiven.saturating_duration_since(now) + EACH <= AT_ONCE * EACH)
     }
 
-    /// Notes that this address has shown a wrong token.
     pub(super) fn note(&self, address: IpAddr, now: Instant) {
         let (mut places, place) = (self.lock(), place(address));
         if places.len() >= MOST && !places.contains_key(&place) {

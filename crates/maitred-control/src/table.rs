@@ -79,7 +79,6 @@ const fn change(
 /// The argument that a supervisor takes out: only this worker is asked.
 pub const WORKER: &str = "worker";
 
-/// An argument of every question: the answer is about this pool only.
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
 const HISTORY: [Argument; 8] = {
@@ -304,7 +303,6 @@ impl Given {
         self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of an argument that [`Command::check`] has found.
     pub(crate) fn needed(&self, name: &str) -> &str {
         self.value(name).unwrap_or_default()
     }
@@ -363,7 +361,6 @@ impl Command {
         text
     }
 
-    /// Answers, or changes something, whose lines are returned too.
     pub(crate) fn run(
         &self,
         asking: &QueryContext<'_>,

@@ -15,7 +15,6 @@ use super::pool::Wanted;
 use super::shown::moment;
 use super::table::Given;
 
-/// The request a thread runs: method, path and peer.
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
     let shown = server.connection(inside.place)?;
     let peer = shown.peer.to_string();
@@ -23,10 +22,8 @@ pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, Str
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
 
-/// The text for a thread that runs no request.
 pub(super) const IDLE: &str = "waits or serves";
 
-/// Describes in words the work of a thread that serves.
 pub(super) fn doing(server: &Server, member: &Member) -> String {
     match member.inside() {
         None => IDLE.to_owned(),
@@ -37,7 +34,6 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
     }
 }
 
-/// The threads; with a pool its threads, and no sums, which are those of all.
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let names = asking.server.pool_names();

@@ -9,10 +9,8 @@ use super::status::shown_host;
 use super::table::Given;
 use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 
-/// Names of hosts that are shown of each of the rules for clients.
 const SHOWN_HOSTS: usize = 20;
 
-/// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
 pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
@@ -52,7 +50,6 @@ fn shown(info: &IdentityInfo, file: Option<&String>, now: u64) -> Value {
     })
 }
 
-/// The certificate rules for clients of some hosts; none if no host has these rules.
 fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientPolicy) -> Option<Value> {
     let hosts = hosts_with(asking, terms, number);
     let trust = policy.trust();
@@ -70,7 +67,6 @@ fn rules(asking: &QueryContext<'_>, terms: &Terms, number: u16, policy: &ClientP
     })
 }
 
-/// The value of `tls-client-auth`.
 pub(super) fn asked(clients: Clients) -> &'static str {
     match clients {
         Clients::NotAsked => "none",
@@ -79,7 +75,6 @@ pub(super) fn asked(clients: Clients) -> &'static str {
     }
 }
 
-/// The hosts whose clients are asked by the rules with this number.
 pub(super) fn hosts_with(asking: &QueryContext<'_>, terms: &Terms, number: u16) -> String {
     let hosts = (0..).zip(asking.server.hosts().all()).filter(|(host, _)| terms.rules_of(*host) == number);
     let names: Vec<&str> = hosts.map(|(_, host)| shown_host(host).unwrap_or("the default host")).collect();

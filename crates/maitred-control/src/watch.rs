@@ -13,7 +13,6 @@ use maitred_server::inspect::{Inside, Member};
 
 use super::threads::doing;
 
-/// How often threads are looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// A look that is due so soon is made at once, so that its thread need not wake again.
@@ -25,7 +24,6 @@ const SPINS: Duration = Duration::from_secs(5);
 /// A look takes at most this part of a processor, however many threads there are.
 const SHARE: u32 = 200;
 
-/// The last known state of the threads that serve.
 #[derive(Default)]
 pub(super) struct SpinWatch {
     seen: HashMap<i32, Seen>,
@@ -97,7 +95,6 @@ fn told(server: &Server, member: &Member, seen: &Seen) -> String {
     format!("thread {name} (tid {tid}) has computed for {seconds} s without getting on, {what}")
 }
 
-/// An event as it can be looked up.
 fn event(server: &Server, token: u64) -> String {
     match server.connection_of(token) {
         Some((place, shown)) => {

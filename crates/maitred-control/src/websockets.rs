@@ -8,7 +8,6 @@ use super::owner::Refusal;
 use super::pool::Wanted;
 use super::table::Given;
 
-/// The number of open ones that are listed: those that are open longest.
 const MAX_LISTED: usize = 100;
 
 pub(super) fn websockets(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {

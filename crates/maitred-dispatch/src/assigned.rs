@@ -10,7 +10,7 @@ use maitred_io::clock;
 
 use crate::app_thread::AppThread;
 use crate::limiter::Admitted;
-use crate::pool::{Errand, Pool, WakeAction};
+use crate::pool::{Errand, Pool, Slot, WakeAction};
 use crate::worker::monitor;
 use crate::{Scheduler, Serve};
 
@@ -22,7 +22,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     if pool.grow_behind_start() {
         own.perform(&WakeAction::Spawn);
     }
-    let slot = pool.slot();
+    let slot = Slot::default();
     let mut given = None;
     while !scheduler.is_stopping() && !own.done {
         let job = match given.take() {

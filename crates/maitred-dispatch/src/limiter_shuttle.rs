@@ -15,7 +15,7 @@ use crate::app_thread::{AppThread, Permit};
 use crate::interpreter::Interpreter;
 use crate::limiter::{Admitted, Limiter, Monitored, Monitoring};
 use crate::numbers::{FIRST_PAUSE, LONG};
-use crate::pool::{Errand, Pool};
+use crate::pool::{Errand, Pool, Slot};
 use crate::sample_timer::Pause;
 
 /// Later than the simulated clock, which all tests of the process move: a request that begins then has lasted for no
@@ -290,7 +290,7 @@ fn one_parked_thread_is_woken_to_monitor() {
         let inside = rig.enter(Normal);
         let pool = Arc::clone(&rig.pool);
         let parked = thread::spawn(move || {
-            let errand = pool.park(&pool.slot(), |_| !pool.limiter.is_monitored());
+            let errand = pool.park(&Slot::default(), |_| !pool.limiter.is_monitored());
             // It may have seen by itself that there is a monitor, but only it can have been made one.
             assert!(matches!(errand, Errand::Monitor), "it is the one");
             assert!(pool.limiter.is_monitored());

@@ -5,17 +5,17 @@
 //! have the request that has come first: its reader runs it, or queues it. Idle threads are parked last-in first-out,
 //! so that the ones at the bottom reach their idle timeout.
 //!
-//! The queue and the counts of threads have a lock each (D2); a thread that takes both takes the queue's first. The idle threads
-//! themselves are a stack without one ([`Parking`]). Nothing is missed: a request is in the queue before an
-//! idle thread is looked for, and a thread looks at the queue's length after it has become one that can be found.
+//! The queue, the counts of threads and the idle threads have a lock each (D2); a thread that takes several takes them in this order.
+//! Nothing is missed: a request is in the queue before an idle thread is looked for, and a thread looks at the queue's
+//! length after it has become one that can be found.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use maitred_io::clock;
-use maitred_io::parking::{ParkSlot, Parking};
+use maitred_io::parking::{Parking, Place};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use maitred_io::sync::{NamedGuard, NamedLock};
+use maitred_io::sync::{Arc, NamedGuard, NamedLock};
 use maitred_pool::RouteClass;
 use maitred_pool::fair::{FairQueue, Waiting};
 use maitred_pool::scaling::{After, ENDS_APART};
@@ -87,7 +87,8 @@ pub(crate) enum Errand<J> {
     End,
 }
 
-pub(crate) type Slot<'a, J> = ParkSlot<'a, Errand<J>>;
+/// Where a thread of the pool parks.
+pub(crate) type Slot<J> = Arc<Place<Errand<J>>>;
 
 impl<J> Pool<J> {
     pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
@@ -246,10 +247,6 @@ impl<J> Pool<J> {
         self.parking.pop().map(|place| place.wake(None)).is_some()
     }
 
-    pub(super) fn slot(&self) -> Slot<'_, J> {
-        self.parking.slot()
-    }
-
     pub(super) fn parked(&self) -> usize {
         self.parking.count()
     }
@@ -287,7 +284,7 @@ impl<J> Pool<J> {
 
     /// Sleeps until woken, if `still_idle` returns true; it gets whether requests wait. It is asked again when this
     /// thread can be woken: work that was made before a parked thread was looked for is not missed.
-    pub(super) fn park(&self, slot: &Slot<'_, J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
+    pub(super) fn park(&self, slot: &Slot<J>, still_idle: impl Fn(bool) -> bool) -> Errand<J> {
         let since = clock::monotonic();
         let changes = self.threads.changes.load(Ordering::SeqCst);
         let rests = || {
@@ -302,8 +299,8 @@ impl<J> Pool<J> {
             return Errand::End;
         }
         let mut limit = Duration::from_nanos(self.threads.idle_limit());
+        self.parking.push(slot, clock::monotonic());
         loop {
-            self.parking.push(slot, clock::monotonic());
             if !rests() && self.parking.cancel(slot) {
                 return Errand::Look;
             }
@@ -323,7 +320,10 @@ impl<J> Pool<J> {
                 return Errand::Look;
             }
             match counts.idle_ends.end(now) {
-                Err(wait) if counts.threads <= counts.rule.max_threads => limit = Duration::from_nanos(wait),
+                Err(wait) if counts.threads <= counts.rule.max_threads => {
+                    limit = Duration::from_nanos(wait);
+                    self.parking.push_below(slot, now);
+                }
                 ends => {
                     counts.end(if ends.is_ok() { End::Idle } else { End::Limit });
                     return Errand::End;

@@ -107,7 +107,7 @@ pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
     // One event: others that a producer leaves behind would wait for its successor's wake-up.
-    let mut member = Member { reader: Reader::new(server, 1), slot: scheduler.pool.slot(), served: 0 };
+    let mut member = Member { reader: Reader::new(server, 1), slot: Slot::default(), served: 0 };
     if run_rounds(server, || member.round()) {
         scheduler.pool.threads.ended();
     }
@@ -115,7 +115,7 @@ pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
 
 struct Member<'a, S: Serve> {
     reader: Reader<'a, S>,
-    slot: Slot<'a, S::Job>,
+    slot: Slot<S::Job>,
     served: u64,
 }
 

@@ -24,7 +24,7 @@ use crate::{Scheduler, Serve, panic_text};
 
 pub(super) struct Worker<'a, S: Serve> {
     pub(super) server: &'a Arc<S>,
-    pub(super) slot: Slot<'a, S::Job>,
+    pub(super) slot: Slot<S::Job>,
     pub(super) thread: Arc<AppThread>,
     pub(super) context: S::Context,
     pub(super) events: Events,
@@ -44,7 +44,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     scheduler.pool.threads.started();
     let mut worker = Worker {
         server,
-        slot: scheduler.pool.slot(),
+        slot: Slot::default(),
         thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
         events: Events::with_capacity(batch(scheduler.max_pollers())),

@@ -97,9 +97,7 @@ impl CacheStatistics {
     }
 }
 
-/// The result of a look-up.
 pub(crate) enum LookUp {
-    /// Answer with this.
     Fresh(Arc<Resource>),
     /// The caller must check this first.
     Due(Arc<Resource>),
@@ -108,7 +106,6 @@ pub(crate) enum LookUp {
 
 type Key = Box<[u8]>;
 
-/// The resources by the path that was asked for.
 #[derive(Debug)]
 pub(crate) struct ResourceCache {
     /// None when the budget is zero.
@@ -189,7 +186,6 @@ impl ResourceCache {
         }
     }
 
-    /// Counts a load and keeps the resource, unless the file is unsettled or descriptors are not to be kept.
     pub(crate) fn insert(&self, path: &[u8], resource: &Arc<Resource>, cost: Duration) {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let cost = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
@@ -312,7 +308,6 @@ impl Hits {
         seat.saved.fetch_add(saved, Ordering::Relaxed);
     }
 
-    /// Hits, and nanoseconds saved.
     fn sums(&self) -> (u64, u64) {
         let of = |sum: (u64, u64), seat: &Seat| {
             (sum.0 + seat.hits.load(Ordering::Relaxed), sum.1 + seat.saved.load(Ordering::Relaxed))
@@ -323,7 +318,6 @@ impl Hits {
 
 // ---- Cached resources ----
 
-/// A file with its siblings, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) plan: Plan,
@@ -343,19 +337,15 @@ pub(crate) struct Resource {
     pub(crate) descriptors: u64,
 }
 
-/// One form of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    /// The prepared 200 answer.
     pub(crate) full: Arc<ResponseHead>,
-    /// The prepared 304 answer.
     pub(crate) not_modified: Arc<ResponseHead>,
     pub(crate) entity_tag: Box<str>,
     pub(crate) last_modified: Option<u64>,
     pub(crate) media_type: &'static str,
     /// The size in bytes of this form.
     pub(crate) length: u64,
-    /// Whether parts of it are sent.
     pub(crate) has_ranges: bool,
     pub(crate) payload: Payload,
 }
@@ -367,22 +357,18 @@ pub(crate) enum Payload {
 }
 
 impl Resource {
-    /// Whether there is more than one form to choose from.
     pub(crate) fn varies(&self) -> bool {
         self.is_compressible || !self.siblings.is_empty()
     }
 
-    /// The file itself.
     pub(crate) fn original(&self) -> &Variant {
         &self.original
     }
 
-    /// Whether there is a form in this coding.
     pub(crate) fn has(&self, coding: Coding) -> bool {
         coding == Coding::Identity || self.siblings.iter().any(|(own, _)| *own == coding)
     }
 
-    /// The form in this coding, or the file itself.
     pub(crate) fn variant(&self, coding: Coding) -> &Variant {
         self.siblings.iter().find(|(own, _)| *own == coding).map_or(&self.original, |(_, sibling)| sibling)
     }
@@ -392,7 +378,6 @@ impl Resource {
         self.plan.name.len()
     }
 
-    /// Whether this resource was loaded by an equal `plan`.
     pub(crate) fn matches(&self, plan: &Plan) -> bool {
         self.plan == *plan
     }
@@ -420,7 +405,6 @@ impl Resource {
 }
 
 impl Variant {
-    /// All of it.
     pub(crate) fn whole(&self) -> Content {
         match &self.payload {
             Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),

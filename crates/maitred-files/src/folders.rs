@@ -27,7 +27,6 @@ const MAX_FOLDERS: usize = 1024;
 /// not change them.
 const READ_AGAIN_AFTER_NS: u64 = 60_000_000_000;
 
-/// The known folders, by their paths.
 pub(crate) struct Folders {
     validate_after_ns: u64,
     known: NamedLock<HashMap<Box<[u8]>, Folder>>,
@@ -57,7 +56,6 @@ impl Folders {
         self.known.snapshot()
     }
 
-    /// Whether the file at `path` may have siblings.
     pub(crate) fn may_have_siblings(&self, root: &Root, path: &[u8], now: Now) -> bool {
         let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let folder = &path[..end];
@@ -108,7 +106,6 @@ impl Folder {
     }
 }
 
-/// Whether there is a name of a compressed file, or are too many names to tell.
 fn has_compressed(root: &Root, folder: &[u8]) -> Result<bool, Errno> {
     let suffixes = Coding::COMPRESSED.map(suffix);
     for (number, entry) in Dir::new(root.open_folder(folder)?)?.enumerate() {

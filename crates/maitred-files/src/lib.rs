@@ -171,7 +171,6 @@ pub struct StaticFiles {
     cache: ResourceCache,
 }
 
-/// The object at a path.
 enum Target {
     File(Box<Plan>),
     Folder,
@@ -364,7 +363,6 @@ fn is_page(request: &RequestHead, path: &[u8]) -> bool {
     path::is_servable(path) && (!last.contains(&b'.') || wants_page())
 }
 
-/// The result of loading.
 enum Loaded {
     Resource(Arc<Resource>),
     Folder,
@@ -404,7 +402,6 @@ fn list(root: &Root, request: &RequestHead, path: &[u8]) -> Answer {
 //
 // Which form, under which conditions, which ranges.
 
-/// The answer to a GET or HEAD.
 fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     let asked = DecidingFields::of(&request.fields);
     let variant = if asked.codings && resource.varies() {
@@ -416,7 +413,6 @@ fn best_answer(resource: &Resource, request: &RequestHead) -> Answer {
     answer_with(variant, &asked, request)
 }
 
-/// The answer in a known form.
 fn answer_in(resource: &Resource, coding: Coding, request: &RequestHead) -> Answer {
     answer_with(resource.variant(coding), &DecidingFields::of(&request.fields), request)
 }
@@ -439,7 +435,6 @@ fn answer_with(variant: &Variant, asked: &DecidingFields, request: &RequestHead)
 /// The fields of the request that matter for a representation, found in one pass.
 #[derive(Default)]
 struct DecidingFields {
-    /// There is an `Accept-Encoding`.
     codings: bool,
     /// There is a `Range` or a condition (every condition's name starts with `If-`).
     conditions: bool,
@@ -465,7 +460,6 @@ fn whole(variant: &Variant, method: &Method) -> Answer {
     Answer { head: Arc::clone(&variant.full), length: variant.length, body, note: None }
 }
 
-/// The answer to a GET with a `Range` field that counts.
 fn ranged(variant: &Variant, request: &RequestHead) -> Answer {
     let field = request.fields.first("range").unwrap_or_default();
     match range::parse(field, variant.length) {

@@ -23,7 +23,6 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// The stamps of a file and its siblings, by coding.
 pub(crate) type Stamps = [Option<Stamp>; 4];
 
-/// A file that was found, before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// The path below the root, the name of an index file included.
@@ -48,12 +47,10 @@ impl Plan {
     }
 }
 
-/// The name of the form in this coding.
 fn sibling(name: &[u8], coding: Coding) -> Vec<u8> {
     [name, suffix(coding).as_bytes()].concat()
 }
 
-/// The ending of names in this coding.
 pub(crate) fn suffix(coding: Coding) -> &'static str {
     match coding {
         Coding::Identity => "",
@@ -63,7 +60,6 @@ pub(crate) fn suffix(coding: Coding) -> &'static str {
     }
 }
 
-/// A variant that is open, before its heads are made.
 struct Opened {
     coding: Coding,
     stamp: Stamp,
@@ -157,12 +153,10 @@ impl Resource {
         Self { plan, original, siblings, is_compressible, checked_at, load_ns, bytes, ..*self }
     }
 
-    /// The stamp of the file itself.
     fn stamp(&self) -> Option<Stamp> {
         self.plan.stamps[Coding::Identity as usize]
     }
 
-    /// The content of the file itself, if the file has not changed since it was opened.
     pub(crate) fn content(&self) -> Option<Arc<[u8]>> {
         match &self.original.payload {
             Payload::Memory(bytes) => Some(Arc::clone(bytes)),

@@ -119,7 +119,6 @@ fn unsatisfiable(head: &ResponseHead, total: u64) -> Partial {
     Partial { head, length: TEXT.len() as u64, parts: vec![Content::Static(TEXT.as_bytes())] }
 }
 
-/// The bytes of a range, which lies within the body.
 fn part(body: &Content, range: ByteRange) -> Content {
     if let Content::File(file) = body {
         let file = file.clone();
@@ -133,7 +132,6 @@ fn part(body: &Content, range: ByteRange) -> Content {
     }
 }
 
-/// A part of a body in memory.
 struct Slice {
     whole: Content,
     first: usize,

@@ -68,7 +68,6 @@ pub(crate) fn fault(method: &Method, path: &[u8], errno: Errno) -> Answer {
     answer
 }
 
-/// An answer of one line of text, or its head alone for HEAD.
 pub(crate) fn text(method: &Method, head: &Arc<ResponseHead>, line: &'static str) -> Answer {
     let content = Content::from(line);
     Answer {

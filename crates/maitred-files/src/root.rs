@@ -23,18 +23,14 @@ use crate::stamp::Stamp;
 /// How often an opening that met a concurrent rename is tried (openat2(2): EAGAIN).
 const MAX_RENAME_RETRIES: u32 = 8;
 
-/// The kind of object at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectKind {
-    /// A regular file.
     File(Stamp),
-    /// A folder.
     Folder,
     /// A FIFO, socket or device: never opened.
     Other,
 }
 
-/// How a path below the root is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
     /// By `openat2` with `RESOLVE_BENEATH`.
@@ -43,7 +39,6 @@ enum Resolution {
     Walk,
 }
 
-/// An open root folder.
 #[derive(Debug)]
 pub(crate) struct Root {
     folder: OwnedFd,
@@ -52,7 +47,6 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Opens the folder at `path`, following links in `path` itself.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = open(path, flags, Mode::empty())?;
@@ -65,13 +59,11 @@ impl Root {
         Ok(Self { folder, resolution, identity })
     }
 
-    /// The kind of object at `path`, found out without opening it for reading.
     pub(crate) fn inspect(&self, path: &[u8]) -> Result<ObjectKind, Errno> {
         let found = fstat(self.resolve(path, OFlags::PATH)?)?;
         Ok(kind(&found))
     }
 
-    /// The stamp of the folder at `path`.
     pub(crate) fn folder_stamp(&self, path: &[u8]) -> Result<Stamp, Errno> {
         Ok(Stamp::of(&fstat(self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?)?))
     }
@@ -87,7 +79,6 @@ impl Root {
         }
     }
 
-    /// Opens the folder at `path` to list it.
     pub(crate) fn open_folder(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)
     }
@@ -180,7 +171,6 @@ impl CurrentRoot {
         Ok(Self { path, validate_after_ns, current: ArcSwap::new(root), checked_at: AtomicU64::new(0) })
     }
 
-    /// The path it was opened by, made absolute.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -18,7 +18,6 @@ pub(crate) const YOUTH_SECONDS: i64 = 2;
 /// archive can hold). Two builds then differ in content and agree in time, often in size too.
 const NORMALISED_UNTIL: i64 = 315_619_200;
 
-/// The identity and the times of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,

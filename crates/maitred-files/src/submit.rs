@@ -37,7 +37,6 @@ pub struct Submissions {
 
 #[derive(Debug)]
 struct Root {
-    /// The prefix without a slash at the end.
     prefix: String,
     /// Absolute.
     folder: PathBuf,
@@ -58,7 +57,6 @@ pub struct Submitted {
 
 impl Submissions {
     /// Allows the files of a folder, which `X-Accel-Redirect` calls by paths below `prefix`.
-    #[must_use]
     pub fn with_root(mut self, prefix: &str, files: StaticFiles) -> Self {
         let folder = std::path::absolute(files.folder()).unwrap_or_else(|_| files.folder().to_owned());
         self.roots.push(Root { prefix: prefix.trim_end_matches('/').to_owned(), folder, files });

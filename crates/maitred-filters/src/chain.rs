@@ -114,7 +114,6 @@ pub(crate) struct Chain {
 
 pub(crate) struct Entry {
     pub(crate) rule: FilterRule,
-    /// The counters by kind, where the rule does something of that.
     counts: [Option<Box<Counters<2>>>; Kind::ALL.len()],
 }
 
@@ -133,7 +132,6 @@ impl Entry {
         }
     }
 
-    /// Requests on which it has decided, and those of them that it has answered.
     pub(crate) fn counts(&self, kind: Kind) -> [u64; 2] {
         self.counts[kind as usize].as_ref().map_or([0; 2], |counts| counts.snapshot())
     }
@@ -182,7 +180,6 @@ impl Chain {
     }
 }
 
-/// The filters of the program itself, by place.
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) all: Vec<Arc<dyn Filter>>,
@@ -204,7 +201,6 @@ impl Own {
         }
     }
 
-    /// Whether requests have to come here.
     pub(crate) fn is_asked(&self) -> bool {
         !(self.before.is_empty() && self.after.is_empty() && self.response.is_empty())
     }
@@ -306,7 +302,6 @@ impl Passed {
     }
 
     /// The filters for an answer in the place of a handler, which has this value.
-    #[must_use]
     pub fn for_answer(&self) -> Self {
         let (chain, own) = (Arc::clone(&self.chain), Arc::clone(&self.own));
         Self { chain, own, met: self.met.clone(), stage: Stage::Done }
@@ -437,7 +432,6 @@ impl Passed {
         call(&self.own.after, |filter| filter.after_authentication(&mut request))
     }
 
-    /// The rules it meets that do something of this kind, the most specific one last.
     fn all(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         let entries = self.met.iter().rev().filter_map(|position| self.chain.rules.get(*position as usize));
         entries.filter(move |entry| entry.counts[kind as usize].is_some())
@@ -468,7 +462,6 @@ impl Passed {
     }
 }
 
-/// The answer of the first filter that has one.
 fn call(filters: &[Arc<dyn Filter>], mut ask: impl FnMut(&dyn Filter) -> Step) -> Option<Answer> {
     filters.iter().find_map(|filter| match ask(&**filter) {
         Step::Pass => None,
@@ -476,7 +469,6 @@ fn call(filters: &[Arc<dyn Filter>], mut ask: impl FnMut(&dyn Filter) -> Step) -
     })
 }
 
-/// Too many passwords wait to be checked.
 fn busy(full: Full) -> Answer {
     let (status, suspicion) = match full {
         Full::Share => (Status::TOO_MANY_REQUESTS, Suspicion::TooMany),

@@ -64,9 +64,6 @@ impl FieldChanges {
     }
 
     /// Has `Name: value` added, besides others of its name.
-    ///
-    /// # Errors
-    /// As [`set`](Self::set).
     pub fn add(&mut self, side: Side, field: &str) -> Result<(), BadPattern> {
         self.added.push(parse(side, field)?);
         Ok(())

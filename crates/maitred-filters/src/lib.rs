@@ -48,7 +48,6 @@ pub use template::{Redirect, Rewrite};
 
 /// The filters of a server.
 pub struct Filters {
-    /// Whether requests have to come here.
     on: AtomicBool,
     /// The configured ones. Exchanged at run time.
     chain: ArcSwap<Chain>,

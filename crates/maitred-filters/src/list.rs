@@ -144,7 +144,6 @@ fn entries(chain: &Chain, kind: Kind) -> impl Iterator<Item = &Entry> {
     chain.rules.iter().filter(move |entry| kind.of(&entry.rule).is_some())
 }
 
-/// The number of a filter in the list.
 fn number(chain: &Chain, filters: &Filters, wanted: Kind, entry: &Entry) -> usize {
     let mut number = 1;
     for place in Place::ALL {

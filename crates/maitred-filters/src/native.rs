@@ -64,7 +64,6 @@ impl Place {
     ];
 
     /// The name in the list of filters.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::BeforeAuthentication => "before authentication",

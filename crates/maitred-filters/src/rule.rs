@@ -92,7 +92,6 @@ impl Condition {
         self.path.as_ref().is_none_or(|pattern| pattern.matches(path)) && self.is_met_but_path(head, asker)
     }
 
-    /// Whether a request meets all conditions but that on the path.
     pub(crate) fn is_met_but_path(&self, head: &RequestHead, asker: Asker) -> bool {
         self.host.as_ref().is_none_or(|host| host.number == head.host)
             && self.method.as_ref().is_none_or(|method| *method == head.method)

@@ -101,7 +101,6 @@ const MIN_RATE: f64 = 1024.0;
 
 impl Interval {
     /// The interval from the earlier picture to the later one.
-    #[must_use]
     pub fn between(before: &Picture, after: &Picture) -> Self {
         let seconds = after.at.saturating_sub(before.at) as f64 / 1e9;
         let routes: Vec<OfRoute> = after

@@ -68,7 +68,6 @@ impl Cause {
     ];
 
     /// The name in a word, for programs.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Errors => "errors",
@@ -108,7 +107,6 @@ pub const MIN_INTERVAL: u64 = 800_000_000;
 
 /// The cause between these pictures, the earlier one first. None if there is none, or if less than [`MIN_INTERVAL`]
 /// lies between.
-#[must_use]
 pub fn find(before: &Picture, after: &Picture) -> Option<Finding> {
     if after.at.saturating_sub(before.at) < MIN_INTERVAL {
         return None;

@@ -101,7 +101,6 @@ impl Default for Budgets {
 
 // ---- Buckets ----
 
-/// The present level of each budget.
 #[derive(Clone, Debug)]
 pub(crate) struct Buckets {
     pub(crate) resets: Bucket,
@@ -144,20 +143,16 @@ impl Buckets {
         }
     }
 
-    /// A stream was opened.
     pub(crate) fn stream_opened(&mut self) {
         self.earned = (self.earned + FOR_A_STREAM).min(MOST_EARNED);
     }
 
-    /// A DATA frame was sent.
     pub(crate) fn data_sent(&mut self) {
         self.earned = (self.earned + FOR_A_FRAME).min(MOST_EARNED);
     }
 
     /// A WINDOW_UPDATE has come.
-    ///
-    /// # Errors
-    /// It is one too many.
+    /// Errors: it is one too many.
     pub(crate) fn updated(&mut self, now: u64) -> Result<(), ConnectionError> {
         match self.earned.checked_sub(1) {
             Some(rest) => {
@@ -169,13 +164,11 @@ impl Buckets {
     }
 }
 
-/// A leaky bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     rate: Rate,
     /// The level in billionths, so that a whole number leaks out in a nanosecond.
     level: u64,
-    /// When it was looked at last, in monotonic nanoseconds.
     at: u64,
     passed: &'static str,
 }
@@ -184,9 +177,7 @@ const ONE: u64 = 1_000_000_000;
 
 impl Bucket {
     /// Puts `count` in.
-    ///
-    /// # Errors
-    /// They do not fit.
+    /// Errors: they do not fit.
     pub(crate) fn take(&mut self, count: u32, now: u64) -> Result<(), ConnectionError> {
         let leaked = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.per_second));
         self.at = self.at.max(now);

@@ -38,24 +38,20 @@ const TABLE: usize = crate::hpack::DEFAULT_TABLE;
 pub struct Connection {
     settings: Settings,
     peer: PeerSettings,
-    /// The peer knows our settings.
     acknowledged: bool,
     next: Next,
     /// A header block that is not complete.
     gathering: Option<Gathering>,
-    /// The fragments of the header block so far.
     block: Vec<u8>,
     /// Memory for the pieces of a cookie.
     cookie: Vec<u8>,
     streams: Streams,
-    /// The window of the connection: bytes that the peer may send.
     window: Window,
     decoder: Decoder,
     encoder: Encoder,
     /// Priorities of streams to come.
     priorities: Vec<(u32, Priority)>,
     buckets: Buckets,
-    /// The time of the last poll.
     now: u64,
     /// A budget that the caller's calls have passed, to be reported by the next poll.
     passed: Option<ConnectionError>,
@@ -69,27 +65,23 @@ pub struct Connection {
 /// How much of a stream's body is taken while a PING goes to the peer and back.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
-    /// Whose; 0 while none is under way.
     stream: u32,
     /// When the last PING was sent, and how many bytes the stream had been granted by then.
     since: u64,
     given: u64,
 }
 
-/// The part of the stream of bytes that comes next.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Preface,
     FirstSettings,
     Frame,
-    /// A frame of data.
     Data(Incoming),
     /// So many bytes of a frame that is ignored.
     Skip(u32),
     Failed(ConnectionError),
 }
 
-/// How far this side has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     No,
@@ -99,11 +91,8 @@ enum Leaving {
     Last(u32),
 }
 
-/// The result of reading a part of the input.
 enum Step<'a> {
-    /// More is needed.
     More,
-    /// So many bytes are used up.
     Used(usize),
     /// So many bytes are used up, and they make this event.
     Event(usize, Event<'a>),
@@ -214,7 +203,6 @@ impl Connection {
         if left == 0 || length > 0 { Step::Used(length) } else { Step::More }
     }
 
-    /// Opens a stream, whose number was used up.
     fn open(&mut self, number: u32, received: bool, left: Option<u64>) {
         let mut window = Window::new(self.settings.stream_window);
         if !self.acknowledged {
@@ -250,7 +238,6 @@ impl Connection {
         self.streams.end(number, Over::ByUs)
     }
 
-    /// Gives the connection credit for data that is dropped.
     fn give_back(&mut self, bytes: u32, control: &mut Vec<u8>) {
         if let Some(bytes) = self.window.give(bytes) {
             frame::put_window_update(0, bytes, control);

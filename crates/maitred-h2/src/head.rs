@@ -35,10 +35,8 @@ const PATH: u8 = 4;
 const AUTHORITY: u8 = 8;
 const PROTOCOL: u8 = 16;
 
-/// Fills a head, field by field.
 pub(crate) struct Reader<'a> {
     head: &'a mut RequestHead,
-    /// The pieces of the cookie, joined.
     cookie: &'a mut Vec<u8>,
     settings: &'a Settings,
     /// Bytes of all fields, those that are not kept among them, and the same with the cost of each.
@@ -47,7 +45,6 @@ pub(crate) struct Reader<'a> {
     fields: usize,
     crumbs: usize,
     seen: u8,
-    /// A field that is none of the pseudo-fields was there.
     regular: bool,
     path: Span,
     authority: Span,
@@ -89,17 +86,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes of all fields with the cost of each.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes of all fields.
     pub(crate) fn plain(&self) -> usize {
         self.plain
     }
 
-    /// Takes a field.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         let plain = name.len() + value.len();
         self.plain = self.plain.saturating_add(plain);
@@ -318,9 +312,7 @@ impl<'a> Reader<'a> {
 
     /// Completes the head; `ends` where no body follows. Returns the facts that are not in it, and the length of the
     /// body if it is declared and still to come.
-    ///
-    /// # Errors
-    /// The reason why the request is malformed.
+    /// Errors: the reason why the request is malformed.
     pub(crate) fn finish(mut self, ends: bool) -> Result<(HeadFacts, Option<u64>), &'static str> {
         if let Some(reason) = self.malformed {
             return Err(reason);

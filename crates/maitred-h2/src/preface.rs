@@ -1,6 +1,5 @@
 //! The first bytes of a client (RFC 9113 §3.4).
 
-/// The first bytes of a client of HTTP/2.
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Whether bytes begin a connection of HTTP/2.

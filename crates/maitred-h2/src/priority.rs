@@ -24,7 +24,6 @@ impl Priority {
 
     /// Reads the value of a `Priority` field, such as `u=1, i` (a dictionary of RFC 9651 §3.2). Missing and wrong
     /// members are as in `self`, and all of them where the value is no dictionary.
-    #[must_use]
     pub fn updated(self, value: &[u8]) -> Self {
         self.read(value).unwrap_or(self)
     }
@@ -75,7 +74,6 @@ fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (first.is_ascii_lowercase() || first == b'*').then(|| split(text, is_key))
 }
 
-/// A value, which may be a list in parentheses.
 fn item(text: &[u8]) -> Option<(Item, &[u8])> {
     let Some((b'(', mut rest)) = text.split_first() else { return bare_item(text) };
     loop {
@@ -130,7 +128,6 @@ fn string(mut text: &[u8]) -> Option<(Item, &[u8])> {
     }
 }
 
-/// Skips the parameters of a value, which have no meaning here.
 fn parameters(mut text: &[u8]) -> Option<&[u8]> {
     while let Some((b';', behind)) = text.split_first() {
         let (_, behind) = key(split(behind, |byte| byte == b' ').1)?;

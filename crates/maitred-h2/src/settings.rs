@@ -117,12 +117,9 @@ impl Settings {
     }
 }
 
-/// The peer's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerSettings {
-    /// Bytes that a new stream may send.
     pub(crate) window: u32,
-    /// Bytes of a frame's payload.
     pub(crate) max_frame: u32,
     /// Whether it has no use for priorities of RFC 7540; may be said only once (RFC 9218 §2.1).
     no_priorities: Option<u32>,
@@ -136,9 +133,7 @@ impl Default for PeerSettings {
 
 impl PeerSettings {
     /// Takes the settings in the payload of a frame, in their order; `table` gets the sizes of the table of our encoder.
-    ///
-    /// # Errors
-    /// One of them has a value that it cannot have, or there are too many.
+    /// Errors: one of them has a value that it cannot have, or there are too many.
     pub(crate) fn take(&mut self, payload: &[u8], mut table: impl FnMut(u32)) -> Result<(), ConnectionError> {
         let settings = each_setting(payload);
         if settings.len() > MAX_SETTINGS {

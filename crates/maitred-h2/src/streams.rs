@@ -18,34 +18,25 @@ use crate::window::Window;
 /// its last frames are under way.
 const REMEMBERED: usize = 256;
 
-/// A stream that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) number: u32,
-    /// The peer has ended it.
     pub(crate) received: bool,
-    /// This side has ended it.
     pub(crate) sent: bool,
-    /// The window of the stream: bytes that the peer may send.
     pub(crate) window: Window,
     /// Bytes of the body that have to come, where it is declared.
     pub(crate) left: Option<u64>,
 }
 
-/// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// Both sides have ended it.
     Ended,
-    /// The peer has reset it.
     ByPeer,
-    /// This side has reset it, or ignores it.
     ByUs,
     /// The end is no longer remembered, or the stream never was open.
     Unknown,
 }
 
-/// The state of a stream number.
 #[derive(Debug)]
 pub(crate) enum Known<'a> {
     /// The stream is still to come, or never comes.
@@ -54,7 +45,6 @@ pub(crate) enum Known<'a> {
     Over(Over),
 }
 
-/// See the module text.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Streams {
@@ -62,7 +52,6 @@ pub(crate) struct Streams {
     open: Vec<Stream>,
     /// The last ones that are over, in a ring.
     over: Vec<(u32, Over)>,
-    /// Where the next one goes.
     place: usize,
     /// The highest number that the peer has used.
     newest: u32,
@@ -73,7 +62,6 @@ impl Streams {
         self.open.len()
     }
 
-    /// The bytes of memory that it owns.
     pub(crate) fn memory(&self) -> usize {
         self.open.capacity() * size_of::<Stream>() + self.over.capacity() * size_of::<(u32, Over)>()
     }
@@ -82,14 +70,12 @@ impl Streams {
         self.open.iter_mut()
     }
 
-    /// Uses a number up; whether it is higher than any before.
     pub(crate) fn use_up(&mut self, number: u32) -> bool {
         let is_new = number > self.newest;
         self.newest = self.newest.max(number);
         is_new
     }
 
-    /// The state of stream `number`, which is not 0.
     pub(crate) fn known(&mut self, number: u32) -> Known<'_> {
         // Those with even numbers are the server's, which opens none.
         if number > self.newest || number.is_multiple_of(2) {
@@ -104,7 +90,6 @@ impl Streams {
         }
     }
 
-    /// The stream `number`, if it is open.
     pub(crate) fn open(&mut self, number: u32) -> Option<&mut Stream> {
         let place = self.place_of(number)?;
         self.open.get_mut(place)
@@ -114,12 +99,10 @@ impl Streams {
         self.open.binary_search_by_key(&number, |stream| stream.number).ok()
     }
 
-    /// Opens one, whose number was [used up](Self::use_up) now.
     pub(crate) fn begin(&mut self, stream: Stream) {
         self.open.push(stream);
     }
 
-    /// A stream is over; whether it was open.
     pub(crate) fn end(&mut self, number: u32, how: Over) -> bool {
         match self.place_of(number) {
             Some(place) => {
@@ -135,7 +118,6 @@ impl Streams {
         }
     }
 
-    /// Writes down how a stream ended that is not open.
     pub(crate) fn remember(&mut self, number: u32, how: Over) {
         match self.over.iter_mut().find(|(over, _)| *over == number) {
             Some((_, over)) => *over = how,
@@ -151,7 +133,6 @@ impl Streams {
         self.place = (self.place + 1) % REMEMBERED;
     }
 
-    /// The peer has ended a stream.
     pub(crate) fn received(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.received = true;
@@ -161,7 +142,6 @@ impl Streams {
         }
     }
 
-    /// Notes that this side has ended a stream.
     pub(crate) fn sent(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.sent = true;

@@ -1,6 +1,8 @@
 //! The upgrade from HTTP/1.1 to HTTP/2 on one connection: `Upgrade: h2c` (RFC 7540 §3.2; RFC 9113 §3.1 names it
 //! obsolete).
 
+use base64ct::{Base64UrlUnpadded, Encoding};
+
 use crate::settings::PeerSettings;
 
 /// The connection's settings in a request that upgrades.
@@ -19,43 +21,12 @@ impl Upgrade {
 /// Reads the value of `HTTP2-Settings`: the payload of a SETTINGS frame in base64url without padding (RFC 7540 §3.2.1). `None` if it is
 /// not one that could stand there: the request is then answered as one that does not upgrade.
 pub fn upgrade(value: &[u8]) -> Option<Upgrade> {
-    let settings = base64url(value)?;
+    let settings = Base64UrlUnpadded::decode_vec(std::str::from_utf8(value).ok()?).ok()?;
     if !settings.len().is_multiple_of(6) {
         return None;
     }
     PeerSettings::default().take(&settings, |_| ()).ok()?;
     Some(Upgrade { settings })
-}
-
-/// RFC 4648 §5 without padding.
-fn base64url(text: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for group in text.chunks(4) {
-        let mut sum = 0u32;
-        for letter in group {
-            sum = sum << 6 | six_bits(*letter)?;
-        }
-        let [_, first, second, third] = (sum << (6 * (4 - group.len()))).to_be_bytes();
-        match group.len() {
-            4 => bytes.extend_from_slice(&[first, second, third]),
-            3 if third == 0 => bytes.extend_from_slice(&[first, second]),
-            2 if second == 0 && third == 0 => bytes.push(first),
-            _ => return None,
-        }
-    }
-    Some(bytes)
-}
-
-fn six_bits(letter: u8) -> Option<u32> {
-    let bits = match letter {
-        b'A'..=b'Z' => letter - b'A',
-        b'a'..=b'z' => letter - b'a' + 26,
-        b'0'..=b'9' => letter - b'0' + 52,
-        b'-' => 62,
-        b'_' => 63,
-        _ => return None,
-    };
-    Some(u32::from(bits))
 }
 
 #[cfg(test)]
@@ -72,11 +43,11 @@ mod tests {
             ("Zm9vYg", "foob"),
             ("Zm9vYmFy", "foobar"),
         ] {
-            assert_eq!(base64url(text.as_bytes()).as_deref(), Some(bytes.as_bytes()), "{text}");
+            assert_eq!(Base64UrlUnpadded::decode_vec(text).as_deref(), Ok(bytes.as_bytes()), "{text}");
         }
-        assert_eq!(base64url(b"-_-_"), Some(vec![0xfb, 0xff, 0xbf]));
+        assert_eq!(Base64UrlUnpadded::decode_vec("-_-_"), Ok(vec![0xfb, 0xff, 0xbf]));
         for bad in ["Z", "Zh", "Zm9", "Zm9v+", "Zg==", "Zm9vY", "Zm 9"] {
-            assert_eq!(base64url(bad.as_bytes()), None, "{bad}");
+            assert!(Base64UrlUnpadded::decode_vec(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! A window: how many bytes the peer may send, and those that it is to be given again (RFC 9113 §6.9).
 
-/// See the module text.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     size: i64,
@@ -15,7 +14,6 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window of `size` bytes, below 2^31.
     pub(crate) fn new(size: u32) -> Self {
         let size = i64::from(size);
         Self { size, left: size, owed: 0, given: 0, rate: 0 }
@@ -26,13 +24,11 @@ impl Window {
         self.left += bytes;
     }
 
-    /// Bytes that the peer may send now.
     pub(crate) fn left(&self) -> u32 {
         // Below 2^31.
         u32::try_from(self.left).unwrap_or(0)
     }
 
-    /// The peer has sent so many bytes; whether it might.
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
         let bytes = i64::from(bytes);
         let fits = bytes <= self.left;
@@ -56,7 +52,6 @@ impl Window {
         u32::try_from(std::mem::take(&mut self.owed)).ok()
     }
 
-    /// Bytes that the peer has been given in all.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }

@@ -78,7 +78,6 @@ pub struct Done {
 
 impl Done {
     /// The mean time of a request.
-    #[must_use]
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.seconds / self.requests as f64)
     }
@@ -142,7 +141,6 @@ impl ByRoute {
     }
 
     /// The totals of the routes in the minutes of these seconds, by their names.
-    #[must_use]
     pub fn done(&self, seconds: Range<u64>) -> BTreeMap<&str, Done> {
         let mut done = BTreeMap::<&str, Done>::new();
         for row in self.within(seconds).flat_map(|minute| &minute.rows) {
@@ -209,7 +207,6 @@ impl ByRoute {
         self.names.get(usize::from(number)).map_or("other", |name| name)
     }
 
-    /// Appends the bytes for a file.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(TITLE);
         let push = |bytes: &mut Vec<u8>, number: u32| bytes.extend(number.to_le_bytes());

@@ -94,13 +94,11 @@ impl Figure {
     }
 
     /// The figure of this name.
-    #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|figure| figure.name() == name)
     }
 
     /// The name of the figure. Names that end in `_seconds` or `_bytes` have that unit.
-    #[must_use]
     pub fn name(self) -> &'static str {
         let at = self.0;
         match at {
@@ -117,7 +115,6 @@ impl Figure {
         }
     }
 
-    /// The figure's value in a row; none where it was not known.
     pub(crate) fn value(self, cells: &[u32; CELLS]) -> Option<f64> {
         let at = self.0;
         if at == BYTES_OUT {

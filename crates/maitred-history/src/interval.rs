@@ -27,7 +27,6 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// An interval of which there is a row.
     pub(crate) fn after(row: Option<&[u32; CELLS]>) -> Self {
         Self { before: row.map(|row| Box::new(*row)), ..Self::default() }
     }

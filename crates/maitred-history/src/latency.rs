@@ -15,14 +15,12 @@ const POWERS: std::ops::Range<u32> = 14..36;
 pub const BUCKETS: usize = 2 * (POWERS.end - POWERS.start) as usize + 2;
 
 /// The lower bound of a bucket, in nanoseconds; 0 of the first one.
-#[must_use]
 pub fn lower(bucket: usize) -> u64 {
     let Some(half) = bucket.checked_sub(1) else { return 0 };
     let power = 1_u64 << (POWERS.start + (half / 2) as u32);
     if half % 2 == 0 { power } else { power + power / 2 }
 }
 
-/// The bucket of a time.
 fn place(nanos: u64) -> usize {
     if nanos < 1 << POWERS.start {
         return 0;
@@ -32,7 +30,6 @@ fn place(nanos: u64) -> usize {
     (2 * (power - POWERS.start) as usize + 1 + usize::from(is_upper)).min(BUCKETS - 1)
 }
 
-/// How many values are in each bucket.
 pub(crate) fn counted(of: &Distribution) -> [u32; BUCKETS] {
     let mut counts = [0_u32; BUCKETS];
     let add = |nanos: u64, count: u64| {
@@ -45,7 +42,6 @@ pub(crate) fn counted(of: &Distribution) -> [u32; BUCKETS] {
 
 /// The time that `percent` of the requests do not exceed, in seconds, as if those of a bucket were spread over it evenly; none without
 /// requests.
-#[must_use]
 pub fn percentile(counts: &[u32], percent: f64, most: f64) -> Option<f64> {
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
     let rank = (percent / 100.0 * all as f64).ceil().max(1.0);

@@ -207,7 +207,6 @@ impl History {
     }
 
     /// The finest step that still has a row for `from`, in seconds since 1970.
-    #[must_use]
     pub fn step_from(&self, from: u64) -> u64 {
         let newest = self.newest().unwrap_or(from);
         let has = |(step, room): &&(u64, usize)| newest.saturating_sub(from) <= step * *room as u64;
@@ -215,14 +214,12 @@ impl History {
     }
 
     /// The second of the newest row.
-    #[must_use]
     pub fn newest(&self) -> Option<u64> {
         self.levels[0].ring.newest()
     }
 
     /// The intervals of this step that have a part from `from` to `to`, in seconds since 1970, as far as they are kept. None for a step that is none of
     /// [`STEPS`].
-    #[must_use]
     pub fn table(&mut self, from: u64, to: u64, step: u64, figures: &[Figure]) -> Option<Table> {
         let (level, intervals) = self.within(from, to, step)?;
         let times = intervals.clone().map(|interval| interval * step).collect();
@@ -234,7 +231,6 @@ impl History {
     }
 
     /// The requests by their times in each of the same intervals; none for an interval without a look.
-    #[must_use]
     pub fn latency(&mut self, from: u64, to: u64, step: u64) -> Option<Vec<Option<Latency>>> {
         let (level, intervals) = self.within(from, to, step)?;
         let of = |interval| level.ring.row(interval)?[OF_LATENCY].try_into().ok();

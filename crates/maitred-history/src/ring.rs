@@ -30,7 +30,6 @@ impl Ring {
         Self { slots: Vec::new(), room, first: None, oldest: 0, newest: None }
     }
 
-    /// Writes the row of an interval, in the place of the one that was there.
     pub(crate) fn write(&mut self, interval: u64, cells: &[u32; CELLS]) {
         if self.slots.capacity() == 0 {
             self.slots.reserve_exact(self.room);
@@ -60,7 +59,6 @@ impl Ring {
         kept.filter_map(|interval| Some((interval, self.row(interval)?)))
     }
 
-    /// Removes the rows behind this interval.
     pub(crate) fn forget_after(&mut self, interval: u64) {
         for slot in self.slots.iter_mut().filter(|slot| slot.interval > number(interval)) {
             slot.interval = 0;
@@ -69,7 +67,6 @@ impl Ring {
         self.oldest = self.oldest.min(interval);
     }
 
-    /// The intervals of this range that may have rows.
     pub(crate) fn within(&self, wanted: Range<u64>) -> Range<u64> {
         let Some(newest) = self.newest else { return 0..0 };
         let oldest = (newest + 1).saturating_sub(self.room as u64).max(self.oldest);

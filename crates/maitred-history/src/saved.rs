@@ -38,7 +38,6 @@ impl std::fmt::Display for Damage {
 
 impl History {
     /// All rows. The interval that is not over is among them.
-    #[must_use]
     pub fn to_bytes(&mut self) -> Vec<u8> {
         self.levels.iter_mut().for_each(Level::write);
         let rows: usize = self.levels.iter().map(|level| level.ring.rows().count()).sum();

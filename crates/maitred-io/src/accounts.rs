@@ -43,9 +43,6 @@ pub struct Group {
 }
 
 /// The user with this name; none if there is none.
-///
-/// # Errors
-/// The name service fails.
 pub fn user_named(name: &str) -> io::Result<Option<User>> {
     let Ok(name) = CString::new(name) else { return Ok(None) };
     // SAFETY: the name ends with a zero byte and outlives the call; `find` describes the other arguments.
@@ -56,18 +53,12 @@ pub fn user_named(name: &str) -> io::Result<Option<User>> {
 }
 
 /// The user with this number; none if there is none.
-///
-/// # Errors
-/// The name service fails.
 pub fn user_numbered(uid: u32) -> io::Result<Option<User>> {
     // SAFETY: `find` describes the arguments.
     find(|entry, room, length, found| unsafe { libc::getpwuid_r(uid, entry, room, length, found) }, user)
 }
 
 /// The group with this name; none if there is none.
-///
-/// # Errors
-/// The name service fails.
 pub fn group_named(name: &str) -> io::Result<Option<Group>> {
     let Ok(name) = CString::new(name) else { return Ok(None) };
     // SAFETY: the name ends with a zero byte and outlives the call; `find` describes the other arguments.
@@ -78,9 +69,6 @@ pub fn group_named(name: &str) -> io::Result<Option<Group>> {
 }
 
 /// The group with this number; none if there is none.
-///
-/// # Errors
-/// The name service fails.
 pub fn group_numbered(gid: u32) -> io::Result<Option<Group>> {
     // SAFETY: `find` describes the arguments.
     find(|entry, room, length, found| unsafe { libc::getgrgid_r(gid, entry, room, length, found) }, group)

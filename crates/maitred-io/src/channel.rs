@@ -43,9 +43,6 @@ pub struct Channel {
 
 impl Channel {
     /// Makes both sides of a channel.
-    ///
-    /// # Errors
-    /// Out of descriptors.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = UnixStream::pair()?;
         Ok((Self { stream: one }, Self { stream: other }))
@@ -69,17 +66,11 @@ impl Channel {
     }
 
     /// Puts the side that was received into the place of standard input, for [`take_standard_input`](Self::take_standard_input).
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn give_standard_input(side: &OwnedFd) -> io::Result<()> {
         Ok(rustix::stdio::dup2_stdin(side)?)
     }
 
     /// Clones this side, for another thread: one sends, the other receives.
-    ///
-    /// # Errors
-    /// Out of descriptors.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { stream: self.stream.try_clone()? })
     }
@@ -90,17 +81,11 @@ impl Channel {
     }
 
     /// How long a message waits for the other side to read; for ever without.
-    ///
-    /// # Errors
-    /// Zero, or the kernel's.
     pub fn set_send_limit(&self, limit: Option<Duration>) -> io::Result<()> {
         self.stream.set_write_timeout(limit)
     }
 
     /// How long [`receive`](Self::receive) waits; for ever without.
-    ///
-    /// # Errors
-    /// Zero, or the kernel's.
     pub fn set_receive_limit(&self, limit: Option<Duration>) -> io::Result<()> {
         self.stream.set_read_timeout(limit)
     }

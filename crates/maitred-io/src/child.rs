@@ -138,18 +138,12 @@ fn ended(status: &WaitIdStatus) -> Ended {
 
 /// Makes orphans among the descendants of this process its children from now on (PR_SET_CHILD_SUBREAPER, prctl(2)). The
 /// caller has to call [`reap_others`] now and then.
-///
-/// # Errors
-/// The kernel's.
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
 /// Has this process killed when the thread that has started it ends (PR_SET_PDEATHSIG, prctl(2)); its own children are
 /// not.
-///
-/// # Errors
-/// The kernel's.
 pub fn end_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }

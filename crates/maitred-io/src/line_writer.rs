@@ -27,7 +27,6 @@
 //! Python's start-up code does.
 
 mod batch;
-mod direct;
 mod handover;
 mod rotation;
 mod sink;
@@ -44,7 +43,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use direct::DirectWriter;
 pub use rotation::{Period, Rotation, present as present_path};
 use sink::Sink;
 use state::State;
@@ -142,14 +140,10 @@ pub struct LineWriter {
     shared: Arc<Shared>,
 }
 
-/// What the callers and the thread have in common.
 struct Shared {
     state: Mutex<State>,
-    /// There is something to do for the thread.
     work: Condvar,
-    /// Lines were written or lost.
     settled: Condvar,
-    /// write(2) calls.
     writes: AtomicU64,
     reminder: Option<Reminder>,
     trouble: Option<Tell>,
@@ -166,9 +160,6 @@ impl LineWriter {
     }
 
     /// The same with more for the thread to do.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_with(target: Target, capacity_bytes: usize, options: Options) -> io::Result<Self> {
         let Options { reminder, trouble, several } = options;
         let sink = Sink::open(target, several)?;
@@ -235,33 +226,28 @@ impl LineWriter {
     }
 
     /// Number of lines dropped for want of room or lost in a failed write, ever.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
 
     /// How far it is.
-    #[must_use]
     pub fn progress(&self) -> Progress {
         let state = self.shared.lock();
         Progress { waiting: state.accepted - state.settled, settled: state.settled, dropped: state.dropped }
     }
 
     /// Number of lines accepted and neither written nor lost so far, and of those dropped that no line has told of yet.
-    #[must_use]
     pub fn unwritten(&self) -> u64 {
         let state = self.shared.lock();
         state.accepted - state.settled + state.unreported
     }
 
     /// Number of write(2) calls, successful or not.
-    #[must_use]
     pub fn writes(&self) -> u64 {
         self.shared.writes.load(Relaxed)
     }
 
     /// The error of the last write or reopening; `None` when it succeeded.
-    #[must_use]
     pub fn failure(&self) -> Option<io::Error> {
         self.shared.lock().failure.map(io::Error::from)
     }
@@ -312,7 +298,6 @@ impl Shared {
 }
 
 /// Whether a pipe, a file or a terminal takes a line of up to 4,096 bytes at once (pipe(7): PIPE_BUF).
-#[must_use]
 pub fn takes_a_line(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec};
     let mut descriptors = [PollFd::from_borrowed_fd(descriptor, PollFlags::OUT)];

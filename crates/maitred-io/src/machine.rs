@@ -23,7 +23,6 @@ pub fn worker_count() -> usize {
     workers(allowed, paid)
 }
 
-/// The number of workers for so many processors and so much of their time.
 fn workers(allowed: usize, paid: Option<f64>) -> usize {
     let paid = paid.map_or(usize::MAX, |paid| paid.ceil() as usize);
     allowed.min(paid).max(1)

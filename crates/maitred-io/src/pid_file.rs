@@ -204,7 +204,6 @@ fn number(mut file: &File) -> Result<Option<u32>, ()> {
     }
 }
 
-/// Whether this file is at the path.
 fn is_at(file: &File, path: &Path) -> bool {
     let [own, found] = [file.metadata(), fs::symlink_metadata(path)].map(|found| found.ok().map(id));
     own.is_some() && own == found

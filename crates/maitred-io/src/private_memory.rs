@@ -21,9 +21,6 @@ unsafe impl Sync for PrivateMemory {}
 
 impl PrivateMemory {
     /// Maps so many bytes, at least 8, rounded up to whole words.
-    ///
-    /// # Errors
-    /// Out of memory.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let words = bytes.div_ceil(size_of::<AtomicU64>()).max(1);
         let bytes = words * size_of::<AtomicU64>();

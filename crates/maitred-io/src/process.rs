@@ -164,7 +164,6 @@ pub fn thread_processor_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// The rest of the line that begins with `name`.
 fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
 }
@@ -174,7 +173,6 @@ fn count_descriptors() -> Option<u64> {
     Some((fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-/// The start in seconds since 1970, from ticks after the start of the machine.
 fn started(ticks: u64) -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let booted: u64 = line(&stat, "btime ")?.trim().parse().ok()?;

@@ -18,49 +18,11 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// Names of capabilities by their numbers (capability.h of Linux 6.12).
-const CAPABILITIES: [&str; 41] = [
-    "chown",
-    "dac_override",
-    "dac_read_search",
-    "fowner",
-    "fsetid",
-    "kill",
-    "setgid",
-    "setuid",
-    "setpcap",
-    "linux_immutable",
-    "net_bind_service",
-    "net_broadcast",
-    "net_admin",
-    "net_raw",
-    "ipc_lock",
-    "ipc_owner",
-    "sys_module",
-    "sys_rawio",
-    "sys_chroot",
-    "sys_ptrace",
-    "sys_pacct",
-    "sys_admin",
-    "sys_boot",
-    "sys_nice",
-    "sys_resource",
-    "sys_time",
-    "sys_tty_config",
-    "mknod",
-    "lease",
-    "audit_write",
-    "audit_control",
-    "setfcap",
-    "mac_override",
-    "mac_admin",
-    "syslog",
-    "wake_alarm",
-    "block_suspend",
-    "audit_read",
-    "perfmon",
-    "bpf",
-    "checkpoint_restore",
-];
+const CAPABILITIES: &str = "chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable \
+    net_bind_service net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio \
+    sys_chroot sys_ptrace sys_pacct sys_admin sys_boot sys_nice sys_resource sys_time \
+    sys_tty_config mknod lease audit_write audit_control setfcap mac_override mac_admin syslog \
+    wake_alarm block_suspend audit_read perfmon bpf checkpoint_restore";
 const SETGID: u32 = 6;
 const SETUID: u32 = 7;
 
@@ -184,7 +146,6 @@ impl Identity {
         done("user", unsafe { libc::setresuid(self.uid, self.uid, self.uid) })
     }
 
-    /// The first right of a thread that it should not have any more.
     fn kept(&self, before: &Rights, now: &Rights) -> Option<String> {
         let other = |ids: &[u32], own: u32| ids.iter().find(|id| **id != own).copied();
         if let Some(user) = other(&now.users, self.uid) {
@@ -218,23 +179,17 @@ impl Capabilities {
 }
 
 fn name_of(number: u32) -> String {
-    let known = CAPABILITIES.get(number as usize).map(|name| format!("cap_{name}"));
+    let known = CAPABILITIES.split(' ').nth(number as usize).map(|name| format!("cap_{name}"));
     known.unwrap_or_else(|| format!("cap_{number}"))
 }
 
 impl Rights {
     /// The rights of the calling thread.
-    ///
-    /// # Errors
-    /// There is no /proc.
     pub fn own() -> io::Result<Self> {
         read(&fs::read_to_string("/proc/thread-self/status")?)
     }
 
     /// The rights of all threads of the process, each with the number and the name of its thread.
-    ///
-    /// # Errors
-    /// There is no /proc.
     pub fn of_all() -> io::Result<Vec<(String, Self)>> {
         let mut all = Vec::new();
         for task in crate::tasks::list()? {
@@ -256,7 +211,6 @@ impl Rights {
     }
 }
 
-/// The lines of proc_pid_status(5).
 fn read(text: &str) -> io::Result<Rights> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

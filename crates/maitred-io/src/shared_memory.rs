@@ -26,9 +26,6 @@ unsafe impl Sync for SharedMemory {}
 
 impl SharedMemory {
     /// New memory of so many bytes, at least 8, rounded up to whole words.
-    ///
-    /// # Errors
-    /// Out of descriptors or memory.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(size_of::<AtomicU64>());
         let file = rustix::fs::memfd_create("maitred", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;

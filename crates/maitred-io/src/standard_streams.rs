@@ -5,7 +5,6 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 
 use rustix::io::FdFlags;
 
-/// The last of them: standard error.
 const LAST: i32 = 2;
 
 /// Opens the null device for each standard stream that is closed. Without it the next socket would get the number of the stream, and output

@@ -28,9 +28,6 @@ pub fn own() -> i32 {
 }
 
 /// All threads of this process, in the order of their numbers.
-///
-/// # Errors
-/// There is no `/proc`.
 pub fn list() -> io::Result<Vec<Task>> {
     let entries = fs::read_dir("/proc/self/task")?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -63,7 +63,6 @@ pub fn own_starved_ns() -> u64 {
     0
 }
 
-/// A longer line than the kernel writes: ten numbers.
 #[cfg(not(shuttle))]
 const LINE: usize = 256;
 
@@ -150,7 +149,6 @@ fn parse(line: &[u8]) -> Doing {
     Doing::Sleeps { call, argument }
 }
 
-/// Reads the number behind `voluntary_ctxt_switches:`.
 #[cfg(not(shuttle))]
 fn parse_sleeps(status: &str) -> u64 {
     let mut lines = status.lines().rev();
@@ -193,12 +191,9 @@ const SLEEPS: Doing = Doing::Sleeps { call: 0, argument: 0 };
 mod simulated {
     use shuttle::rand::Rng as _;
 
-    /// How the answers of one run are made up.
     #[derive(Clone, Copy)]
     pub(super) enum Mode {
-        /// All threads sleep.
         Waits,
-        /// All threads compute.
         Computes,
         /// Each answer for itself.
         Chance,

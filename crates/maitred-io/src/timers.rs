@@ -63,7 +63,6 @@ struct Queue {
 
 impl Timers {
     /// An empty group.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             slots: Slots::new(),
@@ -132,7 +131,6 @@ impl Timers {
 
     /// The first queued position, or `None` when nothing is queued. It may lie before the first true deadline, never
     /// after it: calling [`expire`](Self::expire) then reports nothing and moves it on.
-    #[must_use]
     pub fn earliest(&self) -> Option<u64> {
         Some(self.earliest.load(SeqCst)).filter(|position| *position != NEVER)
     }
@@ -153,14 +151,12 @@ impl Timers {
     }
 
     /// The deadline of `id`, if it has one.
-    #[must_use]
     pub fn deadline(&self, id: u32) -> Option<u64> {
         let deadline = self.slots.existing(id)?.deadline.load(SeqCst);
         (deadline != NEVER).then_some(deadline)
     }
 
     /// Number of queue entries, live and stale ones: the memory of the queue, in units of 16 bytes.
-    #[must_use]
     pub fn queue_entries(&self) -> usize {
         self.lock().heap.len()
     }
@@ -202,7 +198,6 @@ impl Timers {
     }
 }
 
-/// The first position in `heap`, or `NEVER`.
 fn first_position(heap: &BinaryHeap<Reverse<(u64, u32)>>) -> u64 {
     heap.peek().map_or(NEVER, |Reverse((position, _))| *position)
 }

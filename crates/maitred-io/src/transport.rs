@@ -104,9 +104,6 @@ impl Transport {
     }
 
     /// Changes the reported events; those that are already there are reported again.
-    ///
-    /// # Errors
-    /// As [`watch`](Self::watch).
     pub fn watch_for(&self, poller: &Poller, token: u64, interest: Interest) -> io::Result<()> {
         match self {
             Self::Plain(socket) => poller.modify(socket, token, interest),
@@ -440,12 +437,10 @@ impl Socket {
 }
 
 impl Socket {
-    /// A connected TCP socket.
     pub(crate) fn tcp(fd: OwnedFd, corks: bool) -> Self {
         Self { fd, local: false, corks }
     }
 
-    /// A connected Unix stream socket.
     pub(crate) fn unix(fd: OwnedFd) -> Self {
         Self { fd, local: true, corks: false }
     }
@@ -456,6 +451,12 @@ impl From<OwnedFd> for Socket {
     fn from(fd: OwnedFd) -> Self {
         let local = rustix::net::sockopt::socket_domain(&fd) == Ok(rustix::net::AddressFamily::UNIX);
         Self { fd, local, corks: !local }
+    }
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> Self {
+        socket.fd
     }
 }
 

@@ -3,7 +3,6 @@
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// Processor time of all threads of the process in the program and in the kernel, in nanoseconds.
 pub(crate) fn of_process() -> (u64, u64) {
     let usage = ask(libc::RUSAGE_SELF);
     (nanos(usage.ru_utime), nanos(usage.ru_stime))

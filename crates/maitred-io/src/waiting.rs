@@ -28,22 +28,13 @@ pub enum Waiting {
 
 impl Waiting {
     /// The reason in words that follow "waits for".
-    #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "a lock",
-            Self::Peer => "a peer",
-            Self::Disk => "a disk",
-            Self::Time => "time",
-            Self::Interpreter => "the interpreter",
-            Self::Something => "something",
-        }
+        ["a lock", "a peer", "a disk", "time", "the interpreter", "something"][self as usize]
     }
 
     /// The reason for the wait of the thread with this number; none if it runs, or if its state is unknown.
     /// `for_interpreter` decides whether a thread that sleeps in this call, with this first argument, waits for the
     /// interpreter.
-    #[must_use]
     pub fn of(tid: i32, for_interpreter: impl FnOnce(i64, u64) -> bool) -> Option<Self> {
         match ThreadState::of(tid).now() {
             Doing::Sleeps { call, argument } if for_interpreter(call, argument) => Some(Self::Interpreter),
@@ -81,7 +72,6 @@ const SELECTS: [c_long; 2] = [libc::SYS_select, libc::SYS_pselect6];
 #[cfg(not(target_arch = "x86_64"))]
 const SELECTS: [c_long; 1] = [libc::SYS_pselect6];
 
-/// Calls on sockets.
 const PEERS: [c_long; 10] = [
     libc::SYS_recvfrom,
     libc::SYS_recvmsg,
@@ -95,13 +85,11 @@ const PEERS: [c_long; 10] = [
     libc::SYS_epoll_pwait,
 ];
 
-/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD_PEERS: [c_long; 2] = [libc::SYS_poll, libc::SYS_epoll_wait];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_PEERS: [c_long; 0] = [];
 
-/// Calls on files and folders.
 const FILES: [c_long; 11] = [
     libc::SYS_fsync,
     libc::SYS_fdatasync,

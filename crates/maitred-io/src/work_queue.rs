@@ -15,7 +15,6 @@ pub struct WorkQueue<T> {
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// How many items are being done, and how many are done.
     running: usize,
     done: u64,
     ended: bool,
@@ -69,7 +68,6 @@ impl<T> WorkQueue<T> {
         }
     }
 
-    /// The next for a thread that has done one, or begins.
     fn next(&self, has_done: bool) -> Option<T> {
         let mut state = self.lock();
         if has_done {

@@ -1,11 +1,10 @@
-//! The access log's writer: a thread, or the threads that answer.
+//! An access log: its lines, and the thread that writes them.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use maitred_io::line_writer::{DirectWriter, LineWriter, Options, Progress, Target, Tell, Trouble};
+use maitred_io::line_writer::{LineWriter, Options, Progress, Target};
 
 use super::access_tail::Place;
 use super::entries::Entries;
@@ -18,21 +17,9 @@ const LINGER: Duration = Duration::from_millis(5);
 
 pub(crate) struct Access {
     lines: Lines,
-    writer: Writer,
+    writer: LineWriter,
     errors: Arc<Entries>,
     pub(crate) place: Place,
-}
-
-enum Writer {
-    Thread(LineWriter),
-    Direct(Box<Direct>),
-}
-
-struct Direct {
-    writer: DirectWriter,
-    tell: Tell,
-    /// Lines that could not be written since one was.
-    missing: AtomicU64,
 }
 
 impl Access {
@@ -50,72 +37,36 @@ impl Access {
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);
         }
-        Ok(Self { lines, writer: Writer::Thread(writer), errors: Arc::clone(errors), place })
-    }
-
-    /// Whose lines the threads that answer write.
-    pub(crate) fn open_direct(target: Target, lines: Lines, errors: &Arc<Entries>) -> io::Result<Self> {
-        let place = Place::of(&target);
-        let tell = trouble::told_in(Arc::downgrade(errors));
-        let direct = Direct { writer: DirectWriter::open(target)?, tell, missing: AtomicU64::new(0) };
-        Ok(Self { lines, writer: Writer::Direct(Box::new(direct)), errors: Arc::clone(errors), place })
+        Ok(Self { lines, writer, errors: Arc::clone(errors), place })
     }
 
     pub(crate) fn write(&self, outcome: &Outcome<'_>) {
-        self.lines.with_line(outcome, |line| match &self.writer {
-            _ if line.is_empty() => {}
-            Writer::Thread(writer) => _ = writer.write(line),
-            Writer::Direct(direct) => direct.write(line),
+        self.lines.with_line(outcome, |line| {
+            if !line.is_empty() {
+                self.writer.write(line);
+            }
         });
     }
 
     pub(crate) fn reopen(&self) {
-        match &self.writer {
-            Writer::Thread(writer) => writer.reopen(),
-            Writer::Direct(direct) => direct.writer.reopen(),
-        }
+        self.writer.reopen();
     }
 
     pub(crate) fn dropped(&self) -> u64 {
-        match &self.writer {
-            Writer::Thread(writer) => writer.dropped(),
-            Writer::Direct(direct) => direct.writer.dropped(),
-        }
+        self.writer.dropped()
     }
 
-    /// A log without a thread has written each line, or lost it.
     pub(crate) fn progress(&self) -> Progress {
-        match &self.writer {
-            Writer::Thread(writer) => writer.progress(),
-            Writer::Direct(direct) => Progress { dropped: direct.writer.dropped(), ..Progress::default() },
-        }
+        self.writer.progress()
     }
 
     pub(crate) fn flush(&self, limit: Duration) {
-        if let Writer::Thread(writer) = &self.writer {
-            writer.flush(limit);
-        }
+        self.writer.flush(limit);
     }
 
     pub(crate) fn finish(&self, limit: Duration) {
-        if let Writer::Thread(writer) = &self.writer
-            && !writer.flush(limit)
-        {
-            self.errors.write(Level::Error, format_args!("{}", trouble::unfinished("access", writer)));
-        }
-    }
-}
-
-impl Direct {
-    fn write(&self, line: &[u8]) {
-        match self.writer.write(line) {
-            Ok(()) if self.missing.load(Relaxed) == 0 => {}
-            Ok(()) => (self.tell)(Trouble::Over { dropped: self.missing.swap(0, Relaxed) }),
-            Err(error) => {
-                if self.missing.fetch_add(1, Relaxed) == 0 {
-                    (self.tell)(Trouble::Fails(error));
-                }
-            }
+        if !self.writer.flush(limit) {
+            self.errors.write(Level::Error, format_args!("{}", trouble::unfinished("access", &self.writer)));
         }
     }
 }

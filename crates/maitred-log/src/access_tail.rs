@@ -9,7 +9,6 @@ use maitred_io::line_writer::{Rotation, Target, present_path};
 /// How much of the file is read.
 const MOST: u64 = 1024 * 1024;
 
-/// Where an access log goes.
 pub(crate) enum Place {
     File(PathBuf),
     Rotated(PathBuf, Rotation),

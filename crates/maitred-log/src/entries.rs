@@ -21,7 +21,6 @@ pub(crate) struct Entries {
     kept: Arc<KeptEntries>,
     /// Whether standard error is another place.
     elsewhere: bool,
-    /// The number of this process among several, or 0.
     worker: Arc<AtomicU32>,
 }
 
@@ -76,7 +75,6 @@ impl Entries {
         self.write_marked(level.severity(), level.name(), text);
     }
 
-    /// The same with a word of its own in the place of the level.
     pub(crate) fn write_marked(&self, severity: Severity, mark: &'static str, text: &str) {
         let (worker, micros) = (self.worker.load(Ordering::Relaxed), clock::unix_micros());
         let line = entry(micros, mark, worker, text);
@@ -84,7 +82,6 @@ impl Entries {
         self.writer.write_as(severity, line.as_bytes());
     }
 
-    /// Without time and level.
     pub(crate) fn plain(&self, text: &str) {
         let text = printable(text.trim_end());
         self.kept.add(clock::unix_micros(), "", &text);
@@ -99,7 +96,6 @@ impl Entries {
         self.writer.dropped()
     }
 
-    /// The last entries, the oldest first.
     pub(crate) fn kept(&self) -> Vec<KeptEntry> {
         self.kept.all()
     }
@@ -120,7 +116,6 @@ impl Entries {
     }
 }
 
-/// Tells of repeated entries when their time is over.
 fn reminder(folds: &Arc<Folds>, worker: &Arc<AtomicU32>, kept: &Arc<KeptEntries>) -> Reminder {
     let (folds, worker, kept) = (Arc::clone(folds), Arc::clone(worker), Arc::clone(kept));
     Box::new(move |write| {

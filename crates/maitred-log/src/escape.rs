@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use crate::format::Escape;
 
-/// Appends what a client sent.
 #[inline]
 pub(crate) fn push_escaped(out: &mut Vec<u8>, bytes: &[u8], escape: Escape) {
     match escape {

@@ -16,7 +16,6 @@ const MOST: usize = 16;
 /// Of a repeated entry, so many bytes are said again: the whole one stands above.
 const MAX_SAID: usize = 200;
 
-/// The entries of the last seconds.
 #[derive(Default)]
 pub(crate) struct Folds {
     recent: Mutex<Vec<Recent>>,
@@ -26,14 +25,11 @@ struct Recent {
     level: Level,
     text: String,
     since: Instant,
-    /// How often it came again.
     times: u64,
 }
 
-/// What becomes of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// It is written.
     Write,
     /// It is one of several; told of at that time.
     Count(Instant),
@@ -69,14 +65,12 @@ impl Folds {
         Fold::Write
     }
 
-    /// Says what is due at `now`, and when the next is.
     pub(crate) fn due(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) -> Option<Instant> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         tell(&mut recent, now, say);
         recent.iter().filter(|found| found.times > 0).map(|found| found.since + WINDOW).min()
     }
 
-    /// Says everything, at the end.
     pub(crate) fn all(&self, now: Instant, say: &mut dyn FnMut(Level, &str)) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.drain(..).for_each(|found| found.say(now, say));

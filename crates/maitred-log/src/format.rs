@@ -9,7 +9,6 @@ use maitred_stats::Span;
 
 use crate::outcome::Outcome;
 
-/// Formats with a name.
 const NAMED: &[(&str, &str)] = &[
     (
         "default",
@@ -90,12 +89,10 @@ const FIELDS: &[(&str, Known)] = &[
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
 const HEADER: &str = "http_";
 
-/// What a name stands for.
 #[derive(Debug)]
 enum Known {
     Field(Field),
     Source(Source),
-    /// The request line.
     Request,
     Id,
     Route,
@@ -128,7 +125,6 @@ pub(crate) enum Field {
     },
 }
 
-/// A text of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Method,
@@ -149,12 +145,10 @@ pub(crate) enum Source {
     TlsSni,
     /// The subject of the client's certificate.
     TlsClient,
-    /// A field of the request's head.
     Header(Box<str>),
 }
 
 impl Source {
-    /// The text of an exchange; empty if it has none.
     #[inline]
     pub(crate) fn text<'a>(&self, outcome: &'a Outcome<'_>) -> &'a [u8] {
         let head = outcome.head;
@@ -191,7 +185,6 @@ impl Source {
     }
 }
 
-/// A part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A part of the format's own text.
@@ -208,7 +201,6 @@ pub(crate) enum Piece {
     Route,
 }
 
-/// How what a client sent is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escape {
     Text,
@@ -221,9 +213,7 @@ pub struct Format {
     text: String,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) escape: Escape,
-    /// There is a [`Field::Span`] in it.
     pub(crate) has_spans: bool,
-    /// There is a [`Field::Short`] in it.
     pub(crate) is_short: bool,
 }
 
@@ -266,9 +256,6 @@ impl Format {
     }
 
     /// The name of a format, or text with fields in it.
-    ///
-    /// # Errors
-    /// See [`BadFormat`].
     pub fn parse(text: &str) -> Result<Self, BadFormat> {
         if let Some((_, named)) = NAMED.iter().chain(SHORT).find(|(name, _)| *name == text) {
             return Self::compile(named).map(|format| Self { text: text.to_owned(), ..format });

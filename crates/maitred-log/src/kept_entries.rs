@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Entries that are kept.
 const MOST: usize = 1000;
 
 /// Bytes of text that are kept in all, and of one entry: a traceback has some kilobytes.
@@ -27,7 +26,6 @@ struct State {
     bytes: usize,
 }
 
-/// See the module text.
 #[derive(Default)]
 pub(crate) struct KeptEntries(Mutex<State>);
 

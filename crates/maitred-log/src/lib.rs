@@ -69,7 +69,6 @@ impl Level {
     pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Info, Self::Debug];
 
     /// As in the log and in options.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -99,25 +98,18 @@ pub struct AccessLogSettings {
     pub mask: Option<Mask>,
     /// Paths whose requests have no line.
     pub except: Vec<PathPattern>,
-    /// Lines are written by the threads that answer, which wait for it: for comparison only.
-    pub synchronous: bool,
 }
 
 impl AccessLogSettings {
     /// The usual lines.
-    #[must_use]
     pub fn new(target: Target) -> Self {
-        Self { target, format: Format::default(), mask: None, except: Vec::new(), synchronous: false }
+        Self { target, format: Format::default(), mask: None, except: Vec::new() }
     }
 }
 
-/// Where the lines of a virtual host go.
 enum OfHost {
-    /// To the access log of all.
     Common,
-    /// Nowhere.
     Off,
-    /// To a log of its own.
     Own(Box<Access>),
 }
 
@@ -125,14 +117,12 @@ enum OfHost {
 pub struct Log {
     errors: Arc<Entries>,
     access: Option<Access>,
-    /// The access logs of virtual hosts, by their numbers.
     of_hosts: Vec<OfHost>,
     once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
     /// The access log is not written now.
     pauses: AtomicBool,
-    /// Other processes write to the same logs.
     several: bool,
     /// The number of this process among several, or 0.
     worker: Arc<AtomicU32>,
@@ -153,9 +143,6 @@ impl Log {
 
     /// Opens the error log in one of several processes that write to the same logs, and with it all access logs that are added: lines are
     /// written in turns.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_shared(level: Level, errors: Target) -> io::Result<Self> {
         Self::open_with(level, errors, true)
     }
@@ -183,9 +170,6 @@ impl Log {
     }
 
     /// With an access log, instead of the one it may have.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn with_access(mut self, settings: AccessLogSettings) -> io::Result<Self> {
         self.access = Some(self.open_access(settings)?);
         Ok(self)
@@ -199,16 +183,10 @@ impl Log {
             names: Arc::clone(&self.names),
             worker: Arc::clone(&self.worker),
         };
-        if settings.synchronous {
-            return Access::open_direct(settings.target, lines, &self.errors);
-        }
         Access::open(settings.target, lines, &self.errors, self.several)
     }
 
     /// With an access log of its own for the virtual host with this number, or with none for it.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn with_access_of_host(mut self, host: u16, settings: Option<AccessLogSettings>) -> io::Result<Self> {
         let own = match settings {
             Some(settings) => {
@@ -225,7 +203,6 @@ impl Log {
         Ok(self)
     }
 
-    /// All access logs.
     fn access_logs(&self) -> impl Iterator<Item = &Access> {
         let own = self.of_hosts.iter().filter_map(|of_host| match of_host {
             OfHost::Own(access) => Some(&**access),
@@ -240,7 +217,6 @@ impl Log {
     }
 
     /// The least important entries that are written.
-    #[must_use]
     pub fn level(&self) -> Level {
         self.errors.level()
     }
@@ -304,7 +280,6 @@ impl Log {
     }
 
     /// Whether the dispatch trace is on.
-    #[must_use]
     pub fn traces(&self) -> bool {
         self.traces.load(Ordering::Relaxed)
     }
@@ -349,7 +324,6 @@ impl Log {
     }
 
     /// Whether exchanges are written down one by one.
-    #[must_use]
     pub fn writes_access(&self) -> bool {
         (self.access.is_some() || !self.of_hosts.is_empty()) && !self.pauses.load(Ordering::Relaxed)
     }

@@ -24,7 +24,6 @@ const SECOND: u64 = 1_000_000_000;
 /// Bytes of a time of day, at the end of a local time without its zone.
 const CLOCK: usize = "14:03:11".len();
 
-/// An address, and how much of it is shown.
 type Shown = (Option<IpAddr>, Option<Mask>);
 
 /// Makes lines. It keeps the texts that the next line may share with this one: second, address.
@@ -38,7 +37,6 @@ pub(crate) struct Line {
     address: (Option<Shown>, Vec<u8>),
 }
 
-/// A second of local time.
 #[derive(Default)]
 struct Local {
     /// When it began, in monotonic nanoseconds.
@@ -47,7 +45,6 @@ struct Local {
 }
 
 impl Local {
-    /// The second of a monotonic time.
     fn text(&mut self, monotonic: u64) -> &[u8] {
         if monotonic.wrapping_sub(self.begin) >= SECOND || self.text.is_empty() {
             let micros = wall_micros(monotonic);
@@ -59,7 +56,6 @@ impl Local {
 }
 
 impl Line {
-    /// The line of an exchange.
     pub(crate) fn make(&mut self, lines: &Lines, outcome: &Outcome<'_>) -> &[u8] {
         self.text.clear();
         if lines.format.is_short && short::is_left_out(outcome) {

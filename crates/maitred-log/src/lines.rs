@@ -27,14 +27,11 @@ pub struct Names {
     pub hosts: Vec<String>,
 }
 
-/// How the lines of a log are made.
 pub(crate) struct Lines {
     pub(crate) format: Format,
     pub(crate) mask: Option<Mask>,
-    /// Paths whose requests have no line.
     pub(crate) except: Vec<PathPattern>,
     pub(crate) names: Arc<OnceLock<Names>>,
-    /// The number of this process among several, or 0.
     pub(crate) worker: Arc<AtomicU32>,
 }
 
@@ -44,7 +41,6 @@ thread_local! {
 }
 
 impl Lines {
-    /// Calls `write` with the line of `outcome`, if it has one.
     pub(crate) fn with_line(&self, outcome: &Outcome<'_>, write: impl FnOnce(&[u8])) {
         if !self.except.is_empty() && self.leaves_out(outcome.head.path()) {
             return;
@@ -60,7 +56,6 @@ impl Lines {
         })
     }
 
-    /// What the writer says about missing lines, in the form of the others.
     pub(crate) fn notice(&self) -> Option<fn(Notice) -> String> {
         (self.format.escape == Escape::Json).then_some(|notice| match notice {
             Notice::Missing(lines) => {

@@ -20,7 +20,6 @@ impl Default for Mask {
 
 impl Mask {
     /// The address with the other bits zero. An IPv4 address in the form of IPv6 is one of IPv4.
-    #[must_use]
     pub fn apply(self, address: IpAddr) -> IpAddr {
         match address.to_canonical() {
             IpAddr::V4(address) => {

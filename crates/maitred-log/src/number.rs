@@ -4,13 +4,11 @@
 use std::io::Write as _;
 use std::net::IpAddr;
 
-/// In decimal.
 #[inline]
 pub(crate) fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Microseconds as seconds with six places.
 #[inline]
 pub(crate) fn push_seconds(out: &mut Vec<u8>, micros: u64) {
     if micros < 1_000_000 {
@@ -22,7 +20,6 @@ pub(crate) fn push_seconds(out: &mut Vec<u8>, micros: u64) {
     push_fraction(out, micros);
 }
 
-/// The microseconds of a second, as its decimal places: `.000123`.
 pub(crate) fn push_fraction(out: &mut Vec<u8>, micros: u64) {
     out.extend_from_slice(&fraction(micros % 1_000_000));
 }

@@ -9,7 +9,6 @@ use maitred_match::Shape;
 /// So many pairs of a route and a text are told of. Peers choose paths: more would not be read by anybody.
 const MOST: usize = 1000;
 
-/// What has been told.
 #[derive(Default)]
 pub(crate) struct Once {
     state: RandomState,
@@ -17,7 +16,6 @@ pub(crate) struct Once {
 }
 
 impl Once {
-    /// Whether `text` is to be told of this route now.
     pub(crate) fn is_new(&self, route: Shape<'_>, text: &str) -> bool {
         let mut hasher = self.state.build_hasher();
         hasher.write_u64(route.hash(&self.state));

@@ -7,7 +7,6 @@ const CONTINUES: &str = "  ";
 
 /// `text` without a way to look like another entry or to command a terminal: control characters and the line separators of
 /// Unicode are escaped (`\x1b`), and every line but the first one is indented by two blanks.
-#[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     push(&mut out, text);

@@ -59,7 +59,6 @@ impl fmt::Display for RequestId<'_> {
     }
 }
 
-/// Characters that need no care in any log or query.
 fn is_id(id: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=@".contains(byte);
     (1..=MAX_ID).contains(&id.len()) && id.iter().all(is_plain)

@@ -30,7 +30,6 @@ const RED: &str = "\x1b[31m";
 /// What a page of the server's own asks for while it is open, and the link that has a secret in it: see python/maitred/_dev.py.
 const OWN: &[u8] = b"/.maitred/";
 
-/// Whether nobody wants to read this line.
 pub(crate) fn is_left_out(outcome: &Outcome<'_>) -> bool {
     outcome.head.target().windows(OWN.len()).any(|part| part == OWN)
 }

@@ -10,7 +10,6 @@ use maitred_io::line_writer::{LineWriter, Tell, Trouble, takes_a_line};
 use super::Level;
 use super::entries::Entries;
 
-/// Tells the error log of the access log.
 pub(crate) fn told_in(entries: Weak<Entries>) -> Tell {
     Box::new(move |trouble| {
         let Some(entries) = entries.upgrade() else { return };
@@ -22,7 +21,6 @@ pub(crate) fn told_in(entries: Weak<Entries>) -> Tell {
     })
 }
 
-/// Tells standard error of the error log.
 pub(crate) fn told_on_standard_error() -> Tell {
     Box::new(|trouble| say_on_standard_error(&text("error", &trouble)))
 }
@@ -36,7 +34,6 @@ pub(crate) fn say_on_standard_error(text: &str) {
     }
 }
 
-/// What a log says at the end that could not be written to its end.
 pub(crate) fn unfinished(log: &str, writer: &LineWriter) -> String {
     let mut text = format!("the {log} log could not be written to its end");
     if let Some(failure) = writer.failure() {

@@ -27,7 +27,6 @@ pub(crate) fn wall_micros(monotonic: u64) -> u64 {
 }
 
 /// strftime(3) of seconds since 1970 in local time; a pattern it does not know is itself.
-#[must_use]
 pub fn strftime(pattern: &str, unix_seconds: u64) -> String {
     let time = timestamp(unix_seconds.saturating_mul(1_000_000)).to_zoned(TimeZone::system());
     jiff::fmt::strtime::format(pattern, &time).unwrap_or_else(|_| pattern.to_owned())

@@ -90,7 +90,6 @@ fn waited_for() -> String {
     parts.join("; ")
 }
 
-/// Threads that Python waits for, and where its main thread is.
 fn in_python(py: Python<'_>) -> PyResult<Vec<String>> {
     let threading = py.import("threading")?;
     let frames = py.import("sys")?.call_method0("_current_frames")?;

@@ -24,9 +24,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 pub(crate) const REFUSED: &str = "this is a child process of the server, which only its parent answers for";
 
 /// Marks this process as the one that serves; its children do not.
-///
-/// # Errors
-/// There is no memory.
+/// Errors: there is no memory.
 pub(crate) fn this_is_the_server() -> io::Result<()> {
     static REGISTERED: Once = Once::new();
     let mut failed = 0;

@@ -14,9 +14,7 @@ use pyo3::sync::PyOnceLock;
 
 use crate::report::{self, ErrorSink};
 
-/// Whether [`count_databases`] was called.
 static COUNTS: AtomicBool = AtomicBool::new(false);
-/// The context variable that has the counts of a request.
 static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Sets the context variable that has the counts of each request from now on.
@@ -26,7 +24,6 @@ pub(crate) fn count_databases(py: Python<'_>, current: Py<PyAny>) {
     COUNTS.store(true, Ordering::Release);
 }
 
-/// The counts of one request.
 #[pyclass(frozen, module = "maitred._engine")]
 #[derive(Default)]
 pub(crate) struct DatabaseCounts(Arc<Database>);

@@ -16,7 +16,6 @@ const MAX_TOLD: usize = 1000;
 static SINK: OnceLock<LeveledSink> = OnceLock::new();
 static TOLD: Mutex<BTreeSet<(String, String)>> = Mutex::new(BTreeSet::new());
 
-/// Sets the error log for reports.
 pub(crate) fn use_log(log: LeveledSink) {
     // Called once; a second log would be ignored.
     let _ = SINK.set(log);

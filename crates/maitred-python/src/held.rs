@@ -17,7 +17,6 @@ use pyo3::prelude::*;
 
 use crate::releaser;
 
-/// A reference that may be dropped anywhere.
 pub(crate) struct Held<T>(ManuallyDrop<Py<T>>);
 
 impl<T> Held<T> {

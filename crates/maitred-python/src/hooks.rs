@@ -13,9 +13,7 @@ use pyo3::types::PyDict;
 use crate::child;
 use crate::report::{self, ErrorSink};
 
-/// The hooks of a module.
 pub(crate) struct PythonHooks {
-    /// The target as the user wrote it.
     target: String,
     before_start: Option<Py<PyAny>>,
     worker_ready: Option<Py<PyAny>>,
@@ -26,9 +24,7 @@ pub(crate) struct PythonHooks {
 
 impl PythonHooks {
     /// Imports the module.
-    ///
-    /// # Errors
-    /// Those of `maitred._hooks.load`.
+    /// Errors: those of `maitred._hooks.load`.
     pub(crate) fn load(py: Python<'_>, spec: &HooksSpec, log: ErrorSink, gate: Arc<Gate>) -> PyResult<Self> {
         let options = PyDict::new(py);
         options.set_item("app_dir", &spec.app_dir)?;
@@ -92,7 +88,6 @@ struct GateState {
     is_inside: bool,
 }
 
-/// A hook is running.
 struct Inside<'a>(&'a Gate);
 
 impl Gate {

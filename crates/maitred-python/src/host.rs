@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use maitred_cli::{
@@ -27,25 +27,20 @@ use crate::report::{self, ErrorSink, LeveledSink, say_last};
 use crate::signals::{PythonSignals, io_error};
 use crate::stuck::{NamedThreads, Watch, asked};
 use crate::threads::PythonThreads;
+use crate::values::lock;
 use crate::wsgi::WsgiHandler;
 
-/// The host of the Python package.
 pub(crate) struct PythonHost {
-    /// How workers are started.
     command: Vec<OsString>,
     pub(crate) threads: PythonThreads,
     log: ErrorSink,
-    /// Lines that the application writes itself.
     lines: ErrorSink,
     leveled: LeveledSink,
     // Known only once the command has read its configuration.
     error_log: Arc<RwLock<Option<ErrorLog>>>,
     watch: Mutex<Option<Watch>>,
-    /// The interrupters of WSGI applications.
     interrupters: Mutex<Vec<Arc<Interrupter>>>,
-    /// The event loop of ASGI applications.
     event_loop: OnceLock<LoopThread>,
-    /// The loop's stage before it ran, if its applications were imported there.
     stage: OnceLock<Py<PyAny>>,
     running: OnceLock<RunningLoop>,
     /// Set when the steps that an interpreter needs once are done.
@@ -183,7 +178,6 @@ impl PythonHost {
         }
     }
 
-    /// Runs the application's startup to its end.
     fn start_asgi(
         &self,
         py: Python<'_>,
@@ -299,18 +293,12 @@ impl PythonHost {
     }
 }
 
-/// The log, once there is one.
 fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
     if child::is_child() {
         // The thread that writes is the parent's.
         return None;
     }
     log.read().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// A panic elsewhere cannot leave these values half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Host for PythonHost {

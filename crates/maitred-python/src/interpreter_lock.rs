@@ -29,7 +29,6 @@ const REACH: usize = 128;
 /// The lock with its condition variables and mutexes has at most so many bytes from the two words on.
 const SIZE: u64 = 256;
 
-/// Where the lock is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GlobalLock {
     /// The address of the thread that has taken it last. Behind it is whether it is taken.
@@ -39,7 +38,6 @@ pub(crate) struct GlobalLock {
 }
 
 impl GlobalLock {
-    /// Learns it.
     pub(crate) fn learn(py: Python<'_>) -> Option<Self> {
         // SAFETY: this thread is attached.
         let own = unsafe { ffi::PyThreadState_Get() } as u64;

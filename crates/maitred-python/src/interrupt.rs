@@ -12,9 +12,10 @@
 //! blocking call (a query, `time.sleep`, a socket without a timeout) is not interrupted, but the code behind it is.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{self, JoinHandle};
 
+use crate::values::lock;
 use maitred_runtime::{Exchange, Observe};
 use pyo3::exceptions::PyException;
 use pyo3::{create_exception, ffi, prelude::*};
@@ -38,7 +39,6 @@ struct Started {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A request in the application.
 struct Running {
     /// Python's number of the thread.
     thread: libc::c_long,
@@ -151,9 +151,4 @@ impl Drop for Inside {
     fn drop(&mut self) {
         Python::attach(|_| self.0.end());
     }
-}
-
-/// A panic elsewhere cannot leave these values half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

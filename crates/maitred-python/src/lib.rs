@@ -52,7 +52,6 @@ const JOIN_LIMIT: Duration = Duration::from_secs(2);
 /// The same after an end "at once": the server knows which threads are still in the application.
 const JOIN_LIMIT_AT_ONCE: Duration = Duration::from_millis(100);
 
-/// The native part of the Python package.
 #[pymodule]
 mod _engine {
     #[pymodule_export]

@@ -44,7 +44,6 @@ impl Logging {
         forwarder.call_method1(py, "start", (mark,)).map(drop)
     }
 
-    /// Passes on the entries that are still waiting.
     pub(crate) fn end(&self, py: Python<'_>, limit: Duration) -> PyResult<()> {
         let Some(forwarder) = self.forwarder.get(py) else { return Ok(()) };
         let ended: bool = forwarder.call_method1(py, "end", (limit.as_secs_f64(),))?.extract(py)?;

@@ -33,7 +33,6 @@ pub(crate) trait Native: Send + Sync + Sized + 'static {
     }
 }
 
-/// The memory of one object.
 #[repr(C)]
 struct Memory<T> {
     base: ffi::PyObject,
@@ -93,7 +92,6 @@ impl<T: Native> Class<T> {
         Ok(Self { class: class.unbind(), value: PhantomData })
     }
 
-    /// An object with `value` in it.
     pub(crate) fn make(&self, py: Python<'_>, value: T) -> PyResult<Object<T>> {
         // SAFETY: the type has a fixed size and no garbage collection, so that memory of the object allocator with a
         // header written by PyObject_Init is an object of it; `PyObject_New` does both. The rest is written before
@@ -114,7 +112,6 @@ impl<T: Native> Class<T> {
         self.class.clone_ref(py)
     }
 
-    /// The object as one of this class, if it is one.
     pub(crate) fn cast<'a>(&self, object: &'a Bound<'_, PyAny>) -> Option<&'a T> {
         // SAFETY: an object of exactly our type was made by `make`; the borrow keeps it alive.
         object.get_type().is(&self.class).then(|| unsafe { value_of(object.as_ptr()) })

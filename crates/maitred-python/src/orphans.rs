@@ -14,9 +14,7 @@ use maitred_io::child::reap_others;
 /// The time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The children of process 1 that are not to be reaped here.
 pub(crate) struct Orphans {
-    /// Children of the application.
     own: HashSet<u32>,
     due: Instant,
 }
@@ -28,7 +26,6 @@ impl Orphans {
             .then(|| Self { own: children(|_| true).into_iter().collect(), due: Instant::now() + EVERY })
     }
 
-    /// How long it is until the next look.
     pub(crate) fn pause(&self) -> Duration {
         self.due.saturating_duration_since(Instant::now())
     }

@@ -17,10 +17,8 @@ pub(crate) struct LoadedApplication {
     pub(crate) interface: String,
 }
 
-/// Applications that were imported before the fork.
 #[derive(Default)]
 pub(crate) struct Preloaded {
-    /// The applications in the order in which they are loaded, with their targets.
     found: VecDeque<(String, LoadedApplication)>,
     /// The current folder after their imports.
     folder: Option<OsString>,

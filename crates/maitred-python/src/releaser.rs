@@ -38,16 +38,12 @@ struct Queue {
     dropped: Vec<Py<PyAny>>,
     /// Bytes that the objects hold, as far as it is known.
     bytes: usize,
-    /// The thread takes more.
     open: bool,
-    /// The thread has not ended.
     alive: bool,
 }
 
 /// Starts the thread. Once in a process.
-///
-/// # Errors
-/// The process has no thread left.
+/// Errors: the process has no thread left.
 pub(crate) fn start() -> io::Result<()> {
     let serving = Serving::begin();
     // If the thread cannot be made, dropping `serving` closes the queue.
@@ -100,7 +96,6 @@ pub(crate) fn expect(bytes: usize) {
     }
 }
 
-/// The thread's work. When it ends, for any reason, the queue is closed.
 struct Serving;
 
 impl Serving {

@@ -17,7 +17,6 @@ pub(crate) use traceback::traceback;
 /// It is called with the interpreter released, because writing may wait.
 pub type ErrorSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Writes an entry with a level to the error log.
 pub(crate) type LeveledSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// Writes `entry` to the sink with the interpreter released.
@@ -46,7 +45,6 @@ pub(crate) fn found(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// The name of an object's type, for messages.
 pub(crate) fn type_name(value: &Bound<'_, impl Sized>) -> String {
     let value = value.as_any();
     value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string_lossy().into_owned())

@@ -10,7 +10,7 @@ use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use maitred_cli::{Signal, Signals, StopSignal};
@@ -22,10 +22,10 @@ use crate::bounded_end;
 use crate::orphans::Orphans;
 use crate::report::{self, ErrorSink};
 use crate::threads::PythonThreads;
+use crate::values::lock;
 
 type Received = Arc<Mutex<VecDeque<Signal>>>;
 
-/// The main thread's wait: for signals, and for threads that are to be made.
 pub(crate) struct PythonSignals {
     received: Received,
     threads: PythonThreads,
@@ -97,7 +97,7 @@ impl PythonSignals {
     }
 
     fn next(&self) -> Option<Signal> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        lock(&self.received).pop_front()
     }
 
     fn restore(&mut self, py: Python<'_>) -> PyResult<()> {
@@ -208,12 +208,6 @@ fn put_back(py: Python<'_>, earlier: &Earlier, ends: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// A panic elsewhere cannot leave these lists half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The handler of one signal: notes it and calls the previous handler.
 #[pyclass(frozen, module = "maitred._engine")]
 struct SignalHandler {
     signal: Signal,
@@ -225,7 +219,7 @@ struct SignalHandler {
 impl SignalHandler {
     fn __call__(&self, number: &Bound<'_, PyAny>, frame: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = number.py();
-        self.received.lock().unwrap_or_else(PoisonError::into_inner).push_back(self.signal);
+        lock(&self.received).push_back(self.signal);
         let previous = self.previous.bind(py);
         // Python's own handler of SIGINT only raises KeyboardInterrupt; SIG_DFL, SIG_IGN and None
         // are not callable.

@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 
-/// Flushes the standard streams of Python.
 pub(crate) fn flush_streams(py: Python<'_>) {
     let Ok(system) = py.import("sys") else { return };
     for stream in ["stdout", "stderr"] {

@@ -52,7 +52,6 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(5);
 /// same place.
 const MAX_STACKS: usize = 20;
 
-/// The thread that looks for stuck requests.
 pub(crate) struct Watch {
     thread: JoinHandle<()>,
     stop: Sender<Infallible>,
@@ -60,9 +59,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Reports requests that have been in the application for `limit` to `log`.
-    ///
-    /// # Errors
-    /// The process has no descriptor or no thread left, or another program's handlers took all signals.
+    /// Errors: the process has no descriptor or no thread left, or another program's handlers took all signals.
     pub(crate) fn start(py: Python<'_>, limit: Duration, log: ErrorSink) -> PyResult<Self> {
         let dumper = Dumper::install(py)?;
         let interpreter = Interpreter::new(py)?;
@@ -126,7 +123,6 @@ struct Watcher {
     interpreter: Interpreter,
 }
 
-/// A request that is due.
 struct Stuck {
     slot: Arc<Slot>,
     since: u64,
@@ -206,7 +202,6 @@ impl fmt::Display for Stack {
 }
 
 impl Stack {
-    /// The stack that a thread wrote itself.
     pub(crate) fn written(frames: Option<Vec<String>>) -> Self {
         frames.map_or(Self::Missing(UNREADABLE), Self::from)
     }
@@ -238,7 +233,6 @@ impl Stuck {
         self.slot.running().is_some_and(|(since, _)| since == self.since)
     }
 
-    /// One entry of several lines.
     fn entry(&self, state: &str, stack: Stack) -> String {
         let age = Duration::from_nanos(threads::coarse_now().saturating_sub(self.since)).as_secs_f64();
         let Slot { name, tid, .. } = &*self.slot;

@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ use crate::held::is_attached;
 use crate::interpreter_lock::GlobalLock;
 use crate::report;
 use crate::report::ErrorSink;
+use crate::values::lock;
 
 /// Makes application threads through Python's `threading`.
 #[derive(Clone)]
@@ -48,9 +49,7 @@ struct Shared {
     running: Mutex<Vec<Py<PyAny>>>,
     bell: Bell,
     log: ErrorSink,
-    /// The interpreter has its global lock.
     exclusive: bool,
-    /// The interpreter's lock, where it can be looked at.
     lock: Option<Arc<GlobalLock>>,
 }
 
@@ -109,7 +108,6 @@ impl PythonThreads {
         pause
     }
 
-    /// Makes all that were asked for, or says why the next one cannot be made.
     fn make_wanted(&self, py: Python<'_>) -> Result<(), String> {
         loop {
             let next = lock(&self.shared.wanted).pop_front();
@@ -243,7 +241,6 @@ impl Bell {
         Ok(Self { sender, receiver })
     }
 
-    /// The descriptor a wake-up byte is written to. It never blocks.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.sender.as_raw_fd()
     }
@@ -341,11 +338,6 @@ fn has_global_lock() -> bool {
     })
 }
 
-/// A panic elsewhere cannot leave these queues half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 // ---- Which thread runs which request ----
 //
 // And since when.
@@ -366,7 +358,6 @@ thread_local! {
     static OWN: OnceCell<Own> = const { OnceCell::new() };
 }
 
-/// The present request of one application thread.
 pub(super) struct Slot {
     pub(super) name: String,
     /// The system's number of the thread.
@@ -385,7 +376,6 @@ pub(super) fn watch_requests(on: bool) {
     WATCHED.store(on, Ordering::Relaxed);
 }
 
-/// The slots of all threads that have run a request.
 pub(super) fn running_requests() -> Vec<Arc<Slot>> {
     all().clone()
 }
@@ -396,7 +386,6 @@ pub(super) fn name_thread(name: String) {
 }
 
 /// Notes that the current thread runs this request, until the result is dropped.
-#[must_use]
 pub(crate) fn enter_request(head: &RequestHead) -> Entered {
     let watched = WATCHED.load(Ordering::Relaxed);
     if watched {
@@ -405,7 +394,6 @@ pub(crate) fn enter_request(head: &RequestHead) -> Entered {
     Entered { watched, not_send: PhantomData }
 }
 
-/// The current thread runs a request.
 pub(crate) struct Entered {
     watched: bool,
     // It must end on the thread on which it began.
@@ -471,7 +459,6 @@ impl Slot {
     }
 }
 
-/// The slot of a thread, in the list as long as the thread lives.
 struct Own(Arc<Slot>);
 
 impl Own {
@@ -499,5 +486,5 @@ impl Drop for Own {
 
 /// A panic elsewhere cannot leave the list half-changed.
 fn all() -> MutexGuard<'static, Vec<Arc<Slot>>> {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SLOTS)
 }

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use maitred_http::fields::InvalidField;
 use maitred_http::{FieldSet, Proxied, ResponseHead, Status};
@@ -19,6 +20,29 @@ use pyo3::{ffi, intern};
 
 use crate::held::Held;
 use crate::releaser;
+
+/// Places of a table of field names: four times as many as the names on a site with many kinds of clients.
+pub(crate) const NAME_PLACES: usize = 512;
+
+/// Longer names are not kept. The longest registered one has 32 bytes.
+pub(crate) const MAX_KEPT_NAME: usize = 48;
+
+/// The places at which a name may be: few, so that names made to collide cost little. Of a name the length and up to 16
+/// bytes of the two ends count: two loads where a hash of all bytes takes a loop.
+pub(crate) fn name_places(name: &[u8]) -> impl Iterator<Item = usize> + use<> {
+    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
+        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    // The multiplier is 2^64 divided by the golden ratio; its high bits depend on all others.
+    let first = ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
+    (first..first + 8).map(|place| place % NAME_PLACES)
+}
+
+/// Waits for a lock. A panic elsewhere cannot leave what the locks of this crate protect half-changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Bytes as the text that PEP 3333 calls native.
 pub(crate) fn from_latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
@@ -42,7 +66,6 @@ pub(crate) fn latin1_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<Option<&'
     })
 }
 
-/// A number in decimal.
 pub(crate) fn decimal(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyString>> {
     from_latin1(py, itoa::Buffer::new().format(number).as_bytes())
 }
@@ -134,7 +157,6 @@ impl Declared {
         }
     }
 
-    /// Appends a field.
     pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) -> PyResult<()> {
         if name.len() == CONTENT_LENGTH.len() && name.eq_ignore_ascii_case(CONTENT_LENGTH) {
             let declared = parse_length(value)?;
@@ -148,7 +170,6 @@ impl Declared {
     }
 }
 
-/// Appends a field that can be sent as it is.
 pub(crate) fn push(fields: &mut FieldSet, name: &[u8], value: &[u8]) -> PyResult<()> {
     fields.push_checked(name, value).map_err(|invalid| {
         let name = String::from_utf8_lossy(name);

@@ -27,25 +27,20 @@ const CUT: u64 = 5;
 /// request. After an earlier end no request got the thread: it was told to end, or is kept for other routes.
 const TOGETHER: u64 = 1000;
 
-/// All waits.
 #[derive(Default)]
 pub(super) struct WaitReport {
-    /// Requests that waited.
     pub(super) waits: usize,
     /// Waits that began while as many requests ran as ever did in their pool.
     pub(super) held: usize,
-    /// The most requests that ran at once, for each pool.
     pub(super) most: Vec<usize>,
     /// The cascades, the one in which others waited longest first.
     pub(super) cascades: Vec<Cascade>,
-    /// The request that each request waited for.
     pub(super) cause: Vec<Option<usize>>,
 }
 
 /// A request, and those that waited while it had the thread that they got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cascade {
-    /// An index of [`Log::requests`].
     pub(super) request: usize,
     pub(super) waits: usize,
     /// How long they have waited for it, together and at most, in microseconds.

@@ -8,7 +8,6 @@ pub(super) struct Figures {
     pub(super) count: usize,
     pub(super) min: u64,
     pub(super) mean: f64,
-    /// The standard deviation.
     pub(super) deviation: f64,
     pub(super) median: u64,
     pub(super) p90: u64,
@@ -17,7 +16,6 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// The figures of values in any order.
     pub(super) fn of(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         let (Some(min), Some(max)) = (values.first(), values.last()) else { return Self::default() };
@@ -48,11 +46,8 @@ pub(super) fn of_spans(requests: &[Request]) -> Vec<(&'static str, Figures)> {
     all
 }
 
-/// The times of a route's requests.
 pub(super) struct Route {
-    /// An index of [`Log::routes`].
     pub(super) route: u32,
-    /// The whole times.
     pub(super) figures: Figures,
     /// The mean of each span, in microseconds.
     pub(super) spans: [f64; SPANS.len()],
@@ -60,7 +55,6 @@ pub(super) struct Route {
     pub(super) share: f64,
 }
 
-/// The routes that took most time first.
 pub(super) fn of_routes(log: &Log) -> Vec<Route> {
     let mut totals: Vec<Vec<u64>> = vec![Vec::new(); log.routes.len()];
     let mut spans = vec![[0.0; SPANS.len()]; log.routes.len()];

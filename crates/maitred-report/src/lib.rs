@@ -6,7 +6,6 @@
 
 mod cascades;
 mod figures;
-mod json;
 mod read;
 mod show;
 mod together;
@@ -35,7 +34,6 @@ impl Mistake {
     }
 }
 
-/// The arguments of the command.
 pub(crate) const USAGE: &str = "\
 usage: maitred report [--json] [--requests] [--top NUMBER] [--wait SECONDS] LOG...
 
@@ -55,7 +53,6 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// How it is asked for.
 #[derive(Debug, PartialEq)]
 struct ReportOptions {
     json: bool,
@@ -95,7 +92,6 @@ pub fn report(arguments: &[String]) -> Result<String, Mistake> {
     Ok(of(log, &asked))
 }
 
-/// Whether there is a request in the log, or nothing.
 fn understood(log: &Log) -> Result<(), Mistake> {
     match &log.first_not_understood {
         Some((name, line, begin)) if log.requests.is_empty() => Err(Mistake::new(
@@ -124,7 +120,7 @@ fn of(mut log: Log, asked: &ReportOptions) -> String {
         wait: asked.wait,
         requests: asked.requests,
     };
-    if asked.json { report.json() } else { printable(&report.text()) }
+    if asked.json { format!("{}\n", report.json()) } else { printable(&report.text()) }
 }
 
 /// Removes control characters, so that text of peers gives no orders to a terminal.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::json::{self, Value};
+use serde_json::{Map, Value};
 
 /// The spans of a line, in the order in which they pass.
 pub(super) const SPANS: [&str; 7] = ["accept", "queue", "gate", "filter", "run", "receive", "write"];
@@ -16,14 +16,12 @@ const WRITE: usize = 6;
 /// A request. Times in microseconds, the start since 1970.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// The number of the log, and of its line.
     pub(super) log: u32,
     pub(super) line: u64,
     pub(super) start: u64,
     pub(super) spans: [u64; SPANS.len()],
     /// An index of [`Log::pools`]; none where the engine has answered.
     pub(super) pool: Option<u32>,
-    /// An index of [`Log::routes`].
     pub(super) route: u32,
     pub(super) status: u16,
     pub(super) id: Box<str>,
@@ -64,7 +62,6 @@ impl Request {
     }
 }
 
-/// The content of all logs.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) requests: Vec<Request>,
@@ -78,7 +75,6 @@ pub(super) struct Log {
     pub(super) missing: u64,
 }
 
-/// Each name once.
 #[derive(Default)]
 pub(super) struct Names {
     all: Vec<Box<str>>,
@@ -105,7 +101,6 @@ impl Names {
     }
 }
 
-/// The fields of a line about a request, as text.
 #[derive(Default)]
 struct Said {
     start: Option<u64>,
@@ -121,7 +116,6 @@ struct Said {
 }
 
 impl Log {
-    /// Reads a line.
     pub(super) fn add(&mut self, log: &str, number: u64, line: &str) {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.is_empty() {
@@ -209,10 +203,11 @@ fn is_there(value: &str) -> bool {
 
 fn of_json(line: &str) -> Option<Said> {
     let mut said = Said::default();
-    for (name, value) in json::object(line)? {
+    for (name, value) in serde_json::from_str::<Map<String, Value>>(line).ok()? {
         match value {
-            Value::Text(value) | Value::Number(value) => said.set(&name, &value),
-            Value::Other => {}
+            Value::String(text) => said.set(&name, &text),
+            Value::Number(number) => said.set(&name, &number.to_string()),
+            _ => {}
         }
     }
     Some(said)
@@ -249,7 +244,6 @@ fn of_text(line: &str) -> Said {
     said
 }
 
-/// The inside of a text in quotation marks.
 fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('"')?.strip_suffix('"')
 }

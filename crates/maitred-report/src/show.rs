@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::cascades::WaitReport;
+use serde_json::{Map, Value, json};
+
+use super::cascades::{Cascade, WaitReport};
 use super::figures::{Figures, Route};
-use super::json::push_string;
 use super::read::{Log, Request, SPANS};
 use super::together::Holder;
 
@@ -15,7 +16,6 @@ pub(super) struct Report {
     pub(super) routes: Vec<Route>,
     pub(super) cascades: WaitReport,
     pub(super) holders: Vec<Holder>,
-    /// How many routes and cascades.
     pub(super) top: usize,
     /// A wait is longer than so many microseconds.
     pub(super) wait: u64,
@@ -183,7 +183,6 @@ impl Report {
         }
     }
 
-    /// How a request is named.
     fn what(&self, request: &Request) -> String {
         let mut text = self.log.routes.name(request.route).to_owned();
         if !request.id.is_empty() {
@@ -193,126 +192,82 @@ impl Report {
         text
     }
 
-    /// The report as one object; times in seconds.
-    pub(super) fn json(&self) -> String {
-        let mut out = String::new();
+    pub(super) fn json(&self) -> Value {
         let Log { requests, missing, not_understood, .. } = &self.log;
-        let _ = write!(
-            out,
-            "{{\"requests\":{},\"missing\":{missing},\"not_understood\":{not_understood}",
-            requests.len()
-        );
-        if let Some((log, line, begin)) = &self.log.first_not_understood {
-            out.push_str(",\"first_not_understood\":{\"log\":");
-            push_string(&mut out, log);
-            let _ = write!(out, ",\"line\":{line},\"text\":");
-            push_string(&mut out, begin);
-            out.push('}');
-        }
-        out.push_str(",\"spans\":");
-        list(&mut out, ('{', '}'), &self.spans, |out, (name, figures)| {
-            let _ = write!(out, "\"{name}\":");
-            push_figures(out, figures);
-        });
-        out.push_str(",\"routes\":");
-        let routes: Vec<&Route> = self.routes.iter().take(self.top).collect();
-        list(&mut out, ('[', ']'), &routes, |out, route| {
-            out.push_str("{\"route\":");
-            push_string(out, self.log.routes.name(route.route));
-            let _ = write!(out, ",\"share\":{:.6},\"total\":", route.share);
-            push_figures(out, &route.figures);
-            for (name, mean) in SPANS.iter().zip(route.spans) {
-                let _ = write!(out, ",\"{name}_mean\":{}", mean_seconds(mean));
-            }
-            out.push('}');
-        });
-        out.push_str(",\"holders\":");
-        list(&mut out, ('[', ']'), &self.holders, |out, holder| {
-            let Holder { route, moments, waited, together, others } = holder;
-            out.push_str("{\"route\":");
-            push_string(out, self.log.routes.name(*route));
-            let together = seconds(*together);
-            let _ =
-                write!(out, ",\"moments\":{moments},\"waited\":{waited},\"together\":{together},\"others\":");
-            list(out, ('[', ']'), others, |out, other| push_string(out, self.log.routes.name(*other)));
-            out.push('}');
-        });
         let WaitReport { waits, held, cascades, most, .. } = &self.cascades;
-        let _ = write!(out, ",\"waits\":{waits},\"waits_all_threads_held\":{held},\"most_at_once\":");
-        let pools: Vec<_> = (0..).zip(most).collect();
-        list(&mut out, ('{', '}'), &pools, |out, (pool, most)| {
-            push_string(out, self.log.pools.name(*pool));
-            let _ = write!(out, ":{most}");
+        let mut report =
+            json!({ "requests": requests.len(), "missing": missing, "not_understood": not_understood });
+        if let Some((log, line, text)) = &self.log.first_not_understood {
+            report["first_not_understood"] = json!({ "log": log, "line": line, "text": text });
+        }
+        let spans = self.spans.iter().map(|(name, figures)| ((*name).to_owned(), shown(figures)));
+        report["spans"] = spans.collect::<Map<_, _>>().into();
+        let route = |number: u32| self.log.routes.name(number);
+        let routes = self.routes.iter().take(self.top).map(|own| {
+            let mut row =
+                json!({ "route": route(own.route), "share": own.share, "total": shown(&own.figures) });
+            for (name, mean) in SPANS.iter().zip(own.spans) {
+                row[format!("{name}_mean")] = (mean / 1e6).into();
+            }
+            row
         });
-        out.push_str(",\"cascades\":");
-        let cascades: Vec<_> = cascades.iter().take(self.top).collect();
-        list(&mut out, ('[', ']'), &cascades, |out, cascade| {
-            let (waits, waited, longest) = (cascade.waits, seconds(cascade.waited), seconds(cascade.longest));
-            let _ = write!(out, "{{\"waits\":{waits},\"waited\":{waited},\"longest\":{longest},\"request\":");
-            self.push_request(out, cascade.request);
-            out.push('}');
+        report["routes"] = routes.collect();
+        let holders = self.holders.iter().map(|holder| {
+            let Holder { route: own, moments, waited, together, others } = holder;
+            let others: Vec<&str> = others.iter().map(|other| route(*other)).collect();
+            json!({ "route": route(*own), "moments": moments, "waited": waited, "together": seconds(*together), "others": others })
         });
+        report["holders"] = holders.collect();
+        report["waits"] = (*waits).into();
+        report["waits_all_threads_held"] = (*held).into();
+        let most = (0..).zip(most).map(|(pool, most)| (self.log.pools.name(pool).to_owned(), (*most).into()));
+        report["most_at_once"] = most.collect::<Map<_, _>>().into();
+        let cascades = cascades.iter().take(self.top).map(|cascade| {
+            let Cascade { request, waits, waited, longest } = *cascade;
+            let (waited, longest) = (seconds(waited), seconds(longest));
+            json!({ "waits": waits, "waited": waited, "longest": longest, "request": self.request(request) })
+        });
+        report["cascades"] = cascades.collect();
         if self.requests {
-            out.push_str(",\"in_order_of_arrival\":");
-            let indexes: Vec<usize> = (0..requests.len()).collect();
-            list(&mut out, ('[', ']'), &indexes, |out, index| self.push_request(out, *index));
+            report["in_order_of_arrival"] = (0..requests.len()).map(|index| self.request(index)).collect();
         }
-        out.push_str("}\n");
-        out
+        report
     }
 
-    fn push_request(&self, out: &mut String, index: usize) {
+    fn request(&self, index: usize) -> Value {
         let request = &self.log.requests[index];
-        let _ = write!(out, "{{\"number\":{},\"log\":", index + 1);
-        push_string(out, self.log.logs.name(request.log));
-        let _ = write!(out, ",\"line\":{},\"id\":", request.line);
-        push_string(out, &request.id);
-        out.push_str(",\"route\":");
-        push_string(out, self.log.routes.name(request.route));
-        let _ = write!(out, ",\"status\":{},\"start\":{}", request.status, seconds(request.start));
+        let mut shown = json!({
+            "number": index + 1,
+            "log": self.log.logs.name(request.log),
+            "line": request.line,
+            "id": request.id,
+            "route": self.log.routes.name(request.route),
+            "status": request.status,
+            "start": seconds(request.start),
+        });
         for (name, span) in SPANS.iter().zip(request.spans) {
-            let _ = write!(out, ",\"{name}\":{}", seconds(span));
+            shown[*name] = seconds(span).into();
         }
-        let _ = write!(out, ",\"total\":{}", seconds(request.total()));
+        shown["total"] = seconds(request.total()).into();
         if let Some(cause) = self.cascades.cause[index] {
-            let _ = write!(out, ",\"waited_for\":{}", cause + 1);
+            shown["waited_for"] = (cause + 1).into();
         }
-        out.push('}');
+        shown
     }
 }
 
-fn list<T>(out: &mut String, (open, close): (char, char), items: &[T], push: impl Fn(&mut String, &T)) {
-    out.push(open);
-    for (position, item) in items.iter().enumerate() {
-        if position > 0 {
-            out.push(',');
-        }
-        push(out, item);
-    }
-    out.push(close);
+fn shown(figures: &Figures) -> Value {
+    let Figures { count, mean, deviation, .. } = *figures;
+    let [min, median, p90, p99, max] =
+        [figures.min, figures.median, figures.p90, figures.p99, figures.max].map(seconds);
+    json!({
+        "count": count, "min": min, "mean": mean / 1e6, "deviation": deviation / 1e6, "median": median,
+        "p90": p90, "p99": p99, "max": max,
+    })
 }
 
-fn push_figures(out: &mut String, figures: &Figures) {
-    let Figures { count, min, mean, deviation, median, p90, p99, max } = *figures;
-    let _ = write!(
-        out,
-        "{{\"count\":{count},\"min\":{},\"mean\":{},\"deviation\":{},\"median\":{},\"p90\":{},\"p99\":{},\"max\":{}}}",
-        seconds(min),
-        mean_seconds(mean),
-        mean_seconds(deviation),
-        seconds(median),
-        seconds(p90),
-        seconds(p99),
-        seconds(max)
-    );
-}
-
-fn seconds(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
-}
-
-fn mean_seconds(micros: f64) -> String {
-    format!("{:.6}", micros / 1e6)
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
 }
 
 fn ms(micros: u64) -> String {

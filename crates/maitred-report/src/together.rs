@@ -36,13 +36,10 @@ const OTHERS: usize = 2;
 /// Moments from which on a route is named.
 pub(super) const LEAST: usize = 3;
 
-/// A route whose requests hold something that others wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// An index of [`Log::routes`].
     pub(super) route: u32,
     pub(super) moments: usize,
-    /// Requests that have waited so.
     pub(super) waited: usize,
     /// How long they have run together while it ran, in microseconds.
     pub(super) together: u64,

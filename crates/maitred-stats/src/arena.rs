@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::memory::{self, Memory, Run, load, read_text, store, text_words, write_text};
 
 /// "maitred" and the version of the layout above, including the content of the runs.
-const MAGIC: u64 = u64::from_le_bytes(*b"maitred\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"maitred\x02");
 
 /// Words between two places at which something may start: two cache lines.
 pub(crate) const ALIGN: usize = 16;
@@ -56,14 +56,12 @@ pub struct Arena {
 
 impl Arena {
     /// An arena in memory that is zero.
-    #[must_use]
     pub fn new(memory: Memory) -> Self {
         store((*memory).as_ref(), 0, MAGIC);
         Self { memory, used: Mutex::new(ALIGN) }
     }
 
     /// The words, as another process has them.
-    #[must_use]
     pub fn memory(&self) -> Memory {
         Memory::clone(&self.memory)
     }
@@ -94,18 +92,15 @@ impl Arena {
         Run::new(self.memory.clone(), start + head, words)
     }
 
-    /// An arena of so many words that only this process sees.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(memory::private(words))
     }
 }
 
-/// Words that a run with a name as long as this takes in all.
 pub(crate) const fn run_words(name: &str, words: usize) -> usize {
     (1 + text_words(name.len())).next_multiple_of(ALIGN) + words.next_multiple_of(ALIGN)
 }
 
-/// A run of another process.
 pub(crate) struct ForeignRun<'a> {
     pub(crate) kind: u8,
     pub(crate) shards: usize,
@@ -130,7 +125,6 @@ pub(crate) fn runs(words: &[AtomicU64]) -> impl Iterator<Item = ForeignRun<'_>> 
 
 /// The counters that another process has in this memory, by their names; those of the same name are one. A process that runs may
 /// count meanwhile.
-#[must_use]
 pub fn read_counters(words: &[AtomicU64]) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::<String, u64>::new();
     each_counter(words, |name, total| {
@@ -152,7 +146,6 @@ pub fn each_counter(words: &[AtomicU64], mut visit: impl FnMut(&str, u64)) {
 }
 
 /// The texts that another process has in this memory by this name; none where there are none.
-#[must_use]
 pub fn read_texts(words: &[AtomicU64], name: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let found = runs(words).find(|found| found.kind == Kind::Texts as u8 && found.name == name);
@@ -236,7 +229,7 @@ mod tests {
         let memory = memory::private(4096);
         let arena = Arena::new(Memory::clone(&memory));
         Counter::in_arena(&arena, "x_total").add(1);
-        store(words(&memory), 0, u64::from_le_bytes(*b"maitred\x02"));
+        store(words(&memory), 0, u64::from_le_bytes(*b"maitred\x01"));
         assert!(read_counters(words(&memory)).is_empty());
     }
 }

@@ -7,18 +7,15 @@
 //! nexts     for each chunk 32 bits: the chunk with the higher bits of its counts
 //! chunks    from the start: 8 words each, a cache line      lists    from the end: a chunk for each slot, 32 bits each
 //! ```
-//! Numbers of chunks and lists begin at 1; 0 stands for none. A process that ends during a write leaves at most one
-//! value half counted: the one that it was counting.
+//! Numbers of chunks and lists begin at 1; 0 stands for none.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, compiler_fence};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::memory::{add, load, store};
 use crate::scale::{SLOTS, STEPS};
 
-/// Words of a chunk.
 const CHUNK: usize = STEPS * size_of::<u16>() / size_of::<u64>();
 
-/// Words of a list.
 const LIST: usize = SLOTS.div_ceil(2);
 
 const CHUNK_COST: usize = CHUNK * size_of::<u64>() + size_of::<u32>();
@@ -31,15 +28,10 @@ pub(crate) const NONE: u32 = 0;
 const MAX_DEPTH: u32 = u64::BITS / u16::BITS;
 
 /// Words before the chunks and lists.
-pub(crate) const HEAD: usize = 4;
-/// Chunks and lists that are in use.
+pub(crate) const HEAD: usize = 2;
 const USED: usize = 0;
 const LISTS: usize = 1;
-/// During a carry into a further chunk: the chunk, the step and a bit, and the old count in the further chunk.
-const CARRY: usize = 2;
-const CARRY_BEFORE: usize = 3;
 
-/// All chunks, and lists of them for histograms that have many.
 #[derive(Clone, Copy)]
 pub(crate) struct Chunks<'a> {
     head: &'a [AtomicU64; HEAD],
@@ -83,37 +75,14 @@ impl<'a> Chunks<'a> {
         let Some(word) = self.chunks.get(at) else { return false };
         let old = word.load(Relaxed);
         if (old >> shift) as u16 == u16::MAX {
-            return self.carry(chunk, step);
+            return self.add_many(chunk, step, 1);
         }
         word.store(old + (1 << shift), Relaxed);
         true
     }
 
-    #[cold]
-    fn carry(&self, chunk: u32, step: usize) -> bool {
-        let higher = match self.next(chunk) {
-            NONE => self.take().inspect(|higher| self.set_next(chunk, *higher)),
-            higher => Some(higher),
-        };
-        let (at, shift) = place(chunk, step);
-        let zero = load(self.chunks, at) & !(u64::from(u16::MAX) << shift);
-        let Some(higher) = higher else {
-            store(self.chunks, at, zero);
-            return false;
-        };
-        self.head[CARRY_BEFORE].store(self.count(higher, step), Relaxed);
-        compiler_fence(Release);
-        self.head[CARRY].store(carry(chunk, step), Relaxed);
-        compiler_fence(Release);
-        let carried = self.add(higher, step);
-        compiler_fence(Release);
-        store(self.chunks, at, zero);
-        compiler_fence(Release);
-        self.head[CARRY].store(0, Relaxed);
-        carried
-    }
-
     /// Counts so many; false when there is no memory for so large a count, of which the lowest bits are kept then.
+    #[cold]
     pub(crate) fn add_many(&self, chunk: u32, step: usize, count: u64) -> bool {
         let (mut chunk, mut left) = (chunk, self.read(chunk)[step].saturating_add(count));
         loop {
@@ -133,7 +102,6 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Makes all counts of a chunk zero.
     pub(crate) fn clear(&self, chunk: u32) {
         let mut chunk = chunk;
         for _ in 0..MAX_DEPTH {
@@ -146,27 +114,13 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// The 16 bits of a step.
-    fn count(&self, chunk: u32, step: usize) -> u64 {
-        let (at, shift) = place(chunk, step);
-        let count = load(self.chunks, at) >> shift & u64::from(u16::MAX);
-        // Ended between the two halves of a carry: the higher one has it.
-        if self.head[CARRY].load(Relaxed) == carry(chunk, step)
-            && count == u64::from(u16::MAX)
-            && load(self.chunks, place(self.next(chunk), step).0) >> shift & u64::from(u16::MAX)
-                != self.head[CARRY_BEFORE].load(Relaxed)
-        {
-            return 0;
-        }
-        count
-    }
-
     pub(crate) fn read(&self, chunk: u32) -> [u64; STEPS] {
         let mut read = [0; STEPS];
         let mut chunk = chunk;
         for depth in 0..MAX_DEPTH {
             for (step, count) in read.iter_mut().enumerate() {
-                *count |= self.count(chunk, step) << (depth * u16::BITS);
+                let (at, shift) = place(chunk, step);
+                *count |= (load(self.chunks, at) >> shift & u64::from(u16::MAX)) << (depth * u16::BITS);
             }
             chunk = self.next(chunk);
             if chunk == NONE {
@@ -202,12 +156,10 @@ impl<'a> Chunks<'a> {
         set_half(self.list_of(list), slot, chunk);
     }
 
-    /// The chunk of `slot` in such a list.
     pub(crate) fn listed(&self, list: u32, slot: usize) -> u32 {
         half(self.list_of(list), slot)
     }
 
-    /// Bytes of the chunks and lists in use.
     pub(crate) fn bytes(&self) -> usize {
         let (used, lists) = self.used();
         used.saturating_mul(CHUNK_COST).saturating_add(lists.saturating_mul(LIST_COST))
@@ -218,10 +170,6 @@ impl<'a> Chunks<'a> {
 fn place(chunk: u32, step: usize) -> (usize, u32) {
     let first = (chunk as usize).wrapping_sub(1).wrapping_mul(CHUNK);
     (first.wrapping_add(step / 4), step as u32 % 4 * u16::BITS)
-}
-
-fn carry(chunk: u32, step: usize) -> u64 {
-    u64::from(chunk) << 8 | (step as u64) << 1 | 1
 }
 
 /// One of the numbers of 32 bits of which there are two in a word.
@@ -261,22 +209,6 @@ mod tests {
         }
         assert!(chunks.add(first, 3));
         assert_eq!(chunks.read(first)[3], 1 << 32);
-    }
-
-    #[test]
-    fn a_count_that_was_going_on_in_a_further_chunk_is_in_one_of_them() {
-        let memory = room(100);
-        let chunks = Chunks::new(memory.words()).unwrap();
-        let first = chunks.take().unwrap();
-        (0..70_000 + 61_071).for_each(|_| assert!(chunks.add(first, 5)));
-        assert_eq!(chunks.read(first)[5], 131_071);
-        // As it is between the two stores.
-        chunks.head[CARRY_BEFORE].store(1, Relaxed);
-        chunks.head[CARRY].store(carry(first, 5), Relaxed);
-        assert_eq!(chunks.read(first)[5], 131_071, "nothing has been stored");
-        assert!(chunks.add(chunks.next(first), 5));
-        assert_eq!(chunks.read(first)[5], 131_072, "the higher one has it");
-        assert_eq!(chunks.read(first)[4], 0);
     }
 
     #[test]

@@ -43,13 +43,11 @@ impl<const N: usize> Counters<N> {
     const STRIDE: usize = N.next_multiple_of(ALIGN);
 
     /// All zero.
-    #[must_use]
     pub fn new() -> Self {
         Self(CounterWords::Own(array::from_fn(|_| Shard(array::from_fn(|_| AtomicU64::new(0))))))
     }
 
     /// All zero, in memory in which others find them by these names, which have no line ends.
-    #[must_use]
     pub fn in_arena<S: AsRef<str>>(arena: &Arena, names: [S; N]) -> Self {
         Self(CounterWords::Arena(arena.take(Kind::Counters, SHARDS, &lines(&names), SHARDS * Self::STRIDE)))
     }
@@ -73,19 +71,16 @@ impl<const N: usize> Counters<N> {
     ///
     /// # Panics
     /// When `which` is not below `N`.
-    #[must_use]
     pub fn total(&self, which: usize) -> u64 {
         (0..SHARDS).fold(0, |sum, shard| sum.wrapping_add(self.word(shard, which).load(Relaxed)))
     }
 
     /// The values of all counters.
-    #[must_use]
     pub fn snapshot(&self) -> [u64; N] {
         array::from_fn(|which| self.total(which))
     }
 }
 
-/// The names of counters as a run has them.
 fn lines<S: AsRef<str>>(names: &[S]) -> String {
     names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("\n")
 }
@@ -101,13 +96,11 @@ pub struct LockedCounters<const N: usize>(Run);
 
 impl<const N: usize> LockedCounters<N> {
     /// All zero.
-    #[must_use]
     pub fn new() -> Self {
         Self(Run::private(N))
     }
 
     /// All zero, in memory in which others find them by these names, which have no line ends.
-    #[must_use]
     pub fn in_arena<S: AsRef<str>>(arena: &Arena, names: [S; N]) -> Self {
         Self(arena.take(Kind::Counters, 1, &lines(&names), N))
     }
@@ -124,7 +117,6 @@ impl<const N: usize> LockedCounters<N> {
     ///
     /// # Panics
     /// When `which` is not below `N`.
-    #[must_use]
     pub fn total(&self, which: usize) -> u64 {
         self.0.words()[which].load(Relaxed)
     }
@@ -142,13 +134,11 @@ pub struct Counter(Counters<1>);
 
 impl Counter {
     /// A counter that is zero.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Zero, in memory in which others find it by this name, which has no line end.
-    #[must_use]
     pub fn in_arena(arena: &Arena, name: &str) -> Self {
         Self(Counters::in_arena(arena, [name]))
     }
@@ -159,7 +149,6 @@ impl Counter {
     }
 
     /// The sum over all threads.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.0.total(0)
     }
@@ -172,7 +161,6 @@ pub struct Gauge(AtomicI64);
 
 impl Gauge {
     /// A gauge that is zero.
-    #[must_use]
     pub const fn new() -> Self {
         Self(AtomicI64::new(0))
     }
@@ -188,7 +176,6 @@ impl Gauge {
     }
 
     /// The value now.
-    #[must_use]
     pub fn value(&self) -> i64 {
         self.0.load(Relaxed)
     }

@@ -7,45 +7,22 @@ use crate::scale::{self, STEPS};
 /// bytes for each power of two in which there are values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    zeros: u64,
-    count: u64,
-    sum: u64,
-    squares: f64,
-    /// 0 while empty.
-    min: u64,
-    max: u64,
-    coarse: bool,
-    /// The chunks by slot, ascending.
-    chunks: Vec<(u8, [u64; STEPS])>,
-}
-
-/// The parts of a distribution that are no steps.
-#[derive(Clone, Copy)]
-pub(crate) struct Moments {
     pub(crate) zeros: u64,
     pub(crate) count: u64,
     pub(crate) sum: u64,
     pub(crate) squares: f64,
+    /// 0 while empty.
     pub(crate) min: u64,
     pub(crate) max: u64,
     pub(crate) coarse: bool,
+    /// The chunks by slot, ascending.
+    pub(crate) chunks: Vec<(u8, [u64; STEPS])>,
 }
 
 impl Distribution {
     /// A distribution without values.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    pub(crate) fn with_moments(moments: Moments, slots: usize) -> Self {
-        let Moments { zeros, count, sum, squares, min, max, coarse } = moments;
-        Self { zeros, count, sum, squares, min, max, coarse, chunks: Vec::with_capacity(slots) }
-    }
-
-    /// Slots have to come in ascending order.
-    pub(crate) fn push(&mut self, slot: usize, steps: [u64; STEPS]) {
-        self.chunks.push((slot as u8, steps));
     }
 
     /// Counts `value`.
@@ -95,7 +72,6 @@ impl Distribution {
 
     /// The values that have come since this distribution was `earlier`. The smallest and the largest of them are known as well as the
     /// others are.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut rest = Self {
             zeros: self.zeros.saturating_sub(earlier.zeros),
@@ -125,37 +101,31 @@ impl Distribution {
     }
 
     /// Number of values.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Sum of the values; not above 2^64 - 1 (of nanoseconds: 584 years).
-    #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
     /// The smallest value; 0 without values.
-    #[must_use]
     pub fn min(&self) -> u64 {
         self.min
     }
 
     /// The largest value; 0 without values.
-    #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
     /// The mean; 0 without values.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
     /// The standard deviation of all values, not of a sample; 0 without values.
-    #[must_use]
     pub fn deviation(&self) -> f64 {
         if self.count == 0 || self.min == self.max {
             return 0.0;
@@ -167,14 +137,12 @@ impl Distribution {
 
     /// Whether some values are counted, but not where they lie, for want of memory: then percentiles and
     /// [`count_up_to`](Self::count_up_to) are those of the others.
-    #[must_use]
     pub fn is_coarse(&self) -> bool {
         self.coarse
     }
 
     /// The value that `percent` (0 to 100) of the values do not exceed, within the error that is said above and never
     /// outside the smallest and the largest. 0 without values.
-    #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         if percent >= 100.0 {
             return self.max;
@@ -197,7 +165,6 @@ impl Distribution {
 
     /// How many values are at or below `bound`. Values in the step that `bound` divides are not counted: those within
     /// 1/32 below it, or 64, may be missing.
-    #[must_use]
     pub fn count_up_to(&self, bound: u64) -> u64 {
         let below = self.steps().take_while(|(slot, step, _)| scale::bounds(*slot, *step).1 <= bound);
         below.fold(self.zeros, |sum, (.., count)| sum.saturating_add(count))
@@ -216,7 +183,6 @@ impl Distribution {
 
     /// How many values there are between one bound and the next, which are a quarter of their power of two apart: upper bounds with counts,
     /// from the first to the last that has any. Those that are known not to lie anywhere ([`is_coarse`](Self::is_coarse)) are missing.
-    #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         const QUARTER: usize = STEPS / 4;
         let mut buckets: Vec<(u64, u64)> = Vec::new();

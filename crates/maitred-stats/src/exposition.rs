@@ -20,7 +20,6 @@ pub enum Format {
 
 impl Format {
     /// The value of `Content-Type` for this text.
-    #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -29,31 +28,13 @@ impl Format {
     }
 }
 
-/// The percentiles of a [`Value::Summary`].
 const QUANTILES: [(&str, f64); 4] = [("0.5", 50.0), ("0.9", 90.0), ("0.99", 99.0), ("0.999", 99.9)];
 
-/// Upper bounds of the exposed histogram buckets, ns: 1, 2.5, 5 to each power of ten from 100 µs (below it a request
-/// is free of waiting) to 100 s (above every default timeout).
+/// Upper bounds of the exposed histogram buckets, in 10 µs: 1, 2.5, 5 to each power of ten from 100 µs (below it a
+/// request is free of waiting) to 100 s (above every default timeout).
 const BOUNDS: [u64; 19] = [
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-    25_000_000_000,
-    50_000_000_000,
-    100_000_000_000,
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
 /// One value to show. Metrics of the same name with different labels follow each other in the list, and no two names
@@ -92,7 +73,6 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// A gauge of a value that is never negative.
-    #[must_use]
     pub fn gauge(value: u64) -> Self {
         Self::Gauge(i64::try_from(value).unwrap_or(i64::MAX))
     }
@@ -133,7 +113,6 @@ pub fn write(metrics: &[Metric<'_>], format: Format, out: &mut String) {
 }
 
 /// A series as the texts have it: `maitred_pool_waited_total{pool="default"}`.
-#[must_use]
 pub fn series(name: &str, labels: &[(&str, &str)]) -> String {
     let mut out = name.to_owned();
     label(labels.iter().copied(), &mut out);
@@ -147,7 +126,6 @@ pub fn end(format: Format, out: &mut String) {
     }
 }
 
-/// Appends the lines before the metrics of one name. OpenMetrics calls counters without `_total` there.
 fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
     let name = match format {
         Format::Prometheus => metric.name,
@@ -165,7 +143,7 @@ fn describe(metric: &Metric<'_>, format: Format, out: &mut String) {
 }
 
 fn histogram(metric: &Metric<'_>, of: &Distribution, format: Format, out: &mut String) {
-    for bound in BOUNDS {
+    for bound in BOUNDS.map(|bound| bound * 10_000) {
         let mut text = seconds(bound);
         // OpenMetrics: a bound has a point, so that it is the same text wherever it comes from.
         if format == Format::OpenMetrics && !text.contains('.') {
@@ -188,7 +166,6 @@ fn summary(metric: &Metric<'_>, of: &Distribution, text: impl Fn(u64) -> String,
     sample(metric, "_count", None, format_args!("{}", of.count()), out);
 }
 
-/// One line: name, labels, value.
 fn sample(
     metric: &Metric<'_>,
     suffix: &str,
@@ -203,7 +180,6 @@ fn sample(
     let _ = writeln!(out, " {value}");
 }
 
-/// Appends names and values of labels, if there are any.
 fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String) {
     let mut separator = '{';
     for (label, text) in labels {
@@ -220,7 +196,6 @@ fn label<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>, out: &mut String)
 }
 
 /// The whole number next to so many thousandths.
-#[must_use]
 pub const fn whole(thousandths: u64) -> u64 {
     thousandths.saturating_add(500) / 1000
 }

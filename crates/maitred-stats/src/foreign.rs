@@ -1,8 +1,7 @@
 //! The figures of another process: of one that was killed, or of one that runs.
 //!
-//! Promises: each exchange that a killed process has noted is in its figures exactly once. Three things may be wrong at the moment of the
-//! kill: the exchange that it noted may be missing, some times of the one that it counted may be missing, and exchanges of routes that it
-//! gave up may be in twice. No content of the memory makes a reader fail; figures that are impossible are not shown.
+//! Promises: no exchange that a killed process has noted is in its figures twice, and at most one is missing: the one that was on its way
+//! from its ring into a leaf. Exchanges of routes that the process gave up at that moment may be in twice. No content of the memory makes a reader fail; figures that are impossible are not shown.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -40,7 +39,6 @@ pub struct Foreign<'a> {
 impl<'a> Foreign<'a> {
     /// The figures in the memory of an [`Arena`](crate::Arena); none if there is no [`Recorder`](crate::Recorder) of
     /// this version.
-    #[must_use]
     pub fn find(words: &'a [AtomicU64], owner: Owner) -> Option<Self> {
         let find = |kind: Kind| runs(words).find(|found| found.kind == kind as u8);
         let recorder = find(Kind::Recorder)?;
@@ -92,41 +90,30 @@ impl<'a> Foreign<'a> {
         if self.owner == Owner::Runs {
             return;
         }
-        for (number, ring) in self.area.rings() {
-            for (position, (sample, values)) in ring.samples().enumerate() {
-                if position > 0 || !self.area.has_counted(number, sample) {
-                    visit(noted(values));
-                }
-            }
-        }
+        self.area.rings().flat_map(|ring| ring.samples()).for_each(|(_, sample)| visit(noted(sample)));
     }
 
     /// The names of routes, by number.
-    #[must_use]
     pub fn routes(&self) -> Vec<String> {
         read_routes(self.routes)
     }
 
     /// The names of `Server-Timing` entries, by number.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_names(area::names(self.area.all))
     }
 
     /// `Server-Timing` entries that were counted nowhere, for want of memory.
-    #[must_use]
     pub fn lost_timings(&self) -> u64 {
         self.area.head[LOST].load(Relaxed)
     }
 
     /// Whether the process counts exchanges.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.area.head[ON].load(Relaxed) != 0
     }
 
     /// Bytes that the figures took when the rings were folded last, without the [`Routes`](crate::Routes).
-    #[must_use]
     pub fn bytes(&self) -> usize {
         usize::try_from(self.area.head[BYTES].load(Relaxed)).unwrap_or_default()
     }

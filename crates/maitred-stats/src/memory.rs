@@ -12,13 +12,11 @@ pub type Memory = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 /// Memory of so many words that only this process sees. All of them take memory at once; pages that a program maps do
 /// so when they are first written.
-#[must_use]
 pub fn private(words: usize) -> Memory {
     let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
     Arc::new(words)
 }
 
-/// A part of it.
 #[derive(Clone)]
 pub(crate) struct Run {
     memory: Memory,
@@ -31,7 +29,6 @@ impl Run {
         Self { memory, start, words }
     }
 
-    /// A run of this process alone.
     pub(crate) fn private(words: usize) -> Self {
         Self::new(private(words), 0, words)
     }

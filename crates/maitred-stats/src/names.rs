@@ -17,7 +17,6 @@ const MAX_NAME: usize = 64;
 /// Words of their memory.
 pub(crate) const NAMES_WORDS: usize = 1 + MAX_NAMES * text_words(MAX_NAME);
 
-/// Names of `Server-Timing` entries, at most [`MAX_NAMES`] and "other".
 #[derive(Default)]
 pub(crate) struct Names(RwLock<Vec<Box<str>>>);
 

@@ -1,13 +1,12 @@
-//! Figures from many threads: each thread notes samples in a ring of its own. A full ring is counted in the table.
+//! Figures from many threads: each thread notes samples in a ring of its own, and counts many of them in the table at once.
 //!
 //! ```text
-//! thread: sample, sample, ... 64  --full, or the thread ends--> table <--a reader has all rings emptied first
-//!                                  `--full, table in use--> left behind --the next thread with the table--> table
+//! thread: sample, sample, ... 64  --the table is free, or the ring is full--> table <--a reader has all rings emptied first
 //! ```
 //! All of it is in memory that another process can have, too ([`Foreign`](crate::Foreign)), also when this one was killed.
 //!
-//! Promises: 63 times out of 64 a request takes no lock here; no thread waits for a lock holder that has lost its
-//! processor; a stated bound of memory. A reading has all samples that were noted before it began.
+//! Promises: 63 times out of 64 a request takes no lock here; a thread waits for the table only behind 32 further requests;
+//! a stated bound of memory. A reading has all samples that were noted before it began.
 
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +19,7 @@ use crate::distribution::Distribution;
 use crate::lock::{LockSnapshot, NamedLock};
 use crate::memory::Run;
 use crate::names::{MAX_NAMES, Names, read_names};
-use crate::rings::{IS_TIMING, Owners, RING_BYTES, Sample, exchange, timing};
+use crate::rings::{Fill, IS_TIMING, Owners, RING_BYTES, Sample, exchange, timing};
 use crate::routes::ROUTES_BYTES;
 use crate::table::{Leaf, LeafKey, Table, TimingKey};
 use crate::times::Spans;
@@ -38,7 +37,6 @@ const TABLE_BYTES: usize = (MAX_BYTES - ROUTES_BYTES - FIXED_BYTES) / 128 * 128;
 const CHUNKS_BYTES: usize = TABLE_BYTES / 128 * 93;
 pub(crate) const LEAVES_BYTES: usize = TABLE_BYTES - CHUNKS_BYTES;
 
-/// Words of the memory.
 pub(crate) const WORDS: usize = area_words(LEAVES_BYTES, CHUNKS_BYTES);
 
 const NAME: &str = "exchanges";
@@ -79,13 +77,11 @@ thread_local! {
 
 impl Recorder {
     /// A recorder without figures, switched on, in memory of its own, all of which it takes at once.
-    #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(crate::arena::ALIGN + run_words(NAME, WORDS)))
     }
 
     /// A recorder without figures, switched on, in this memory.
-    #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let recorder = Self {
             on: AtomicBool::new(true),
@@ -107,7 +103,6 @@ impl Recorder {
     }
 
     /// Whether it counts. One load.
-    #[must_use]
     pub fn is_on(&self) -> bool {
         self.on.load(Relaxed)
     }
@@ -136,48 +131,22 @@ impl Recorder {
             };
             let Some(number) = own.ring else { return false };
             let Some(ring) = area::ring(self.run.words(), number) else { return false };
-            if ring.push(sample) {
-                own.ring = Some(self.empty(number));
+            let table = match ring.push(sample) {
+                Fill::Little => None,
+                Fill::Much => self.table.try_lock(),
+                Fill::Full => Some(self.table.lock()),
+            };
+            if let Some(mut table) = table {
+                self.change(&mut table, |table, area| table.fold(area, ring));
             }
             true
         });
         // A thread that ends has no ring any more.
         if noted != Ok(true) {
-            self.change(&mut self.table.lock(), |table, area| table.count(area, sample, None));
+            self.change(&mut self.table.lock(), |table, area| table.count(area, sample));
         }
     }
 
-    /// Has a full ring counted: by this thread or, if another one has the table, by the next one that takes it. Returns
-    /// the ring with which the thread goes on.
-    fn empty(&self, full: u16) -> u16 {
-        let free = self.table.try_lock();
-        if free.is_none()
-            && let Some(other) = self.leave_behind(full)
-        {
-            return other;
-        }
-        let mut table = free.unwrap_or_else(|| self.table.lock());
-        self.change(&mut table, |table, area| table.fold(area, full));
-        self.count_left(&mut table);
-        full
-    }
-
-    fn leave_behind(&self, full: u16) -> Option<u16> {
-        let mut owners = self.owners();
-        let other = owners.leave_behind(full);
-        self.note_rings(&owners);
-        other
-    }
-
-    fn count_left(&self, table: &mut Table) {
-        let left = self.owners().left();
-        if !left.is_empty() {
-            self.change(table, |table, area| left.iter().for_each(|ring| table.fold(area, *ring)));
-            self.owners().set_free(left.len());
-        }
-    }
-
-    /// Changes leaves.
     fn change(&self, table: &mut Table, work: impl FnOnce(&mut Table, &Area<'_>)) {
         if let Some(area) = self.area() {
             area.change(|| work(table, &area));
@@ -192,25 +161,19 @@ impl Recorder {
     fn join(self: &Arc<Self>) -> Own {
         let mut owners = self.owners();
         let ring = owners.join();
-        self.note_rings(&owners);
-        Own { recorder: Arc::downgrade(self), ring }
-    }
-
-    /// Publishes how many rings have been used, so that a reader of the memory looks at all of them.
-    fn note_rings(&self, owners: &Owners) {
         if let Some(area) = self.area() {
-            area.head[RINGS_USED].store(owners.used().into(), Release);
+            area.head[RINGS_USED].store(owners.used.into(), Release);
         }
+        Own { recorder: Arc::downgrade(self), ring }
     }
 
     fn leave(&self, ring: u16) {
         if std::process::id() != self.process {
             return;
         }
-        let mut table = self.table.lock();
-        self.change(&mut table, |table, area| table.fold(area, ring));
-        self.count_left(&mut table);
-        drop(table);
+        if let Some(noted) = area::ring(self.run.words(), ring) {
+            self.change(&mut self.table.lock(), |table, area| table.fold(area, noted));
+        }
         self.owners().give_back(ring);
     }
 
@@ -221,19 +184,14 @@ impl Recorder {
     /// Counts all noted samples in the leaves. Readers of the leaves call it first.
     pub fn fold_all(&self) {
         let Some(area) = self.area() else { return };
-        for (number, ring) in area.rings() {
-            if !ring.is_empty() {
-                // One at a time: others may want the table.
-                self.change(&mut self.table.lock(), |table, area| table.fold(area, number));
-            }
+        for ring in area.rings().filter(|ring| !ring.is_empty()) {
+            // One at a time: others may want the table.
+            self.change(&mut self.table.lock(), |table, area| table.fold(area, ring));
         }
-        let mut table = self.table.lock();
-        self.count_left(&mut table);
-        area.head[BYTES].store(self.bytes_of(&table, &area) as u64, Relaxed);
+        area.head[BYTES].store(self.bytes() as u64, Relaxed);
     }
 
     /// Exchanges that were counted for each route, by number.
-    #[must_use]
     pub fn requests(&self) -> Vec<u64> {
         self.fold_all();
         let table = self.table.lock();
@@ -276,36 +234,22 @@ impl Recorder {
     }
 
     /// The names of `Server-Timing` entries, by number.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_names(area::names(self.run.words()))
     }
 
     /// `Server-Timing` entries that were counted nowhere, for want of memory.
-    #[must_use]
     pub fn lost_timings(&self) -> u64 {
         crate::memory::load(self.run.words(), LOST)
     }
 
     /// Bytes that the figures take now: at most [`MAX_BYTES`], with the [`Routes`](crate::Routes) that belong to them.
-    #[must_use]
     pub fn bytes(&self) -> usize {
-        self.area().map_or(0, |area| self.bytes_of(&self.table.lock(), &area))
-    }
-
-    fn bytes_of(&self, table: &Table, area: &Area<'_>) -> usize {
-        usize::from(self.owners().used()) * RING_BYTES + self.names.bytes() + table.bytes(area)
-    }
-
-    /// Calls `work` while the calling thread has the table.
-    #[cfg(test)]
-    pub(crate) fn with_table<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _table = self.table.lock();
-        work()
+        let table = self.area().map_or(0, |area| self.table.lock().bytes(&area));
+        usize::from(self.owners().used) * RING_BYTES + self.names.bytes() + table
     }
 
     /// The counts of the table's lock.
-    #[must_use]
     pub fn lock_snapshot(&self) -> LockSnapshot {
         self.table.snapshot()
     }

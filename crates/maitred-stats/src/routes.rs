@@ -47,7 +47,6 @@ const NUMBER: u64 = 0xffff;
 
 const _: () = assert!(PLACES.is_power_of_two() && MAX_ROUTES <= PLACES / 2 && MAX_ROUTES < NUMBER as usize);
 
-/// Words of a route's text.
 const TEXT: usize = text_words(MAX_ROUTE_TEXT);
 
 /// Words of the memory: how many there are, and their texts, [`OTHER`] among them.
@@ -74,7 +73,6 @@ const NAME: &str = "routes";
 
 pub(crate) const RUN_WORDS: usize = run_words(NAME, WORDS);
 
-/// Bytes that the table takes at most.
 pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of::<u64>() + MAX_ROUTES + 1;
 
 /// Names and numbers of routes. Looking one up takes no lock. When there are [`MAX_ROUTES`], all others are [`OTHER`] until there is
@@ -91,7 +89,6 @@ pub(crate) const ROUTES_BYTES: usize = (PLACES + WAITING + RUN_WORDS) * size_of:
 pub struct Routes {
     places: Box<[AtomicU64]>,
     waiting: Box<[AtomicU64]>,
-    /// How often each was found, up to [`OFTEN`].
     found: Box<[AtomicU8]>,
     run: Run,
     /// Numbers that are free again. A thread that adds one holds the lock.
@@ -103,13 +100,11 @@ pub struct Routes {
 
 impl Routes {
     /// A table with [`OTHER`] alone, in memory of its own.
-    #[must_use]
     pub fn new() -> Self {
         Self::in_arena(&Arena::private(ALIGN + run_words(NAME, WORDS)))
     }
 
     /// A table with [`OTHER`] alone, in this memory.
-    #[must_use]
     pub fn in_arena(arena: &Arena) -> Self {
         let routes = Self {
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
@@ -126,7 +121,6 @@ impl Routes {
 
     /// The route with this hash, if it is known. The hash must be keyed: otherwise a peer could choose
     /// paths that are taken for others, or that lie in the way of others.
-    #[must_use]
     pub fn find(&self, hash: u64) -> Option<u32> {
         for place in self.places_of(hash) {
             let word = place.load(Relaxed);
@@ -180,7 +174,6 @@ impl Routes {
     }
 
     /// Whether a path has come often enough for a place since there was [room](Self::make_room) last, and there is none.
-    #[must_use]
     pub fn is_wanting(&self) -> bool {
         self.wanting.load(Relaxed)
     }
@@ -238,7 +231,6 @@ impl Routes {
         self.adding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The route that this one was [merged](Self::merge) into.
     fn merged_into(&self, number: u32) -> Option<u32> {
         let mut last = None;
         for _ in 0..MAX_STEPS {
@@ -257,7 +249,6 @@ impl Routes {
     }
 
     /// Whether it came a few times only.
-    #[must_use]
     pub fn is_rare(&self, number: u32) -> bool {
         self.found.get(number as usize).is_some_and(|found| found.load(Relaxed) < OFTEN)
     }
@@ -284,7 +275,6 @@ impl Routes {
     }
 
     /// The name of one.
-    #[must_use]
     pub fn name(&self, number: u32) -> Option<String> {
         let texts = self.run.words().get(1..)?;
         self.text(number).map(|text| read_one(text, texts))
@@ -300,18 +290,15 @@ impl Routes {
     }
 
     /// All names, by number; several have the name of the one that they were [merged](Self::merge) into.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         read_routes(self.run.words())
     }
 
     /// Bytes that the table takes now.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         (PLACES + WAITING + self.count() * TEXT) * size_of::<u64>() + self.found.len()
     }
 
-    /// The number of routes, with [`OTHER`].
     fn count(&self) -> usize {
         load(self.run.words(), 0) as usize
     }
@@ -371,7 +358,6 @@ impl Default for Routes {
     }
 }
 
-/// The names in this memory, by number.
 pub(crate) fn read_routes(words: &[AtomicU64]) -> Vec<String> {
     let Some((count, texts)) = words.split_first() else { return Vec::new() };
     let count = count.load(Acquire).min(MAX_ROUTES as u64 + 1) as usize;

@@ -27,7 +27,6 @@ pub(crate) fn place(value: u64) -> (usize, usize) {
     ((power - LINEAR) as usize + 1, step)
 }
 
-/// The smallest and the largest value of a step.
 pub(crate) fn bounds(slot: usize, step: usize) -> (u64, u64) {
     let shift = LINEAR_WIDTH + slot.saturating_sub(1) as u32;
     let base = if slot == 0 { 0 } else { STEPS };

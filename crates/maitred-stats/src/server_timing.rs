@@ -32,7 +32,6 @@ pub fn parse(value: &[u8]) -> impl Iterator<Item = Timing<'_>> {
     })
 }
 
-/// The bytes not read yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

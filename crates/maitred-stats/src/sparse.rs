@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::chunks::{Chunks, NONE, half, set_half};
-use crate::distribution::{Distribution, Moments};
+use crate::distribution::Distribution;
 use crate::memory::add;
 use crate::scale::{self, SLOTS};
 
@@ -17,9 +17,9 @@ const _: () = assert!(NEAR < SLOTS);
 /// zero.
 pub(crate) const SPARSE: usize = 12;
 
-pub(crate) const ZEROS: usize = 0;
+const ZEROS: usize = 0;
 /// The number of values that are not zero, then their sum, squares and extremes.
-pub(crate) const COUNT: usize = 1;
+const COUNT: usize = 1;
 const SUM: usize = 2;
 const SQUARES: usize = 3;
 /// The inverse of the smallest one: 0 without values.
@@ -86,7 +86,6 @@ impl Sparse<'_> {
         self.0[FORM].store(self.get(FORM) & !COARSE, Relaxed);
     }
 
-    /// The chunk of a slot, a new one if there is none.
     #[inline]
     fn chunk_for(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
         let known = self.near(slot, self.base());
@@ -118,7 +117,6 @@ impl Sparse<'_> {
         }
     }
 
-    /// The chunk of a slot that is not near.
     #[cold]
     fn open(self, slot: usize, chunks: &Chunks<'_>) -> u32 {
         if self.far() != NONE {
@@ -165,7 +163,9 @@ impl Sparse<'_> {
         let (zeros, placed) = (self.get(ZEROS), self.get(COUNT));
         let (least, most) = (!self.get(LEAST), self.get(MOST));
         let squares = f64::from_bits(self.get(SQUARES));
-        let moments = Moments {
+        let chunk_of =
+            |slot| Some((slot as u8, self.chunk(slot, chunks))).filter(|(_, chunk)| *chunk != NONE);
+        Distribution {
             zeros,
             count: zeros.saturating_add(placed),
             sum: self.get(SUM),
@@ -173,12 +173,8 @@ impl Sparse<'_> {
             min: if zeros > 0 || placed == 0 { 0 } else { least.min(most) },
             max: most,
             coarse: self.get(FORM) & COARSE != 0,
-        };
-        let of = |slot| Some((slot, self.chunk(slot, chunks))).filter(|(_, chunk)| *chunk != NONE);
-        let taken: Vec<(usize, u32)> = (0..SLOTS).filter_map(of).collect();
-        let mut distribution = Distribution::with_moments(moments, taken.len());
-        taken.into_iter().for_each(|(slot, chunk)| distribution.push(slot, chunks.read(chunk)));
-        distribution
+            chunks: (0..SLOTS).filter_map(chunk_of).map(|(slot, chunk)| (slot, chunks.read(chunk))).collect(),
+        }
     }
 }
 

@@ -8,14 +8,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::compiler_fence;
 
 use crate::area::{Area, BODY_BYTES, KEY, LEAF, LEAVES, LOST, REQUESTS, TIMING, TIMINGS, histograms};
 use crate::distribution::Distribution;
 use crate::memory::{add, load};
-use crate::rings::{DecodedSample, Sample, noted};
+use crate::rings::{DecodedSample, Ring, Sample, noted};
 use crate::routes::OTHER;
-use crate::sparse::{COUNT, SPARSE, Sparse, ZEROS};
+use crate::sparse::{SPARSE, Sparse};
 use crate::times::{Span, Spans};
 
 /// The key of exchanges that are counted together.
@@ -62,7 +61,6 @@ pub struct TimingKey {
 }
 
 impl TimingKey {
-    /// The key as one word.
     pub(crate) fn pack(self) -> u64 {
         LeafKey { listener: 0, pool: self.pool, route: self.route, class: self.name }.pack()
     }
@@ -90,7 +88,6 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Counts one exchange, with the body bytes of its response, and its spans if they are known.
     pub(crate) fn record(&mut self, bytes: u64, spans: Option<Spans>) {
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -147,40 +144,25 @@ impl Table {
         (0..CLASSES).for_each(|class| _ = self.keep(of_several(class), area));
     }
 
-    /// Counts the samples of a ring.
-    pub(crate) fn fold(&mut self, area: &Area<'_>, number: u16) {
-        let Some(ring) = area.ring(number) else { return };
-        for (sample, values) in ring.samples() {
-            self.count(area, values, Some((number, sample)));
-            ring.note_taken(sample);
+    pub(crate) fn fold(&mut self, area: &Area<'_>, ring: Ring<'_>) {
+        for (number, sample) in ring.samples() {
+            ring.note_taken(number);
+            self.count(area, sample);
         }
     }
 
-    /// Counts a sample; `of` is its ring and number, or none without a ring.
-    pub(crate) fn count(&mut self, area: &Area<'_>, sample: Sample, of: Option<(u16, u64)>) {
+    pub(crate) fn count(&mut self, area: &Area<'_>, sample: Sample) {
         match noted(sample) {
-            DecodedSample::Exchange(key, bytes, spans) => self.count_exchange(area, (key, bytes, spans), of),
-            DecodedSample::Timing(key, nanos) => self.count_timing(area, key, nanos, of),
+            DecodedSample::Exchange(key, bytes, spans) => self.count_exchange(area, key, bytes, spans),
+            DecodedSample::Timing(key, nanos) => self.count_timing(area, key, nanos),
         }
     }
 
-    fn count_exchange(
-        &mut self,
-        area: &Area<'_>,
-        (key, bytes, spans): (u64, u64, Option<Spans>),
-        of: Option<(u16, u64)>,
-    ) {
+    fn count_exchange(&mut self, area: &Area<'_>, key: u64, bytes: u64, spans: Option<Spans>) {
         let index = if self.last.0 == key { self.last.1 } else { self.find(key, area) };
         self.last = (key, index);
-        let index = index as usize;
-        let Some(leaf) = area.leaf(index) else { return };
-        let requests = leaf[REQUESTS].load(Relaxed);
-        if let Some(of) = of {
-            area.note(Area::number_in_leaf(index, REQUESTS), requests, of);
-        }
-        leaf[REQUESTS].store(requests.wrapping_add(1), Relaxed);
-        // From here on the sample counts as taken, even if the process ends before the rest is stored.
-        compiler_fence(Release);
+        let Some(leaf) = area.leaf(index as usize) else { return };
+        add(&leaf[REQUESTS], 1);
         leaf[BODY_BYTES].store(leaf[BODY_BYTES].load(Relaxed).saturating_add(bytes), Relaxed);
         let Some(spans) = spans else { return };
         for (histogram, nanos) in histograms(leaf).zip(spans.0.into_iter().chain([spans.total()])) {
@@ -188,26 +170,16 @@ impl Table {
         }
     }
 
-    fn count_timing(&mut self, area: &Area<'_>, key: TimingKey, nanos: u64, of: Option<(u16, u64)>) {
-        let index = match self.timings.get(&key.pack()) {
-            Some(index) => Some(*index),
-            None => self
-                .keep_timing(key, area)
-                .or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area)),
-        };
-        let histogram = index.and_then(|index| area.timing(index as usize)?.last_chunk::<SPARSE>());
-        let count = if nanos == 0 { ZEROS } else { COUNT };
-        let number = match index {
-            Some(index) => area.number_in_timing(index as usize, TIMING - SPARSE + count),
-            None => LOST,
-        };
-        if let Some(of) = of {
-            area.note(number, load(area.all, number), of);
-        }
-        match histogram {
-            Some(histogram) => Sparse(histogram).record(nanos, &area.chunks),
+    fn count_timing(&mut self, area: &Area<'_>, key: TimingKey, nanos: u64) {
+        match self.timing_of(key, area).and_then(|index| histogram(area, index)) {
+            Some(histogram) => histogram.record(nanos, &area.chunks),
             None => add(&area.head[LOST], 1),
         }
+    }
+
+    /// The number of a timing, of the route "other" where there is no room for it.
+    fn timing_of(&mut self, key: TimingKey, area: &Area<'_>) -> Option<u32> {
+        self.keep_timing(key, area).or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area))
     }
 
     fn find(&mut self, key: u64, area: &Area<'_>) -> u32 {
@@ -272,18 +244,14 @@ impl Table {
         let timings: Vec<(u64, u32, u32)> =
             self.timings.iter().filter_map(|(key, index)| Some((*key, *index, of(key)?))).collect();
         for (key, index, route) in timings {
-            let key = TimingKey { route, ..TimingKey::unpack(key) };
-            let target = self
-                .keep_timing(key, area)
-                .or_else(|| self.keep_timing(TimingKey { route: OTHER, ..key }, area));
-            let histogram = |index: u32| area.timing(index as usize)?.last_chunk::<SPARSE>().map(Sparse);
-            if let (Some(from), Some(into)) = (histogram(index), target.and_then(histogram)) {
+            let target = self.timing_of(TimingKey { route, ..TimingKey::unpack(key) }, area);
+            let into = target.and_then(|target| histogram(area, target));
+            if let (Some(from), Some(into)) = (histogram(area, index), into) {
                 from.pour(into, &area.chunks);
             }
         }
     }
 
-    /// Exchanges that were counted for each route, by number.
     pub(crate) fn requests(&self, area: &Area<'_>) -> Vec<u64> {
         let mut requests = Vec::new();
         for (key, index) in &self.leaves {
@@ -301,10 +269,13 @@ impl Table {
         self.used + bytes <= self.limit
     }
 
-    /// Bytes that leaves, timings and chunks take now.
     pub(crate) fn bytes(&self, area: &Area<'_>) -> usize {
         self.used + area.chunks.bytes()
     }
+}
+
+fn histogram<'a>(area: &Area<'a>, index: u32) -> Option<Sparse<'a>> {
+    area.timing(index as usize)?.last_chunk::<SPARSE>().map(Sparse)
 }
 
 /// Classes of status that have a leaf from the start: 0 to 5.

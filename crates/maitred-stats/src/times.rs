@@ -52,7 +52,6 @@ impl Span {
         [Self::Accept, Self::Queue, Self::Gate, Self::Filter, Self::Run, Self::Receive, Self::Write];
 
     /// The name in logs, metrics and `Server-Timing`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -72,13 +71,11 @@ pub struct Spans(pub [u64; Span::ALL.len()]);
 
 impl Spans {
     /// One of them.
-    #[must_use]
     pub fn get(&self, span: Span) -> u64 {
         self.0[span as usize]
     }
 
     /// The sum; wraps at 2^64 (584 years).
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, span| sum.wrapping_add(*span))
     }
@@ -86,14 +83,12 @@ impl Spans {
 
 impl Times {
     /// The time from the arrival to the last station: the sum of the [`spans`](Self::spans).
-    #[must_use]
     pub fn total(&self) -> u64 {
         let Self { arrived, complete, begun, gated, done, written, .. } = *self;
         complete.max(begun).max(gated).max(done).max(written).saturating_sub(arrived)
     }
 
     /// A station that was not passed takes no time, and none of them goes back.
-    #[must_use]
     pub fn spans(&self) -> Spans {
         let ends = [
             (Span::Accept, self.complete),

@@ -11,7 +11,6 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// A worker that has served for so long has no failure behind it.
 pub(crate) const HEALTHY: Duration = Duration::from_secs(60);
 
-/// Failures in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backoff {
     failures: u32,

@@ -83,7 +83,6 @@ pub struct Crew {
     /// An operator waits for the end of that.
     replaces: bool,
     state: State,
-    /// A worker has been ready.
     was_ready: bool,
     /// [`Action::Ready`] has been returned.
     announced: bool,
@@ -98,7 +97,6 @@ pub struct Crew {
 
 impl Crew {
     /// A crew that begins: its workers are to be started.
-    #[must_use]
     pub fn new(settings: Settings, now: Instant) -> Self {
         let wanted = settings.workers.max(1);
         let mut crew = Self {
@@ -127,7 +125,6 @@ impl Crew {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let of_slots = self.slots.iter().flat_map(|slot| {
             let members = slot.members().filter_map(|member| self.deadline(member));
@@ -156,26 +153,22 @@ impl Crew {
     }
 
     /// How many workers are wanted.
-    #[must_use]
     pub fn wanted(&self) -> usize {
         self.wanted
     }
 
     /// Whether it has been asked to end.
-    #[must_use]
     pub fn is_ending(&self) -> bool {
         self.state != State::Running
     }
 
     /// Whether workers are still to be replaced that an operator has had replaced, and no successor was refused.
-    #[must_use]
     pub fn is_replacing(&self) -> bool {
         self.replaces
             && (!self.rolling.is_empty() || !self.slots.iter().take(self.wanted).all(Slot::is_settled))
     }
 
     /// Processes that have ended without being asked, of all workers.
-    #[must_use]
     pub fn failures(&self) -> u64 {
         self.slots.iter().map(|slot| slot.failures).sum()
     }
@@ -565,7 +558,6 @@ impl Crew {
         self.state == State::Running && is_due && !waits && !self.stands_in
     }
 
-    /// Acts on the present state.
     fn look(&mut self, now: Instant) {
         self.roll(now);
         while self.slots.len() > self.wanted && self.slots.last().is_some_and(Slot::is_empty) {

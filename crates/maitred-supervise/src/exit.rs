@@ -13,14 +13,12 @@ pub enum Exit {
 
 impl Exit {
     /// Whether it ended as it should.
-    #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 
     /// Whether it ended as it should for a process that was asked to: also by SIGTERM itself. A worker handles that until it has
     /// answered everything, and a service manager may send it once more when it has (KillMode=control-group of systemd).
-    #[must_use]
     pub fn is_as_asked(self) -> bool {
         self.is_success() || self == Self::Signal(15)
     }
@@ -41,23 +39,11 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The names of the signals that end programs (signal(7), Linux).
 fn name(number: u8) -> Option<&'static str> {
-    Some(match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        31 => "SIGSYS",
-        _ => return None,
-    })
+    let names = [(1, "SIGHUP"), (2, "SIGINT"), (3, "SIGQUIT"), (4, "SIGILL"), (6, "SIGABRT"), (7, "SIGBUS")];
+    let more =
+        [(8, "SIGFPE"), (11, "SIGSEGV"), (13, "SIGPIPE"), (15, "SIGTERM"), (24, "SIGXCPU"), (31, "SIGSYS")];
+    names.into_iter().chain(more).find_map(|(own, name)| (own == number).then_some(name))
 }
 
 #[cfg(test)]

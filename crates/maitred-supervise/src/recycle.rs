@@ -44,13 +44,11 @@ const LEAST_SILENCE: Duration = Duration::from_secs(5);
 /// A report may be late: so much longer is it waited for.
 const HEARING: Duration = Duration::from_secs(2);
 
-/// The wear of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     limits: Limits,
     began: Instant,
     heavy: u32,
-    /// The worker is spent.
     spent: bool,
     /// Requests that had ended when that changed last or nothing waited, and when that was.
     progress: (u64, Instant),
@@ -58,7 +56,6 @@ pub(crate) struct Wear {
     silent: (Instant, bool),
 }
 
-/// Why a worker is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Requests(u64),
@@ -104,7 +101,6 @@ impl Wear {
         reason
     }
 
-    /// Notes a sign of life.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.silent = (now + self.limits.silence(), false);
     }
@@ -128,12 +124,10 @@ impl Wear {
         Some(Reason::Silent(self.limits.silence() + HEARING))
     }
 
-    /// Whether the worker is spent, by its reports.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Marks the worker as spent for another reason, such as its age.
     pub(crate) fn spend(&mut self) {
         self.spent = true;
     }

@@ -4,7 +4,6 @@
 
 use crate::recycle::Reason;
 
-/// Why a worker was started in the place of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The worker before ended without being asked.
@@ -47,7 +46,6 @@ impl From<Reason> for Cause {
     }
 }
 
-/// The counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Restarts([u64; Cause::ALL.len()]);
 
@@ -56,7 +54,6 @@ impl Restarts {
         self.0[cause as usize] += 1;
     }
 
-    /// All reasons, those that have not been met as well.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Cause::ALL.map(Cause::name).into_iter().zip(self.0)
     }

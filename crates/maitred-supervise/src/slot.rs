@@ -34,22 +34,18 @@ pub struct WorkerView {
     pub since: Instant,
 }
 
-/// A process.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) id: WorkerId,
     pub(crate) phase: Phase,
     pub(crate) since: Instant,
     pub(crate) wear: Wear,
-    /// SIGKILL has been asked for.
     pub(crate) killed: bool,
-    /// The worker was killed because it was not ready in time.
     pub(crate) late: bool,
     /// The worker has been asked to end before it was ready.
     pub(crate) unserved: bool,
 }
 
-/// A place.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) current: Option<Member>,

@@ -237,9 +237,7 @@ pub(crate) fn generation(policy: &ClientPolicy) -> [u8; 32] {
 }
 
 /// The verifier of client certificates for rustls.
-///
-/// # Errors
-/// When there is no authority.
+/// Errors: when there is no authority.
 pub(crate) fn verifier(policy: &ClientPolicy) -> Result<Arc<dyn ClientCertVerifier>, TrustError> {
     let Some(trust) = policy.trust() else { return Ok(WebPkiClientVerifier::no_client_auth()) };
     if trust.roots.is_empty() {
@@ -288,7 +286,6 @@ fn check(list: CertificateRevocationListDer<'static>) -> Result<(), String> {
     }
 }
 
-/// Notes whose certificate was refused.
 #[derive(Debug)]
 struct Verifier(Arc<dyn ClientCertVerifier>);
 

@@ -24,7 +24,6 @@ pub(crate) fn text(name: &X509Name<'_>) -> String {
     text
 }
 
-/// The last common name, not escaped.
 pub(crate) fn common_name(name: &X509Name<'_>) -> Option<String> {
     name.iter_common_name().last().and_then(|attribute| value(attribute.attr_value()))
 }
@@ -72,7 +71,6 @@ fn short_name(kind: &Oid<'_>) -> Option<&'static str> {
     })
 }
 
-/// The text of a value, if it is one of the string types (X.680).
 fn value(any: &Any<'_>) -> Option<String> {
     if any.class() != Class::Universal {
         return None;

@@ -161,7 +161,6 @@ impl SessionError {
         }
     }
 
-    /// The error behind one of rustls, with the notes of its callbacks.
     pub(crate) fn new(error: &Error, noted: &SessionNotes, minimum: Version, offered: Option<u16>) -> Self {
         match &noted.refused {
             Some(RefusedName::Unknown(name)) => return Self::UnknownName(name.clone()),
@@ -197,7 +196,6 @@ impl SessionError {
         }
     }
 
-    /// The error, with whether the handshake was complete.
     pub(crate) fn in_handshake(self, in_handshake: bool) -> Self {
         match self {
             Self::Alert { number, .. } => Self::Alert { number, in_handshake },

@@ -78,9 +78,7 @@ pub(crate) struct Beginning {
     kept: Vec<u8>,
 }
 
-/// The state of the ClientHello.
 pub(crate) enum Begun {
-    /// More has to come.
     Waits,
     /// The ClientHello is whole, and names this server, or none.
     Hello(Option<String>),

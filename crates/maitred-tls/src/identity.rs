@@ -23,7 +23,6 @@ use crate::pem::{self, PemFault, Sections};
 pub struct Identity {
     pub(crate) plain: Arc<CertifiedKey>,
     pub(crate) stapled: Option<Arc<CertifiedKey>>,
-    /// The names that the operator has set.
     pub(crate) told: Vec<String>,
     pub(crate) info: IdentityInfo,
 }
@@ -240,7 +239,6 @@ impl Identity {
 
     /// Uses the certificate for these names, before any other one: names and patterns of virtual hosts (`shop.example`,
     /// `*.shop.example`). The names in the certificate do not count then.
-    #[must_use]
     pub fn for_names<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         let normal = |name: N| certificate::normal_name(name.as_ref());
         self.told.extend(names.into_iter().map(normal));
@@ -279,7 +277,6 @@ impl Identity {
         self.plain.key.algorithm() == SignatureAlgorithm::RSA
     }
 
-    /// The certificate for a client at this time.
     pub(crate) fn at(&self, now: u64) -> &Arc<CertifiedKey> {
         match (&self.stapled, self.info.ocsp) {
             (Some(stapled), Some(times)) if times.is_current(now) => stapled,
@@ -301,7 +298,6 @@ fn certified_names(certificate: &CertificateInfo) -> Vec<String> {
     }
 }
 
-/// The first private key; one that is not encrypted before others.
 fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn SigningKey>, IdentityError> {
     let (label, key) = match sections.keys().next() {
         Some((label, der)) => {
@@ -323,7 +319,6 @@ fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn Signi
         .map_err(|_| IdentityError::Key(format!("the section {label} is broken or of an unknown kind")))
 }
 
-/// The first encrypted key, opened by the first password that does.
 fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<SecretDocument, IdentityError> {
     let Some(der) = sections.all(pem::ENCRYPTED_KEY).next() else {
         return Err(IdentityError::UnknownEncryption("in the form that OpenSSL had before 2010"));

@@ -1,17 +1,5 @@
 //! TLS for a server: sessions, certificates by name, certificates of clients, tickets (RFC 8446, RFC 5246).
 //!
-//! ```text
-//! terms.rs      the rules of sessions: made of settings, never changed     session.rs    one connection: bytes in, bytes out
-//!   identity.rs   a certificate with its key                             handshake.rs  the result of a handshake
-//!   names.rs, resolver.rs   which one a client gets (SNI)                errors.rs     why a session has failed
-//!   ocsp.rs       the stapled response                                   client_identity.rs  a client's identity
-//!   clients.rs    the authorities for clients                            plain_http.rs   telling a client without TLS
-//!   hosts.rs      rules that differ from host to host
-//!   tickets.rs    tickets that resume sessions
-//! certificate.rs, distinguished_name.rs   fields of a certificate        pem.rs        files with certificates and keys
-//! development.rs  a certificate for development                         provider.rs  suites and groups
-//! local_client.rs  a client, for questions whether a server is ready
-//! ```
 //! Promises: no socket, no file, no thread, and no panic, with any bytes of a peer. The clock is handed in. No type of
 //! rustls is public here.
 //!

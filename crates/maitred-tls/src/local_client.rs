@@ -23,9 +23,6 @@ pub struct LocalClient(Arc<ClientConfig>);
 
 impl LocalClient {
     /// A client that takes any certificate.
-    ///
-    /// # Errors
-    /// Never with the suites of this crate.
     pub fn of_any() -> io::Result<Self> {
         let config = ClientConfig::builder_with_provider(Arc::clone(provider()));
         let config = config.with_safe_default_protocol_versions().map_err(io::Error::other)?;

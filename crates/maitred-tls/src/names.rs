@@ -12,7 +12,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Numbers of certificates by name.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     told: Level,
@@ -36,7 +35,6 @@ impl Names {
         self.told.add(name, identity);
     }
 
-    /// Notes that this certificate has this name in it.
     pub(crate) fn certify(&mut self, name: &str, identity: usize) {
         self.certified.add(name, identity);
     }

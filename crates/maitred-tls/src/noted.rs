@@ -6,23 +6,16 @@
 
 use std::cell::Cell;
 
-/// The notes of one session.
 #[derive(Debug, Default)]
 pub(crate) struct SessionNotes {
-    /// The number of the certificate that was chosen.
     pub(crate) identity: Option<usize>,
-    /// No certificate was given.
     pub(crate) refused: Option<RefusedName>,
-    /// The subject of a client certificate that was refused.
     pub(crate) client: Option<Box<str>>,
 }
 
-/// Why no certificate was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedName {
-    /// No certificate is for this name.
     Unknown(Box<str>),
-    /// The client has named no server.
     Missing,
 }
 
@@ -38,7 +31,6 @@ pub(crate) fn during<T>(noted: &mut SessionNotes, call: impl FnOnce() -> T) -> T
     result
 }
 
-/// Changes the notes that are laid out.
 pub(crate) fn note(change: impl FnOnce(&mut SessionNotes)) {
     let mut noted = NOTED.take();
     change(&mut noted);

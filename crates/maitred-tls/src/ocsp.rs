@@ -75,7 +75,6 @@ impl OcspTimes {
     }
 }
 
-/// Reads the response for this certificate, if it says that the certificate is good.
 pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result<OcspTimes, OcspFault> {
     for single in singles(response)? {
         let single = single.ok_or(OcspFault::Form)?;
@@ -98,7 +97,6 @@ pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result
     Err(OcspFault::OtherCertificate)
 }
 
-/// One `SingleResponse`.
 struct Single<'a> {
     hash: Option<&'static Algorithm>,
     issuer_name_hash: &'a [u8],
@@ -146,7 +144,6 @@ fn singles(response: &[u8]) -> Result<impl Iterator<Item = Option<Single<'_>>>, 
     }))
 }
 
-/// The list of responses in `responseBytes`.
 fn basic(mut bytes: &[u8]) -> Option<&[u8]> {
     let mut bytes = context(&mut bytes, 0)?;
     let mut bytes = universal(&mut bytes, SEQUENCE)?;

@@ -12,7 +12,6 @@ const MAX_FILE: usize = 4 * 1024 * 1024;
 const MAX_LABELS: usize = 4;
 const MAX_LABEL: usize = 40;
 
-/// The label of an encrypted key in PKCS#8 (RFC 7468 §11).
 pub(crate) const ENCRYPTED_KEY: &str = "ENCRYPTED PRIVATE KEY";
 
 /// Why a file has no sections that can be read.
@@ -58,7 +57,6 @@ impl fmt::Display for PemFault {
 
 impl std::error::Error for PemFault {}
 
-/// The sections of a file, in order.
 #[derive(Debug)]
 pub(crate) struct Sections(Vec<Pem>);
 
@@ -89,7 +87,6 @@ impl Sections {
         Ok(Self(sections))
     }
 
-    /// The contents of the sections with this label.
     pub(crate) fn all<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.0.iter().filter(move |section| section.tag() == label).map(Pem::contents)
     }
@@ -102,7 +99,6 @@ impl Sections {
             .map(Pem::contents)
     }
 
-    /// Label and contents of the private keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0
             .iter()
@@ -114,7 +110,6 @@ impl Sections {
         self.0.iter().any(|section| section.tag().ends_with("PRIVATE KEY") && is_encrypted(section))
     }
 
-    /// The labels, for an error.
     pub(crate) fn labels(&self) -> String {
         let mut labels: Vec<String> =
             self.0.iter().take(MAX_LABELS).map(|section| shown(section.tag())).collect();
@@ -147,12 +142,10 @@ fn section(text: &str) -> Result<(Pem, &str), PemFault> {
     Ok((section, behind))
 }
 
-/// A label for an error.
 fn shown(label: &str) -> String {
     label.chars().filter(|char| !char.is_control()).take(MAX_LABEL).collect()
 }
 
-/// One section of PEM, with line feeds.
 pub(crate) fn encode(label: &str, der: &[u8]) -> String {
     pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

@@ -52,14 +52,11 @@ pub struct Session {
     /// The connection. Until the host is known, where rules for clients differ, nothing is fed to it.
     connection: ServerConnection,
     beginning: Option<Box<Beginning>>,
-    /// The number of the rules for clients.
     rules: u16,
     terms: Arc<Terms>,
     noted: SessionNotes,
     first: First,
-    /// Bytes of plaintext that wait to be read.
     waiting: usize,
-    /// The peer has closed its socket.
     has_ended: bool,
     is_closed: bool,
     failed: Option<Box<SessionError>>,
@@ -323,7 +320,6 @@ impl Session {
         Err(self.fail(error))
     }
 
-    /// Ends the session with this error.
     fn fail(&mut self, error: SessionError) -> SessionError {
         self.own_alert = match &error {
             SessionError::UnknownName(_) => Some(&UNRECOGNIZED_NAME),
@@ -370,7 +366,6 @@ impl Session {
     }
 }
 
-/// The server's end, with these rules for clients.
 fn connection(terms: &Terms, rules: u16) -> Result<ServerConnection, SessionError> {
     let internal = |text: &str| SessionError::Internal(text.into());
     let config = terms.config(rules).ok_or_else(|| internal("there are no rules for clients"))?;
@@ -457,7 +452,6 @@ fn write_records(
     }
 }
 
-/// `out` as rustls wants it.
 struct Out<'a>(&'a mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>);
 
 impl Write for Out<'_> {

@@ -29,12 +29,10 @@ pub struct Terms {
     find: Option<FindHost>,
     pub(crate) clock: Clock,
     identities: Vec<IdentityInfo>,
-    /// The certificates in PEM, without those of authorities.
     certificates: Vec<Arc<str>>,
     minimum: Version,
 }
 
-/// The parts that depend on the rules for clients.
 struct ForClients {
     config: Arc<ServerConfig>,
     ticketer: Option<Arc<Ticketer>>,
@@ -162,12 +160,10 @@ impl Terms {
         self.rules.iter().map(|rules| &rules.policy)
     }
 
-    /// Whether hosts differ in their rules for clients.
     pub(crate) fn differ(&self) -> bool {
         self.rules.len() > 1
     }
 
-    /// The number of the rules for clients that ask for this name.
     pub(crate) fn rules_for(&self, name: Option<&str>) -> u16 {
         let host = self.find.as_ref().and_then(|find| Some(find(name?)));
         self.rules_of(host.unwrap_or_default())
@@ -188,7 +184,6 @@ impl Terms {
         &self.identities
     }
 
-    /// The certificate at this place, in PEM. Every identity has one.
     pub(crate) fn certificate(&self, identity: usize) -> Arc<str> {
         self.certificates.get(identity).cloned().unwrap_or_default()
     }

@@ -59,7 +59,6 @@ enum Source {
     File(Arc<Zeroizing<[u8; 32]>>),
 }
 
-/// A secret with its period.
 #[derive(Clone)]
 struct Held {
     period: u64,
@@ -260,7 +259,6 @@ fn expand<const N: usize>(key: &Prk, info: &[&[u8]]) -> Zeroizing<[u8; N]> {
     bytes
 }
 
-/// Seals and opens the tickets of servers with the same terms for clients.
 pub(crate) struct Ticketer {
     tickets: Tickets,
     generation: [u8; 32],
@@ -271,7 +269,6 @@ pub(crate) struct Ticketer {
 
 struct Keys {
     period: u64,
-    /// The keys of the last, this and the next period.
     keys: [Option<Key>; 3],
 }
 
@@ -319,7 +316,6 @@ impl Keys {
 }
 
 impl Key {
-    /// Key and nonce of one ticket.
     fn of_ticket(&self, seed: &[u8]) -> Option<(LessSafeKey, Nonce)> {
         let bytes: Zeroizing<[u8; 32 + 12]> = expand(&self.prk, &[b"maitred: ticket", seed]);
         let (key, nonce) = bytes.split_first_chunk::<32>()?;
@@ -357,7 +353,6 @@ impl ProducesTickets for Ticketer {
         true
     }
 
-    /// The lifetime of a ticket in seconds.
     fn lifetime(&self) -> u32 {
         const { PERIOD as u32 }
     }

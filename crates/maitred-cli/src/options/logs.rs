@@ -50,16 +50,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         worst: "errors of these paths are not in the access log either",
     },
     Definition {
-        name: "access-log-sync",
-        placeholder: "",
-        kind: Kind::Switch(|config| &mut config.access_log_sync),
-        default: &["false"],
-        reach: Reach::Everywhere,
-        summary: "Write each line of the access log before going on, for comparison only.",
-        cost: "a system call for each request, on the thread that answers",
-        worst: "a slow disk or a pipe that nobody reads stops the server",
-    },
-    Definition {
         name: "error-log",
         placeholder: "stderr|logging|PATH",
         kind: Kind::ErrorLog(|config| &mut config.error_log),

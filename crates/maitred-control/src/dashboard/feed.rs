@@ -39,9 +39,7 @@ pub(in super::super) struct Item {
 
 impl Item {
     /// `stats`, `history?last=2s`.
-    ///
-    /// # Errors
-    /// There is no such query.
+    /// Errors: there is no such query.
     pub(in super::super) fn of(text: &str) -> Result<Self, Refusal> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         let command = find(name)?;
@@ -52,9 +50,7 @@ impl Item {
     }
 
     /// All that a page follows.
-    ///
-    /// # Errors
-    /// One of them is no query, or they are too many.
+    /// Errors: one of them is no query, or they are too many.
     pub(in super::super) fn all<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<Self>, Refusal> {
         let items: Vec<Self> = texts.map(Self::of).collect::<Result<_, _>>()?;
         match items.len() {
@@ -82,7 +78,6 @@ struct State {
     is_running: bool,
 }
 
-/// See the module text.
 #[derive(Default)]
 pub(in super::super) struct Feed {
     state: Mutex<State>,
@@ -94,15 +89,12 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another page would be too many.
     pub(in super::super) fn is_full(&self) -> bool {
         self.state().guests.len() >= MOST
     }
 
     /// A page begins to follow, until it goes or its session ends.
-    ///
-    /// # Errors
-    /// It has gone, or the process has no thread left.
+    /// Errors: it has gone, or the process has no thread left.
     pub(in super::super) fn join(
         inner: &Arc<Inner>,
         stream: TcpStream,
@@ -129,7 +121,6 @@ impl Feed {
         Ok(())
     }
 
-    /// The end of the server: pages are let go of.
     pub(in super::super) fn end(&self) {
         self.state().guests.clear();
         self.called.notify_one();
@@ -164,7 +155,6 @@ impl Feed {
     }
 }
 
-/// Sends each client the events that are new to it.
 fn serve(inner: &Inner, guests: &mut Vec<Guest>, is_due: bool) {
     let now = Instant::now();
     guests.retain(|guest| inner.sessions.as_ref().is_some_and(|sessions| sessions.lasts(&guest.csrf, now)));
@@ -209,7 +199,6 @@ fn event(inner: &Inner, item: &Item, caller: &Caller) -> (String, bool) {
 }
 
 impl Guest {
-    /// Sends the waiting bytes. Returns whether the client stays connected.
     fn send(&mut self, now: Instant) -> bool {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {

@@ -23,12 +23,10 @@ pub(super) use sessions::{CSRF, Sessions};
 
 const HERE: &str = "/dashboard";
 
-/// A request below `/dashboard`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// The page, for an address without its last slash, and for the listener's own.
     Redirect,
-    /// A file of the page.
     File(String),
     Session,
     Login,
@@ -38,7 +36,6 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// The wanted part of the dashboard; none for a question to the control.
     pub(super) fn of(head: &RequestHead) -> Option<Self> {
         let path = String::from_utf8_lossy(head.path());
         let is_post = head.method == Method::Post;
@@ -64,12 +61,10 @@ fn wants_a_page(head: &RequestHead) -> bool {
     head.fields.all("accept").any(|value| value.windows(9).any(|part| part == b"text/html"))
 }
 
-/// Sends a browser to the page.
 pub(super) fn redirect() -> Answer {
     Answer::error(308, "the page is at /dashboard/").with("Location", "/dashboard/")
 }
 
-/// A file of the page.
 pub(super) fn file(path: &str, head: &RequestHead) -> Answer {
     if !matches!(head.method, Method::Get | Method::Head) {
         return Answer::error(405, "a file is asked for with GET").with("Allow", "GET, HEAD");
@@ -102,20 +97,17 @@ pub(super) fn file(path: &str, head: &RequestHead) -> Answer {
         .with("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-/// The page with a snapshot in it, for a file.
 pub(super) fn snapshot(taken: &Value) -> Answer {
     let name = snapshot_name(taken, "html");
     Answer::bytes(200, "text/html; charset=utf-8", snapshot_page(taken).into_bytes())
         .with("Content-Disposition", &format!("attachment; filename=\"{name}\""))
 }
 
-/// The token in a request for a session.
 pub(super) fn shown_token(body: &[u8]) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return None };
     fields.get("token")?.as_str().map(str::to_owned)
 }
 
-/// Whether one is let in.
 pub(super) fn session(csrf: &str, has_token: bool) -> Answer {
     Answered::json(200, &json!({ "csrf": csrf, "token": has_token })).into()
 }

@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::super::access::is_same;
 
-/// The field that a change from a browser has to show.
 pub(in super::super) const CSRF: &str = "x-csrf-token";
 
-/// The life of a session that is not ended before.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 
 /// Sessions at a time: for a further one the oldest ends.
@@ -24,7 +22,6 @@ struct Session {
     ends: Instant,
 }
 
-/// See the module text.
 pub(in super::super) struct Sessions {
     /// The CSRF value for changes from a browser when no token is needed.
     open: String,
@@ -35,9 +32,7 @@ pub(in super::super) struct Sessions {
 
 impl Sessions {
     /// `port` is that of the listener.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
+    /// Errors: the system has no random numbers.
     pub(in super::super) fn new(port: u16) -> std::io::Result<Self> {
         Ok(Self { open: random()?, cookie: format!("maitred-{port}"), sessions: Mutex::default() })
     }
@@ -46,15 +41,11 @@ impl Sessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The CSRF value for changes from a browser when no token is needed.
     pub(in super::super) fn open_csrf(&self) -> &str {
         &self.open
     }
 
     /// Begins one; the value of `Set-Cookie`.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub(in super::super) fn begin(&self, now: Instant) -> std::io::Result<String> {
         let (id, csrf) = (random()?, random()?);
         let cookie =
@@ -80,7 +71,6 @@ impl Sessions {
         found.filter(|session| session.ends > now).map(|session| session.csrf.clone())
     }
 
-    /// Ends the session that has this; the value of `Set-Cookie`.
     pub(in super::super) fn end(&self, csrf: &str) -> String {
         self.sessions().retain(|session| session.csrf != csrf);
         format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
@@ -97,7 +87,6 @@ impl Sessions {
     }
 }
 
-/// 32 random bytes in hexadecimal.
 fn random() -> std::io::Result<String> {
     let mut bytes = [0; 32];
     let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -38,7 +38,6 @@ const MAX_AGE: u64 = 5_000_000_000;
 /// Pictures are at least so far apart.
 const APART: u64 = MIN_INTERVAL / 2;
 
-/// How long the first question waits.
 const FIRST: Duration = Duration::from_nanos(MIN_INTERVAL + MIN_INTERVAL / 8);
 
 /// How long it is not asked again where threads stand: each question takes the interpreter.
@@ -143,7 +142,6 @@ fn shown(interval: &Interval, found: Option<Finding>) -> Value {
     })
 }
 
-/// The sentence for a server without a bottleneck.
 fn at_rest(interval: &Interval) -> String {
     let Interval { requests, seconds, waiting, computing, parallel, .. } = interval;
     let ended = match requests {

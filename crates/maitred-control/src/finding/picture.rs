@@ -79,7 +79,6 @@ fn add_pools(server: &Server, picture: &mut Picture) {
     }
 }
 
-/// Adds the ended requests of each route that the application has answered.
 fn add_routes(server: &Server, picture: &mut Picture) {
     let statistics = server.statistics();
     let mut most = HashMap::<&str, u64>::new();
@@ -118,7 +117,6 @@ fn add_routes(server: &Server, picture: &mut Picture) {
     }
 }
 
-/// Requests that have not ended, and responses on their way.
 fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture: &mut Picture) {
     let now = picture.at;
     let names = server.pool_names();
@@ -172,7 +170,6 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
     picture.deliveries = deliveries.into_iter().take(MOST).map(|(_, id, one)| (id, one)).collect();
 }
 
-/// The name of the route in the statistics.
 fn route_of(server: &Server, asked: &RequestSummary) -> String {
     server.route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
 }

@@ -13,11 +13,9 @@ use super::Finder;
 /// Causes that the place of the threads helps to explain.
 const OF_THREADS: [&str; 4] = ["interpreter", "database", "slow-route", "threads"];
 
-/// Parts of paths that are not the application's.
 const OF_OTHERS: [&str; 5] =
     ["/site-packages/", "/dist-packages/", "/lib/python", "/python/maitred/", "<frozen "];
 
-/// The name of the thread of an event loop.
 const LOOP: &str = "maitred-loop";
 
 /// The words in `stacks` for a thread that keeps the interpreter from others.
@@ -29,19 +27,15 @@ const LOOKS: usize = 8;
 /// A common wait is shown only if at least one of so many of the threads has it.
 const SLEEPING: usize = 4;
 
-/// Looks are so far apart.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// The place and the wait that most busy threads share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Common {
     /// In words: which threads, and the line.
     place: String,
-    /// The line alone.
     line: (String, u32),
     /// The reason for the waits of more than half of the sleeping threads.
     waits_for: Option<String>,
-    /// There is one thread, in C code that keeps the interpreter.
     keeps: bool,
 }
 

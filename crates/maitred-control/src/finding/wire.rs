@@ -5,25 +5,11 @@ use serde_json::{Map, Value, json};
 
 /// The picture as JSON for the supervisor.
 pub fn to_json(picture: &Picture) -> Value {
-    let routes = picture.routes.iter().map(|(name, route)| {
-        let Route {
-            pool,
-            requests,
-            errors,
-            run,
-            waited,
-            database,
-            inside,
-            inside_for,
-            computed,
-            measured,
-            ..
-        } = route;
-        let Route { statements, asking, starved, .. } = route;
-        let row = json!([
-            pool, requests, errors, run, waited, database, inside, inside_for, computed, measured,
-            statements, asking, starved
-        ]);
+    let routes = picture.routes.iter().map(|(name, own)| {
+        let times =
+            [own.run, own.waited, own.database, own.inside, own.inside_for, own.computed, own.measured];
+        let row =
+            json!([own.pool, [own.requests, own.errors], times, [own.statements, own.asking, own.starved]]);
         (name.clone(), row)
     });
     let pools = picture.pools.iter().map(|(name, pool)| {
@@ -63,20 +49,27 @@ pub fn from_json(value: &Value) -> Picture {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let fields = |name: &str| value[name].as_object().into_iter().flatten();
-    let route = |row: &Value| Route {
-        pool: text(&row[0]),
-        requests: number(&row[1]),
-        errors: number(&row[2]),
-        run: number(&row[3]),
-        waited: number(&row[4]),
-        database: number(&row[5]),
-        inside: number(&row[6]),
-        inside_for: number(&row[7]),
-        computed: number(&row[8]),
-        measured: number(&row[9]),
-        statements: number(&row[10]),
-        asking: number(&row[11]),
-        starved: number(&row[12]),
+    let route = |row: &Value| {
+        let [requests, errors] = [0, 1].map(|at| number(&row[1][at]));
+        let [run, waited, database, inside, inside_for, computed, measured] =
+            [0, 1, 2, 3, 4, 5, 6].map(|at| number(&row[2][at]));
+        let [statements, asking, starved] = [0, 1, 2].map(|at| number(&row[3][at]));
+        let pool = text(&row[0]);
+        Route {
+            pool,
+            requests,
+            errors,
+            run,
+            waited,
+            database,
+            inside,
+            inside_for,
+            computed,
+            measured,
+            statements,
+            asking,
+            starved,
+        }
     };
     let pool = |row: &Value| Pool {
         threads: number(&row[0]),

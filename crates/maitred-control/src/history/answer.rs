@@ -20,10 +20,8 @@ use crate::nearest;
 use crate::owner::Refusal;
 use crate::table::{Argument, Given, option};
 
-/// The name of the command.
 pub(crate) const NAME: &str = "history";
 
-/// The arguments of `history`, beside a pool.
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
     option(
@@ -40,13 +38,11 @@ pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("route", "a route that routes shows, minute by minute"),
 ];
 
-/// Seconds that are shown if nothing else is asked for.
 const SHOWN: u64 = 300;
 
 /// No figure: the times of requests by bucket.
 const LATENCY: &str = "latency";
 
-/// The command in the table.
 pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let kept = asking.history.ok_or_else(|| {
         Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")
@@ -56,9 +52,6 @@ pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
 
 impl Keeper {
     /// The answer to a question with these arguments.
-    ///
-    /// # Errors
-    /// An argument is wrong.
     pub fn answer(&self, given: &Given) -> Result<Value, Refusal> {
         if given.value("pool").is_some() {
             return Err(Refusal::wrong("the history is that of all pools together; leave the pool out"));
@@ -102,7 +95,6 @@ impl Keeper {
     }
 }
 
-/// The first second and the last one that are asked for.
 fn span(given: &Given, newest: Option<u64>, shown: u64) -> Result<(u64, u64), Refusal> {
     let (last, since, until) = (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
     let to = until.unwrap_or_else(|| newest.unwrap_or_default());
@@ -166,7 +158,6 @@ fn of_clock(text: &str, now: &jiff::Zoned) -> Option<u64> {
     u64::try_from(passed.timestamp().as_second()).ok()
 }
 
-/// The figures, all if none is named, and whether the buckets are wanted.
 fn wanted(given: &Given) -> Result<(Vec<Figure>, bool), Refusal> {
     let names =
         given.all("figure").flat_map(|text| text.split(',')).map(str::trim).filter(|name| !name.is_empty());

@@ -14,20 +14,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use maitred_history::{Damage, History};
 use maitred_server::Log;
 
-/// Where the history is kept.
 pub(super) struct HistoryFile {
     path: PathBuf,
     log: Arc<Log>,
-    /// Held while it is written.
     writing: Mutex<()>,
     /// The last write has failed; that is logged once.
     has_failed: AtomicBool,
 }
 
 /// Opens the file and reads its history; none for a file that is to be begun.
-///
-/// # Errors
-/// The reason: the file is something else, or cannot be read or written.
+/// Errors: the reason: the file is something else, or cannot be read or written.
 pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(HistoryFile, Option<History>), String> {
     let shown = path.display();
     let history = match fs::read(path) {

@@ -35,14 +35,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Looks come a little after a second has ended, so that each is of one second.
 const AFTER: Duration = Duration::from_millis(2);
 
-/// How often the file is written.
 const WRITE_EVERY: Duration = Duration::from_secs(600);
 
 /// A look at the figures that has begun on this thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     at: Instant,
-    /// Processor time of the thread, in nanoseconds.
     processor_ns: u64,
 }
 
@@ -70,11 +68,8 @@ pub struct Keeper {
 
 struct State {
     history: History,
-    /// When the last look was, or the start.
     last: Instant,
-    /// When the next one is due.
     due: Instant,
-    /// Whether figures were counted at the last look.
     is_on: bool,
     /// The minute since 1970 of the last look.
     minute: u64,

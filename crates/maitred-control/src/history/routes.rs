@@ -9,7 +9,6 @@ use super::answer::duration;
 use crate::owner::Refusal;
 use crate::table::Given;
 
-/// Seconds that are shown if nothing else is asked for.
 pub(super) const SHOWN: u64 = 600;
 
 /// The routes of these seconds, or one of them by minutes, whichever is asked for.
@@ -21,7 +20,6 @@ pub(super) fn answer(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Re
     }
 }
 
-/// The events of the server in these seconds.
 pub(super) fn marks(routes: &ByRoute, seconds: Range<u64>) -> Vec<Value> {
     routes.marks(seconds).map(|mark| json!({ "time": mark.at, "what": mark.what })).collect()
 }

@@ -23,7 +23,6 @@ const WRONG: u64 = 10 * SECOND;
 const MAX_RIGHT: usize = 4096;
 const MAX_WRONG: usize = 1024;
 
-/// A keyed hash of credentials.
 #[derive(Clone, Copy)]
 pub(super) struct Tag([u8; 32]);
 

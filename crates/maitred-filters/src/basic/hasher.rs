@@ -47,7 +47,6 @@ struct Own {
     refused: AtomicU64,
 }
 
-/// The next work of a thread.
 enum Turn {
     /// A check that belongs to no client's share.
     Check(Arc<Check>),
@@ -58,7 +57,6 @@ enum Turn {
 #[derive(Default)]
 struct Shares {
     clients: HashMap<u128, Share>,
-    /// Checks of all that wait.
     waiting: usize,
 }
 
@@ -73,7 +71,6 @@ struct Check {
     users: Arc<Users>,
     credentials: Credentials,
     tag: Tag,
-    /// The client whose share the check is in.
     client: Option<u128>,
     state: Mutex<State>,
 }
@@ -81,25 +78,19 @@ struct Check {
 #[derive(Default)]
 struct State {
     result: Option<CheckedUser>,
-    /// Requests that wait for it.
     waiting: usize,
     counted: Option<Counted>,
-    /// Tell their connections that there is a result.
     wakes: Vec<Wake>,
 }
 
-/// Tells a connection that there is a result.
 pub(super) type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// A check is counted among those of its client in all processes, as long as this lives.
 pub(super) type Counted = Box<dyn Send + Sync>;
 
-/// Why nothing is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// Too many of all clients wait.
     Queue,
-    /// Too many of this client do.
     Share,
 }
 
@@ -133,9 +124,7 @@ impl Hasher {
     /// Has credentials checked; `wake` is called, on a thread of ours, when [`Ticket::result`] has something. `client` is in whose share
     /// that is; none for one without limits, and for credentials that are known: then only the file is looked at, before all that waits.
     /// `count` counts one among those of the client in all processes; none if there are as many as it is told.
-    ///
-    /// # Errors
-    /// Too many wait.
+    /// Errors: too many wait.
     pub(super) fn begin(
         &self,
         users: &Arc<Users>,
@@ -278,7 +267,6 @@ impl Own {
     }
 }
 
-/// Logs the result of a look at the file.
 pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers>, log: &Log) {
     let path = users.path().display();
     match looked {
@@ -289,13 +277,11 @@ pub(crate) fn tell(users: &Users, looked: &Result<Option<usize>, super::BadUsers
 }
 
 impl Shares {
-    /// The check of the same client with the same credentials.
     fn same(&self, check: &Check) -> Option<Arc<Check>> {
         let share = self.clients.get(&check.client?)?;
         share.all.iter().find(|other| other.is_same(check)).cloned()
     }
 
-    /// Takes a check out of the share of its client.
     fn release(&mut self, check: &Arc<Check>) {
         let Some(client) = check.client else { return };
         let Some(share) = self.clients.get_mut(&client) else { return };
@@ -312,7 +298,6 @@ impl Check {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The count of the check, to be dropped without a lock.
     fn uncount(&self) -> Option<Counted> {
         self.lock().counted.take()
     }
@@ -326,12 +311,10 @@ impl Check {
 pub(crate) struct Ticket(Arc<Check>);
 
 impl Ticket {
-    /// The result of the check.
     pub(crate) fn result(&self) -> Option<CheckedUser> {
         self.0.lock().result.clone()
     }
 
-    /// Whether there is something.
     pub(crate) fn is_ready(&self) -> bool {
         self.0.lock().result.is_some()
     }

@@ -70,7 +70,6 @@ impl BasicAuth {
         &self.realm
     }
 
-    /// Asks for credentials (RFC 7617 §2, §2.1).
     pub(super) fn challenge(&self) -> ResponseHead {
         let realm = self.realm.replace('\\', "\\\\").replace('"', "\\\"");
         let value = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
@@ -107,19 +106,14 @@ impl BasicAuth {
     }
 }
 
-/// The state of a request's authentication.
 pub(super) enum Asked {
     /// The user; none where name or password are wrong.
     Known(CheckedUser),
-    /// No name and password came.
     Nothing,
-    /// The result will be known later.
     Checking(Ticket),
-    /// Too many are being checked.
     Busy(Full),
 }
 
-/// A name and a password as a client has sent them.
 pub(super) struct Credentials {
     user: Box<[u8]>,
     password: Box<[u8]>,

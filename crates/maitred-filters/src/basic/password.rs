@@ -22,9 +22,7 @@ pub(super) const NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0c2FsdA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of a password as a PHC string, with a salt of the system's: 19 MiB, two passes, one lane (OWASP's first choice).
-///
-/// # Errors
-/// The system has no random bytes or no memory.
+/// Errors: the system has no random bytes or no memory.
 pub(super) fn hash(password: &[u8]) -> Result<String, String> {
     let hash: PasswordHash = Argon2::default().hash_password(password).map_err(|error| error.to_string())?;
     Ok(hash.to_string())
@@ -36,9 +34,7 @@ pub(super) fn verify(hash: &PasswordHash, password: &[u8]) -> bool {
 }
 
 /// Reads a PHC string that can be checked.
-///
-/// # Errors
-/// The fault of the string.
+/// Errors: the fault of the string.
 pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
     let hash = PasswordHash::new(text).map_err(|_| "the hash is no PHC string".to_owned())?;
     if hash.algorithm.as_str() != "argon2id" || hash.version.is_some_and(|version| version != VERSION) {
@@ -57,7 +53,6 @@ pub(super) fn parse(text: &str) -> Result<PasswordHash, String> {
     Ok(hash)
 }
 
-/// The cost of a check, to be compared with others.
 pub(super) fn cost_of(hash: &PasswordHash) -> u64 {
     Params::try_from(hash).map_or(0, |params| cost(&params))
 }

@@ -40,7 +40,6 @@ struct State {
     /// Rises with every table.
     generation: u64,
     stamp: Option<Stamp>,
-    /// When the file was looked at last, in monotonic nanoseconds.
     looked: u64,
     cache: Cache,
 }
@@ -54,7 +53,6 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// The users of one content of the file.
 pub(super) struct Table {
     users: HashMap<Box<[u8]>, (Arc<str>, PasswordHash)>,
     /// The hash that is checked for an unknown name: as costly as the costliest one, so that its absence takes as long.
@@ -123,12 +121,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The known facts about credentials, without a hash.
 pub(super) struct Known {
     pub(super) tag: Tag,
     /// The result of an earlier check, if that is not too long ago.
     pub(super) found: Option<CheckedUser>,
-    /// The last look at the file is too long ago.
     pub(super) stale: bool,
 }
 
@@ -142,9 +138,6 @@ impl Users {
     }
 
     /// The same, but `is_right` decides whether a password is right: for tests.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_judged(
         path: &Path,
@@ -188,7 +181,6 @@ impl Users {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The known facts, without a hash and without the disk.
     pub(super) fn know(&self, credentials: &Credentials, now: u64) -> Known {
         let tag = self.key.tag(credentials);
         let state = self.lock();
@@ -215,7 +207,6 @@ impl Users {
         found
     }
 
-    /// Whether it is time to look at the file.
     pub(super) fn is_due(&self) -> bool {
         clock::monotonic().saturating_sub(self.lock().looked) >= LOOK
     }

@@ -24,21 +24,17 @@ const MOST_LISTS: usize = 4;
 /// Reason: each connection keeps it, also an idle one.
 const KEPT: usize = 1024;
 
-/// The stream of the header block that is being gathered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gathering {
     pub(super) stream: u32,
-    /// The block opens the stream.
     is_new: bool,
     ends: bool,
     /// The stream depends on itself (RFC 7540 §5.3.1).
     on_itself: bool,
-    /// CONTINUATION frames so far.
     continuations: u32,
 }
 
 impl Connection {
-    /// Takes a HEADERS frame that is complete.
     pub(super) fn headers<'a>(
         &mut self,
         header: Header,
@@ -77,7 +73,6 @@ impl Connection {
         Ok(None)
     }
 
-    /// Takes a CONTINUATION frame that is complete, of the block that is gathered.
     pub(super) fn continuation<'a>(
         &mut self,
         mut gathering: Gathering,
@@ -122,7 +117,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a block that is complete.
     fn block<'a>(
         &mut self,
         gathering: Gathering,
@@ -165,7 +159,6 @@ impl Connection {
         }
     }
 
-    /// Takes a block of a stream that was opened before.
     fn trailers<'a>(
         &mut self,
         gathering: Gathering,
@@ -218,7 +211,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a stream came too late for one that leaves.
     pub(super) fn is_ignored(&self, stream: u32) -> bool {
         matches!(self.leaving, Leaving::Last(last) if stream > last)
     }

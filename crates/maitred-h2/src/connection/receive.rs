@@ -13,19 +13,15 @@ use crate::streams::{Known, Over};
 /// The cost of a frame of data beside its content and its padding, for the budget: its work in bytes.
 const FRAME_COST: u32 = 32;
 
-/// A frame of data whose bytes are to come.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     stream: u32,
-    /// Bytes of content.
     left: u32,
-    /// Bytes behind it.
     padding: u32,
     ends: bool,
 }
 
 impl Connection {
-    /// Takes the frame at the start of `data`.
     pub(super) fn frame<'a>(
         &mut self,
         data: &'a [u8],
@@ -67,7 +63,6 @@ impl Connection {
         Ok(event.map_or(Step::Used(used), |event| Step::Event(used, event)))
     }
 
-    /// Checks the rules that hold for all frames.
     fn check_header(&mut self, header: Header) -> Result<(), ConnectionError> {
         if header.length > self.settings.max_frame {
             return Err(ConnectionError::size("a frame above SETTINGS_MAX_FRAME_SIZE"));
@@ -171,13 +166,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Drops the content of this frame, and gives its bytes back.
     fn drop_data(&mut self, length: u32, data: Data, control: &mut Vec<u8>) {
         self.give_back(length, control);
         self.next = Next::Skip(data.content + data.padding);
     }
 
-    /// Takes bytes of a frame of data.
     pub(super) fn data<'a>(&mut self, incoming: Incoming, data: &'a [u8], control: &mut Vec<u8>) -> Step<'a> {
         let Incoming { stream, left, padding, ends } = incoming;
         if self.streams.open(stream).is_none() {
@@ -301,7 +294,6 @@ impl Connection {
         Ok((change != 0).then_some(Event::Window { change }))
     }
 
-    /// The peer knows our settings.
     fn acknowledge(&mut self) {
         if !std::mem::replace(&mut self.acknowledged, true) {
             let less = -self.unknown_window();
@@ -372,7 +364,6 @@ impl Connection {
     }
 }
 
-/// Whether frames of this type are read; others are ignored.
 fn is_known(kind: u8) -> bool {
     kind <= frame::CONTINUATION || kind == frame::PRIORITY_UPDATE
 }

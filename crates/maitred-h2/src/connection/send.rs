@@ -14,7 +14,6 @@ use crate::streams::Known;
 /// The bytes of the PING whose acknowledgement says that the peer knows that we leave.
 pub(super) const LEAVING_PING: [u8; 8] = *b"leaving\0";
 
-/// The bytes of the PING that measures the way to the peer.
 const WINDOW_PING: [u8; 8] = *b"window\0\0";
 
 /// The time between two of them, in nanoseconds: a way that is much shorter needs no wider window. Source: gRPC and hyper measure it with
@@ -200,7 +199,6 @@ impl Connection {
         }
     }
 
-    /// Appends which stream is the last one.
     pub(super) fn put_last(&mut self, out: &mut Vec<u8>) {
         frame::put_goaway(self.last, ErrorCode::NoError, "", out);
         self.counted.note_sent(frame::GOAWAY);

@@ -3,23 +3,18 @@
 use super::{DATA, END_STREAM, Header, PADDED};
 use crate::error::ConnectionError;
 
-/// The parts of a DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     /// Bytes before the content: the length of the padding, where there is one.
     pub(crate) before: u32,
-    /// Bytes of the body.
     pub(crate) content: u32,
-    /// Bytes behind them.
     pub(crate) padding: u32,
     pub(crate) ends: bool,
 }
 
 impl Data {
     /// Reads how a frame is made; `None` where the length of its padding has not come yet.
-    ///
-    /// # Errors
-    /// It is on no stream, or there is more padding than payload.
+    /// Errors: it is on no stream, or there is more padding than payload.
     pub(crate) fn read(header: Header, payload: &[u8]) -> Result<Option<Self>, ConnectionError> {
         header.on_stream("DATA on stream 0")?;
         let ends = header.has(END_STREAM);
@@ -37,7 +32,6 @@ impl Data {
         }
     }
 
-    /// Appends the frame header before `length` bytes of a body.
     pub(crate) fn put(stream: u32, length: u32, ends: bool, out: &mut Vec<u8>) {
         Header { length, kind: DATA, flags: if ends { END_STREAM } else { 0 }, stream }.put(out);
     }

@@ -3,11 +3,9 @@
 use super::{Dependency, END_HEADERS, END_STREAM, HAS_PRIORITY, HEADERS, Header, PADDED, put_split};
 use crate::error::ConnectionError;
 
-/// The content of a HEADERS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers<'a> {
     pub(crate) ends: bool,
-    /// No CONTINUATION follows.
     pub(crate) whole: bool,
     pub(crate) dependency: Option<Dependency>,
     pub(crate) fragment: &'a [u8],
@@ -15,9 +13,7 @@ pub(crate) struct Headers<'a> {
 
 impl<'a> Headers<'a> {
     /// Reads a complete payload.
-    ///
-    /// # Errors
-    /// It is on no stream, or the parts around the fragment are longer than the frame.
+    /// Errors: it is on no stream, or the parts around the fragment are longer than the frame.
     pub(crate) fn read(header: Header, payload: &'a [u8]) -> Result<Self, ConnectionError> {
         header.on_stream("HEADERS on stream 0")?;
         let mut rest = payload;

@@ -25,7 +25,6 @@ pub(crate) use window_update::{put_window_update, read_window_update};
 
 use crate::error::ConnectionError;
 
-/// The types, by their numbers.
 pub(crate) const DATA: u8 = 0x0;
 pub(crate) const HEADERS: u8 = 0x1;
 pub(crate) const PRIORITY: u8 = 0x2;
@@ -48,7 +47,6 @@ pub(crate) const HAS_PRIORITY: u8 = 0x20;
 /// The largest number of a stream, and the largest window.
 pub(crate) const MAX_31: u32 = (1 << 31) - 1;
 
-/// The frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Bytes of the payload, below 2^24.
@@ -59,7 +57,6 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Bytes of a frame header.
     pub(crate) const LENGTH: usize = 9;
 
     /// The header at the start of `data`, if it is complete. The reserved bit is ignored.
@@ -73,7 +70,6 @@ impl Header {
         })
     }
 
-    /// Appends it.
     pub(crate) fn put(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes());
     }
@@ -88,12 +84,10 @@ impl Header {
         self.flags & flag != 0
     }
 
-    /// The frame has to be of a stream.
     fn on_stream(self, reason: &'static str) -> Result<(), ConnectionError> {
         if self.stream == 0 { Err(ConnectionError::protocol(reason)) } else { Ok(()) }
     }
 
-    /// The frame has to be of the connection.
     fn on_connection(self, reason: &'static str) -> Result<(), ConnectionError> {
         if self.stream == 0 { Ok(()) } else { Err(ConnectionError::protocol(reason)) }
     }

@@ -3,7 +3,6 @@
 use super::{Header, number};
 use crate::error::ConnectionError;
 
-/// The stream that another one depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) stream: u32,
@@ -17,9 +16,7 @@ impl Dependency {
 }
 
 /// Reads a complete payload; `None` where it has not the length of one, which is an error of the stream.
-///
-/// # Errors
-/// It is on no stream.
+/// Errors: it is on no stream.
 pub(crate) fn read_priority(header: Header, payload: &[u8]) -> Result<Option<Dependency>, ConnectionError> {
     header.on_stream("PRIORITY on stream 0")?;
     Ok(payload.try_into().ok().map(Dependency::read))

@@ -4,9 +4,7 @@ use super::{Header, number};
 use crate::error::ConnectionError;
 
 /// Reads a complete payload: the stream that is meant, and the field's value.
-///
-/// # Errors
-/// It is on a stream itself, it is too short, or it means none that a client can open.
+/// Errors: it is on a stream itself, it is too short, or it means none that a client can open.
 pub(crate) fn read_priority_update(header: Header, payload: &[u8]) -> Result<(u32, &[u8]), ConnectionError> {
     header.on_connection("PRIORITY_UPDATE on a stream")?;
     let short = ConnectionError::size("PRIORITY_UPDATE without a stream");

@@ -3,16 +3,12 @@
 use super::{ACK, Header, SETTINGS};
 use crate::error::ConnectionError;
 
-/// One setting: its number and its value.
 pub(crate) type Setting = (u16, u32);
 
-/// Bytes of one setting.
 const SETTING: usize = 6;
 
 /// Reads a complete payload; `None` where it is an acknowledgement.
-///
-/// # Errors
-/// It is on a stream, or has not the length of one.
+/// Errors: it is on a stream, or has not the length of one.
 pub(crate) fn read_settings(header: Header, payload: &[u8]) -> Result<Option<&[u8]>, ConnectionError> {
     header.on_connection("SETTINGS on a stream")?;
     if header.has(ACK) {
@@ -29,7 +25,6 @@ pub(crate) fn read_settings(header: Header, payload: &[u8]) -> Result<Option<&[u
     Ok(Some(payload))
 }
 
-/// The settings in a payload, in their order.
 pub(crate) fn each(payload: &[u8]) -> impl ExactSizeIterator<Item = Setting> {
     payload.chunks_exact(SETTING).map(|setting| match setting {
         [n0, n1, v0, v1, v2, v3] => {
@@ -39,7 +34,6 @@ pub(crate) fn each(payload: &[u8]) -> impl ExactSizeIterator<Item = Setting> {
     })
 }
 
-/// Appends a frame with `settings`, or an acknowledgement without any.
 pub(crate) fn put_settings(settings: Option<&[Setting]>, out: &mut Vec<u8>) {
     let (flags, settings) = settings.map_or((ACK, &[][..]), |settings| (0, settings));
     let length = (settings.len() * SETTING) as u32;

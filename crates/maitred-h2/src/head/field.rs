@@ -5,9 +5,7 @@ use maitred_http::fields::{is_token, is_value};
 use super::FIELD_COST;
 
 /// Looks at a name and whether it may be in HTTP/2.
-///
-/// # Errors
-/// It makes the message malformed, and why.
+/// Errors: it makes the message malformed, and why.
 pub(super) fn check_name(name: &[u8]) -> Result<(), &'static str> {
     let is_usual = |byte: u8| byte.is_ascii_lowercase() | (byte == b'-');
     // Without a way out in the middle the compiler takes many bytes at a time.
@@ -25,9 +23,6 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), &'static str> {
 }
 
 /// Looks at the value of the field `name`.
-///
-/// # Errors
-/// As [`check_name`].
 pub(super) fn check_value(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if is_blank(value.first()) || is_blank(value.last()) || !is_value(value) {
@@ -49,17 +44,14 @@ pub(crate) struct Trailers {
 }
 
 impl Trailers {
-    /// Bytes of all fields with the cost of each.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes of all fields.
     pub(crate) fn plain(&self) -> usize {
         self.plain
     }
 
-    /// Takes a field.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         let plain = name.len() + value.len();
         self.plain = self.plain.saturating_add(plain);
@@ -69,7 +61,6 @@ impl Trailers {
         }
     }
 
-    /// Whether they are malformed. That includes pseudo-fields, whose names are no tokens.
     pub(crate) fn are_malformed(&self) -> bool {
         self.malformed.is_some()
     }

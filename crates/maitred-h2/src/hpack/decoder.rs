@@ -177,9 +177,7 @@ impl Decoder {
 }
 
 /// Counts bytes that a field takes out of the table.
-///
-/// # Errors
-/// They are more than a block may take.
+/// Errors: they are more than a block may take.
 fn count_copy(copied: &mut usize, bytes: usize, max_table: usize) -> Result<(), HpackError> {
     *copied += bytes;
     if *copied > max_table.saturating_mul(MOST_TABLES) { Err(HpackError::Repeated) } else { Ok(()) }

@@ -45,22 +45,18 @@ impl Entry {
 }
 
 impl DynamicTable {
-    /// An empty table for `max` bytes.
     pub(super) fn new(max: usize) -> Self {
         Self { max, ..Self::default() }
     }
 
-    /// The bytes of all entries and 32 more for each.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// The limit of the size.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// The bytes of memory this table owns, used or not.
     pub(super) fn memory(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
@@ -74,13 +70,11 @@ impl DynamicTable {
         Some((name, behind.get(..entry.value as usize)?))
     }
 
-    /// Where the entry starts in `bytes`.
     #[inline]
     fn place(&self, entry: Entry) -> usize {
         entry.start.wrapping_sub(self.removed) as usize
     }
 
-    /// Makes `max` the limit and evicts entries above it (RFC 7541 §4.3).
     pub(super) fn set_max(&mut self, max: usize) {
         self.max = max;
         self.evict_to(max);

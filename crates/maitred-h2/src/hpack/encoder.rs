@@ -28,11 +28,9 @@ pub struct Encoder {
     by_field: [u16; FIELD_SLOTS],
     by_name: [NameSlot; NAME_SLOTS],
     update: Option<SizeUpdate>,
-    /// A name in lower case.
     name: Vec<u8>,
 }
 
-/// The record of a name's hash.
 #[derive(Clone, Copy, Debug, Default)]
 struct NameSlot {
     /// The number of the newest entry. It may be evicted or another name's.
@@ -50,7 +48,6 @@ struct SizeUpdate {
     last: usize,
 }
 
-/// The hashes of a field.
 #[derive(Clone, Copy)]
 struct Hashes {
     name: u64,
@@ -146,7 +143,6 @@ impl Encoder {
         self.table.memory() + self.name.capacity()
     }
 
-    /// The index of the entry that is this field.
     #[inline]
     fn find_field(&self, hashes: Hashes, name: &[u8], value: &[u8]) -> Option<usize> {
         let number = self.by_field.get(field_slot(hashes))?;
@@ -155,7 +151,6 @@ impl Encoder {
         (entry_value == value && known_names::is_same(entry_name, name)).then_some(dynamic_index(place))
     }
 
-    /// The index of an entry of this name.
     fn find_name(&self, hashes: Hashes, name: &[u8]) -> Option<usize> {
         let slot = self.by_name.get(name_slot(hashes))?;
         let place = self.place(slot.newest);
@@ -216,13 +211,11 @@ impl Encoder {
         }
     }
 
-    /// Keeps the name in lower case.
     fn keep_name(&mut self, name: &[u8]) {
         self.name.clear();
         self.name.extend(name.iter().map(u8::to_ascii_lowercase));
     }
 
-    /// Whether a field with this value may be expected again. `has_name`: the table has an entry of its name.
     fn is_worth_an_entry(&mut self, hashes: Hashes, has_name: bool) -> bool {
         let Some(slot) = self.by_name.get_mut(name_slot(hashes)) else { return false };
         let last = hashes.field as u16;
@@ -231,7 +224,6 @@ impl Encoder {
         !has_name || slot.used || comes_again
     }
 
-    /// Inserts the field whose name stands in `self.name`.
     fn insert(&mut self, hashes: Hashes, value: &[u8]) {
         if !self.table.insert(&self.name, value) {
             return;
@@ -255,7 +247,6 @@ impl Hashes {
     }
 }
 
-/// A hash of all bytes of a value, which starts from another one.
 #[inline]
 fn hash_value(seed: u64, value: &[u8]) -> u64 {
     let seed = seed ^ value.len() as u64;

@@ -6,9 +6,7 @@ use super::HpackError;
 const MAX_SHIFT: u32 = 28;
 
 /// The number whose first byte is `first`, of which it has the low `prefix` bits (1 to 8); `rest` stands behind the number then.
-///
-/// # Errors
-/// `Truncated`; `Integer` for more than 32 bits or more than five bytes behind the prefix.
+/// Errors: `Truncated`; `Integer` for more than 32 bits or more than five bytes behind the prefix.
 #[inline]
 pub(super) fn read(first: u8, prefix: u32, rest: &mut &[u8]) -> Result<usize, HpackError> {
     let most = full(prefix);

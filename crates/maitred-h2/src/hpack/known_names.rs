@@ -2,7 +2,6 @@
 
 use Indexing::{Never, Usual, Without};
 
-/// The treatment of the fields of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Indexing {
     /// The fields go into the table where their values come again.

@@ -1,6 +1,5 @@
 //! The static table (RFC 7541 appendix A).
 
-/// The number of entries. The dynamic table's indices follow.
 pub(super) const LENGTH: usize = 61;
 
 /// The entry at an index from 1 to 61.

@@ -6,7 +6,6 @@ use super::Severity;
 /// the size of a pipe's buffer (pipe(7)).
 pub(super) const MAX_CHUNK: usize = 64 * 1024;
 
-/// The end of a line in `bytes`.
 #[derive(Clone, Copy)]
 struct End {
     at: usize,
@@ -24,9 +23,7 @@ pub(super) struct Batch {
     done: usize,
 }
 
-/// What was not written of a batch.
 pub(super) struct Lost {
-    /// Lines and notices.
     pub(super) entries: u64,
     pub(super) lines: u64,
     /// Lines that the lost notices would have told of.
@@ -34,12 +31,10 @@ pub(super) struct Lost {
 }
 
 impl Batch {
-    /// Memory of a line: its bytes, a line feed, its `End`.
     pub(super) fn cost(line: &[u8]) -> usize {
         line.len() + 1 + size_of::<End>()
     }
 
-    /// Memory of the lines not yet entirely written.
     pub(super) fn remaining_cost(&self) -> usize {
         self.bytes.len() - self.line_start() + (self.ends.len() - self.done) * size_of::<End>()
     }
@@ -78,14 +73,12 @@ impl Batch {
         &self.bytes[self.sent..end]
     }
 
-    /// The next line alone, with its line feed.
     pub(super) fn next_line(&self) -> (Severity, &[u8]) {
         self.ends
             .get(self.done)
             .map_or((Severity::Info, &[]), |end| (end.severity, &self.bytes[self.line_start()..end.at]))
     }
 
-    /// What is not written, from the middle of a line perhaps.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -97,12 +90,10 @@ impl Batch {
         left[..whole].last().map_or(0, |end| end.at - self.sent)
     }
 
-    /// Whether no line is written in part.
     pub(super) fn is_between_lines(&self) -> bool {
         self.sent == self.line_start()
     }
 
-    /// Notes that `written` more bytes are written; returns how many lines and notices that completes.
     pub(super) fn advance(&mut self, written: usize) -> u64 {
         self.sent += written;
         let done = self.ends[self.done..].partition_point(|end| end.at <= self.sent);
@@ -110,12 +101,10 @@ impl Batch {
         done as u64
     }
 
-    /// Goes back to the start of the line that is written in part.
     pub(super) fn rewind(&mut self) {
         self.sent = self.line_start();
     }
 
-    /// Gives up what is left.
     pub(super) fn lose(&mut self) -> Lost {
         let left = &self.ends[self.done..];
         let entries = left.len() as u64;

@@ -29,7 +29,6 @@ impl Target {
         }
     }
 
-    /// The present file; none where the lines go elsewhere.
     fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Path(path) => Some(path.clone()),
@@ -80,7 +79,6 @@ fn open_closed(folder: &Path, identity: &Identity) -> Option<OwnedFd> {
     folder.ancestors().all(is_closed).then_some(opened)
 }
 
-/// What there is to know of a folder.
 struct Seen {
     owner: u32,
     group: u32,

@@ -70,7 +70,6 @@ impl Period {
 
 impl Rotation {
     /// Whether a file's name has the date or the time in it: a per cent sign before one of the letters above.
-    #[must_use]
     pub fn is_pattern(name: &str) -> bool {
         pieces(name).any(|piece| matches!(piece, Piece::Digits(_)))
     }
@@ -85,13 +84,10 @@ pub(super) struct Rotated {
     file: OwnedFd,
     /// How much longer it may become, as far as was known before the last line.
     room: usize,
-    /// The period of its first lines.
     period: String,
     /// There are lines of this period: nobody else can have begun the file in a later one.
     is_begun: bool,
-    /// The second in which time was looked at last.
     looked: u64,
-    /// Not before this second.
     retry: u64,
     /// Other processes write to it, too.
     tail: Option<Tail>,
@@ -188,7 +184,6 @@ impl Rotated {
         Ok(())
     }
 
-    /// Opens what the name leads to now.
     fn follow(&mut self, now: u64) -> io::Result<()> {
         let path = rendered(&self.given, self.rotation, now);
         self.file = tail::open(&path)?;
@@ -201,7 +196,6 @@ impl Rotated {
         Ok(())
     }
 
-    /// Whether the file is of another period, or of another name. Looks once a second.
     fn is_other_time(&mut self, now: u64) -> bool {
         if now == self.looked {
             return false;
@@ -321,7 +315,6 @@ impl Rotated {
     }
 }
 
-/// Whether the open file has this name.
 fn is_at(file: &OwnedFd, path: &Path) -> io::Result<bool> {
     let own = rustix::fs::fstat(file)?;
     match rustix::fs::stat(path) {
@@ -342,7 +335,6 @@ fn rename_to_new(old: &Path, new: &Path) -> Result<(), Errno> {
 }
 
 /// The path of a file that is rotated, with the date of now where its name has one.
-#[must_use]
 pub fn present(given: &Path, rotation: Rotation) -> PathBuf {
     rendered(given, rotation, now())
 }

@@ -16,11 +16,8 @@ use std::path::{Path, PathBuf};
 /// So much a pipe takes at once or not at all (pipe(7): PIPE_BUF).
 const PIPE_BUF: usize = 4096;
 
-/// An open target.
 pub(super) enum Sink {
-    /// Bytes, one after the other.
     Stream(Stream),
-    /// The same, with another file now and then.
     Rotated(Box<Rotated>),
     /// A datagram for each line.
     Syslog(Syslog),
@@ -71,7 +68,6 @@ impl Sink {
         Ok(Self::Stream(Stream { file, target: reopen, others }))
     }
 
-    /// Writes the next of `batch`; how much of it.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<usize, Errno> {
         match self {
             Self::Stream(stream) => stream.write(batch),
@@ -140,12 +136,10 @@ impl Others {
     }
 }
 
-/// What is opened again on request.
 pub(super) enum Reopen {
     Stdout,
     Stderr,
     Path(PathBuf),
-    /// A path that other processes append to as well.
     Shared(PathBuf),
     Nothing,
 }

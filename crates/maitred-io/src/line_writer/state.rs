@@ -6,7 +6,6 @@ use std::io;
 use std::time::{Duration, Instant};
 
 pub(super) struct State {
-    /// The lines that the thread has not taken yet.
     pub(super) pending: Batch,
     /// Cost of the lines the thread has taken and not yet written.
     pub(super) in_flight: usize,
@@ -22,14 +21,11 @@ pub(super) struct State {
     pub(super) notice: fn(Notice) -> String,
     /// When the reminder is to be called.
     pub(super) remind_at: Option<Instant>,
-    /// The error of the last write or reopening, `None` after a success.
     pub(super) failure: Option<rustix::io::Errno>,
-    /// Requests to open the target again, and those of them carried out.
     pub(super) reopen_asked: u64,
     pub(super) reopened: u64,
     /// Somebody waits in `flush`: try again at once.
     pub(super) hurry: bool,
-    /// How long lines wait for others.
     pub(super) linger: Duration,
     pub(super) closing: bool,
 }
@@ -56,12 +52,10 @@ impl State {
         }
     }
 
-    /// Whether half of the buffer waits.
     pub(super) fn is_much(&self) -> bool {
         self.pending.remaining_cost() > self.capacity / 2
     }
 
-    /// Puts `line` into the buffer, after the notice that is due. Drops it when there is no room.
     pub(super) fn accept(&mut self, severity: Severity, line: &[u8]) -> bool {
         if self.in_flight + self.pending.remaining_cost() + Batch::cost(line) > self.capacity {
             self.dropped += 1;
@@ -91,7 +85,6 @@ impl State {
         self.push_text_of(Notice::Missing(missing), missing);
     }
 
-    /// Says something between the lines.
     pub(super) fn push_text_of(&mut self, what: Notice, missing: u64) {
         let text = (self.notice)(what);
         self.pending.push_notice(text.as_bytes(), missing);

@@ -20,7 +20,6 @@ const DAEMON: u8 = 3;
 pub(super) struct Syslog {
     address: Address,
     socket: Option<OwnedFd>,
-    /// Of this machine, as in messages.
     host: String,
     header: String,
     message: Vec<u8>,
@@ -124,20 +123,10 @@ impl Syslog {
     }
 }
 
-/// RFC 3339 with microseconds. The date as in H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+/// RFC 3339 with microseconds.
 fn write_utc(out: &mut String, unix_micros: u64) {
-    let (seconds, micros) = (unix_micros / 1_000_000, unix_micros % 1_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    let _ = write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z");
+    let micros = i64::try_from(unix_micros).unwrap_or(i64::MAX);
+    let _ = write!(out, "{:.6}", jiff::Timestamp::from_microsecond(micros).unwrap_or_default());
 }
 
 #[cfg(test)]

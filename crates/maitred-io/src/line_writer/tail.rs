@@ -29,7 +29,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// The smallest page of any processor; larger ones are multiples of it.
 const PAGE: u64 = 4096;
 
-/// See the module text.
 pub(super) struct Tail {
     is_held: bool,
     in_vain: Option<Instant>,
@@ -113,7 +112,6 @@ fn append_whole(file: &OwnedFd, batch: &Batch, length: usize) -> Result<usize, E
     if whole == 0 { Err(error) } else { Ok(whole) }
 }
 
-/// Writes until everything is written or an error comes.
 fn write_all(file: &OwnedFd, bytes: &[u8]) -> (usize, Option<Errno>) {
     let mut written = 0;
     while written < bytes.len() {

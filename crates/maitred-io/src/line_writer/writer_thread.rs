@@ -40,7 +40,6 @@ pub(super) fn start(shared: Arc<Shared>, sink: Sink) -> io::Result<()> {
 struct WriterThread {
     shared: Arc<Shared>,
     sink: Sink,
-    /// The lines being written.
     batch: Batch,
     pause: Duration,
 }
@@ -54,7 +53,6 @@ impl WriterThread {
         }
     }
 
-    /// Waits for lines and takes them. False when the writer was dropped and nothing is left.
     fn take(&mut self) -> bool {
         self.batch.clear();
         let mut lingered = false;
@@ -127,7 +125,6 @@ impl WriterThread {
         }
     }
 
-    /// Writes the batch, however long it takes, or loses it.
     fn send(&mut self) {
         let mut said_writable = false;
         while !self.batch.is_empty() {
@@ -205,7 +202,6 @@ impl WriterThread {
         }
     }
 
-    /// Waits, each time longer, unless somebody flushes or reopens.
     fn pause(&mut self) {
         let asleep = |state: &mut State| !state.hurry && state.reopened == state.reopen_asked;
         let (mut state, _) = self

@@ -73,9 +73,7 @@ impl Listener {
 }
 
 /// Where a socket listens, if that is `wanted`.
-///
-/// # Errors
-/// The address that it has.
+/// Errors: the address that it has.
 fn own_address(wanted: &Address, found: SocketAddrAny) -> Result<Address, String> {
     if let Ok(found) = SocketAddr::try_from(found.clone()) {
         return match wanted {

@@ -12,7 +12,6 @@ pub struct Backlog {
     pub max: u32,
 }
 
-/// The backlog of a listening socket; none where the kernel does not tell.
 pub(super) fn of(socket: impl AsFd) -> Option<Backlog> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;

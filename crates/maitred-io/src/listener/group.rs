@@ -39,9 +39,6 @@ impl ReusePortGroup {
     }
 
     /// The sockets of a group that another process has bound, in their order, at `address`; they are led to as before.
-    ///
-    /// # Errors
-    /// As of [`Listener::adopt`].
     pub fn adopt(
         sockets: Vec<OwnedFd>,
         address: &Address,
@@ -87,9 +84,6 @@ impl Listener {
     /// `count` sockets that listen at one TCP address, each with a queue of its own; the kernel spreads connections over them by
     /// their addresses, until a program does. Another process of the same user may add sockets later: it gets none of the
     /// connections while [a program](ReusePortGroup::steer) is there.
-    ///
-    /// # Errors
-    /// As of [`ReusePortGroup::bind`].
     pub fn bind_group(
         address: &Address,
         options: &SocketOptions,

@@ -90,12 +90,10 @@ impl FastOpen {
 }
 
 impl SocketOptions {
-    /// The length of the queue for listen(2).
     pub(super) fn queue(&self) -> i32 {
         i32::try_from(self.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX)
     }
 
-    /// The first option that is TCP's only.
     pub(super) fn of_tcp(&self) -> Option<&'static str> {
         [
             (self.defer_accept.is_some(), "defer_accept"),
@@ -108,7 +106,6 @@ impl SocketOptions {
         .find_map(|(asked, name)| asked.then_some(name))
     }
 
-    /// Sets the options that a TCP socket needs before it listens.
     pub(super) fn set(&self, socket: impl AsFd) -> Result<(), BindError> {
         let socket = socket.as_fd();
         let no_delay = self.no_delay.unwrap_or(true);

@@ -39,10 +39,8 @@ const ATTEMPTS: u32 = 100;
 /// How long another server may hold the folder, which takes it microseconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Device and number of a file.
 type FileId = (u64, u64);
 
-/// The file of a socket that listens.
 #[derive(Debug)]
 pub(super) struct OwnFile {
     path: PathBuf,
@@ -50,13 +48,11 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// The file that is at `path` now.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self { id: id_at(&path)?, path })
     }
 
-    /// Removes it, unless another one is at its path by now.
     pub(super) fn remove(&self) -> io::Result<()> {
         match id_at(&self.path) {
             Some(id) if id == self.id => fs::remove_file(&self.path),
@@ -65,7 +61,6 @@ impl OwnFile {
     }
 }
 
-/// Listens; the socket, and its file where it has one.
 pub(super) fn bind(
     address: &UnixAddress,
     options: &SocketOptions,
@@ -91,7 +86,6 @@ pub(super) fn bind(
     }
 }
 
-/// Refuses options that only TCP has.
 pub(super) fn check_options(address: &UnixAddress, options: &SocketOptions) -> Result<(), BindError> {
     match options.of_tcp() {
         None => Ok(()),
@@ -102,14 +96,12 @@ pub(super) fn check_options(address: &UnixAddress, options: &SocketOptions) -> R
     }
 }
 
-/// The object at a path, if it may be replaced.
 enum Found {
     Nothing,
     /// The socket of a dead server.
     Left,
 }
 
-/// The wanted address, for the texts of errors.
 struct Place<'a> {
     address: &'a UnixAddress,
 }
@@ -163,7 +155,6 @@ impl Place<'_> {
         Ok((socket, OwnFile { path, id }))
     }
 
-    /// Binds to an unused name, in the folder of `path`.
     fn bind_beside(&self, socket: &OwnedFd, path: &Path, name: &OsStr) -> Result<Temporary, BindError> {
         let folder_path = path.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -237,7 +228,6 @@ impl Place<'_> {
         rustix::net::listen(socket, options.queue()).map_err(|error| self.no_socket(error))
     }
 
-    /// Moves the file to its path, and replaces the file of a dead server.
     fn place(&self, temporary: &Path, path: &Path, wanted: &SocketAddrUnix) -> Result<(), BindError> {
         let folder = path.parent().unwrap_or(path);
         // Between the look and the move no other server of ours takes the path.
@@ -261,7 +251,6 @@ impl Place<'_> {
         Err(self.system("listen on", Errno::BUSY, "see who else makes and removes that file"))
     }
 
-    /// Looks at the path: whether there is nothing, or a file that may be replaced.
     fn look(&self, path: &Path, wanted: &SocketAddrUnix) -> Result<Found, BindError> {
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
@@ -366,7 +355,6 @@ fn holder_text(pid: i32) -> String {
     }
 }
 
-/// The name before the move, which is removed if there is none.
 struct Temporary {
     path: PathBuf,
 }

@@ -39,9 +39,6 @@ pub struct Poller {
 
 impl Poller {
     /// A new queue.
-    ///
-    /// # Errors
-    /// The process or the system is out of descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
     }
@@ -55,35 +52,23 @@ impl Poller {
     }
 
     /// Changes the interest in `source`. Present readiness is reported as an edge.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn modify(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token), interest.flags())?)
     }
 
     /// Stops watching `source`.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn remove(&self, source: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, source)?)
     }
 
     /// Watches a waker under `token`: [`Interest::Read`] wakes one thread a call,
     /// [`Interest::ReadLevel`] every thread until the waker is cleared.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
     pub fn add_waker(&self, waker: &Waker, token: u64, interest: Interest) -> io::Result<()> {
         self.add(waker, token, interest)
     }
 
     /// Waits until there is an event to fetch or `waker` is set, and takes neither. A thread that
     /// waits here is no waiter of the queue and takes no event from those that are.
-    ///
-    /// # Errors
-    /// The kernel's, except EINTR.
     pub fn watch(&self, waker: &Waker) -> io::Result<()> {
         let mut sources = [PollFd::new(&self.epoll, PollFlags::IN), PollFd::new(&waker.event, PollFlags::IN)];
         match rustix::event::poll(&mut sources, None) {
@@ -101,9 +86,6 @@ impl Poller {
 
     /// Waits until something happens or `limit` is over (`None`: for ever) and fills `events` up to
     /// its capacity. A signal ends the wait early without events.
-    ///
-    /// # Errors
-    /// The kernel's, except EINTR.
     pub fn wait(&self, events: &mut Events, limit: Option<Duration>) -> io::Result<()> {
         events.list.clear();
         let limit = limit.map(timespec);
@@ -135,9 +117,6 @@ pub struct Waker {
 
 impl Waker {
     /// A waker, to be added to a poller by [`Poller::add_waker`].
-    ///
-    /// # Errors
-    /// Out of descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self { event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
     }
@@ -174,9 +153,6 @@ pub struct Alarm {
 
 impl Alarm {
     /// A timer that is not set.
-    ///
-    /// # Errors
-    /// Out of descriptors.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self { timer: timerfd_create(TimerfdClockId::Monotonic, flags)? })

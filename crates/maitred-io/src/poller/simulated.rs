@@ -56,9 +56,6 @@ impl Shared {
 
 impl Poller {
     /// A new queue.
-    ///
-    /// # Errors
-    /// None.
     pub fn new() -> io::Result<Self> {
         Ok(Self::default())
     }
@@ -70,33 +67,21 @@ impl Poller {
     }
 
     /// Sockets are not simulated.
-    ///
-    /// # Errors
-    /// None.
     pub fn add(&self, _source: impl AsFd, _token: u64, _interest: Interest) -> io::Result<()> {
         Ok(())
     }
 
     /// Sockets are not simulated.
-    ///
-    /// # Errors
-    /// None.
     pub fn modify(&self, _source: impl AsFd, _token: u64, _interest: Interest) -> io::Result<()> {
         Ok(())
     }
 
     /// Sockets are not simulated.
-    ///
-    /// # Errors
-    /// None.
     pub fn remove(&self, _source: impl AsFd) -> io::Result<()> {
         Ok(())
     }
 
     /// Watches a waker under `token`.
-    ///
-    /// # Errors
-    /// None.
     pub fn add_waker(&self, waker: &Waker, token: u64, interest: Interest) -> io::Result<()> {
         let level = interest == Interest::ReadLevel;
         waker.lock().watchers.push(Watcher { queue: Arc::clone(&self.shared), token, level });
@@ -104,9 +89,6 @@ impl Poller {
     }
 
     /// Waits until there is an event to fetch or `waker` is set.
-    ///
-    /// # Errors
-    /// None.
     pub fn watch(&self, waker: &Waker) -> io::Result<()> {
         *waker.beside.lock().expect("no panic under the lock") = Some(Arc::clone(&self.shared));
         let mut queue = self.shared.lock();
@@ -128,9 +110,6 @@ impl Poller {
     }
 
     /// Waits until something happens and fills `events`. Any limit counts as zero.
-    ///
-    /// # Errors
-    /// None.
     pub fn wait(&self, events: &mut Events, limit: Option<Duration>) -> io::Result<()> {
         events.list.clear();
         let mut queue = self.shared.lock();
@@ -167,9 +146,6 @@ struct Watcher {
 
 impl Waker {
     /// A waker, to be added to a poller by [`Poller::add_waker`].
-    ///
-    /// # Errors
-    /// None.
     pub fn new() -> io::Result<Self> {
         Ok(Self::default())
     }
@@ -220,9 +196,6 @@ pub struct Alarm;
 
 impl Alarm {
     /// A timer that is not set.
-    ///
-    /// # Errors
-    /// None.
     pub fn new() -> io::Result<Self> {
         Ok(Self)
     }

@@ -18,9 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Notifier {
     socket: UnixDatagram,
     address: SocketAddr,
-    /// The address as it was given.
     given: OsString,
-    /// How often it wants to hear that the process is alive.
     watchdog: Option<Duration>,
 }
 
@@ -60,9 +58,6 @@ impl Notifier {
     }
 
     /// Reports that the service is ready, and that this is its process.
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn ready(&self, status: &str) -> io::Result<()> {
         let process = std::process::id();
         self.send(format_args!("READY=1\nMAINPID={process}\nSTATUS={}", Line(status)))
@@ -70,42 +65,27 @@ impl Notifier {
 
     /// Reports that another process is the one of the service from now on: a successor that is [`ready`](Self::ready).
     /// The service manager believes this only of the process that is so far.
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn main_process(&self, process: u32) -> io::Result<()> {
         self.send(format_args!("MAINPID={process}"))
     }
 
     /// Reports that the service reads its configuration again, until it is [`ready`](Self::ready).
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn reloading(&self) -> io::Result<()> {
         let now = clock::monotonic() / 1000;
         self.send(format_args!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reading the configuration"))
     }
 
     /// Reports that the service ends, and will not come back.
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn stopping(&self, status: &str) -> io::Result<()> {
         self.send(format_args!("STOPPING=1\nSTATUS={}", Line(status)))
     }
 
     /// Reports the present work in these words.
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn status(&self, status: &str) -> io::Result<()> {
         self.send(format_args!("STATUS={}", Line(status)))
     }
 
     /// Asks for more time for the start or the end: so long at most until this is sent again.
-    ///
-    /// # Errors
-    /// As of [`alive`](Self::alive).
     pub fn extend(&self, time: Duration) -> io::Result<()> {
         self.send(format_args!("EXTEND_TIMEOUT_USEC={}", time.as_micros()))
     }

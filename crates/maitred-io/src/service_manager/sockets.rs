@@ -11,7 +11,6 @@ use rustix::net::{SocketAddrUnix, SocketType, sockopt};
 
 use crate::listener::{Address, UnixAddress};
 
-/// The first passed descriptor.
 const FIRST: RawFd = 3;
 
 /// The most: a service manager has some few. A larger number is a mistake.
@@ -42,7 +41,6 @@ pub struct PassedSocket {
     pub socket: OwnedFd,
 }
 
-/// Takes the sockets that the variables name.
 pub(super) fn take(
     text: &dyn Fn(&str) -> Option<String>,
     process: u32,

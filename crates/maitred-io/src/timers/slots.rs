@@ -53,7 +53,6 @@ impl Slots {
         Self { chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
-    /// The slot of `id`; makes its chunk if need be.
     pub(super) fn slot(&self, id: u32) -> &Slot {
         let (chunk, offset) = place(id);
         let slots = self.chunks[chunk]

@@ -5,8 +5,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// # Errors
-/// The system refuses the value, or does not know the option.
+/// Errors: the system refuses the value, or does not know the option.
 pub(crate) fn set_number(socket: impl AsFd, option: libc::c_int, value: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     // SAFETY: the descriptor is open while it is borrowed; the pointer is to a value of the size said, which is only read.

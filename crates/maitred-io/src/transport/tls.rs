@@ -45,16 +45,13 @@ pub struct Tls {
     open: Option<Box<Open>>,
 }
 
-/// The session, and the state between it and the socket.
 struct Open {
     session: Session,
     /// Received bytes, to be opened when all opened ones are read.
     left: Vec<u8>,
     /// Bytes that are sealed and, as the caller has been told, not sent.
     owed: usize,
-    /// The last call to receive has emptied the socket.
     emptied: bool,
-    /// The peer has ended its sending side.
     ended: bool,
     /// Opening has failed: nothing is received any more.
     failed: bool,
@@ -66,7 +63,6 @@ struct Open {
     first: usize,
     /// When something was sealed last, in monotonic nanoseconds.
     sealed: u64,
-    /// No more bytes or alerts are sent.
     silent: bool,
 }
 
@@ -88,7 +84,6 @@ impl Tls {
         Self { socket, open: None }
     }
 
-    /// The socket below.
     pub(super) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -97,7 +92,6 @@ impl Tls {
         self.open.is_some()
     }
 
-    /// Begins the handshake.
     pub(super) fn begin(&mut self, session: Session) {
         let segment = self.socket.segment().clamp(SMALL_RECORD, FULL_RECORD);
         self.open = Some(Box::new(Open {
@@ -124,7 +118,6 @@ impl Tls {
         }
     }
 
-    /// Whether nothing is left to be read, in the session or in the socket.
     pub(super) fn is_emptied(&self) -> bool {
         self.open
             .as_ref()
@@ -159,7 +152,6 @@ impl Tls {
         }
     }
 
-    /// Sends up to `most` bytes of a file from `offset`, by way of memory.
     pub(super) fn send_file(&mut self, file: &File, offset: u64, most: usize) -> Moved {
         match &mut self.open {
             Some(open) => open.send_file(&self.socket, file, offset, most),
@@ -167,7 +159,6 @@ impl Tls {
         }
     }
 
-    /// Says that nothing more comes, and ends our sending side.
     pub(super) fn shutdown_write(&mut self) {
         self.say_end();
         self.socket.shutdown_write();
@@ -179,7 +170,6 @@ impl Tls {
         }
     }
 
-    /// Stops sending: a reset is to follow.
     pub(super) fn reset_when_closed(&mut self) {
         if let Some(open) = &mut self.open {
             open.silent = true;
@@ -222,7 +212,6 @@ impl Open {
         Shaken::Failed(error)
     }
 
-    /// Gives received bytes to the session.
     fn feed(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
         while !bytes.is_empty() {
             let count = self.session.feed(bytes)?;
@@ -372,7 +361,6 @@ impl Open {
         }
     }
 
-    /// Sends all that is sealed, unless the socket takes no more.
     fn send_sealed(&mut self, socket: &Socket) -> Moved {
         while self.session.has_unsent() {
             let mut moved = Moved::Blocked;
@@ -402,7 +390,6 @@ impl Open {
     }
 }
 
-/// The thread's buffer for sealed bytes, or those to be sealed.
 fn with_buffer<T>(use_it: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.is_empty() {

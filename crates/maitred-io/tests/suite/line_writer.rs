@@ -1,8 +1,6 @@
 //! The line writer against real files, pipes and devices.
 
-use maitred_io::line_writer::{
-    DirectWriter, LineWriter, Options, Period, Reminder, Rotation, Severity, Target,
-};
+use maitred_io::line_writer::{LineWriter, Options, Period, Reminder, Rotation, Severity, Target};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use std::fs::{self, File};
@@ -558,20 +556,4 @@ fn a_reminder_says_what_is_due() {
     writer.remind(Instant::now() + Duration::from_millis(20));
     let line = BufReader::new(File::from(pipe)).lines().next().expect("line").expect("pipe");
     assert_eq!(line, "due");
-}
-
-#[test]
-fn a_direct_writer_has_written_when_it_returns() {
-    let folder = tempfile::tempdir().expect("folder");
-    let (path, old) = (at(&folder, "log"), at(&folder, "log.1"));
-    let writer = DirectWriter::open(Target::Path(path.clone())).expect("writer");
-    writer.write(b"one\n").expect("written");
-    assert_eq!(text(&path), "one\n");
-    fs::rename(&path, &old).expect("rename");
-    writer.reopen();
-    writer.write(b"two\n").expect("written");
-    assert_eq!(text(&path), "two\n");
-    let full = DirectWriter::open(Target::Path("/dev/full".into())).expect("writer");
-    assert!(full.write(b"lost\n").is_err());
-    assert_eq!(full.dropped(), 1);
 }

@@ -46,7 +46,6 @@ pub(crate) struct Adapter {
     tasks: OnceLock<Tasks>,
 }
 
-/// An application of the loop, and the common part of its scopes.
 pub(super) struct Served {
     pub(super) application: Py<PyAny>,
     scope: ScopeBuilder,
@@ -64,7 +63,6 @@ impl Served {
         Ok(Self { application, scope: ScopeBuilder::new(py, root_path, pathsend)?, pathsend })
     }
 
-    /// Has every scope bring a copy of `state`.
     pub(super) fn use_state(&self, state: Py<PyDict>) {
         self.scope.use_state(state);
     }
@@ -78,16 +76,13 @@ pub(super) struct Classes {
     receive: Class<Receive>,
 }
 
-/// How tasks and futures of the loop are made.
 struct Tasks {
     task: Py<PyAny>,
-    /// `loop`.
     options: Py<PyDict>,
     /// `loop`, and `eager_start` where Python has it (3.12).
     eager: Py<PyDict>,
     create_future: Py<PyAny>,
     event_loop: Py<PyAny>,
-    /// The getter of the task factory, of a loop that can have one.
     factory: Option<Py<PyAny>>,
 }
 

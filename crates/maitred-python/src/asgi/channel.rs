@@ -15,10 +15,18 @@ use super::websocket::WebSocket;
 use crate::held::Held;
 use crate::native::Object;
 
-/// See the module text.
 pub(super) enum Channel {
     Http(Object<Http>),
     WebSocket(Object<WebSocket>),
+}
+
+macro_rules! each {
+    ($channel:expr, $each:ident => $what:expr) => {
+        match $channel {
+            Self::Http($each) => $what,
+            Self::WebSocket($each) => $what,
+        }
+    };
 }
 
 /// `GET /path`, in parts, for people.
@@ -28,12 +36,10 @@ pub(super) struct Title {
 }
 
 impl Title {
-    /// The title in one piece.
     pub(super) fn text(&self, py: Python<'_>) -> String {
         format!("{} {}", self.method.bind(py), self.raw_path.as_bytes(py).escape_ascii())
     }
 
-    /// The parts where they lie.
     pub(super) fn parts(&self) -> (&Py<PyString>, &Py<PyBytes>) {
         (&self.method, &self.raw_path)
     }
@@ -47,39 +53,25 @@ impl Channel {
         }
     }
 
-    /// The callable `send`.
     pub(super) fn as_ptr(&self) -> *mut ffi::PyObject {
-        match self {
-            Self::Http(http) => http.as_ptr(),
-            Self::WebSocket(socket) => socket.as_ptr(),
-        }
+        each!(self, channel => channel.as_ptr())
     }
 
     pub(super) fn adapter(&self) -> &Adapter {
-        match self {
-            Self::Http(http) => http.adapter(),
-            Self::WebSocket(socket) => socket.adapter(),
-        }
+        each!(self, channel => channel.adapter())
     }
 
     pub(super) fn title(&self) -> &Title {
-        match self {
-            Self::Http(http) => http.title(),
-            Self::WebSocket(socket) => socket.title(),
-        }
+        each!(self, channel => &channel.title)
     }
 
-    /// `GET /path`, for people.
     pub(super) fn name(&self, py: Python<'_>) -> String {
         self.title().text(py)
     }
 
     /// The next message of `receive`; `None` while there is none.
     pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
-        match self {
-            Self::Http(http) => http.next_message(py),
-            Self::WebSocket(socket) => socket.next_message(py),
-        }
+        each!(self, channel => channel.next_message(py))
     }
 
     /// Whether others come first before the next message is looked for: it is likely there, and a loop of them would keep the event
@@ -92,42 +84,27 @@ impl Channel {
     }
 
     pub(super) fn departure(&self) -> &Departure {
-        match self {
-            Self::Http(http) => http.departure(),
-            Self::WebSocket(socket) => socket.departure(),
-        }
+        each!(self, channel => &channel.departure)
     }
 
     /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
-        match self {
-            Self::Http(http) => http.has_room(py),
-            Self::WebSocket(socket) => socket.has_room(py),
-        }
+        each!(self, channel => channel.has_room(py))
     }
 
     /// Where futures are told of changes. Changes before the first call are not told.
     pub(super) fn watch(&self) -> Arc<Watch> {
-        match self {
-            Self::Http(http) => http.watch(),
-            Self::WebSocket(socket) => socket.watch(),
-        }
+        each!(self, channel => channel.watch())
     }
 
     /// The same, if there is one already.
     pub(super) fn present_watch(&self) -> Option<Arc<Watch>> {
-        match self {
-            Self::Http(http) => http.present_watch(),
-            Self::WebSocket(socket) => socket.present_watch(),
-        }
+        each!(self, channel => channel.present_watch())
     }
 
     /// Whether nothing can be sent any more, because its peer is gone or the server has ended it.
     pub(super) fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Http(http) => http.is_abandoned(),
-            Self::WebSocket(socket) => socket.is_abandoned(),
-        }
+        each!(self, channel => channel.is_abandoned())
     }
 
     /// Whether it counts among the requests that wait: a WebSocket waits nearly always, and is not about to be woken with something

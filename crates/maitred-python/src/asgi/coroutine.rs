@@ -33,7 +33,6 @@ use crate::held::Held;
 use crate::native::{Native, Object, answer, slot, value_of};
 use crate::report::{self, type_name};
 
-/// The coroutine of one request.
 pub(super) struct Coroutine {
     channel: Channel,
     served: Arc<Served>,
@@ -69,7 +68,6 @@ impl Coroutine {
         &self.channel
     }
 
-    /// Whether its first step has been taken.
     pub(super) fn has_begun(&self) -> bool {
         !matches!(self.state().life, Life::Fresh { .. })
     }
@@ -87,7 +85,6 @@ impl Coroutine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The application's coroutine, while it is suspended.
     fn inner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match &self.state().life {
             Life::Suspended { inner } => Some(inner.clone_ref(py)),
@@ -95,7 +92,6 @@ impl Coroutine {
         }
     }
 
-    /// Calls the application, and uses its result as a coroutine.
     fn start(&self, py: Python<'_>, scope: &Py<PyDict>, receive: &Object<Receive>) -> PyResult<Held<PyAny>> {
         let application = self.served.application.as_ptr();
         let args = [ptr::null_mut(), scope.as_ptr(), receive.as_ptr(), self.channel.as_ptr()];
@@ -109,7 +105,6 @@ impl Coroutine {
         awaited(result).map(Held::from)
     }
 
-    /// Handles the result of a step of the application's coroutine.
     fn after(&self, py: Python<'_>, inner: Option<Held<PyAny>>, stepped: PyResult<Step>) -> PyResult<Step> {
         if child::is_child() {
             end_child(py, &stepped);
@@ -199,7 +194,6 @@ impl Coroutine {
         ended == Ended::PeerGone && adapter.is_disconnect(py, error)
     }
 
-    /// A likely reason for a missing response.
     fn dropped(&self) -> &'static str {
         if self.served.pathsend {
             "--pathsend offers http.response.pathsend: a middleware that does not know this message drops it; then leave \
@@ -217,7 +211,6 @@ impl Coroutine {
     }
 }
 
-/// How the application's coroutine has ended.
 enum Finish {
     Returned,
     Raised(PyErr),
@@ -240,7 +233,6 @@ fn end_child(py: Python<'_>, stepped: &PyResult<Step>) {
     child::end_if_child(py, error);
 }
 
-/// The iterator through which `await` would step.
 fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = object.py();
     // SAFETY: both read the type of a valid object. The slot has the signature its place says; its result
@@ -261,7 +253,6 @@ fn awaited(object: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     )))
 }
 
-/// One step of an application's coroutine.
 fn send(inner: &Py<PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Step> {
     let py = value.py();
     let mut result = ptr::null_mut();

@@ -25,7 +25,6 @@ pub(super) fn this_is_the_loop() {
 
 /// Notes that a step of this request begins, until the result is dropped. Does nothing on another thread, where an
 /// application can take a step by hand.
-#[must_use]
 pub(super) fn enter(title: &Title) -> Inside<'_> {
     let before = (here() != Here::Elsewhere).then(|| {
         let before = CURRENT.load(Ordering::Relaxed);
@@ -40,9 +39,7 @@ pub(super) fn is_in(title: &Title) -> bool {
     here() != Here::Elsewhere && ptr::eq(CURRENT.load(Ordering::Relaxed), title)
 }
 
-/// A step of a request is running.
 pub(super) struct Inside<'a> {
-    /// The one around it, on the loop's thread.
     before: Option<*mut Title>,
     title: PhantomData<&'a Title>,
 }
@@ -57,7 +54,6 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// The thread that calls.
 pub(super) fn whereabouts() -> Whereabouts {
     Whereabouts {
         // SAFETY: neither call has an argument or can fail.

@@ -13,12 +13,10 @@ use maitred_runtime::Flow;
 /// needs four turns, and each middleware between them three to five more.
 const SPARED: u32 = 32;
 
-/// The state of one channel.
 #[derive(Default)]
 pub(super) struct Departure {
     /// The number of calls of `receive()` that wait.
     listening: AtomicU32,
-    /// A `receive()` has said that the peer has left.
     told: AtomicBool,
     /// The `receive()` that has said so was called by the request's own coroutine, not by another task.
     told_itself: AtomicBool,
@@ -26,7 +24,6 @@ pub(super) struct Departure {
     found: AtomicU32,
 }
 
-/// The continuation of `send`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
     /// `send` goes on at once.
@@ -63,7 +60,6 @@ impl Departure {
         }
     }
 
-    /// Whether a `receive()` has said so.
     pub(super) fn is_told(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }

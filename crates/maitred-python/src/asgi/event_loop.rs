@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
@@ -23,15 +23,14 @@ use super::current;
 use super::still::StillWatch;
 use crate::child;
 use crate::report;
+use crate::values::lock;
 
 thread_local! {
     static HERE: Cell<Here> = const { Cell::new(Here::Elsewhere) };
 }
 
-/// Where the current thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Here {
-    /// The thread is not the loop's.
     Elsewhere,
     /// The loop's, in a task or in between.
     Loop,
@@ -43,7 +42,6 @@ pub(super) fn here() -> Here {
     HERE.get()
 }
 
-/// The server's turns, as the loop has them.
 #[derive(Default)]
 pub(super) struct Polling {
     turns: Mutex<Option<Box<dyn Turns>>>,
@@ -90,7 +88,6 @@ impl Polling {
         Ok(())
     }
 
-    /// The loop, if there is one already.
     pub(super) fn event_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.handles.get().map(|handles| handles.event_loop.clone_ref(py))
     }
@@ -172,7 +169,6 @@ impl Polling {
         ended
     }
 
-    /// Whether no further requests come.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
@@ -266,7 +262,6 @@ impl Drop for InTurn {
     }
 }
 
-/// A callback of the loop.
 #[pyclass(frozen, module = "maitred._engine")]
 struct Callback {
     adapter: Py<Adapter>,
@@ -306,7 +301,6 @@ impl Callback {
     }
 }
 
-/// The loop, as the server has it.
 pub(super) struct PythonLoop {
     pub(super) adapter: Py<Adapter>,
     pub(super) still: StillWatch,
@@ -347,9 +341,4 @@ impl EventLoop for PythonLoop {
     fn stands_still(&self, still: bool) {
         self.still.tell(still);
     }
-}
-
-/// A panic elsewhere cannot leave these values half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

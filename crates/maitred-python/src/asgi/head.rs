@@ -10,7 +10,6 @@ use super::message::Message;
 use crate::report::{found, type_name};
 use crate::values::{self, Declared};
 
-/// The head that `message` declares, and whether it announces trailers.
 pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<(Declared, bool)> {
     let py = message.py();
     let Some(status) = message.get(intern!(py, "status"))? else {
@@ -24,7 +23,6 @@ pub(super) fn parse(message: &Message<'_, '_>) -> PyResult<(Declared, bool)> {
     Ok((declared, is_true(message, intern!(py, "trailers"))?))
 }
 
-/// The fields of `http.response.trailers`, and whether more of them come.
 pub(super) fn parse_trailers(message: &Message<'_, '_>) -> PyResult<(FieldSet, bool)> {
     let py = message.py();
     let mut fields = FieldSet::new();
@@ -37,7 +35,6 @@ pub(super) fn parse_trailers(message: &Message<'_, '_>) -> PyResult<(FieldSet, b
     Ok((fields, is_true(message, intern!(py, "more_trailers"))?))
 }
 
-/// Whether this key is there and true.
 pub(super) fn is_true<'py>(message: &Message<'_, 'py>, key: &Bound<'py, PyString>) -> PyResult<bool> {
     message.get(key)?.map_or(Ok(false), |value| value.is_truthy())
 }

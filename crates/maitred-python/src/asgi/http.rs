@@ -44,14 +44,13 @@ const PARTS_A_TURN: u32 = 64;
 
 const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 
-/// One exchange. As a Python object it is the callable `send`.
 pub(super) struct Http {
     adapter: Held<Adapter>,
-    title: Title,
+    pub(super) title: Title,
     is_head: bool,
     takes_trailers: bool,
     parts: AtomicU32,
-    departure: Departure,
+    pub(super) departure: Departure,
     scope: Dictionary,
     state: Mutex<State>,
 }
@@ -72,11 +71,9 @@ struct State {
     left: bool,
     /// The response is complete, and the application has not said so.
     unwanted: Option<Unwanted>,
-    /// The application goes on behind the end of its response.
     tail: Option<Tail>,
 }
 
-/// The target of a part of the body.
 enum BodyTarget {
     /// The phase, taken out for one thread; and whether trailers are announced.
     Out(Phase, bool),
@@ -84,7 +81,6 @@ enum BodyTarget {
     Nothing(Onward),
 }
 
-/// The next message of `receive`.
 enum Next<'py> {
     Nothing,
     Disconnect,
@@ -98,7 +94,6 @@ enum Next<'py> {
 /// The state of an exchange when its application ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Nothing is missing.
     Complete,
     /// There was no `http.response.start`.
     Unanswered,
@@ -147,14 +142,6 @@ impl Http {
 
     pub(super) fn adapter(&self) -> &Adapter {
         self.adapter.get()
-    }
-
-    pub(super) fn title(&self) -> &Title {
-        &self.title
-    }
-
-    pub(super) fn departure(&self) -> &Departure {
-        &self.departure
     }
 
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
@@ -225,12 +212,10 @@ impl Http {
         }
     }
 
-    /// Whether the response is complete with its head.
     fn has_no_body(&self, declared: &Declared) -> bool {
         self.is_head || declared.head.status.forbids_body()
     }
 
-    /// The continuation of `send`, or its exception.
     fn onward(&self, py: Python<'_>, sent: Result<Flow, SendError>, ends: bool) -> PyResult<Onward> {
         match sent {
             Ok(flow) => Ok(flow.into()),
@@ -337,7 +322,6 @@ impl Http {
         self.onward(py, sent.map(|()| Flow::Ready), true)
     }
 
-    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -373,7 +357,6 @@ impl Http {
         }
     }
 
-    /// Sends an interim response at once.
     pub(super) fn hint(&self, py: Python<'_>, hint: Declared) -> PyResult<Onward> {
         let taken = {
             let mut state = self.state();
@@ -403,7 +386,6 @@ impl Http {
         }
     }
 
-    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -417,7 +399,6 @@ impl Http {
         self.parts.fetch_add(1, Ordering::Relaxed) % PARTS_A_TURN == PARTS_A_TURN - 1
     }
 
-    /// Ends the response: wakes the waiting futures, and sends the rest.
     fn settle(&self, py: Python<'_>) {
         self.scope.forget();
         let (reading, watch) = {
@@ -431,7 +412,6 @@ impl Http {
         self.adapter().answered(py);
     }
 
-    /// The next message of `receive`; `None` while there is none.
     pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let next = self.next(py);
         match next {
@@ -446,7 +426,6 @@ impl Http {
         }
     }
 
-    /// Whether nothing of the response can be sent any more, because its peer is gone or the server has ended it.
     pub(super) fn is_abandoned(&self) -> bool {
         match &self.state().phase {
             Phase::Waiting { exchange, .. } => exchange.is_closed(),
@@ -540,7 +519,6 @@ impl Http {
         }
     }
 
-    /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {
@@ -561,7 +539,6 @@ impl Http {
         self.left(py, false).map(|_| true)
     }
 
-    /// Where futures are told of changes. Changes before the first call are not told.
     pub(super) fn watch(&self) -> Arc<Watch> {
         let mut state = self.state();
         if let Some(watch) = &state.watch {
@@ -577,7 +554,6 @@ impl Http {
         watch
     }
 
-    /// The same, if there is one already.
     pub(super) fn present_watch(&self) -> Option<Arc<Watch>> {
         self.state().watch.clone()
     }

@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyMapping, PyString};
 
 use crate::report::type_name;
 
-/// The message.
 pub(super) enum Message<'a, 'py> {
     Dict(&'a Bound<'py, PyDict>),
     Other(&'a Bound<'py, PyMapping>),
@@ -29,7 +28,6 @@ impl<'a, 'py> Message<'a, 'py> {
         }
     }
 
-    /// The value of a key, if it is there.
     pub(super) fn get(&self, key: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self {
             Self::Dict(dict) => dict.get_item(key),

@@ -60,7 +60,6 @@ pub(crate) use adapter::ClientDisconnected;
 pub(crate) use runner::LoopThread;
 pub(crate) use still::StillThread;
 
-/// The settings of an application.
 pub(crate) struct AsgiSettings<'a> {
     pub(crate) application: Py<PyAny>,
     /// `/`, or the URL path of the application.
@@ -70,7 +69,6 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) lifespan: Lifespan,
     /// Whether the server offers to send files by their paths.
     pub(crate) pathsend: bool,
-    /// Whether a loop that stands still is logged.
     pub(crate) watch: bool,
     /// Threads for applications that do not run on the loop.
     pub(crate) threads: NamedThreads,
@@ -81,7 +79,6 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) thread: &'a OnceLock<LoopThread>,
 }
 
-/// An application whose lifespan has begun.
 pub(crate) struct AsgiApplication {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) running: RunningLoop,
@@ -89,7 +86,6 @@ pub(crate) struct AsgiApplication {
     pub(crate) still: Option<StillThread>,
 }
 
-/// The loop that all ASGI applications share.
 pub(crate) struct RunningLoop {
     adapter: Py<Adapter>,
     pub(crate) threads: Arc<dyn ThreadHost>,
@@ -97,9 +93,7 @@ pub(crate) struct RunningLoop {
     pub(crate) kind: String,
 }
 
-/// Why an application cannot be served.
 pub(crate) enum StartError {
-    /// Python says no.
     Raised(PyErr),
     /// The application, or the loop that was asked for.
     Failed(LoadError),
@@ -120,7 +114,6 @@ impl From<PyErr> for StartError {
     }
 }
 
-/// Starts the loop and runs the application's startup to its end.
 pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiApplication, StartError> {
     let AsgiSettings {
         application,
@@ -161,7 +154,6 @@ pub(crate) fn start(py: Python<'_>, settings: AsgiSettings<'_>) -> Result<AsgiAp
     Ok(AsgiApplication { handler, running, still: still_thread })
 }
 
-/// Runs the startup of a further application to its end, on the loop that there is.
 pub(crate) fn add(
     py: Python<'_>,
     (application, root_path): (Py<PyAny>, &str),
@@ -204,7 +196,6 @@ impl Handler for AsgiHandler {
     }
 }
 
-/// The loop's thread, and those of applications that do not run on it.
 struct LoopHost {
     event_loop: Arc<PythonLoop>,
     threads: NamedThreads,

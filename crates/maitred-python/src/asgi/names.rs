@@ -7,16 +7,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-/// Places of the table: four times as many as the names on a site with many kinds of clients, so that probes stay
-/// short.
-const PLACES: usize = 512;
-const _: () = assert!(PLACES.is_power_of_two());
-
-/// Places that are looked at for one name, so that names made to collide cost little.
-const PROBES: usize = 8;
-
-/// Longer names are not kept. The longest registered one has 32 bytes.
-const MAX_KEPT_NAME: usize = 48;
+use crate::values::{MAX_KEPT_NAME, NAME_PLACES, name_places};
 
 /// Longer values are not kept. The usual `user-agent` has 120 bytes, the usual `accept` of a browser 140.
 const MAX_KEPT_VALUE: usize = 256;
@@ -43,14 +34,13 @@ struct Last {
     pair: Py<PyTuple>,
 }
 
-/// The table.
 pub(super) struct Names {
     places: Box<[Option<Known>]>,
 }
 
 impl Names {
     pub(super) fn new() -> Self {
-        Self { places: (0..PLACES).map(|_| None).collect() }
+        Self { places: (0..NAME_PLACES).map(|_| None).collect() }
     }
 
     /// The pair for this field. `replace` gives another value for some of them.
@@ -72,9 +62,8 @@ impl Names {
 
     /// The place of the name; takes one if there is one.
     fn find(&mut self, py: Python<'_>, name: &[u8]) -> Option<&mut Known> {
-        let first = hash(name);
         let is = |place: &Option<Known>| place.as_ref().is_none_or(|known| *known.name == *name);
-        let place = (first..first + PROBES).map(|place| place % PLACES).find(|at| is(&self.places[*at]))?;
+        let place = name_places(name).find(|at| is(&self.places[*at]))?;
         let place = &mut self.places[place];
         if place.is_none() {
             if name.len() > MAX_KEPT_NAME {
@@ -117,14 +106,4 @@ impl Known {
         }
         Ok((self.meaning, pair))
     }
-}
-
-/// The length and up to 16 bytes of the two ends: two loads where a hash of all bytes takes a loop.
-fn hash(name: &[u8]) -> usize {
-    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
-        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
-    };
-    // The multiplier is 2^64 divided by the golden ratio; its high bits depend on all others.
-    ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }

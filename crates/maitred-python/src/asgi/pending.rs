@@ -25,20 +25,16 @@ pub(super) struct Pending {
     life: Mutex<Life>,
 }
 
-/// The awaited event.
 #[derive(Clone, Copy)]
 pub(super) enum What {
     /// The next message.
     Message,
-    /// Room for more of the response.
     Room,
-    /// One turn of the loop for other tasks.
     Turn,
 }
 
 enum Life {
     Fresh,
-    /// Lets the loop's other tasks run first.
     Paused,
     Waiting(Held<PyAny>),
     Over,
@@ -59,7 +55,6 @@ impl Pending {
         }
     }
 
-    /// The result, if it is there.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.what {
             What::Message => Ok(self.channel.next_message(py)?.map(Py::into_any)),
@@ -86,7 +81,6 @@ impl Pending {
         Ok(Step::Yield(future))
     }
 
-    /// Ends the wait.
     fn leave(&self) {
         let before = mem::replace(&mut *self.life(), Life::Over);
         if let Life::Waiting(future) = before {

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 
 use crate::values::Declared;
 
-/// The state of a response.
 pub(super) enum Phase {
     Waiting {
         exchange: Exchange,
@@ -30,7 +29,6 @@ pub(super) type Sent = (Result<Flow, SendError>, Phase);
 
 const OVER: Phase = Phase::Over { peer_gone: false };
 
-/// The step after a part of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Body,
@@ -135,7 +133,6 @@ pub(super) fn whole(exchange: Exchange, declared: Declared, body: Last<'_>, is_h
     (sent.map(|()| Flow::Ready), OVER)
 }
 
-/// The fields of both.
 pub(super) fn joined(mut before: FieldSet, after: FieldSet) -> FieldSet {
     if before.is_empty() {
         return after;

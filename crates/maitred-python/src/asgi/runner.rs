@@ -21,7 +21,6 @@ use crate::report::{self, LeveledSink};
 use crate::signals;
 use crate::stuck;
 
-/// The name of the loop's thread.
 pub(super) const THREAD: &str = "maitred-loop";
 
 /// How often a startup that takes its time looks for signals.
@@ -30,13 +29,11 @@ const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(100);
 /// How long a loop that does not serve may take to end.
 const TIME_TO_END: Duration = Duration::from_secs(2);
 
-/// The running loop, as the main thread has it.
 pub(crate) struct LoopThread {
     runner: Py<PyAny>,
     thread: Py<PyAny>,
 }
 
-/// The loop's message to the main thread after its start.
 enum Started {
     /// The application is ready, on this kind of loop.
     Ready(String, Whereabouts),
@@ -55,7 +52,6 @@ pub(super) struct Whereabouts {
     pub(super) tid: i32,
 }
 
-/// Why there is no loop.
 pub(super) enum NotStarted {
     Raised(PyErr),
     Failed(LoadError),

@@ -39,12 +39,10 @@ const DENIAL: &str = "websocket.http.response";
 /// Ours: the application's label of a response, for the list of deliveries.
 pub(super) const LABEL: &str = "maitred.label";
 
-/// Makes scopes.
 pub(super) struct ScopeBuilder {
     /// The URL path of the application, without a slash at its end.
     root: String,
     base: Py<PyDict>,
-    /// The extensions that the server has: for requests, and for WebSockets.
     extensions: Py<PyDict>,
     websocket_extensions: Py<PyDict>,
     /// None while a scope is being made: that makes objects, and a collection that comes of it runs application code.
@@ -61,12 +59,10 @@ struct Origin {
     scope: Py<PyDict>,
 }
 
-/// A scope, and the other facts that are needed of the request.
 pub(super) struct Scope<'py> {
     pub(super) dict: Bound<'py, PyDict>,
     pub(super) method: Bound<'py, PyString>,
     pub(super) raw_path: Bound<'py, PyBytes>,
-    /// The client takes fields behind the body.
     pub(super) takes_trailers: bool,
 }
 
@@ -114,7 +110,6 @@ impl ScopeBuilder {
         let _ = self.state.set(state);
     }
 
-    /// The scope of `request`.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Scope<'py>> {
         let head = &request.head;
         let dict = self.start(py, &request.endpoint)?;
@@ -180,7 +175,6 @@ impl ScopeBuilder {
         !plain.strip_prefix(self.root.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// A dictionary with the entries that are the same for all requests of this origin.
     fn start<'py>(&self, py: Python<'py>, end: &Endpoint) -> PyResult<Bound<'py, PyDict>> {
         for place in &self.origins {
             let origin = match place.get() {
@@ -202,7 +196,6 @@ impl ScopeBuilder {
         Ok(scope)
     }
 
-    /// The list of fields.
     fn headers<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
         let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = lock().take();
@@ -215,7 +208,6 @@ impl ScopeBuilder {
     }
 }
 
-/// The same, with the names that are known.
 fn headers<'py>(py: Python<'py>, request: &Request, names: &mut Names) -> PyResult<Bound<'py, PyList>> {
     let head = &request.head;
     let authority = head.authority();

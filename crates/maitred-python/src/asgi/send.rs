@@ -24,10 +24,15 @@ use crate::values::{Lent, latin1_of};
 impl Native for Http {
     const NAME: &'static CStr = c"maitred._engine.Send";
     const DOC: &'static CStr = c"await send(message), for one request";
-    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall);
+    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall::<Self>);
 }
 
-unsafe extern "C" fn vectorcall(
+/// A channel, as the callable `send`.
+pub(super) trait Sends: Native + Sized {
+    fn send(py: Python<'_>, own: &Object<Self>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>>;
+}
+
+pub(super) unsafe extern "C" fn vectorcall<S: Sends>(
     callable: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargsf: usize,
@@ -36,12 +41,11 @@ unsafe extern "C" fn vectorcall(
     Python::attach(|py| {
         answer(py, || {
             // SAFETY: the interpreter calls this with an object of our type, and with arguments as `argument` wants them.
-            let (http, message) =
-                unsafe { (object_at::<Http>(py, callable), argument(py, args, nargsf, names)) };
+            let (own, message) = unsafe { (object_at::<S>(py, callable), argument(py, args, nargsf, names)) };
             child::refuse_in_child()?;
             let message =
                 message.ok_or_else(|| PyTypeError::new_err("send() takes one argument, the message"))?;
-            send(py, &http, &message).map(Py::into_ptr)
+            S::send(py, &own, &message).map(Py::into_ptr)
         })
     })
 }
@@ -51,7 +55,7 @@ unsafe extern "C" fn vectorcall(
 /// # Safety
 /// `args` has as many positional arguments as `nargsf` says, and behind them one for each name of the tuple `names`, which may be
 /// null. All are borrowed for the duration of the call.
-pub(super) unsafe fn argument<'py>(
+unsafe fn argument<'py>(
     py: Python<'py>,
     args: *const *mut ffi::PyObject,
     nargsf: usize,
@@ -65,55 +69,56 @@ pub(super) unsafe fn argument<'py>(
     }
 }
 
-/// Passes the message to the exchange, and returns the awaitable.
-fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let message = Message::new(message)?;
-    let adapter = http.adapter();
-    let mut turns = false;
-    let onward = match kind(&message)? {
-        Kind::Start => {
-            http.check_start(py)?;
-            let (head, trailers) = head::parse(&message)?;
-            http.declare(py, head, trailers);
-            Onward::Ready
-        }
-        Kind::Body => {
-            let more = head::is_true(&message, intern!(py, "more_body"))?;
-            let body = message.get(intern!(py, "body"))?;
-            let lent = body.as_ref().and_then(|body| body.cast::<PyBytes>().ok()).map(Lent);
-            let last = match (&lent, &body) {
-                (Some(lent), _) => Last::Lent(lent),
-                (None, Some(body)) => Last::Given(copied(body)?),
-                (None, None) => Last::NOTHING,
-            };
-            let onward = http.send(py, last, more)?;
-            turns = onward == Onward::Ready && more && http.has_sent_much();
-            onward
-        }
-        Kind::Path => {
-            let range = path_send::open(py, &message)?;
-            http.send(py, Last::Given(Content::File(range)), false)?
-        }
-        Kind::Trailers => {
-            let (fields, more) = head::parse_trailers(&message)?;
-            http.send_trailers(py, fields, more)?
-        }
-        Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
-        Kind::Label => {
-            if let Some(label) = message.get(intern!(py, "label"))? {
-                http.set_label(&label.str()?.to_string_lossy());
+impl Sends for Http {
+    fn send(py: Python<'_>, http: &Object<Http>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let message = Message::new(message)?;
+        let adapter = http.adapter();
+        let mut turns = false;
+        let onward = match kind(&message)? {
+            Kind::Start => {
+                http.check_start(py)?;
+                let (head, trailers) = head::parse(&message)?;
+                http.declare(py, head, trailers);
+                Onward::Ready
             }
-            Onward::Ready
-        }
-    };
-    let what = match onward {
-        Onward::Left => What::Turn,
-        Onward::Ready if turns => What::Turn,
-        Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
-        Onward::Full => What::Room,
-    };
-    let pending = Pending::new(Channel::Http(http.clone_ref(py)), what);
-    Ok(adapter.classes.pending.make(py, pending)?.into_object())
+            Kind::Body => {
+                let more = head::is_true(&message, intern!(py, "more_body"))?;
+                let body = message.get(intern!(py, "body"))?;
+                let lent = body.as_ref().and_then(|body| body.cast::<PyBytes>().ok()).map(Lent);
+                let last = match (&lent, &body) {
+                    (Some(lent), _) => Last::Lent(lent),
+                    (None, Some(body)) => Last::Given(copied(body)?),
+                    (None, None) => Last::NOTHING,
+                };
+                let onward = http.send(py, last, more)?;
+                turns = onward == Onward::Ready && more && http.has_sent_much();
+                onward
+            }
+            Kind::Path => {
+                let range = path_send::open(py, &message)?;
+                http.send(py, Last::Given(Content::File(range)), false)?
+            }
+            Kind::Trailers => {
+                let (fields, more) = head::parse_trailers(&message)?;
+                http.send_trailers(py, fields, more)?
+            }
+            Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
+            Kind::Label => {
+                if let Some(label) = message.get(intern!(py, "label"))? {
+                    http.set_label(&label.str()?.to_string_lossy());
+                }
+                Onward::Ready
+            }
+        };
+        let what = match onward {
+            Onward::Left => What::Turn,
+            Onward::Ready if turns => What::Turn,
+            Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
+            Onward::Full => What::Room,
+        };
+        let pending = Pending::new(Channel::Http(http.clone_ref(py)), what);
+        Ok(adapter.classes.pending.make(py, pending)?.into_object())
+    }
 }
 
 enum Kind {
@@ -150,7 +155,6 @@ fn kind(message: &Message<'_, '_>) -> PyResult<Kind> {
     }
 }
 
-/// Copies a bytes-like object.
 pub(super) fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
     if let Ok(bytes) = body.cast::<PyByteArray>() {
         return Ok(Content::Bytes(bytes.to_vec()));

@@ -14,7 +14,6 @@ use pyo3::types::{PyTuple, PyType};
 
 use crate::native::{Native, answer, slot, value_of};
 
-/// The result of a step.
 pub(super) enum Step {
     /// The step waits for this object.
     Yield(Py<PyAny>),

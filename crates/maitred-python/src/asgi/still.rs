@@ -25,12 +25,10 @@ const TOLD_AFTER: Duration = Duration::from_millis(100);
 /// One stack in this time at most: a handler that always blocks would fill the log.
 const BETWEEN_STACKS: Duration = Duration::from_secs(10);
 
-/// Where the backup poller tells it.
 pub(super) struct StillWatch {
     tell: Option<Sender<StillEvent>>,
 }
 
-/// The thread that tells people.
 pub(crate) struct StillThread {
     thread: JoinHandle<()>,
     tell: Sender<StillEvent>,
@@ -39,7 +37,6 @@ pub(crate) struct StillThread {
 enum StillEvent {
     Still(Instant),
     Back(Instant),
-    /// The end of the thread.
     End,
 }
 
@@ -50,9 +47,7 @@ impl StillWatch {
     }
 
     /// Starts the thread that tells.
-    ///
-    /// # Errors
-    /// The process has no descriptor or no thread left, or another program's handlers took all signals.
+    /// Errors: the process has no descriptor or no thread left, or another program's handlers took all signals.
     pub(super) fn start(
         py: Python<'_>,
         adapter: &Py<Adapter>,
@@ -178,7 +173,6 @@ impl Teller {
     }
 }
 
-/// The request whose task runs in the loop.
 fn running_request(py: Python<'_>, adapter: &Adapter) -> PyResult<Option<String>> {
     let Some(event_loop) = adapter.polling.event_loop(py) else { return Ok(None) };
     let task = py.import(intern!(py, "asyncio"))?.call_method1(intern!(py, "current_task"), (event_loop,))?;

@@ -8,7 +8,6 @@ use pyo3::types::{PyDict, PyList};
 /// The name of the extension.
 pub(super) const TLS: &str = "tls";
 
-/// The extension for a request that has come by TLS.
 pub(super) fn extension<'py>(py: Python<'py>, session: &TlsSession) -> PyResult<Bound<'py, PyDict>> {
     let client = session.client.as_ref();
     let chain = client.map(|client| &*client.chain).unwrap_or_default();

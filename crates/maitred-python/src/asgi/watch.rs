@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use maitred_runtime::Observe;
 use pyo3::intern;
@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 
 use super::event_loop::{Here, here};
 use crate::held::Held;
+use crate::values::lock;
 
 /// The exchanges with a change that the loop has not looked at yet.
 pub(super) struct Inbox {
@@ -25,7 +26,6 @@ pub(super) struct Inbox {
     bell: File,
 }
 
-/// The futures that wait for changes of one exchange.
 pub(super) struct Watch {
     futures: Mutex<Vec<Held<PyAny>>>,
     /// The watch is in the inbox.
@@ -68,7 +68,6 @@ impl Inbox {
         let _ = (&self.bell).read(&mut [0; 8]);
     }
 
-    /// Wakes the futures that wait for the changes.
     pub(super) fn drain(&self, py: Python<'_>) {
         let changed = std::mem::take(&mut *lock(&self.changed));
         for watch in changed {
@@ -134,9 +133,4 @@ impl Observe for Watch {
             self.inbox.put(this);
         }
     }
-}
-
-/// A panic elsewhere cannot leave these lists half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -48,9 +48,9 @@ const FAILURE_TEXT: &str = "The application failed to answer this request.\n";
 /// One WebSocket. As a Python object it is the callable `send`.
 pub(super) struct WebSocket {
     adapter: Held<Adapter>,
-    title: Title,
+    pub(super) title: Title,
     messages: AtomicU32,
-    departure: Departure,
+    pub(super) departure: Departure,
     scope: Dictionary,
     state: Mutex<State>,
 }
@@ -119,20 +119,11 @@ impl WebSocket {
         self.adapter.get()
     }
 
-    pub(super) fn title(&self) -> &Title {
-        &self.title
-    }
-
-    pub(super) fn departure(&self) -> &Departure {
-        &self.departure
-    }
-
     // A panic cannot leave a half-made phase behind: phases are replaced whole.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the phase back.
     fn put(&self, py: Python<'_>, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
@@ -210,7 +201,6 @@ impl WebSocket {
         result
     }
 
-    /// Sends a message.
     pub(super) fn send(&self, py: Python<'_>, kind: MessageKind, message: Last<'_>) -> PyResult<Onward> {
         let mut socket = {
             let mut state = self.state();
@@ -291,7 +281,6 @@ impl WebSocket {
         }
     }
 
-    /// Sends a part of its body, the last one unless there is `more`.
     pub(super) fn send_denial(&self, py: Python<'_>, body: Last<'_>, more: bool) -> PyResult<Onward> {
         let before = {
             let mut state = self.state();
@@ -340,7 +329,6 @@ impl WebSocket {
         Err(PyRuntimeError::new_err(format!("{kind} was sent {why}")))
     }
 
-    /// The next message of `receive`; `None` while there is none.
     pub(super) fn next_message(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let mut socket = {
             let mut state = self.state();
@@ -415,13 +403,11 @@ impl WebSocket {
         Ok(Some(message.unbind()))
     }
 
-    /// Whether so many messages were taken that others come first.
     pub(super) fn has_received_much(&self) -> bool {
         let taken = self.messages.load(Ordering::Relaxed);
         taken % MESSAGES_A_TURN == MESSAGES_A_TURN - 1
     }
 
-    /// Whether `send` may go on after it has filled the room.
     pub(super) fn has_room(&self, py: Python<'_>) -> PyResult<bool> {
         let mut state = self.state();
         match &state.phase {
@@ -531,7 +517,6 @@ fn is_offered(exchange: &Exchange, chosen: &[u8]) -> bool {
     offered.flat_map(|value| value.split(|byte| *byte == b',')).any(|name| name.trim_ascii() == chosen)
 }
 
-/// The peer has ended it.
 fn over(closed: Closed) -> Phase {
     Phase::Over { closed, by: By::Peer }
 }

@@ -14,94 +14,75 @@ use super::departure::Onward;
 use super::head;
 use super::message::Message;
 use super::pending::{Pending, What};
-use super::send::{argument, copied};
+use super::send::{Sends, copied, vectorcall};
 use super::websocket::WebSocket;
-use crate::child;
-use crate::native::{Native, Object, answer, object_at};
+use crate::native::{Native, Object};
 use crate::report::type_name;
 use crate::values::{self, Lent, latin1_of};
 
 impl Native for WebSocket {
     const NAME: &'static CStr = c"maitred._engine.SendWebSocket";
     const DOC: &'static CStr = c"await send(message), for one WebSocket";
-    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall);
+    const CALL: Option<ffi::vectorcallfunc> = Some(vectorcall::<Self>);
 }
 
-unsafe extern "C" fn vectorcall(
-    callable: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargsf: usize,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    Python::attach(|py| {
-        answer(py, || {
-            // SAFETY: the interpreter calls this with an object of our type, and with arguments as `argument` wants them.
-            let (socket, message) =
-                unsafe { (object_at::<WebSocket>(py, callable), argument(py, args, nargsf, names)) };
-            child::refuse_in_child()?;
-            let message =
-                message.ok_or_else(|| PyTypeError::new_err("send() takes one argument, the message"))?;
-            send(py, &socket, &message).map(Py::into_ptr)
-        })
-    })
-}
-
-/// Passes the message to the WebSocket, and returns the awaitable.
-fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let message = Message::new(message)?;
-    let onward = match kind(&message)? {
-        Kind::Send => {
-            let text = present(&message, intern!(py, "text"))?;
-            let bytes = present(&message, intern!(py, "bytes"))?;
-            match (text, bytes) {
-                (Some(text), None) => send_text(py, socket, &text)?,
-                (None, Some(bytes)) => send_bytes(py, socket, &bytes)?,
-                (Some(_), Some(_)) => {
-                    return Err(PyValueError::new_err(
-                        "websocket.send has both 'text' and 'bytes'; it takes one of them",
-                    ));
-                }
-                (None, None) => {
-                    return Err(PyValueError::new_err("websocket.send has neither 'text' nor 'bytes'"));
+impl Sends for WebSocket {
+    fn send(py: Python<'_>, socket: &Object<WebSocket>, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let message = Message::new(message)?;
+        let onward = match kind(&message)? {
+            Kind::Send => {
+                let text = present(&message, intern!(py, "text"))?;
+                let bytes = present(&message, intern!(py, "bytes"))?;
+                match (text, bytes) {
+                    (Some(text), None) => send_text(py, socket, &text)?,
+                    (None, Some(bytes)) => send_bytes(py, socket, &bytes)?,
+                    (Some(_), Some(_)) => {
+                        return Err(PyValueError::new_err(
+                            "websocket.send has both 'text' and 'bytes'; it takes one of them",
+                        ));
+                    }
+                    (None, None) => {
+                        return Err(PyValueError::new_err("websocket.send has neither 'text' nor 'bytes'"));
+                    }
                 }
             }
-        }
-        Kind::Accept => socket.accept(py, accepted(py, &message)?)?,
-        Kind::Close => {
-            let code = match present(&message, intern!(py, "code"))? {
-                None => 1000,
-                Some(code) => close_code(&code)?,
-            };
-            let reason = match present(&message, intern!(py, "reason"))? {
-                None => String::new(),
-                // Frameworks pass other objects, too, such as FastAPI its list of errors in a request.
-                Some(reason) => reason.str()?.to_string_lossy().into_owned(),
-            };
-            socket.close(py, code, &reason)?;
-            Onward::Ready
-        }
-        Kind::DenialStart => {
-            let (declared, _) = head::parse(&message)?;
-            socket.deny(py, declared)?
-        }
-        Kind::DenialBody => {
-            let more = head::is_true(&message, intern!(py, "more_body"))?;
-            let body = message.get(intern!(py, "body"))?;
-            let last = match &body {
-                Some(body) => Last::Given(copied(body)?),
-                None => Last::NOTHING,
-            };
-            socket.send_denial(py, last, more)?
-        }
-    };
-    let adapter = socket.adapter();
-    let what = match onward {
-        Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
-        Onward::Full => What::Room,
-        Onward::Left => What::Turn,
-    };
-    let pending = Pending::new(Channel::WebSocket(socket.clone_ref(py)), what);
-    Ok(adapter.classes.pending.make(py, pending)?.into_object())
+            Kind::Accept => socket.accept(py, accepted(py, &message)?)?,
+            Kind::Close => {
+                let code = match present(&message, intern!(py, "code"))? {
+                    None => 1000,
+                    Some(code) => close_code(&code)?,
+                };
+                let reason = match present(&message, intern!(py, "reason"))? {
+                    None => String::new(),
+                    // Frameworks pass other objects, too, such as FastAPI its list of errors in a request.
+                    Some(reason) => reason.str()?.to_string_lossy().into_owned(),
+                };
+                socket.close(py, code, &reason)?;
+                Onward::Ready
+            }
+            Kind::DenialStart => {
+                let (declared, _) = head::parse(&message)?;
+                socket.deny(py, declared)?
+            }
+            Kind::DenialBody => {
+                let more = head::is_true(&message, intern!(py, "more_body"))?;
+                let body = message.get(intern!(py, "body"))?;
+                let last = match &body {
+                    Some(body) => Last::Given(copied(body)?),
+                    None => Last::NOTHING,
+                };
+                socket.send_denial(py, last, more)?
+            }
+        };
+        let adapter = socket.adapter();
+        let what = match onward {
+            Onward::Ready => return Ok(adapter.done.clone_ref(py).into_object()),
+            Onward::Full => What::Room,
+            Onward::Left => What::Turn,
+        };
+        let pending = Pending::new(Channel::WebSocket(socket.clone_ref(py)), what);
+        Ok(adapter.classes.pending.make(py, pending)?.into_object())
+    }
 }
 
 enum Kind {

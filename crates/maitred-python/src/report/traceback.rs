@@ -20,7 +20,6 @@ const MOST_EXCEPTIONS: usize = 8;
 /// buffer.
 const MOST_BYTES: usize = 128 * 1024;
 
-/// The exception with its traceback, causes and contexts.
 pub(crate) fn traceback(py: Python<'_>, error: &PyErr) -> String {
     match formatted(py, error) {
         Ok(text) => shortened(text.trim_end()),
@@ -55,7 +54,6 @@ fn formatted(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     Ok(text)
 }
 
-/// The texts of Python.
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
 
@@ -98,7 +96,6 @@ impl<'py> Chain<'py> {
     }
 }
 
-/// The cause or else the context of an exception, and whether it is the cause.
 fn behind<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyAny>, bool)>> {
     let cause = value.getattr("__cause__")?;
     if !cause.is_none() {
@@ -145,7 +142,6 @@ fn push_frames(
     Ok(())
 }
 
-/// The number of frames of a traceback.
 fn count(traceback: &Bound<'_, PyAny>) -> PyResult<usize> {
     let mut frames = 0;
     let mut next = Some(traceback.clone());
@@ -156,7 +152,6 @@ fn count(traceback: &Bound<'_, PyAny>) -> PyResult<usize> {
     Ok(frames)
 }
 
-/// The rest of a traceback after so many frames.
 fn after<'py>(traceback: &Bound<'py, PyAny>, frames: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
     let mut rest = Some(traceback.clone());
     for _ in 0..frames {

@@ -12,7 +12,6 @@ use super::interpreter::current_frames;
 use super::kept::Kept;
 use super::{Dumper, Interpreter, MAX_STACKS, PATIENCE, UNREADABLE, own_frames};
 
-/// The note about a thread that keeps the interpreter from others.
 const KEEPS: &str = "keeps the interpreter";
 
 static ASKED: Mutex<Option<StackAccess>> = Mutex::new(None);
@@ -25,9 +24,7 @@ struct StackAccess {
 
 /// Prepares the stacks. With `prepared` the signal for threads that keep the interpreter is taken now, so that stacks can
 /// be had also if a C call keeps the interpreter at the first question. Else it is taken with the first question.
-///
-/// # Errors
-/// Python's own modules cannot be imported.
+/// Errors: Python's own modules cannot be imported.
 pub(crate) fn start(py: Python<'_>, prepared: bool) -> PyResult<()> {
     py.import("threading")?;
     let dumper = if prepared { Dumper::install(py).ok() } else { None };

@@ -50,7 +50,6 @@ struct Layout {
     code_file: usize,
     code_function: usize,
     code_table: usize,
-    /// The bytes of a string that is ASCII.
     string_bytes: usize,
 }
 
@@ -138,7 +137,6 @@ def inner(words, read):
 ";
 const KNOWN_AS: &str = "  File \"<known>\", line 11, in inner\n  File \"<known>\", line 5, in outer\n";
 
-/// Finds out whether the structures of this Python are known, so that frames can be written.
 pub(super) fn prepare(py: Python<'_>) -> PyResult<()> {
     if LAYOUT.get().is_some() || cfg!(not(target_pointer_width = "64")) {
         return Ok(());
@@ -160,7 +158,6 @@ pub(super) fn write_own(write: &mut dyn FnMut(&[u8])) -> bool {
     LAYOUT.get().map(|layout| layout.walk(own_state(), write)).is_some()
 }
 
-/// The address of Python's state of the calling thread; 0 if it has none.
 fn own_state() -> usize {
     // SAFETY: no arguments; reads a value of this thread.
     unsafe { ffi::PyGILState_GetThisThreadState() as usize }
@@ -311,7 +308,6 @@ fn is_of(object: usize, class: *const ffi::PyTypeObject) -> bool {
     word(object.wrapping_add(TYPE)) == Some(class as usize)
 }
 
-/// One line of text.
 struct Entry {
     text: [u8; MAX_ENTRY],
     length: usize,

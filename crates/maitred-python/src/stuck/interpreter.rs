@@ -126,7 +126,6 @@ impl Asking {
     }
 }
 
-/// The stacks of the threads with these numbers, in their order.
 pub(crate) fn stacks_of(py: Python<'_>, threads: &[u64]) -> Vec<Frames> {
     find_stacks(py, threads).unwrap_or_else(|_| vec![None; threads.len()])
 }

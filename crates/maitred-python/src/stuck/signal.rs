@@ -27,7 +27,6 @@ use crate::held::is_attached;
 
 /// The thread that is to write its stack; 0 without one, so that a signal that comes too late does nothing.
 static WANTED: AtomicI32 = AtomicI32::new(0);
-/// Where the handler writes.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
 
 /// Calls the function with the parts of `GET /path`, if the calling thread, whose number is given, runs a request that only
@@ -68,7 +67,6 @@ pub struct Dumper {
 static INSTALLED: OnceLock<Dumper> = OnceLock::new();
 
 impl Dumper {
-    /// The dumper that is installed.
     pub(super) fn installed() -> Option<&'static Self> {
         INSTALLED.get()
     }
@@ -213,7 +211,6 @@ fn wait(reader: &File, deadline: Instant) -> bool {
     unsafe { libc::poll(&mut wanted, 1, left) > 0 }
 }
 
-/// Reads until the pipe is empty.
 fn read_available(reader: &mut File, into: &mut Vec<u8>) {
     // The end is the error "would block": there is always a writer. The bytes before it are kept.
     let _ = reader.read_to_end(into);

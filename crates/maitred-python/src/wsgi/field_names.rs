@@ -9,79 +9,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::values::{from_latin1, latin1_of};
-
-/// Places of the table: four times as many as the names on a site with many kinds of clients, so that probes stay
-/// short. Costs about 25 KiB a process.
-const PLACES: usize = 512;
-const _: () = assert!(PLACES.is_power_of_two());
-
-/// Places that are looked at for one name, so that names made to collide cost little.
-const PROBES: usize = 8;
+use crate::values::{MAX_KEPT_NAME, NAME_PLACES, from_latin1, latin1_of, name_places};
 
 /// Longer values are not kept: of each name there is at most one.
 const MAX_KEPT_VALUE: usize = 512;
 
-/// Longer names are not kept. The longest registered one has 32 bytes.
-const MAX_KEPT_NAME: usize = 48;
-
 /// Fields that browsers, proxies and command-line clients send: no peer can take their places.
-const COMMON: &[&str] = &[
-    "Accept",
-    "Accept-Charset",
-    "Accept-Encoding",
-    "Accept-Language",
-    "Access-Control-Request-Headers",
-    "Access-Control-Request-Method",
-    "Authorization",
-    "Cache-Control",
-    "Connection",
-    "Content-Encoding",
-    "Content-Length",
-    "Content-Type",
-    "Cookie",
-    "DNT",
-    "Expect",
-    "Forwarded",
-    "From",
-    "Host",
-    "If-Match",
-    "If-Modified-Since",
-    "If-None-Match",
-    "If-Range",
-    "If-Unmodified-Since",
-    "Keep-Alive",
-    "Max-Forwards",
-    "Origin",
-    "Pragma",
-    "Priority",
-    "Proxy",
-    "Range",
-    "Referer",
-    "Sec-CH-UA",
-    "Sec-CH-UA-Mobile",
-    "Sec-CH-UA-Platform",
-    "Sec-Fetch-Dest",
-    "Sec-Fetch-Mode",
-    "Sec-Fetch-Site",
-    "Sec-Fetch-User",
-    "Sec-GPC",
-    "TE",
-    "Traceparent",
-    "Tracestate",
-    "Transfer-Encoding",
-    "Upgrade",
-    "Upgrade-Insecure-Requests",
-    "User-Agent",
-    "Via",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Port",
-    "X-Forwarded-Proto",
-    "X-Real-IP",
-    "X-Request-ID",
-    "X-Requested-With",
-];
+const COMMON: &str = "\
+    Accept Accept-Charset Accept-Encoding Accept-Language Access-Control-Request-Headers \
+    Access-Control-Request-Method Authorization Cache-Control Connection Content-Encoding \
+    Content-Length Content-Type Cookie DNT Expect Forwarded From Host If-Match If-Modified-Since \
+    If-None-Match If-Range If-Unmodified-Since Keep-Alive Max-Forwards Origin Pragma Priority Proxy \
+    Range Referer Sec-CH-UA Sec-CH-UA-Mobile Sec-CH-UA-Platform Sec-Fetch-Dest Sec-Fetch-Mode \
+    Sec-Fetch-Site Sec-Fetch-User Sec-GPC TE Traceparent Tracestate Transfer-Encoding Upgrade \
+    Upgrade-Insecure-Requests User-Agent Via X-Forwarded-For X-Forwarded-Host X-Forwarded-Port \
+    X-Forwarded-Proto X-Real-IP X-Request-ID X-Requested-With";
 
 /// The treatment of a field.
 pub(super) enum Meaning {
@@ -114,7 +56,6 @@ impl Key {
 pub(super) struct LastValues(Vec<Option<Py<PyString>>>);
 
 impl LastValues {
-    /// A value as text.
     pub(super) fn text<'py>(
         &mut self,
         py: Python<'py>,
@@ -144,15 +85,14 @@ struct Known {
     meaning: Meaning,
 }
 
-/// The table.
 pub(super) struct FieldNames {
     places: Box<[OnceLock<Known>]>,
 }
 
 impl FieldNames {
     pub(super) fn new(py: Python<'_>) -> Self {
-        let names = Self { places: (0..PLACES).map(|_| OnceLock::new()).collect() };
-        for name in COMMON {
+        let names = Self { places: (0..NAME_PLACES).map(|_| OnceLock::new()).collect() };
+        for name in COMMON.split(' ') {
             names.find(py, name.as_bytes(), true, |_| ());
             names.find(py, name.to_ascii_lowercase().as_bytes(), true, |_| ());
         }
@@ -166,8 +106,7 @@ impl FieldNames {
 
     /// `keeps`: threads keep the last value of a field of this name, if it gets a place in the table.
     fn find<T>(&self, py: Python<'_>, name: &[u8], keeps: bool, act: impl FnOnce(&Meaning) -> T) -> T {
-        let first = hash(name);
-        for place in (first..first + PROBES).map(|place| &self.places[place % PLACES]) {
+        for place in name_places(name).map(|place| &self.places[place]) {
             match place.get() {
                 Some(known) if *known.name == *name => return act(&known.meaning),
                 Some(_) => {}
@@ -190,16 +129,6 @@ impl FieldNames {
         // Not interned: in Python 3.12 an interned string stays for ever, and peers choose names.
         act(&meaning_of(name, false, |key| PyString::new(py, key)))
     }
-}
-
-/// The length and up to 16 bytes of the two ends: two loads where a hash of all bytes takes a loop.
-fn hash(name: &[u8]) -> usize {
-    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-        (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29),
-        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
-    };
-    // The multiplier is 2^64 divided by the golden ratio; its high bits depend on all others.
-    ((ends ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }
 
 /// The maker of the environ writes Content-Length and Host. The transfer coding has been removed from the body, so

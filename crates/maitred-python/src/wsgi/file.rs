@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// The wrapper of an application's file. It can be iterated like any other response, too.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct FileWrapper {
     file: Py<PyAny>,
@@ -39,7 +38,6 @@ impl FileWrapper {
         Ok(block.is_truthy()?.then_some(block))
     }
 
-    /// Closes the file, if it can be closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         match self.file.bind(py).getattr_opt(intern!(py, "close"))? {
             Some(close) => close.call0().map(drop),

@@ -199,20 +199,17 @@ const MAX_JOINED: u64 = 64 * 1024;
 
 /// Why a response did not come to its regular end.
 enum Trouble {
-    /// The application raised an exception.
     Raised(PyErr),
     /// The application did something PEP 3333 forbids.
     Misuse(String),
     /// The body is longer than declared.
     TooLong(SendError),
-    /// The peer has gone.
     PeerGone,
     /// The response is complete without the rest of the body: no trouble.
     Unwanted,
 }
 
 impl Trouble {
-    /// The application's exception, if that is it.
     fn raised(&self) -> Option<&PyErr> {
         match self {
             Self::Raised(error) => Some(error),

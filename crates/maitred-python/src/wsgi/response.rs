@@ -63,20 +63,17 @@ enum Phase {
     },
 }
 
-/// Why a block was not sent.
 pub(super) enum Unsent {
     /// `start_response` was not called yet.
     NoHead,
     /// Another thread is sending, or the response has ended.
     NotOpen(&'static str),
-    /// The engine refused it.
     Refused(SendError),
     /// The response is complete without it.
     Unwanted,
 }
 
 impl Unsent {
-    /// The exception of `write()`.
     fn into_error(self) -> PyErr {
         match self {
             Self::NoHead => PyAssertionError::new_err("write() before start_response()"),
@@ -90,7 +87,6 @@ impl Unsent {
     }
 }
 
-/// The state of one response.
 pub(super) struct Response {
     phase: Mutex<Phase>,
     is_head: bool,
@@ -122,7 +118,6 @@ impl Response {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Declares the head for `start_response`.
     pub(super) fn declare(
         &self,
         status: &Bound<'_, PyAny>,
@@ -151,7 +146,6 @@ impl Response {
         }
     }
 
-    /// Sends a block for `write`.
     pub(super) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         if data.as_bytes().is_empty() {
             return Ok(());
@@ -243,7 +237,6 @@ impl Response {
         }
     }
 
-    /// Sets the application's label of this response.
     pub(super) fn set_label(&self, label: &str) {
         match &mut *self.phase() {
             Phase::Waiting { exchange, .. } => exchange.set_label(label),
@@ -257,7 +250,6 @@ impl Response {
         self.send_last(block.py(), Last::Lent(&Lent(block)))
     }
 
-    /// Sends a whole body that the engine may keep.
     pub(super) fn send_whole(&self, py: Python<'_>, body: Content) -> Result<(), Unsent> {
         self.send_last(py, Last::Given(body))
     }
@@ -352,7 +344,6 @@ impl Response {
         }
     }
 
-    /// Ends the response because its peer has gone.
     pub(super) fn end_for_lost_peer(&self) {
         let before = mem::replace(&mut *self.phase(), Phase::Over { peer_gone: true });
         if let Phase::Streaming { stream, .. } = before {
@@ -442,7 +433,6 @@ unsafe extern "C" fn vectorcall(
     })
 }
 
-/// The arguments of one call, the positional ones first.
 struct Arguments<'a, 'py> {
     py: Python<'py>,
     args: &'a [*mut ffi::PyObject],

@@ -9,7 +9,6 @@ use pyo3::types::PyDict;
 
 use crate::values::from_latin1;
 
-/// Adds the keys of a request that has come by TLS.
 pub(super) fn set_session(environ: &Bound<'_, PyDict>, session: &TlsSession) -> PyResult<()> {
     let py = environ.py();
     let protocol = match session.version_number {

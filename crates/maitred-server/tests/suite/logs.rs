@@ -164,7 +164,6 @@ fn lines_have_the_names_of_pools_and_listeners_and_no_whole_addresses() {
     let settings = AccessLogSettings {
         format: Format::parse("$remote_addr $pool $status $ended").expect("a format"),
         mask: Some(Mask::default()),
-        synchronous: true,
         ..AccessLogSettings::new(LogTarget::Path(path.clone()))
     };
     let server = logged(with_access(settings));

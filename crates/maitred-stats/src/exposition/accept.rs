@@ -5,7 +5,6 @@ use super::Format;
 impl Format {
     /// The format that the values of `Accept` ask for: OpenMetrics where it is named and no other type has a higher
     /// weight, otherwise the Prometheus text, also without such a field.
-    #[must_use]
     pub fn accepted<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let (mut plain, mut open) = (0, 0);
         for range in values.into_iter().flat_map(|value| value.split(|byte| *byte == b',')) {

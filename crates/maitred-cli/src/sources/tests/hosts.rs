@@ -99,10 +99,6 @@ fn hosts_are_checked_against_each_other_and_the_rest() {
             "access-log = \"x.log\"\n[host.a]\nmount = \"/x=x\"\naccess-log = \"x.log\"",
             "maitred.toml:4: host.a.access-log: x.log is the access log of another host, too",
         ),
-        (
-            "access-log = \"x.log\"\naccess-log-sync = true\n[host.a]\nmount = \"/x=x\"\naccess-log = \"syslog\"",
-            "maitred.toml:2: access-log-sync: syslog is written by a thread of its own",
-        ),
     ] {
         let found = checked(text);
         assert!(found.starts_with(error), "{text}\n{found}");

@@ -3,7 +3,6 @@
 //! The code is canonical: codes of the same length are consecutive numbers in the order of their symbols, and longer
 //! ones follow shorter ones. So the lengths define the code.
 
-/// The bits of each byte's code.
 #[rustfmt::skip]
 pub(super) const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -27,7 +26,6 @@ pub(super) const LENGTHS: [u8; 256] = [
 /// The longest code; that of EOS is the last one of this length, all ones.
 pub(super) const LONGEST: usize = 30;
 
-/// Each byte's code, in the low bits.
 pub(super) static CODES: [u32; 256] = DERIVED.codes;
 
 /// The byte whose code the next eight bits begin with, and the length of its code in the low byte. 0 where the code is
@@ -40,11 +38,9 @@ pub(super) const TWO_BITS: usize = 12;
 /// The one byte or two whose codes the next bits begin with.
 pub(super) static TWO: [Two; 1 << TWO_BITS] = two();
 
-/// The bytes of one code or two.
 #[derive(Clone, Copy)]
 pub(super) struct Two {
     pub(super) bytes: [u8; 2],
-    /// The bits of the codes.
     pub(super) length: u8,
     /// How many bytes there are. 0 where the first code is longer than the bits.
     pub(super) count: u8,
@@ -61,7 +57,6 @@ pub(super) static ORDERED: [u8; 256] = DERIVED.ordered;
 pub(super) struct Long {
     /// The first number of 32 bits that begins with a longer code. EOS counts as longer than all.
     pub(super) end: u32,
-    /// The first code of this length.
     pub(super) first: u32,
     /// The place of that code's byte in the order.
     pub(super) place: u16,

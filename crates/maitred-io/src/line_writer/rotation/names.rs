@@ -3,7 +3,6 @@
 use super::Rotation;
 use std::path::{Path, PathBuf};
 
-/// The path at that time.
 pub(super) fn rendered(given: &Path, rotation: Rotation, second: u64) -> PathBuf {
     match given.file_name().and_then(|name| name.to_str()) {
         Some(name) if Rotation::is_pattern(name) => {
