@@ -86,13 +86,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("maitred-dashboard", &["maitred-compress", "maitred-http"]),
     (
-        "maitred-cli",
+        "maitred-config",
         &[
             "maitred-http",
-            "maitred-runtime",
             "maitred-match",
             "maitred-log",
             "maitred-compress",
+            "maitred-filters",
+            "maitred-server",
+            "maitred-control",
+            "maitred-io",
+        ],
+    ),
+    (
+        "maitred-cli",
+        &[
+            "maitred-config",
+            "maitred-http",
+            "maitred-runtime",
+            "maitred-log",
             "maitred-files",
             "maitred-filters",
             "maitred-server",
@@ -101,11 +113,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-report",
             "maitred-supervise",
             "maitred-io",
-            "maitred-tls",
         ],
     ),
     ("maitred-report", &["maitred-control"]),
-    ("maitred-python", &["maitred-http", "maitred-io", "maitred-runtime", "maitred-server", "maitred-cli"]),
+    (
+        "maitred-python",
+        &["maitred-http", "maitred-io", "maitred-runtime", "maitred-server", "maitred-config", "maitred-cli"],
+    ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];
 

@@ -3,20 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use maitred_config::accounts::{shown_group, shown_user};
+use maitred_config::config::Config;
+use maitred_config::listen::BadListenAddress;
+use maitred_config::origins::Origins;
+use maitred_config::problem::Problem;
+use maitred_config::value::ControlSocket;
 use maitred_control::local;
 use maitred_control::{Control, DoorSettings, Doors, Keeper, NotOpened, read_token};
 use maitred_server::rights::Identity;
 use maitred_server::{Log, Server};
 
-use crate::accounts::{shown_group, shown_user};
-use crate::config::Config;
 use crate::ctl::find::{self, NoSocket};
 use crate::host::Host;
-use crate::listen::BadListenAddress;
 use crate::operator::Operator;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::value::ControlSocket;
 
 /// Opens the doors that the configuration names: the socket, whose file belongs to `identity` if the process becomes another user, and
 /// the address.

@@ -11,22 +11,23 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use maitred_config::accounts::shown_user;
+use maitred_config::config::Config;
+use maitred_config::problem::Problem;
+use maitred_config::rights::Wanted;
+use maitred_config::sources::Loaded;
+use maitred_config::tls;
+use maitred_config::validation::Checked;
 use maitred_control::Doors;
 use maitred_control::local;
-use maitred_server::BoundListeners;
 use maitred_server::rights::{NotAssumed, Rights};
+use maitred_server::{BoundListeners, Log};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-use crate::accounts::shown_user;
-use crate::config::Config;
 use crate::host::Host;
-use crate::problem::Problem;
-use crate::rights::Wanted;
 use crate::sockets::Sockets;
-use crate::sources::Loaded;
-use crate::validation::Checked;
-use crate::{control, logs, tls};
+use crate::{control, logs};
 
 /// Listeners and doors that were opened before the process became its user, or before its hooks ran.
 pub(crate) struct Early {
@@ -104,6 +105,15 @@ pub(crate) fn listen(
     };
     let doors = control::open_named(config, origins, None)?;
     Ok(Early { became: false, listeners, doors, warnings: Vec::new() })
+}
+
+/// Warns that the application runs as root, unless `--user` is given.
+pub(crate) fn warn_of_root(config: &Config, log: &Log) {
+    if local::user() == 0 && config.user.is_none() {
+        log.warn(format_args!(
+            "the application runs as root: --user NAME gives its rights up; --user root says it is meant"
+        ));
+    }
 }
 
 /// Finds a folder of the language or the application that the user cannot read: imports would fail one by one, each with another error.

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use maitred_config::output::{EXIT_FAILURE, print, say};
+use maitred_config::problem::Problem;
 use maitred_control::Given as Arguments;
 use maitred_server::tls::{LocalClient, Trust};
 use serde_json::Value;
 
 use crate::ctl::choose::{self, Which};
 use crate::ctl::client::{self, Failed, Place};
-use crate::output::{EXIT_FAILURE, print, say};
-use crate::problem::Problem;
 use crate::tool_line::{Given, Known};
 
 const HELP: &str = "\

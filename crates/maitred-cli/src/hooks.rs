@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
 
+use maitred_config::problem::Problem;
+use maitred_config::rights::Wanted;
+use maitred_config::sources::Loaded;
+use maitred_config::validation::Checked;
 use maitred_server::Log;
 
 use crate::host::{Hooks, HooksSpec, Host, LoadError};
-use crate::problem::Problem;
-use crate::rights::Wanted;
-use crate::sources::Loaded;
-use crate::validation::Checked;
 
 /// Most calls that wait while a hook runs; later ones are dropped.
 const MOST_WAITING: usize = 1_024;

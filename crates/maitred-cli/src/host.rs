@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_config::value::{Interface, Lifespan, LogLevel};
 use maitred_runtime::{Handler, ThreadHost};
 use maitred_server::terminal::Terminal;
-
-use crate::value::LogLevel;
 
 /// The program around the command.
 pub trait Host: Sync {
@@ -344,30 +343,6 @@ pub struct HooksSpec {
     pub environment: Vec<(String, String)>,
     /// Variables to set even if the environment has them: those of the user that the process has become.
     pub identity: Vec<(String, String)>,
-}
-
-/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifespan {
-    /// Applications that take part get the events.
-    #[default]
-    Auto,
-    /// Applications have to take part; one that raises instead cannot be served.
-    On,
-    /// Applications get no events.
-    Off,
-}
-
-/// The calling convention of an application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// The host looks at the application and decides.
-    #[default]
-    Auto,
-    /// WSGI (PEP 3333).
-    Wsgi,
-    /// ASGI 3.
-    Asgi,
 }
 
 /// A loaded application.

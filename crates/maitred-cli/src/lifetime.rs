@@ -17,13 +17,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use maitred_config::config::{Config, PoolConfig};
+use maitred_config::output::{EXIT_FAILURE, EXIT_SUCCESS};
+use maitred_config::validation::{Checked, CheckedListener, Target};
+use maitred_config::{http2, tls};
 use maitred_server::listening::Address;
 
-use crate::config::{Config, PoolConfig};
+use crate::drain_delay;
 use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
-use crate::output::{EXIT_FAILURE, EXIT_SUCCESS};
-use crate::validation::{Checked, CheckedListener, Target};
-use crate::{drain_delay, http2, tls};
 
 /// The steps of the end of a running server.
 pub(crate) trait Drain {
@@ -265,9 +266,9 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::config::NamedPool;
     use crate::host::StopSignal::{Interrupt, Terminate};
-    use crate::validation::{CheckedSite, PassedName};
+    use maitred_config::config::NamedPool;
+    use maitred_config::validation::{CheckedSite, PassedName};
 
     #[test]
     fn the_threads_of_every_pool_are_told() {
@@ -450,8 +451,11 @@ mod tests {
             ]
         );
         checked.sites[0].target = Some(Target::Folder("public/".into()));
-        config.site.mounts =
-            vec![crate::Mount { prefix: "/a".to_owned(), folder: "b".into(), fallback: None }];
+        config.site.mounts = vec![maitred_config::value::Mount {
+            prefix: "/a".to_owned(),
+            folder: "b".into(),
+            fallback: None,
+        }];
         assert_eq!(
             start_up_lines(&config, &checked, None, &[], &[], Some(SocketAddr::from(([127, 0, 0, 1], 9)))),
             [

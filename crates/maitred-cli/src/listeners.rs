@@ -4,13 +4,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use maitred_config::origins::Origins;
+use maitred_config::problem::Problem;
+use maitred_config::validation::{Checked, CheckedListener};
 use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
 use maitred_server::{BoundListeners, ListenerSettings};
 
 use crate::holder;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::validation::{Checked, CheckedListener};
 
 /// The settings of the listeners, in the order of the configuration.
 pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {

@@ -5,14 +5,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use maitred_config::commands;
+use maitred_config::config::Config;
+use maitred_config::problem::Problem;
+use maitred_config::rights::Wanted;
+use maitred_config::validation::{Checked, Program};
 use maitred_server::Log;
 
-use crate::commands;
-use crate::config::Config;
 use crate::host::{Application, ApplicationSpec, Host, LoadError};
-use crate::problem::Problem;
-use crate::rights::Wanted;
-use crate::validation::{Checked, Program};
 
 /// Loads an application. `is_other` if the process has become another user; `development` is the token of the page with tracebacks.
 pub(crate) fn load(

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_config::config::Config;
+use maitred_config::log_values::LogPlace;
+use maitred_config::logs::is_rotated;
+use maitred_config::origins::Origins;
+use maitred_config::problem::{Problem, folder_of};
+use maitred_config::value::LogLevel;
 use maitred_log::{AccessLogSettings, Level, Log, strftime};
 use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
-use crate::config::Config;
 use crate::host::{Host, LogName};
-use crate::log_values::LogPlace;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::value::LogLevel;
 
 /// The local syslog (syslog(3)).
 const LOCAL_SYSLOG: &str = "/dev/log";
@@ -154,10 +155,6 @@ pub(crate) fn folders(config: &Config) -> impl Iterator<Item = &Path> {
     })
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// ENXIO: a named pipe that no process has opened for reading.
 const NO_READER: i32 = 6;
 
@@ -208,65 +205,5 @@ fn target(config: &Config, place: &LogPlace) -> LogTarget {
             LogTarget::Rotated(path.clone(), rotation)
         }
         LogPlace::File(path) => LogTarget::Path(path.clone()),
-    }
-}
-
-/// Whether the server itself begins new files in the place of this one.
-pub(crate) fn is_rotated(config: &Config, path: &Path) -> bool {
-    let is_pattern = path.file_name().and_then(|name| name.to_str()).is_some_and(Rotation::is_pattern);
-    is_pattern || config.log_rotate_size > 0 || config.log_rotate.is_some()
-}
-
-/// Checks what no single option can know.
-pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    for (name, place) in [("access-log", &config.site.access_log), ("error-log", &config.error_log)] {
-        if let LogPlace::File(path) = place {
-            check_file(path).map_err(|(what, remedy)| Problem::new(origins.describe(name), what, remedy))?;
-        }
-    }
-    for host in config.hosts.iter().filter(|host| host.has_log()) {
-        let wrong = |(what, remedy): (String, String)| {
-            Problem::new(origins.describe_host(&host.name, Some("access-log")), what, remedy)
-        };
-        let LogPlace::File(path) = &host.site.access_log else { continue };
-        check_file(path).map_err(wrong)?;
-        let others = config.hosts.iter().take_while(|other| other.name != host.name);
-        let mut taken = others.filter(|other| other.has_log()).map(|other| &other.site.access_log);
-        if host.site.access_log == config.site.access_log || taken.any(|other| *other == host.site.access_log)
-        {
-            let what = format!("{} is the access log of another host, too", path.display());
-            let remedy =
-                "leave it out for the common log, where $host tells them apart, or name another file";
-            return Err(wrong((what, remedy.to_owned())));
-        }
-    }
-    let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
-    let indirect = |place: &LogPlace| match place {
-        LogPlace::Syslog | LogPlace::SyslogAt(..) => Some("syslog"),
-        LogPlace::Logging => Some("logging"),
-        LogPlace::File(path) if is_rotated(config, path) => Some("a file that is rotated"),
-        _ => None,
-    };
-    let indirect = [&config.site.access_log].into_iter().chain(own).find_map(indirect);
-    if let Some(indirect) = indirect.filter(|_| config.access_log_sync) {
-        return Err(Problem::new(
-            origins.describe("access-log-sync"),
-            format!("{indirect} is written by a thread of its own"),
-            "leave it out, or name a plain file",
-        ));
-    }
-    Ok(())
-}
-
-/// What is wrong, and the remedy.
-fn check_file(path: &Path) -> Result<(), (String, String)> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if path.is_dir() {
-        Err((format!("{} is a folder", path.display()), "name a file in it".to_owned()))
-    } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        let what = format!("there is no folder {} for the file {}", folder.display(), path.display());
-        Err((what, "create it or correct the path".to_owned()))
-    } else {
-        Ok(())
     }
 }

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use maitred_config::config::Config;
+use maitred_config::configuration;
+use maitred_config::hosts;
+use maitred_config::log_values::LogPlace;
+use maitred_config::options::{self, Definition, renamed};
+use maitred_config::origins::Source;
+use maitred_config::pools;
+use maitred_config::problem::{Problem, nearest};
 use maitred_control::{Configured, Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
-use crate::config::Config;
-use crate::configuration;
-use crate::hosts;
-use crate::log_values::LogPlace;
-use crate::options::{self, Definition, renamed};
-use crate::origins::Source;
-use crate::pools;
-use crate::problem::{Problem, nearest};
 use crate::reload::Reload;
 
 /// Settings of the logs.

@@ -2,12 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
+use maitred_config::listen;
+use maitred_config::origins::{Origins, Source};
+use maitred_config::problem::{Problem, nearest};
+use maitred_config::validation::{Checked, CheckedListener, PassedName};
 use maitred_server::service_manager::{PassedSocket, Passing};
-
-use crate::listen;
-use crate::origins::{Origins, Source};
-use crate::problem::{Problem, nearest};
-use crate::validation::{Checked, CheckedListener, PassedName};
 
 /// The remedy for missing sockets.
 const REMEDY: &str = "start it by a .socket unit, or name an address";
@@ -124,8 +123,8 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
 
     use super::*;
-    use crate::config::Config;
-    use crate::validation;
+    use maitred_config::config::Config;
+    use maitred_config::validation;
 
     /// A passed socket with this number and name.
     fn passed(number: i32, name: &str, socket: impl Into<OwnedFd>) -> PassedSocket {

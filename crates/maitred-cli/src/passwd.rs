@@ -8,10 +8,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use maitred_config::problem::Problem;
 use maitred_filters::{check_name, user_line};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-
-use crate::problem::Problem;
 
 const HELP: &str = "\
 maitred passwd: writes the password of a user to a file for basic authentication.

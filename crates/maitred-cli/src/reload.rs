@@ -4,20 +4,21 @@
 //! change at once. The other options are checked as well, so that errors are found and changes are named, but only a restart applies them.
 //! Promises: an invalid configuration changes nothing.
 
+use maitred_config::config::{Config, NamedPool, PoolConfig};
+use maitred_config::filters;
+use maitred_config::options::{self, Definition, Kind};
+use maitred_config::origins::Origins;
+use maitred_config::pools;
+use maitred_config::problem::Problem;
+use maitred_config::sources::{self, Inputs, Loaded};
+use maitred_config::tls;
+use maitred_config::validation;
 use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
 
-use crate::config::{Config, NamedPool, PoolConfig};
-use crate::filters;
-use crate::options::{self, Definition, Kind};
-use crate::origins::Origins;
-use crate::pools;
-use crate::problem::Problem;
 use crate::settings;
-use crate::sources::{self, Inputs, Loaded};
-use crate::tls;
-use crate::validation;
+use crate::tls_terms::Running;
 
 /// The configuration of a running server, for comparison with a new one.
 pub(crate) struct Reload {
@@ -33,7 +34,7 @@ pub(crate) struct Reload {
     /// The application runs on an event loop.
     pub(crate) looped: bool,
     /// The certificates and keys of TLS listeners, if there are any.
-    pub(crate) tls: Option<tls::Running>,
+    pub(crate) tls: Option<Running>,
 }
 
 /// The changes that a configuration brings.

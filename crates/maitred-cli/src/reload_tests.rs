@@ -22,7 +22,7 @@ impl Case {
             arguments,
             environment: Vec::new(),
             folder: folder_path,
-            earlier: crate::options::renamed::NAMES,
+            earlier: maitred_config::options::renamed::NAMES,
             files: None,
             workers: None,
             started_in: "/".into(),

@@ -7,11 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use maitred_config::config::Config;
+use maitred_config::log_values::LogPlace;
+use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE, say_plain};
+use maitred_config::pools;
+use maitred_config::problem::Problem;
+use maitred_config::rights::Wanted;
+use maitred_config::sources::{Inputs, Loaded};
+use maitred_config::tls::{From, Material};
+use maitred_config::validation::{self, Checked};
+use maitred_config::value::LogLevel;
 use maitred_control::Doors;
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::Part;
-use crate::config::Config;
 use crate::control;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
@@ -19,22 +28,14 @@ use crate::host::{Application, ErrorLog, Host, Voice};
 use crate::lifetime::{self, Asked, Drain, Limits};
 use crate::listeners;
 use crate::loading::{Importing, load};
-use crate::log_values::LogPlace;
 use crate::logs;
 use crate::operator::Operator;
-use crate::output::{EXIT_FAILURE, EXIT_USAGE, say_plain};
-use crate::pools;
-use crate::problem::Problem;
 use crate::reload::Reload;
-use crate::rights::Wanted;
 use crate::service::Service;
 use crate::settings;
-use crate::sources::{Inputs, Loaded};
 use crate::supervisor::{self, Predecessor, Worker};
-use crate::tls::{From, Material, Running};
+use crate::tls_terms::Running;
 use crate::tls_watch::Watch;
-use crate::validation::{self, Checked};
-use crate::value::LogLevel;
 
 /// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.
@@ -336,7 +337,7 @@ fn serve_loaded(
         lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
     }
     if what.is_some() && worker.is_none() {
-        crate::rights::warn_of_root(config, log);
+        early::warn_of_root(config, log);
     }
     // In development workers are replaced at each change, so their ends are no news.
     let is_replaced = worker.is_some() && config.development.on;

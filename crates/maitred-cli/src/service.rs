@@ -20,19 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use maitred_config::config::Config;
+use maitred_config::origins::Origins;
+use maitred_config::problem::Problem;
+use maitred_config::validation::Checked;
 use maitred_server::Log;
 use maitred_server::pid_file::{NotClaimed, PidFile};
 use maitred_server::service_manager::{Handed, Notifier, Passing};
 use maitred_server::terminal::Terminal;
 use signal_hook::consts::SIGTERM;
 
-use crate::config::Config;
 use crate::early_signals::EarlySignals;
 use crate::host::{Signal, Signals, StopSignal};
-use crate::origins::Origins;
 use crate::passed;
-use crate::problem::Problem;
-use crate::validation::Checked;
 
 /// The first process of a container: the kernel drops signals that it does not handle (pid_namespaces(7)).
 const FIRST_PROCESS: u32 = 1;

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use maitred_config::config::{Config, SiteConfig};
+use maitred_config::error_page;
+use maitred_config::origins::Origins;
+use maitred_config::problem::Problem;
+use maitred_config::validation::{Checked, CheckedSite};
+use maitred_config::value::Spans;
+use maitred_config::{development, filters, http2, pools, proxies, websockets};
 use maitred_files::{Now, StaticFiles, StaticSettings};
 use maitred_runtime::ThreadHost;
 use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
 
-use crate::config::{Config, SiteConfig};
-use crate::error_page;
 use crate::host::Application;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::validation::{Checked, CheckedSite};
-use crate::value::Spans;
-use crate::{development, filters, http2, listeners, pools, proxies, websockets};
+use crate::listeners;
 
 /// Makes the settings of the server.
 ///

@@ -3,15 +3,15 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use maitred_config::config::Config;
+use maitred_config::origins::Origins;
+use maitred_config::problem::Problem;
+use maitred_config::validation::Checked;
+use maitred_config::value::AcceptModel;
 use maitred_server::listening::Address;
 use maitred_server::{BoundListeners, WorkerListeners};
 
-use crate::config::Config;
 use crate::listeners;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::validation::Checked;
-use crate::value::AcceptModel;
 
 /// Most workers that can be added while the server runs: a group of sockets cannot grow later.
 const SPARE: usize = 8;

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use maitred_config::tls::{self, Stamps};
 use maitred_io::clock;
 use maitred_server::{Log, Server};
 
 use crate::reload::Reload;
-use crate::tls::{self, Stamps};
 
 /// Time between a change and the next look: a renewal writes several files, one after the other.
 const SETTLE: Duration = Duration::from_secs(1);

@@ -6,10 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE, say};
 use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
-
-use crate::output::{EXIT_FAILURE, EXIT_USAGE, say};
 
 /// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -17,10 +17,10 @@ mod snapshot;
 
 use std::path::PathBuf;
 
+use maitred_config::output::{EXIT_USAGE, print, say};
+use maitred_config::problem::nearest;
 use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
-use crate::output::{EXIT_USAGE, print, say};
-use crate::problem::nearest;
 use named::Named;
 
 /// Options of every command with a value.

@@ -6,15 +6,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use maitred_config::config::Config;
+use maitred_config::log_values::LogPlace;
+use maitred_config::problem::Problem;
+use maitred_config::sources::Loaded;
+use maitred_config::validation;
 use maitred_server::rights::Identity;
 
-use crate::config::Config;
 use crate::host::Host;
 use crate::loading;
-use crate::log_values::LogPlace;
-use crate::problem::Problem;
-use crate::sources::Loaded;
-use crate::validation;
 
 use super::problem;
 use super::unit::Service;

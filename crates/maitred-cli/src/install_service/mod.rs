@@ -14,17 +14,19 @@ use std::num::NonZeroU16;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::accounts;
-use crate::config::Config;
+use maitred_config::accounts;
+use maitred_config::config::Config;
+use maitred_config::listen::ListenAddress;
+use maitred_config::log_values::LogPlace;
+use maitred_config::options::renamed::NAMES;
+use maitred_config::origins::{Origins, Source};
+use maitred_config::output::{print, say};
+use maitred_config::problem::Problem;
+use maitred_config::sources::{self, Inputs, Loaded};
+use maitred_config::value::ControlSocket;
+
 use crate::host::Host;
-use crate::listen::ListenAddress;
-use crate::log_values::LogPlace;
-use crate::origins::{Origins, Source};
-use crate::output::{print, say};
-use crate::problem::Problem;
-use crate::sources::{self, Inputs, Loaded};
 use crate::tool_line::{Given, Known};
-use crate::value::ControlSocket;
 use unit::Service;
 
 const HELP: &str = "\
@@ -152,7 +154,7 @@ fn inputs(arguments: &[String], folder: &Path) -> Inputs {
         environment: Vec::new(),
         folder: folder.to_owned(),
         started_in: folder.to_owned(),
-        earlier: crate::NAMES,
+        earlier: NAMES,
         files: None,
         workers: None,
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::accounts::Account;
+use maitred_config::accounts::Account;
 
 /// What is to be run, and how.
 pub(super) struct Service {

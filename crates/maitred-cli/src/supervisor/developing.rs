@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use maitred_config::config::Config;
+use maitred_config::problem::{Problem, folder_of};
+use maitred_config::tls;
+use maitred_config::validation::Checked;
 use maitred_server::listening::Address;
 
 use super::{Happening, Supervisor};
-use crate::config::Config;
 use crate::development::Watch;
-use crate::problem::{Problem, folder_of};
-use crate::tls;
-use crate::validation::Checked;
 
 /// The path of the page that lets a browser see tracebacks, below the URL of an application. The token follows this path.
 const OPEN: &str = "/.maitred/open/";

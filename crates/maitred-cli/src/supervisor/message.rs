@@ -10,13 +10,12 @@
 //!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
+use maitred_config::sources::file::SourceFile;
+use maitred_config::tls::Handed;
+use maitred_config::validation::PassedName;
 use maitred_control::{Answered, Question};
 use maitred_supervise::Beat;
 use serde_json::{Value, json};
-
-use crate::sources::file::SourceFile;
-use crate::tls::Handed;
-use crate::validation::PassedName;
 
 /// Questions that only the supervisor asks: the counts of a worker, and the worker's part of the page of figures.
 pub(crate) const COUNTED: &str = "/worker/counted";

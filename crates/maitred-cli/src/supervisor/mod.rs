@@ -32,28 +32,29 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use maitred_config::config::{Config, WorkersConfig};
+use maitred_config::options;
+use maitred_config::origins::Origins;
+use maitred_config::output::{EXIT_FAILURE, EXIT_SUCCESS};
+use maitred_config::problem::Problem;
+use maitred_config::rights::Wanted;
+use maitred_config::sources::{Inputs, Loaded};
+use maitred_config::validation::Checked;
+use maitred_config::value::{AcceptModel, LogLevel};
 use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Child, Program};
 use maitred_server::limits::ClientTable;
 use maitred_server::{Bell, Log};
 use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 
-use crate::config::{Config, WorkersConfig};
 use crate::development::{self, Watch};
-use crate::early::Early;
+use crate::early::{self, Early};
 use crate::hooks::HookThread;
 use crate::host::{Host, SupervisorSignal};
 use crate::lifetime;
-use crate::origins::Origins;
-use crate::output::{EXIT_FAILURE, EXIT_SUCCESS};
-use crate::problem::Problem;
-use crate::rights::{self, Wanted};
 use crate::service::Service;
 use crate::sockets::{Handed, Sockets};
-use crate::sources::{Inputs, Loaded};
-use crate::validation::Checked;
-use crate::value::{AcceptModel, LogLevel};
-use crate::{control, logs, options};
+use crate::{control, logs};
 use message::{FromWorker, Setup, ToWorker};
 use preload::Preload;
 use process::Process;
@@ -535,7 +536,7 @@ impl Supervisor {
             self.say_start_up_lines(what.as_deref(), served);
         }
         if what.is_some() && !self.config.development.on {
-            rights::warn_of_root(&self.config, &self.log);
+            early::warn_of_root(&self.config, &self.log);
         }
     }
 

@@ -4,19 +4,20 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
+use maitred_config::config::Config;
+use maitred_config::origins::Origins;
+use maitred_config::output::EXIT_SUCCESS;
+use maitred_config::problem::Problem;
+use maitred_config::tls::{self, From, Material};
+use maitred_config::validation::Checked;
+use maitred_config::{options, sources, validation};
 use maitred_control::Doors;
 use maitred_supervise::Level;
 
 use super::upgrade::{AS_SUCCESSOR, HandOver, Successor};
 use super::{Supervisor, check, relay, settings};
-use crate::config::Config;
-use crate::origins::Origins;
-use crate::output::EXIT_SUCCESS;
-use crate::problem::Problem;
+use crate::control;
 use crate::sockets::Sockets;
-use crate::tls::{self, From, Material};
-use crate::validation::Checked;
-use crate::{control, options, sources, validation};
 
 impl Supervisor {
     /// The configuration is read again, and all workers are replaced.

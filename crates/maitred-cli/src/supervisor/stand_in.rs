@@ -5,14 +5,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_config::config::Config;
+use maitred_config::validation::Checked;
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::{Accept, Bell, BoundListeners, Log, Routes, Server, Settings};
 
-use crate::config::Config;
 use crate::listeners;
 use crate::sockets::Sockets;
-use crate::validation::Checked;
 
 /// Value of Retry-After, in seconds.
 const RETRY_AFTER: &str = "2";

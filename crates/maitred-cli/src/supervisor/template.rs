@@ -18,6 +18,10 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use maitred_config::output::EXIT_SUCCESS;
+use maitred_config::problem::Problem;
+use maitred_config::sources::{self, Inputs};
+use maitred_config::validation;
 use maitred_io::channel::Channel;
 use maitred_io::child::{self, Child, Ended, Program};
 use serde_json::{Value, json};
@@ -25,10 +29,7 @@ use serde_json::{Value, json};
 use super::Happening;
 use super::message::Setup;
 use crate::host::{Host, LoadError, Voice};
-use crate::output::EXIT_SUCCESS;
-use crate::problem::Problem;
-use crate::sources::{self, Inputs};
-use crate::{loading, validation};
+use crate::loading;
 
 /// The first argument of a template.
 pub(crate) const AS_TEMPLATE: &str = "--as-template";
@@ -202,7 +203,7 @@ impl Preloading {
         // Entries go to standard error: a log has a thread, and a template has only one. Workers open their own logs.
         host.use_error_log(Arc::new(move |voice, entry| match voice {
             Voice::Server(of) if of > level => {}
-            _ => crate::output::say_plain(entry),
+            _ => maitred_config::output::say_plain(entry),
         }));
         for program in checked.programs() {
             let spec = loading::spec(program, &loaded.config, &checked, self.setup.acts);

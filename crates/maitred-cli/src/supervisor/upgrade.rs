@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use maitred_config::problem::Problem;
+use maitred_config::tls::Handed;
+use maitred_config::validation::{Checked, PassedName};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::Bell;
@@ -29,10 +32,7 @@ use serde_json::{Value, json};
 use super::Happening;
 use super::message::{passed_name, read_passed_names};
 use crate::passed::passing;
-use crate::problem::Problem;
 use crate::sockets::{self, Sockets};
-use crate::tls::Handed;
-use crate::validation::{Checked, PassedName};
 
 /// The first argument of a new program that is to take over.
 pub(crate) const AS_SUCCESSOR: &str = "--as-successor";

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use maitred_config::problem::Problem;
 use maitred_control::{
     Answered, Caller, Control, Counted, ProcessFigures, Question, picture_of, picture_to_json,
 };
@@ -25,7 +26,6 @@ use maitred_supervise::Beat;
 use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker};
 use crate::logs::Writer;
 use crate::passed::passing;
-use crate::problem::Problem;
 
 /// The first argument of a worker.
 pub(crate) const AS_WORKER: &str = "--as-worker";

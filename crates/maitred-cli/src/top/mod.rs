@@ -18,11 +18,12 @@ mod terminal;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use maitred_config::output::{EXIT_SUCCESS, print};
+use maitred_config::problem::Problem;
+
 use crate::ctl::client::Failed;
 use crate::ctl::named::{self, Named};
 use crate::host::{Host, Signal, Signals};
-use crate::output::{EXIT_SUCCESS, print};
-use crate::problem::Problem;
 use crate::tool_line::{Given, Known};
 use data::{Memory, View};
 use lines::{BY_TIME, COLUMNS};
