@@ -1,7 +1,7 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
+//! python → cli → tools → process → config → control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
 //!                              dispatch → io, stats, runtime, pool, turns; turns → io; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
@@ -99,7 +99,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "maitred-cli",
+        "maitred-process",
         &[
             "maitred-config",
             "maitred-http",
@@ -110,15 +110,30 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-server",
             "maitred-control",
             "maitred-finding",
-            "maitred-report",
             "maitred-supervise",
             "maitred-io",
         ],
     ),
+    (
+        "maitred-tools",
+        &["maitred-config", "maitred-process", "maitred-filters", "maitred-server", "maitred-control"],
+    ),
+    (
+        "maitred-cli",
+        &["maitred-config", "maitred-process", "maitred-tools", "maitred-report", "maitred-runtime"],
+    ),
     ("maitred-report", &["maitred-control"]),
     (
         "maitred-python",
-        &["maitred-http", "maitred-io", "maitred-runtime", "maitred-server", "maitred-config", "maitred-cli"],
+        &[
+            "maitred-http",
+            "maitred-io",
+            "maitred-runtime",
+            "maitred-server",
+            "maitred-config",
+            "maitred-process",
+            "maitred-cli",
+        ],
     ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];

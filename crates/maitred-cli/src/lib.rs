@@ -1,39 +1,11 @@
-//! The maitred command: options, configuration files, check, run.
+//! The maitred command: its words, and which crate answers each.
 //!
 //! A library because two programs offer the command: the Rust binary `maitred`, and the Python package,
-//! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
-//! serving (maitred-server) and loading of applications (the host).
-
-mod control;
-mod ctl;
-mod development;
-mod drain_delay;
-mod early;
-mod early_signals;
-mod health;
-mod holder;
-mod hooks;
-mod host;
-mod install_service;
-mod lifetime;
-mod listeners;
-mod loading;
-mod logs;
-mod operator;
-mod passed;
-mod passwd;
-mod reload;
-mod run;
-mod service;
-mod settings;
-mod sockets;
-mod supervisor;
-mod tls_terms;
-mod tls_watch;
-mod tool_line;
-mod top;
+//! whose [`Host`] imports applications. Leaves out: options (maitred-config), serving (maitred-process), tools (maitred-tools), and loading of
+//! applications (the host).
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use maitred_config::commands::{self, Command, Run, Tool};
@@ -42,14 +14,11 @@ use maitred_config::options::renamed::NAMES;
 use maitred_config::output::{EXIT_SUCCESS, EXIT_USAGE, print, say};
 use maitred_config::problem::Problem;
 use maitred_config::sources::{self, Inputs, Loaded};
-use maitred_config::{check, completion, help, man, reference, tls, validation};
-
-pub use host::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signal, Signals,
-    StopSignal, SupervisorSignal, Voice,
-};
-
-use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};
+use maitred_config::{completion, help, man, reference, validation};
+use maitred_process::host::Host;
+use maitred_process::part::Part;
+use maitred_process::{logs, run};
+use maitred_tools::{check, ctl, health, install_service, passwd, top};
 
 /// Runs the whole command. `arguments` are those of the process, beginning with the program's name, which
 /// is ignored; `host` loads applications. Returns the exit code when the server has ended: 0, 1 or 2 as
@@ -62,13 +31,10 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
         {
             return run_tool(tool, rest, host);
         }
-        let mut part = Part::of(&mut inputs)?;
-        if let Part::Template(template) = part {
-            match template.run(&mut inputs, host)? {
-                Some(code) => return Ok(code),
-                None => part = Part::worker(&mut inputs)?,
-            }
-        }
+        let part = match Part::of(&mut inputs, host)? {
+            ControlFlow::Continue(part) => part,
+            ControlFlow::Break(code) => return Ok(code),
+        };
         let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
         // SIGHUP reads the files again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
@@ -83,54 +49,8 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     }
 }
 
-/// The part of this process among the processes of a server.
-enum Part {
-    /// The only process, or the supervisor.
-    First,
-    Worker(Worker),
-    /// The process from which workers are forked.
-    Template(Preloading),
-    /// The supervisor that takes over from another one.
-    Successor(Predecessor),
-}
-
-impl Part {
-    /// Reads the part from the first argument and takes that argument out. Only a supervisor gives such arguments.
-    fn of(inputs: &mut Inputs) -> Result<Self, Problem> {
-        match inputs.arguments.first().map(String::as_str) {
-            Some(AS_WORKER) => {
-                inputs.arguments.remove(0);
-                Self::worker(inputs)
-            }
-            Some(AS_TEMPLATE) => {
-                inputs.arguments.remove(0);
-                Preloading::join().map(Self::Template)
-            }
-            Some(AS_SUCCESSOR) => {
-                inputs.arguments.remove(0);
-                Predecessor::join().map(Self::Successor)
-            }
-            _ => Ok(Self::First),
-        }
-    }
-
-    fn worker(inputs: &mut Inputs) -> Result<Self, Problem> {
-        let worker = Worker::join()?;
-        inputs.files = Some(worker.setup.files.clone());
-        inputs.workers = Some(worker.setup.workers);
-        Ok(Self::Worker(worker))
-    }
-
-    /// In a worker, tells the supervisor why this process does not start.
-    fn failed(&self, problem: &Problem) {
-        if let Self::Worker(worker) = self {
-            worker.failed(problem);
-        }
-    }
-}
-
 fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
-    let warnings = loaded.warnings.iter().filter(|_| !matches!(part, Part::Worker(_)));
+    let warnings = loaded.warnings.iter().filter(|_| !part.is_worker());
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
@@ -142,16 +62,7 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
     }
     match loaded.command {
         Command::Run | Command::Develop => run::run(loaded, inputs, part, host),
-        Command::Check => {
-            print(&check::report(loaded));
-            let checked = validation::check(&loaded.config, &loaded.origins)?;
-            for program in checked.programs() {
-                loading::look(program, &loaded.config, &checked, host)?;
-            }
-            let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
-            let lines = tls.iter().flat_map(|tls| tls::report(tls));
-            Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
-        }
+        Command::Check => check::check(loaded, host),
         Command::Reference => Ok(print(&reference::markdown())),
         Command::Help => show_help(&loaded.topic, host),
         Command::Version => {

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use maitred_cli::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signals, Voice,
-};
 use maitred_config::output::EXIT_FAILURE;
 use maitred_config::value::{Interface, LogLevel};
+use maitred_process::host::{
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signals, Voice,
+};
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -6,11 +6,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use maitred_control::Given;
+use maitred_control::{Given, own_sockets};
 use serde_json::Value;
 
 use super::client::{self, Place};
-use super::find;
 
 /// A server that runs.
 struct Running {
@@ -25,9 +24,9 @@ struct Running {
 /// # Errors
 /// There is no server, or there are several; with the remedy.
 pub(crate) fn only_one() -> Result<PathBuf, String> {
-    let (folder, mut live) = find::live();
+    let (folder, mut live) = own_sockets::live();
     if live.is_empty() {
-        live = find::live_of_others();
+        live = own_sockets::live_of_others();
     }
     match live.len() {
         0 => Err(format!(
@@ -87,8 +86,8 @@ impl fmt::Display for Which {
 /// # Errors
 /// No server or several servers have that name; with the running servers.
 pub(crate) fn named(which: &Which) -> Result<PathBuf, String> {
-    let mut live = find::live().1;
-    live.extend(find::live_of_others());
+    let mut live = own_sockets::live().1;
+    live.extend(own_sockets::live_of_others());
     let found = choose(which, ask_all(live));
     match which {
         Which::Process(pid) if found.is_err() && !is_running(*pid) => {

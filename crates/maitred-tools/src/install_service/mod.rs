@@ -24,10 +24,10 @@ use maitred_config::output::{print, say};
 use maitred_config::problem::Problem;
 use maitred_config::sources::{self, Inputs, Loaded};
 use maitred_config::value::ControlSocket;
+use maitred_process::host::Host;
 
-use crate::host::Host;
 use crate::tool_line::{Given, Known};
-use unit::Service;
+use unit::{Service, problem};
 
 const HELP: &str = "\
 maitred install-service: writes the units of systemd that run an application.
@@ -60,15 +60,11 @@ const UNITS: &str = "/etc/systemd/system";
 /// Ports below it need a capability (ip_unprivileged_port_start of Linux).
 const FIRST_FREE_PORT: u16 = 1024;
 
-fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
-    Problem::new("install-service", what, remedy)
-}
-
 /// Runs the command with the arguments behind `install-service`.
 ///
 /// # Errors
 /// An argument is wrong, one of the server's is, or a unit cannot be written.
-pub(crate) fn install_service(arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+pub fn install_service(arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
     let given = KNOWN.parse(arguments)?;
     if given.wants_help {
         return Ok(print(HELP));

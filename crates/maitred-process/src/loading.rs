@@ -58,12 +58,10 @@ impl Importing {
 }
 
 /// Checks whether an application exists, without running it.
-pub(crate) fn look(
-    program: &Program,
-    config: &Config,
-    checked: &Checked,
-    host: &dyn Host,
-) -> Result<(), Problem> {
+///
+/// # Errors
+/// The application does not exist.
+pub fn look(program: &Program, config: &Config, checked: &Checked, host: &dyn Host) -> Result<(), Problem> {
     host.look(&spec(program, config, checked, false)).map_err(|error| not_loaded(&program.name, error))
 }
 

@@ -11,13 +11,11 @@ use maitred_config::log_values::LogPlace;
 use maitred_config::problem::Problem;
 use maitred_config::sources::Loaded;
 use maitred_config::validation;
+use maitred_process::host::Host;
+use maitred_process::loading;
 use maitred_server::rights::Identity;
 
-use crate::host::Host;
-use crate::loading;
-
-use super::problem;
-use super::unit::Service;
+use super::unit::{Service, problem};
 
 /// Looks whether the service could start. The current folder is that of the service from then on.
 ///

@@ -20,7 +20,6 @@ use maitred_config::value::LogLevel;
 use maitred_control::Doors;
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
-use crate::Part;
 use crate::control;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
@@ -30,6 +29,7 @@ use crate::listeners;
 use crate::loading::{Importing, load};
 use crate::logs;
 use crate::operator::Operator;
+use crate::part::{Kind, Part};
 use crate::reload::Reload;
 use crate::service::Service;
 use crate::settings;
@@ -42,17 +42,18 @@ use crate::tls_watch::Watch;
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// Serves, or supervises processes that serve, until a signal ends the process; returns the exit code. SIGHUP has `inputs` read again.
-pub(crate) fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
-    match part {
-        Part::Worker(worker) => {
+///
+/// # Errors
+/// The server cannot start with this configuration.
+pub fn run(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
+    match part.0 {
+        Kind::Worker(worker) => {
             worker.set_drain_limit(loaded.config.drain_timeout);
             let ended = run_here(loaded, inputs, Some(&worker), None, host);
             ended.inspect_err(|problem| worker.failed(problem))
         }
-        Part::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
-        // A template has become a worker or has ended before.
-        Part::Template(_) => Ok(EXIT_FAILURE),
-        Part::First => run_here(loaded, inputs, None, None, host),
+        Kind::Successor(predecessor) => run_here(loaded, inputs, None, Some(predecessor), host),
+        Kind::First => run_here(loaded, inputs, None, None, host),
     }
 }
 

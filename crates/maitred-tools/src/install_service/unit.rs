@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use maitred_config::accounts::Account;
+use maitred_config::problem::Problem;
 
 /// What is to be run, and how.
 pub(super) struct Service {
@@ -167,6 +168,11 @@ fn quoted(word: &str) -> String {
 
 fn percent(text: &str) -> String {
     text.replace('%', "%%")
+}
+
+/// An error of the command.
+pub(super) fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Problem {
+    Problem::new("install-service", what, remedy)
 }
 
 #[cfg(test)]

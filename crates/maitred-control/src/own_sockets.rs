@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use maitred_control::local;
+use maitred_io::local;
 
 /// Beginning and end of the names of sockets; between them is the number of the process.
 const PREFIX: &str = "maitred-";
@@ -16,7 +16,7 @@ const OWN: &str = "maitred-";
 
 /// The reason why there is no folder for a socket.
 #[derive(Debug)]
-pub(crate) enum NoSocket {
+pub enum NoSocket {
     /// The folder cannot be made: a container may have no file system to write to.
     NotMade(String),
     /// Other users may write to the folder, or it belongs to another user, who may answer questions in the server's place.
@@ -28,7 +28,7 @@ pub(crate) enum NoSocket {
 ///
 /// # Errors
 /// There is no such folder.
-pub(crate) fn own_socket() -> Result<PathBuf, NoSocket> {
+pub fn own_socket() -> Result<PathBuf, NoSocket> {
     let folder = folder();
     make(&folder)?;
     for (path, pid) in sockets(&folder) {
@@ -42,7 +42,7 @@ pub(crate) fn own_socket() -> Result<PathBuf, NoSocket> {
 }
 
 /// The folder of this user's sockets, and the sockets of running servers with the numbers of their processes, in that order.
-pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
+pub fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
     let folder = folder();
     let mut live = sockets(&folder);
     live.retain(|(path, _)| local::is_live(path));
@@ -51,7 +51,7 @@ pub(super) fn live() -> (PathBuf, Vec<(PathBuf, u32)>) {
 }
 
 /// The sockets of running servers of all other users, for root: a server that root has started may have become another user.
-pub(super) fn live_of_others() -> Vec<(PathBuf, u32)> {
+pub fn live_of_others() -> Vec<(PathBuf, u32)> {
     if local::user() != 0 {
         return Vec::new();
     }

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 use maitred_config::output::{EXIT_SUCCESS, print};
 use maitred_config::problem::Problem;
+use maitred_process::host::{Host, Signal, Signals};
 
 use crate::ctl::client::Failed;
 use crate::ctl::named::{self, Named};
-use crate::host::{Host, Signal, Signals};
 use crate::tool_line::{Given, Known};
 use data::{Memory, View};
 use lines::{BY_TIME, COLUMNS};
@@ -59,7 +59,10 @@ const KEYS: Duration = Duration::from_millis(200);
 const CONTROL_C: u8 = 3;
 
 /// Runs the command; the exit code.
-pub(crate) fn top(arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+///
+/// # Errors
+/// An option is wrong, or the terminal cannot be used.
+pub fn top(arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
     let given = KNOWN.parse(arguments)?;
     if given.wants_help {
         return Ok(print(HELP));

@@ -29,7 +29,7 @@ const MAX_PASSWORD: usize = 512;
 ///
 /// # Errors
 /// The arguments are wrong, or the file cannot be read or written.
-pub(crate) fn passwd(arguments: &[String]) -> Result<String, Problem> {
+pub fn passwd(arguments: &[String]) -> Result<String, Problem> {
     let (file, user) = match arguments {
         [help] if help == "--help" || help == "-h" => return Ok(HELP.to_owned()),
         [file, user] if !file.is_empty() => (Path::new(file), user),

@@ -83,7 +83,7 @@ enum Asked {
 ///
 /// # Errors
 /// An option is wrong.
-pub(crate) fn health(arguments: &[String]) -> Result<u8, Problem> {
+pub fn health(arguments: &[String]) -> Result<u8, Problem> {
     let given = KNOWN.parse(arguments)?;
     if given.wants_help {
         return Ok(print(HELP));

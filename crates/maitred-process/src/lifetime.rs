@@ -23,7 +23,6 @@ use maitred_config::validation::{Checked, CheckedListener, Target};
 use maitred_config::{http2, tls};
 use maitred_server::listening::Address;
 
-use crate::drain_delay;
 use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
 
 /// The steps of the end of a running server.
@@ -72,6 +71,16 @@ pub(crate) enum Asked {
     ForSupervisor(SupervisorSignal),
 }
 
+/// The request of a signal; the signal itself if it ends the server.
+fn asked(signal: Signal) -> Result<Asked, StopSignal> {
+    match signal {
+        Signal::Stop(signal) => Err(signal),
+        Signal::Reload => Ok(Asked::Reload),
+        Signal::Reopen => Ok(Asked::Reopen),
+        Signal::ForSupervisor(signal) => Ok(Asked::ForSupervisor(signal)),
+    }
+}
+
 /// Longest times of the parts of the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -92,16 +101,14 @@ pub(crate) fn wait_for_end(
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
     let first = loop {
-        match signals.wait(None) {
-            Some(Signal::Stop(signal)) => break signal,
-            Some(Signal::Reload) => answer(Asked::Reload),
-            Some(Signal::Reopen) => answer(Asked::Reopen),
-            Some(Signal::ForSupervisor(signal)) => answer(Asked::ForSupervisor(signal)),
+        match signals.wait(None).map(asked) {
+            Some(Err(signal)) => break signal,
+            Some(Ok(asked)) => answer(asked),
             None => {}
         }
     };
     if first == StopSignal::Terminate && !delay.is_zero() {
-        drain_delay::hold(server, signals, delay, answer, say);
+        hold(server, signals, delay, answer, say);
     }
     // The drain begins before the line is written: every answer after the line is the last one of its connection.
     server.drain();
@@ -130,6 +137,33 @@ pub(crate) fn wait_for_end(
         if left.is_zero() {
             say("drain-timeout is over: running requests are cut off");
             return (EXIT_FAILURE, Duration::ZERO);
+        }
+    }
+}
+
+/// Has the server answer "not ready" and serve on for `delay`, or until another signal to end comes: load balancers learn in that time that
+/// the server will end. Kubernetes takes a pod out of its endpoints at the time of SIGTERM, not before, and each balancer follows a moment
+/// later: connections that come until then must not be refused.
+fn hold(
+    server: &dyn Drain,
+    signals: &mut dyn Signals,
+    delay: Duration,
+    answer: &mut dyn FnMut(Asked),
+    say: &mut dyn FnMut(&str),
+) {
+    server.set_unready();
+    let seconds = delay.as_secs_f64();
+    say(&format!(
+        "SIGTERM: not ready any more, draining in {seconds} s (drain-delay); another signal drains at once"
+    ));
+    let deadline = Instant::now() + delay;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match signals.wait(Some(left)).map(asked) {
+            Some(Err(signal)) => return say(&format!("{signal}: the delay ends")),
+            Some(Ok(asked)) => answer(asked),
+            None if left.is_zero() => return,
+            None => {}
         }
     }
 }

@@ -73,7 +73,10 @@ fn to_logging(config: &Config) -> Option<(&'static str, Option<&str>)> {
 }
 
 /// Checks that there is such a logging.
-pub(crate) fn check_logging(config: &Config, origins: &Origins, host: &dyn Host) -> Result<(), Problem> {
+///
+/// # Errors
+/// There is none.
+pub fn check_logging(config: &Config, origins: &Origins, host: &dyn Host) -> Result<(), Problem> {
     let Some((option, of_host)) = to_logging(config).filter(|_| !host.has_logging()) else { return Ok(()) };
     let place = match of_host {
         Some(name) => origins.describe_host(name, Some(option)),

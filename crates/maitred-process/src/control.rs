@@ -10,11 +10,11 @@ use maitred_config::origins::Origins;
 use maitred_config::problem::Problem;
 use maitred_config::value::ControlSocket;
 use maitred_control::local;
+use maitred_control::own_sockets::{self, NoSocket};
 use maitred_control::{Control, DoorSettings, Doors, Keeper, NotOpened, read_token};
 use maitred_server::rights::Identity;
 use maitred_server::{Log, Server};
 
-use crate::ctl::find::{self, NoSocket};
 use crate::host::Host;
 use crate::operator::Operator;
 
@@ -56,7 +56,7 @@ pub(crate) fn open_own(config: &Config, doors: &mut Doors, log: &Log) {
     if config.control != ControlSocket::Auto {
         return;
     }
-    match find::own_socket() {
+    match own_sockets::own_socket() {
         Ok(path) => {
             if let Err(error) = doors.open_socket(&path) {
                 log.info(format_args!("{error}; name another path with --control"));

@@ -1,7 +1,7 @@
 //! `maitred ctl`: asks and changes a running server.
 //!
 //! ```text
-//! mod.rs   the command line    find.rs  places of sockets    choose.rs, named.rs  the choice of a server    client.rs  one request
+//! mod.rs   the command line    choose.rs, named.rs  the choice of a server    client.rs  one request
 //! show.rs, history.rs  the answer for people    snapshot.rs  the answer as a file
 //! ```
 //! The questions are those of the server's table ([`maitred_control::commands`]). This module knows two by name: `history`, whose answer is
@@ -9,7 +9,6 @@
 
 pub(crate) mod choose;
 pub(crate) mod client;
-pub(crate) mod find;
 mod history;
 pub(crate) mod named;
 pub(crate) mod show;
@@ -29,7 +28,7 @@ fn own() -> impl Iterator<Item = &'static str> {
 }
 
 /// Runs the command with the arguments behind `ctl`; the exit code: 0, 1 for a refusal, 2 for a mistake of the user.
-pub(crate) fn main(arguments: &[String]) -> u8 {
+pub fn main(arguments: &[String]) -> u8 {
     let line = match Line::parse(arguments) {
         Ok(line) => line,
         Err(text) => {
