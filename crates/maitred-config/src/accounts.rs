@@ -7,7 +7,7 @@ use std::io;
 
 use maitred_server::accounts::{self, User};
 
-use crate::problem::nearest;
+use crate::problem::did_you_mean;
 use crate::value::BadValue;
 
 /// A user or a group as it is written.
@@ -83,13 +83,14 @@ fn unknown(kind: &str, name: &str, error: Option<io::Error>, known: &[String]) -
             "see the name service of this machine (/etc/nsswitch.conf), or write a number",
         );
     }
-    let remedy = match nearest(name, known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!(
+    let remedy = did_you_mean(
+        name,
+        known.iter().map(String::as_str),
+        format!(
             "make it, or take one that 'getent {}' lists",
             if kind == "user" { "passwd" } else { "group" }
         ),
-    };
+    );
     BadValue::new(format!("there is no {kind} '{name}' on this machine"), remedy)
 }
 

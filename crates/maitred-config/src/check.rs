@@ -75,9 +75,9 @@ fn line(definition: &Definition, value: Option<String>) -> String {
 /// The table of a host. Options from the default host are comments: written as keys they would become the host's own.
 fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
     let (origins, name) = (&loaded.origins, host.name.as_str());
-    let of = |key: &str| Some(origins.of_host(name, Some(key)).clone());
+    let of = |key: &str| Some(origins.hosts.of(name, Some(key)).clone());
     let head = format!("[host.{}]", quoted(name));
-    let mut lines = vec![(String::new(), None), (head, Some(origins.of_host(name, None).clone()))];
+    let mut lines = vec![(String::new(), None), (head, Some(origins.hosts.of(name, None).clone()))];
     if host.given.contains("names") {
         let names: Vec<String> = host.names[1..].iter().map(|name| quoted(&name.to_string())).collect();
         lines.push((format!("{:<16} = [{}]", "names", names.join(", ")), of("names")));
@@ -102,7 +102,7 @@ fn host_table(loaded: &Loaded, host: &HostConfig) -> Vec<Line> {
 fn table(loaded: &Loaded, name: &str, pool: Option<&NamedPool>) -> Vec<Line> {
     let origins = &loaded.origins;
     let mut lines =
-        vec![(String::new(), None), (format!("[pool.{name}]"), Some(origins.naming(name).clone()))];
+        vec![(String::new(), None), (format!("[pool.{name}]"), Some(origins.pools.of(name, None).clone()))];
     for (pool, definition) in
         pool.into_iter().flat_map(|pool| options::of_pools().map(move |key| (pool, key)))
     {

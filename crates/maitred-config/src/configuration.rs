@@ -45,7 +45,7 @@ pub fn of(config: &Config, origins: &Origins) -> Vec<Configured> {
         all.extend(hosts::keys().filter(|key| host.given.contains(key.name)).map(|key| Configured {
             name: format!("host.{}.{}", host.name.as_str(), key.name),
             value: plain(key.show(&own)),
-            from: origins.of_host(host.name.as_str(), Some(key.name)).to_string(),
+            from: origins.hosts.of(host.name.as_str(), Some(key.name)).to_string(),
         }));
     }
     for (position, filter) in config.filters.iter().enumerate() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maitred_io::machine;
-use maitred_match::{BadPattern, Network};
+use maitred_match::Network;
 use maitred_server::Limits;
 use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteBandwidth};
 
@@ -138,8 +138,7 @@ pub(crate) fn items(texts: &[String]) -> impl Iterator<Item = &str> {
 }
 
 pub(crate) fn networks(texts: &[String]) -> Result<Vec<Network>, BadValue> {
-    let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
-    items(texts).map(|text| text.parse().map_err(bad)).collect()
+    items(texts).map(value::pattern).collect()
 }
 
 pub(crate) fn routes(texts: &[String]) -> Result<Vec<RouteBandwidth>, BadValue> {
@@ -151,8 +150,7 @@ fn route(text: &str) -> Result<RouteBandwidth, BadValue> {
         let remedy = "write PATH=BYTES, for example /video/*=10m";
         return Err(BadValue::new(format!("'{text}' has no '='"), remedy));
     };
-    let path = path.parse().map_err(|BadPattern { what, remedy }| BadValue { what, remedy })?;
-    Ok(RouteBandwidth { path, bytes: value::bytes(bytes)? })
+    Ok(RouteBandwidth { path: value::pattern(path)?, bytes: value::bytes(bytes)? })
 }
 
 pub(crate) fn show_route(route: &RouteBandwidth) -> String {

@@ -11,7 +11,7 @@ use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, 
 
 use crate::accounts::{Account, account};
 use crate::passed_name;
-use crate::problem::nearest;
+use crate::problem::did_you_mean;
 use crate::value::{BadValue, switch};
 
 /// An address to listen on, with its parameters.
@@ -180,7 +180,7 @@ impl ListenAddress {
     ///
     /// # Errors
     /// A name cannot be resolved.
-    pub fn resolve(&self) -> Result<Option<Address>, BadListenAddress> {
+    pub fn resolve(&self) -> Result<Option<Address>, BadValue> {
         Ok(Some(match &self.place {
             Place::Passed(_) => return Ok(None),
             Place::Unix(address) => Address::Unix(UnixAddress {
@@ -192,7 +192,7 @@ impl ListenAddress {
         }))
     }
 
-    fn resolve_host(&self, host: &Host, port: u16) -> Result<SocketAddr, BadListenAddress> {
+    fn resolve_host(&self, host: &Host, port: u16) -> Result<SocketAddr, BadValue> {
         let name = match host {
             Host::Address(address) => return Ok(SocketAddr::new(*address, port)),
             Host::All => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
@@ -203,9 +203,9 @@ impl ListenAddress {
             let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
             first.copied().ok_or_else(|| std::io::Error::other("the name has no address"))
         });
-        found.map_err(|error| BadListenAddress {
-            what: format!("the name in {self} cannot be resolved: {error}"),
-            remedy: "use a number, such as 127.0.0.1".to_owned(),
+        found.map_err(|error| {
+            let what = format!("the name in {self} cannot be resolved: {error}");
+            BadValue::new(what, "use a number, such as 127.0.0.1")
         })
     }
 
@@ -213,13 +213,10 @@ impl ListenAddress {
     ///
     /// # Errors
     /// The name cannot be resolved, or this is no address of TCP.
-    pub fn resolve_tcp(&self) -> Result<SocketAddr, BadListenAddress> {
+    pub fn resolve_tcp(&self) -> Result<SocketAddr, BadValue> {
         match self.resolve()? {
             Some(Address::Tcp(address)) => Ok(address),
-            _ => Err(BadListenAddress {
-                what: format!("{self} has no port"),
-                remedy: "use a number, such as 127.0.0.1:9000".to_owned(),
-            }),
+            _ => Err(BadValue::new(format!("{self} has no port"), "use a number, such as 127.0.0.1:9000")),
         }
     }
 
@@ -264,10 +261,11 @@ impl ListenAddress {
             }
             _ => {
                 let known = PARAMETERS.iter().map(|(name, _)| *name);
-                let remedy = match nearest(name, known) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
-                };
+                let remedy = did_you_mean(
+                    name,
+                    known,
+                    format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
+                );
                 return Err(BadValue::new(format!("'{name}' is no parameter of a listener"), remedy));
             }
         };
@@ -310,35 +308,12 @@ fn keep_alive(text: &str) -> Option<KeepAlive> {
 }
 
 impl FromStr for ListenAddress {
-    type Err = BadListenAddress;
+    type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(listen(text)?)
+        listen(text)
     }
 }
-
-/// The reason why a text is no address to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadListenAddress {
-    /// The fault.
-    pub what: String,
-    /// The remedy.
-    pub remedy: String,
-}
-
-impl From<BadValue> for BadListenAddress {
-    fn from(BadValue { what, remedy }: BadValue) -> Self {
-        Self { what, remedy }
-    }
-}
-
-impl fmt::Display for BadListenAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.remedy)
-    }
-}
-
-impl std::error::Error for BadListenAddress {}
 
 /// An address with its parameters.
 pub(crate) fn listen(text: &str) -> Result<ListenAddress, BadValue> {
@@ -671,7 +646,7 @@ mod tests {
         };
         assert_eq!((unix.owner, unix.group), (Some(0), Some(7)));
         let bad = resolved("unix:/a,group=no such group").expect_err("there is none");
-        assert!(bad.what.contains("there is no group 'no such group'"), "{bad}");
+        assert!(bad.what.contains("there is no group 'no such group'"), "{bad:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use maitred_log::{BadFormat, Format, Mask};
 
-use crate::problem::nearest;
+use crate::problem::{did_you_mean, nearest};
 use crate::value::BadValue;
 
 /// The place of a log.
@@ -114,10 +114,11 @@ pub(crate) fn format(text: &str) -> Result<Format, BadValue> {
     Format::parse(text).map_err(|bad| match bad {
         BadFormat::Empty => BadValue::new("the format is empty", format!("write {}", names())),
         BadFormat::NoField(text) => {
-            let remedy = match nearest(&text, Format::names()) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("write {}, or text with fields such as $status", names()),
-            };
+            let remedy = did_you_mean(
+                &text,
+                Format::names(),
+                format!("write {}, or text with fields such as $status", names()),
+            );
             BadValue::new(format!("'{text}' is neither a format's name nor has it a field"), remedy)
         }
         BadFormat::UnknownField(name) => {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::problem::nearest;
+use crate::problem::did_you_mean;
 use crate::value::{BadValue, Interface, switch, url_path};
 
 /// An application at a prefix of the URL path.
@@ -110,10 +110,11 @@ fn wrong(name: &str, value: &str) -> BadValue {
             format!("write {name}= and {form}"),
         );
     }
-    let remedy = match nearest(name, PARAMETERS.iter().map(|(name, _)| *name)) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
-    };
+    let remedy = did_you_mean(
+        name,
+        PARAMETERS.iter().map(|(name, _)| *name),
+        format!("there are {}", PARAMETERS.map(|(name, _)| name).join(", ")),
+    );
     BadValue::new(format!("'{name}' is no parameter of a mounted application"), remedy)
 }
 

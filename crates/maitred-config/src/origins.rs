@@ -105,23 +105,65 @@ impl Source {
     }
 }
 
+/// A value of an option as it was written.
+pub(crate) struct Assignment {
+    pub(crate) definition: &'static Definition,
+    pub(crate) texts: Vec<String>,
+    pub(crate) source: Source,
+}
+
 /// The origins of all values of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     options: BTreeMap<&'static str, Source>,
-    pools: BTreeMap<String, TableOrigin>,
-    hosts: BTreeMap<String, TableOrigin>,
+    /// The tables of pools.
+    pub(crate) pools: TableOrigins,
+    /// The tables of hosts.
+    pub(crate) hosts: TableOrigins,
     /// The origins of the rules, in the order of the configuration.
     pub rules: Vec<Source>,
     /// The origins of the filters, in the order of the configuration.
     pub filters: Vec<Source>,
 }
 
+/// The origins of the tables of one kind, by their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableOrigins(BTreeMap<String, TableOrigin>);
+
 #[derive(Clone, Debug)]
 struct TableOrigin {
-    /// The first origin of the pool or the host.
+    /// The first origin of the table.
     named: Source,
     keys: BTreeMap<&'static str, Source>,
+}
+
+impl TableOrigins {
+    /// Whether a table has been named.
+    pub(crate) fn knows(&self, table: &str) -> bool {
+        self.0.contains_key(table)
+    }
+
+    /// Notes the origin of a table; only the first one counts.
+    pub(crate) fn name(&mut self, table: &str, source: Source) {
+        self.0
+            .entry(table.to_owned())
+            .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
+    }
+
+    /// Notes the origin of a key of a known table.
+    pub(crate) fn set(&mut self, table: &str, key: &'static str, source: Source) {
+        if let Some(origin) = self.0.get_mut(table) {
+            origin.keys.insert(key, source);
+        }
+    }
+
+    /// The source of a key; without a key, the first origin of the table.
+    pub(crate) fn of(&self, table: &str, key: Option<&str>) -> &Source {
+        self.0.get(table).map_or(&Source::Default, |origin| match key {
+            Some(key) => origin.keys.get(key).unwrap_or(&Source::Default),
+            None => &origin.named,
+        })
+    }
 }
 
 impl Origins {
@@ -140,40 +182,19 @@ impl Origins {
         options::find(name).map_or(name.to_owned(), |definition| self.of(name).place(definition))
     }
 
-    /// Notes the origin of a pool; only the first one counts.
-    pub(crate) fn name_pool(&mut self, pool: &str, source: Source) {
-        self.pools
-            .entry(pool.to_owned())
-            .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
-    }
-
-    /// Notes the origin of a key of a known pool.
-    pub(crate) fn set_pool(&mut self, pool: &str, key: &'static str, source: Source) {
-        if let Some(origin) = self.pools.get_mut(pool) {
-            origin.keys.insert(key, source);
-        }
-    }
-
     /// Notes that a key of a pool was changed while the server ran.
     pub fn change(&mut self, pool: &str, key: &'static str) {
         if pool == DEFAULT_POOL {
             self.options.insert(key, Source::Control);
         } else {
-            self.set_pool(pool, key, Source::Control);
+            self.pools.set(pool, key, Source::Control);
         }
-    }
-
-    /// The first origin of a pool.
-    pub(crate) fn naming(&self, pool: &str) -> &Source {
-        self.pools.get(pool).map_or(&Source::Default, |origin| &origin.named)
     }
 
     /// The source of a key of a pool; without a name that of the default pool.
     pub fn of_pool(&self, pool: Option<&str>, key: &str) -> &Source {
         match pool {
-            Some(pool) => {
-                self.pools.get(pool).and_then(|origin| origin.keys.get(key)).unwrap_or(&Source::Default)
-            }
+            Some(pool) => self.pools.of(pool, Some(key)),
             None => self.of(key),
         }
     }
@@ -186,36 +207,9 @@ impl Origins {
         }
     }
 
-    /// Whether a host has been named.
-    pub(crate) fn knows_host(&self, host: &str) -> bool {
-        self.hosts.contains_key(host)
-    }
-
-    /// Notes the origin of a host; only the first one counts.
-    pub(crate) fn name_host(&mut self, host: &str, source: Source) {
-        self.hosts
-            .entry(host.to_owned())
-            .or_insert_with(|| TableOrigin { named: source, keys: BTreeMap::new() });
-    }
-
-    /// Notes the origin of a key of a known host.
-    pub(crate) fn set_host(&mut self, host: &str, key: &'static str, source: Source) {
-        if let Some(origin) = self.hosts.get_mut(host) {
-            origin.keys.insert(key, source);
-        }
-    }
-
-    /// The source of a key of a host; without a key, the first origin of the host.
-    pub fn of_host(&self, host: &str, key: Option<&str>) -> &Source {
-        self.hosts.get(host).map_or(&Source::Default, |origin| match key {
-            Some(key) => origin.keys.get(key).unwrap_or(&Source::Default),
-            None => &origin.named,
-        })
-    }
-
     /// The place of a host, or of one of its keys, for errors.
     pub fn describe_host(&self, host: &str, key: Option<&str>) -> String {
-        self.of_host(host, key).place_in_host(host, key)
+        self.hosts.of(host, key).place_in_host(host, key)
     }
 
     /// The source of the rule at this position of the configuration.
@@ -230,6 +224,6 @@ impl Origins {
 
     /// The place of a pool, for errors.
     pub(crate) fn place_of_pool(&self, pool: &str) -> String {
-        self.naming(pool).place_in_pool(pool, None)
+        self.pools.of(pool, None).place_in_pool(pool, None)
     }
 }

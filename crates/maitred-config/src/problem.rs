@@ -30,6 +30,18 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
+/// The remedy for an unknown name: the nearest of `names`, or `otherwise`.
+pub fn did_you_mean<'a>(
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    match nearest(name, names) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => otherwise.into(),
+    }
+}
+
 /// The remedy for a path that does not exist: the nearest name in its folder, or the current folder.
 pub fn correct(path: &Path) -> String {
     let entries = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();

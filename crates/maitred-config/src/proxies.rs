@@ -6,7 +6,7 @@ use maitred_match::{BadPattern, Network};
 use maitred_server::{Believed, Forwarding, Trusted};
 
 use crate::limits::items;
-use crate::problem::nearest;
+use crate::problem::did_you_mean;
 use crate::value::BadValue;
 
 /// Trusted proxies.
@@ -77,10 +77,7 @@ pub(crate) fn fields(texts: &[String]) -> Result<Vec<ForwardedField>, BadValue> 
         let name = text.to_ascii_lowercase();
         FIELDS.iter().find(|(known, _)| *known == name).map(|(_, field)| *field).ok_or_else(|| {
             let names = FIELDS.map(|(name, _)| name);
-            let remedy = match nearest(&name, names) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => "write one of them".to_owned(),
-            };
+            let remedy = did_you_mean(&name, names, "write one of them");
             BadValue::new(format!("'{text}' is none of {}", names.join(", ")), remedy)
         })
     };

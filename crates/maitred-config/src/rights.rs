@@ -23,9 +23,7 @@ pub struct Wanted {
 
 /// Looks up the configured user and group; none if the configuration has neither.
 pub fn wanted(config: &Config, origins: &Origins) -> Result<Option<Wanted>, Problem> {
-    let at = |name: &'static str| {
-        move |BadValue { what, remedy }| Problem::new(origins.describe(name), what, remedy)
-    };
+    let at = |name: &'static str| move |bad: BadValue| bad.at(origins.describe(name));
     let group = config.group.as_ref().map(Account::gid).transpose().map_err(at("group"))?;
     let Some(account) = &config.user else {
         let identity = |gid| Identity { uid: local::user(), gid, groups: vec![gid] };

@@ -8,6 +8,7 @@ pub mod file;
 mod filter_table;
 mod host_table;
 mod pool_table;
+mod reading;
 
 use std::path::PathBuf;
 
@@ -18,19 +19,12 @@ use crate::filters;
 use crate::hosts;
 use crate::listen;
 use crate::options::renamed::Names;
-use crate::options::{self, Definition, Kind};
-use crate::origins::{Origins, Source};
+use crate::options::{self, Kind};
+use crate::origins::{Assignment, Origins, Source};
 use crate::pools;
-use crate::problem::{Problem, nearest};
+use crate::problem::Problem;
 use crate::value::BadValue;
 use file::SourceFile;
-
-/// A value of an option as it was written.
-pub(crate) struct Assignment {
-    pub definition: &'static Definition,
-    pub texts: Vec<String>,
-    pub source: Source,
-}
 
 /// What the process was started with.
 pub struct Inputs {
@@ -109,7 +103,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let assignments = variables.suggested.into_iter().chain(files.assignments);
     for assignment in assignments.chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
-        let wrong = |BadValue { what, remedy }| Problem::new(source.place(definition), what, remedy);
+        let wrong = |bad: BadValue| bad.at(source.place(definition));
         if matches!(definition.kind, Kind::Pools) {
             for part in pools::parts(&texts, &source, inputs.earlier).map_err(wrong)? {
                 part.note_renamed(&mut renamed);
@@ -154,15 +148,6 @@ fn without_effect(loaded: &Loaded) -> Option<String> {
     Some(format!(
         "{place}: no effect with one worker, which no supervisor replaces; write --workers 2 or more"
     ))
-}
-
-/// The remedy for an unknown name: the nearest one, or where all are listed.
-fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String {
-    let names: Vec<String> = options::all().filter_map(known).collect();
-    match nearest(name, names.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => "'maitred --help all' lists the options".to_owned(),
-    }
 }
 
 #[cfg(test)]

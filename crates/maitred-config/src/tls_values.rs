@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::problem::did_you_mean;
 use crate::value::BadValue;
 
 /// TLS of all hosts. The meaning of the fields is that of the options with the same names.
@@ -103,10 +104,8 @@ pub(crate) fn hsts(text: &str) -> Result<Option<Hsts>, BadValue> {
             SUBDOMAINS => value.include_subdomains = true,
             PRELOAD => value.preload = true,
             _ => {
-                let remedy = match crate::problem::nearest(part, [SUBDOMAINS, PRELOAD]) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!("write {SUBDOMAINS}, {PRELOAD} or both"),
-                };
+                let both = format!("write {SUBDOMAINS}, {PRELOAD} or both");
+                let remedy = did_you_mean(part, [SUBDOMAINS, PRELOAD], both);
                 return Err(BadValue::new(format!("'{part}' is no part of hsts"), remedy));
             }
         }

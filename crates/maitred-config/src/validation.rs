@@ -9,7 +9,7 @@ use maitred_server::listening::Address;
 
 use crate::config::{Config, SiteConfig};
 use crate::hosts;
-use crate::listen::{BadListenAddress, ListenAddress};
+use crate::listen::ListenAddress;
 use crate::mounted::MountedApplication;
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, correct, folder_of};
@@ -315,7 +315,7 @@ fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, Wrong> {
     }
     let mut listeners: Vec<CheckedListener> = Vec::with_capacity(listen.len());
     for wanted in listen {
-        let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
+        let address = wanted.resolve().map_err(|bad| (bad.what, bad.remedy))?;
         let next = CheckedListener { listen: wanted.clone(), address, passed: None };
         if let Some(other) = listeners.iter().find(|other| overlap(other, &next)) {
             let what = match &next.address {
@@ -328,7 +328,7 @@ fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, Wrong> {
         listeners.push(next);
     }
     for wanted in listen.iter().filter_map(ListenAddress::for_ipv4) {
-        let address = wanted.resolve().map_err(|BadListenAddress { what, remedy }| (what, remedy))?;
+        let address = wanted.resolve().map_err(|bad| (bad.what, bad.remedy))?;
         let next = CheckedListener { listen: wanted, address, passed: None };
         if !listeners.iter().any(|other| overlap(other, &next)) {
             listeners.push(next);

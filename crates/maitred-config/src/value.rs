@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use maitred_match::BadPattern;
 
-use crate::problem::nearest;
+use crate::problem::{Problem, did_you_mean};
 
 /// The fault of a value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,11 @@ pub struct BadValue {
 impl BadValue {
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
+    }
+
+    /// The error of the user who wrote the value at `place`.
+    pub fn at(self, place: impl Into<String>) -> Problem {
+        Problem::new(place, self.what, self.remedy)
     }
 }
 
@@ -115,10 +120,7 @@ pub(crate) fn event_loop(text: &str) -> Result<String, BadValue> {
         None if EVENT_LOOPS.contains(&text) => Ok(text.to_owned()),
         _ => Err(BadValue::new(
             format!("'{text}' is neither {} nor module:factory", EVENT_LOOPS.join(", ")),
-            match nearest(text, EVENT_LOOPS) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => "write one of them".to_owned(),
-            },
+            did_you_mean(text, EVENT_LOOPS, "write one of them"),
         )),
     }
 }

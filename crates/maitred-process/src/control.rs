@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use maitred_config::accounts::{shown_group, shown_user};
 use maitred_config::config::Config;
-use maitred_config::listen::BadListenAddress;
 use maitred_config::origins::Origins;
 use maitred_config::problem::Problem;
 use maitred_config::value::ControlSocket;
@@ -37,13 +36,7 @@ pub(crate) fn open_named(
         None => None,
     };
     let admin = match &config.admin {
-        Some(address) => {
-            let resolved = address.resolve_tcp();
-            Some(
-                resolved
-                    .map_err(|BadListenAddress { what, remedy }| Problem::new(at("admin"), what, remedy))?,
-            )
-        }
+        Some(address) => Some(address.resolve_tcp().map_err(|bad| bad.at(at("admin")))?),
         None => None,
     };
     let owner = identity.map(|identity| (identity.uid, identity.gid));

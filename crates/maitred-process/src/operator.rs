@@ -9,7 +9,7 @@ use maitred_config::log_values::LogPlace;
 use maitred_config::options::{self, Definition, renamed};
 use maitred_config::origins::Source;
 use maitred_config::pools;
-use maitred_config::problem::{Problem, nearest};
+use maitred_config::problem::{Problem, did_you_mean};
 use maitred_control::{Configured, Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
@@ -247,10 +247,7 @@ fn find(config: &Config, name: &str) -> Result<(String, &'static Definition), Re
             let live = options::live().map(|option| option.name);
             let keys: Vec<&str> =
                 settable().map(|key| key.name).chain(live).chain([LOG_LEVEL, ACCESS_LOG]).collect();
-            let remedy = match nearest(key, keys.iter().copied()) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("there are {}", keys.join(", ")),
-            };
+            let remedy = did_you_mean(key, keys.iter().copied(), format!("there are {}", keys.join(", ")));
             let restart = if options::find(key).is_some() { " at run time" } else { "" };
             Err(Refusal::unknown(format!("'{name}' cannot be set{restart}; {remedy}")))
         }
@@ -258,10 +255,8 @@ fn find(config: &Config, name: &str) -> Result<(String, &'static Definition), Re
 }
 
 fn unknown_pool(pool: &str, known: &[String]) -> Refusal {
-    let remedy = match nearest(pool, known.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("there are {}", known.join(", ")),
-    };
+    let remedy =
+        did_you_mean(pool, known.iter().map(String::as_str), format!("there are {}", known.join(", ")));
     Refusal::unknown(format!("there is no pool '{pool}'; {remedy}"))
 }
 

@@ -11,7 +11,7 @@ use crate::commands::WORDS;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition, Kind};
 use crate::output::print;
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, did_you_mean};
 
 /// A shell and its script.
 type Shell = (&'static str, fn() -> String);
@@ -39,10 +39,7 @@ pub fn run(arguments: &[String]) -> Result<u8, Problem> {
         [wanted] => match SHELLS.into_iter().find(|(name, _)| name == wanted) {
             Some((_, script)) => Ok(print(&script())),
             None => {
-                let remedy = match nearest(wanted, names()) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => "write bash, zsh or fish".to_owned(),
-                };
+                let remedy = did_you_mean(wanted, names(), "write bash, zsh or fish");
                 Err(Problem::new("completion", format!("there is none for '{wanted}'"), remedy))
             }
         },

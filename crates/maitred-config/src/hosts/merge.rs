@@ -6,10 +6,8 @@ use std::mem;
 use maitred_server::HostPattern;
 
 use crate::config::{Config, HostConfig};
-use crate::options::Definition;
-use crate::origins::{Origins, Source};
+use crate::origins::{Assignment, Origins, Source};
 use crate::problem::Problem;
-use crate::value::BadValue;
 
 /// One source's table of a host, without its filters, which are with those of all hosts.
 pub(crate) struct HostPart {
@@ -19,14 +17,7 @@ pub(crate) struct HostPart {
     /// Further names; `None` without that key.
     pub(crate) names: Option<(Vec<HostPattern>, Source)>,
     pub(crate) pool: Option<(String, Source)>,
-    pub(crate) values: Vec<HostValue>,
-}
-
-/// A value as it was written.
-pub(crate) struct HostValue {
-    pub(crate) definition: &'static Definition,
-    pub(crate) texts: Vec<String>,
-    pub(crate) source: Source,
+    pub(crate) values: Vec<Assignment>,
 }
 
 impl HostPart {
@@ -41,8 +32,8 @@ impl HostPart {
         })?;
         let name = first.to_string();
         // The list is only searched for a known host: there may be thousands of hosts.
-        let is_known = origins.knows_host(&name);
-        origins.name_host(&name, source);
+        let is_known = origins.hosts.knows(&name);
+        origins.hosts.name(&name, source);
         let known = || config.hosts.iter().position(|host| host.name == name);
         let position = is_known.then(known).flatten().unwrap_or_else(|| {
             let site = Config::default().site;
@@ -60,24 +51,22 @@ impl HostPart {
             let host = &mut config.hosts[position];
             host.names = std::iter::once(first).chain(names).collect();
             host.give("names");
-            origins.set_host(&name, "names", source);
+            origins.hosts.set(&name, "names", source);
         }
         if let Some((pool, source)) = pool {
             let host = &mut config.hosts[position];
             host.pool = Some(pool);
             host.give("pool");
-            origins.set_host(&name, "pool", source);
+            origins.hosts.set(&name, "pool", source);
         }
-        for HostValue { definition, texts, source } in values {
+        for Assignment { definition, texts, source } in values {
             // The definition sets options of the default host only, so the host takes its place for a moment.
             mem::swap(&mut config.site, &mut config.hosts[position].site);
             let set = definition.set(config, &texts);
             mem::swap(&mut config.site, &mut config.hosts[position].site);
-            set.map_err(|BadValue { what, remedy }| {
-                Problem::new(source.place_in_host(&name, Some(definition.name)), what, remedy)
-            })?;
+            set.map_err(|bad| bad.at(source.place_in_host(&name, Some(definition.name))))?;
             config.hosts[position].give(definition.name);
-            origins.set_host(&name, definition.name, source);
+            origins.hosts.set(&name, definition.name, source);
         }
         Ok(())
     }

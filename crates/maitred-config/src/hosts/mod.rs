@@ -15,9 +15,9 @@ use maitred_server::{DEFAULT_POOL, HostCondition, HostPattern, PathPattern, Pool
 use crate::config::{Config, HostConfig, SiteConfig};
 use crate::options::{self, Definition};
 use crate::origins::Origins;
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, did_you_mean, nearest};
 
-pub(crate) use merge::{HostPart, HostValue};
+pub(crate) use merge::HostPart;
 
 /// Options for applications, files and certificates. A host does not take them from the default host.
 const CONTENT: [&str; 10] = [
@@ -264,10 +264,11 @@ pub fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Problem> {
         let found = places.get(&*wanted.name);
         found.and_then(|number| u16::try_from(*number).ok()).ok_or_else(|| {
             let place = place();
-            let remedy = match nearest(&wanted.name, names.iter().map(|name| &**name)) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("write a table [host.\"{}\"] for it", wanted.name),
-            };
+            let remedy = did_you_mean(
+                &wanted.name,
+                names.iter().map(|name| &**name),
+                format!("write a table [host.\"{}\"] for it", wanted.name),
+            );
             Problem::new(place, format!("there is no host '{}'", wanted.name), remedy)
         })
     };
@@ -336,9 +337,6 @@ fn check_pool(config: &Config, name: Option<&str>) -> Option<(String, String)> {
     if known.clone().any(|known| known == name) {
         return None;
     }
-    let remedy = match nearest(name, &mut known) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("write a table [pool.{name}] for it"),
-    };
+    let remedy = did_you_mean(name, &mut known, format!("write a table [pool.{name}] for it"));
     Some((format!("there is no pool '{name}'"), remedy))
 }

@@ -38,6 +38,7 @@ use crate::limits as limit_values;
 use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
+use crate::problem::did_you_mean;
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
 use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
 use crate::value::{
@@ -547,6 +548,12 @@ impl Definition {
     }
 }
 
+/// The remedy for an unknown name: the nearest one, or where all are listed.
+pub(crate) fn suggest(name: &str, known: impl Fn(&Definition) -> Option<String>) -> String {
+    let names: Vec<String> = all().filter_map(known).collect();
+    did_you_mean(name, names.iter().map(String::as_str), "'maitred --help all' lists the options")
+}
+
 fn each<T>(texts: &[String], parse: fn(&str) -> Result<T, BadValue>) -> Result<Vec<T>, BadValue> {
     texts.iter().map(|text| parse(text)).collect()
 }
@@ -554,10 +561,7 @@ fn each<T>(texts: &[String], parse: fn(&str) -> Result<T, BadValue>) -> Result<V
 fn choice<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, BadValue> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let remedy = match crate::problem::nearest(text, names.iter().copied()) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => "write one of them".to_owned(),
-        };
+        let remedy = did_you_mean(text, names.iter().copied(), "write one of them");
         BadValue::new(format!("'{text}' is none of {}", names.join(", ")), remedy)
     })
 }

@@ -57,7 +57,7 @@ impl PoolPart {
     /// A value is not valid, or not valid in a named pool.
     pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
         let Self { name, source, values, rules } = self;
-        origins.name_pool(&name, source);
+        origins.pools.name(&name, source);
         if name == DEFAULT_POOL {
             if let Some(value) = values.first() {
                 let key = value.definition.name;
@@ -76,10 +76,8 @@ impl PoolPart {
             });
             for value in values {
                 let set = set(config, position, &value);
-                set.map_err(|BadValue { what, remedy }| {
-                    Problem::new(value.source.place_in_pool(&name, Some(value.definition.name)), what, remedy)
-                })?;
-                origins.set_pool(&name, value.definition.name, value.source);
+                set.map_err(|bad| bad.at(value.source.place_in_pool(&name, Some(value.definition.name))))?;
+                origins.pools.set(&name, value.definition.name, value.source);
             }
         }
         if let Some(rules) = rules {

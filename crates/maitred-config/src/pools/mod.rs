@@ -12,7 +12,7 @@ use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettin
 use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, did_you_mean};
 use crate::tls;
 use crate::value::BadValue;
 
@@ -132,10 +132,7 @@ fn in_named_pool(definition: &Definition) -> Definition {
 pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
     let known: Vec<&str> =
         options::of_pools().map(|known| known.name).chain(others.iter().copied()).collect();
-    match nearest(key, known.iter().copied()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("a pool has {}", known.join(", ")),
-    }
+    did_you_mean(key, known.iter().copied(), format!("a pool has {}", known.join(", ")))
 }
 
 /// Checks the keys of all pools together.

@@ -2,11 +2,10 @@
 
 use maitred_http::Method;
 use maitred_http::fields::is_token;
-use maitred_match::BadPattern;
 use maitred_server::{HostCondition, PoolRule};
 
 use crate::options::quoted;
-use crate::value::BadValue;
+use crate::value::{BadValue, pattern};
 
 /// The conditions of a rule, in the order in which they are shown.
 pub const CONDITIONS: [&str; 6] = ["host", "method", "path", "header", "client", "client-certificate"];
@@ -37,15 +36,14 @@ pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
 
 /// Parses one of the [`CONDITIONS`] into a rule.
 pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) -> Result<(), BadValue> {
-    let bad = |BadPattern { what, remedy }| BadValue { what, remedy };
     match condition {
         // The number is set when all hosts are known.
         "host" => rule.host = Some(HostCondition { number: u16::MAX, name: text.into() }),
         "method" => rule.method = Some(method(text)?),
-        "path" => rule.path = Some(text.parse().map_err(bad)?),
-        "header" => rule.header = Some(text.parse().map_err(bad)?),
-        "client" => rule.client = Some(text.parse().map_err(bad)?),
-        "client-certificate" => rule.certificate = Some(text.parse().map_err(bad)?),
+        "path" => rule.path = Some(pattern(text)?),
+        "header" => rule.header = Some(pattern(text)?),
+        "client" => rule.client = Some(pattern(text)?),
+        "client-certificate" => rule.certificate = Some(pattern(text)?),
         other => return Err(BadValue::new(format!("'{other}' is no condition"), CONDITIONS.join(", "))),
     }
     Ok(())

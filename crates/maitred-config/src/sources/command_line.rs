@@ -6,10 +6,8 @@ use crate::options::development::RELOAD;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
 use crate::options::{self, Definition, Kind, Reach};
-use crate::origins::Source;
-use crate::problem::{Problem, nearest};
-
-use super::Assignment;
+use crate::origins::{Assignment, Source};
+use crate::problem::{Problem, did_you_mean};
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
@@ -136,10 +134,7 @@ fn suggest(flag: &str, negated: bool) -> String {
     });
     let own: Vec<String> = own.collect();
     let theirs = familiar::taken().map(|familiar| familiar.name);
-    match nearest(flag, own.iter().map(String::as_str).chain(theirs)) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => "'maitred --help all' lists the options".to_owned(),
-    }
+    did_you_mean(flag, own.iter().map(String::as_str).chain(theirs), "'maitred --help all' lists the options")
 }
 
 fn is_help(definition: &Definition) -> bool {

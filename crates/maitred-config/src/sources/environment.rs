@@ -8,8 +8,7 @@
 use crate::options::renamed::{Names, Used};
 use crate::options::{self, Definition, Kind};
 
-use super::{Assignment, suggest};
-use crate::origins::{PORT, Source};
+use crate::origins::{Assignment, PORT, Source};
 
 /// Prefix of maitred's variables.
 const PREFIX: &str = "MAITRED_";
@@ -66,7 +65,7 @@ pub(crate) fn parse(
             if name.starts_with(BENCH_PREFIX) {
                 continue;
             }
-            let remedy = suggest(name, |known| known.is_in_environment().then(|| known.variable()));
+            let remedy = options::suggest(name, |known| known.is_in_environment().then(|| known.variable()));
             warnings.push(format!("{name}: unknown variable, ignored; {remedy}"));
             continue;
         };

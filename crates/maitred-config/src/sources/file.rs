@@ -1,24 +1,23 @@
 //! `maitred.toml` and the files of its drop-in folder `maitred.toml.d/`, in the order of their
 //! names. Errors name the file and the line.
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::config::FilterConfig;
 use crate::hosts::HostPart;
 use crate::options::renamed::{Found, Names, Used};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Kind};
+use crate::origins::{Assignment, Source};
 use crate::pools::PoolPart;
 use crate::problem::{Problem, nearest};
 
 use super::filter_table::{self, FILTER};
 use super::host_table::{self, HOST};
-use super::{Assignment, pool_table, suggest};
-use crate::origins::Source;
+use super::pool_table;
+use super::reading::{Reading, in_order, texts};
 
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";
@@ -158,81 +157,14 @@ impl Files {
     }
 }
 
-/// A file while it is read.
-pub(super) struct Reading<'a> {
-    /// The name as messages have it.
-    name: &'a str,
-    bytes: &'a [u8],
-    source: fn(String, usize) -> Source,
-    /// Earlier names of options.
-    pub(super) earlier: Names,
-}
-
-impl Reading<'_> {
-    fn line(&self, offset: usize) -> usize {
-        1 + self.bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
-    }
-
-    /// The name of the line with this byte, for errors.
-    pub(super) fn at(&self, offset: usize) -> String {
-        format!("{}:{}", self.name, self.line(offset))
-    }
-
-    /// The source of a key or a value at this byte.
-    pub(super) fn source(&self, offset: usize) -> Source {
-        (self.source)(self.name.to_owned(), self.line(offset))
-    }
-}
-
-/// A key or a value, with its span.
-pub(super) type Key<'a> = Spanned<Cow<'a, str>>;
-pub(super) type Value<'a> = Spanned<DeValue<'a>>;
-
-/// The entries as they are written.
-pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b Value<'a>)> {
-    let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
-    entries
-}
-
 fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
     reading.earlier.find(key, known).ok_or_else(|| {
         let remedy = match nearest(key, [FILTER, HOST]) {
             Some(FILTER) => "did you mean '[[filter]]'?".to_owned(),
             Some(_) => "did you mean '[host.\"NAME\"]'?".to_owned(),
-            None => suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
+            None => options::suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
         };
         Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
-    })
-}
-
-/// The offset in the file, the fault, and the remedy.
-pub(super) type Wrong = (usize, String, String);
-
-/// The value as it would be written on the command line.
-pub(super) fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
-    match value.get_ref() {
-        DeValue::Array(values) if definition.is_repeatable() => {
-            values.iter().map(|value| text(definition, value)).collect()
-        }
-        _ => Ok(vec![text(definition, value)?]),
-    }
-}
-
-pub(super) fn text(definition: &Definition, value: &Value<'_>) -> Result<String, Wrong> {
-    let at = value.span().start;
-    Ok(match value.get_ref() {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => number.to_string(),
-            Err(_) => number.as_str().to_owned(),
-        },
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(value) => value.to_string(),
-        other => {
-            let what = format!("the value is of the type {}", other.type_str());
-            return Err((at, what, format!("expected: {}", definition.takes())));
-        }
     })
 }

@@ -2,12 +2,12 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::file::{Reading, Value, in_order};
+use super::reading::{Reading, Value, in_order};
 use crate::config::FilterConfig;
 use crate::filters::{Given, KEYS, Takes};
 use crate::options::{self, Definition};
 use crate::origins::Source;
-use crate::problem::{Problem, nearest};
+use crate::problem::{Problem, did_you_mean};
 
 /// The key of the tables.
 pub(super) const FILTER: &str = "filter";
@@ -61,8 +61,7 @@ fn of_table(reading: &Reading<'_>, at: usize, table: &DeTable<'_>) -> Result<Vec
     let filters = Given(given).each_path().map(|given| given.filter());
     filters.collect::<Result<_, _>>().map_err(|(key, bad)| {
         let at = places.iter().find(|(known, _)| Some(*known) == key).map_or(at, |(_, at)| *at);
-        let place = reading.source(at).place_in_filter(key);
-        Problem::new(place, bad.what, bad.remedy)
+        bad.at(reading.source(at).place_in_filter(key))
     })
 }
 
@@ -72,10 +71,7 @@ fn remedy(key: &str) -> String {
         return "write it above the first table: behind [[filter]] it belongs to the filter".to_owned();
     }
     let keys = KEYS.iter().map(|(key, _)| *key);
-    match nearest(key, keys.clone()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("a filter has {}", keys.collect::<Vec<_>>().join(", ")),
-    }
+    did_you_mean(key, keys.clone(), format!("a filter has {}", keys.collect::<Vec<_>>().join(", ")))
 }
 
 /// The offset in the file, the fault, and the remedy.

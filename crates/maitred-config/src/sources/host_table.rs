@@ -3,11 +3,11 @@
 use maitred_server::{HostCondition, HostPattern};
 use toml::de::DeValue;
 
-use super::file::{Key, Reading, Value, Wrong, in_order, texts};
 use super::filter_table;
+use super::reading::{Named, Reading, Value, Wrong, in_order, named, texts};
 use crate::config::FilterConfig;
-use crate::hosts::{self, HostPart, HostValue};
-use crate::origins::Source;
+use crate::hosts::{self, HostPart};
+use crate::origins::{Assignment, Source};
 use crate::problem::Problem;
 use crate::value;
 
@@ -26,32 +26,15 @@ pub(super) struct Tables {
 /// # Errors
 /// The value is no table of tables, or a key in a table is wrong. Values of options are checked where they are merged.
 pub(super) fn tables(reading: &Reading<'_>, value: &Value<'_>) -> Result<Tables, Problem> {
-    let DeValue::Table(hosts) = value.get_ref() else {
-        return Err(Problem::new(
-            format!("{}: {HOST}", reading.at(value.span().start)),
-            format!("the value is of the type {}", value.get_ref().type_str()),
-            "write a table [host.\"NAME\"] for each host",
-        ));
-    };
     let mut tables = Tables::default();
-    for (name, table) in in_order(hosts) {
-        part(reading, name, table, &mut tables)?;
+    for table in named(reading, HOST, ("[host.\"NAME\"]", "[host.\"shop.example\"]"), value)? {
+        part(reading, table?, &mut tables)?;
     }
     Ok(tables)
 }
 
-fn part(
-    reading: &Reading<'_>,
-    name: &Key<'_>,
-    value: &Value<'_>,
-    tables: &mut Tables,
-) -> Result<(), Problem> {
-    let (at, name) = (name.span().start, name.get_ref());
+fn part(reading: &Reading<'_>, (at, name, table): Named<'_, '_>, tables: &mut Tables) -> Result<(), Problem> {
     let source = reading.source(at);
-    let DeValue::Table(table) = value.get_ref() else {
-        let what = format!("'{name}' in [host] is no host, it is of the type {}", value.get_ref().type_str());
-        return Err(Problem::new(reading.at(at), what, "give the host a name: [host.\"shop.example\"]"));
-    };
     let mut part = HostPart { name: name.to_string(), source, names: None, pool: None, values: Vec::new() };
     for (key, value) in in_order(table) {
         let at = key.span().start;
@@ -84,7 +67,7 @@ fn part(
             other => match hosts::keys().find(|known| known.name == other) {
                 Some(definition) => {
                     let texts = texts(definition, value).map_err(wrong)?;
-                    part.values.push(HostValue { definition, texts, source });
+                    part.values.push(Assignment { definition, texts, source });
                 }
                 None => {
                     let what = format!("unknown key '{other}' in [host.\"{name}\"]");

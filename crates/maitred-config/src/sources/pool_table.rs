@@ -3,12 +3,11 @@
 use maitred_server::{DEFAULT_POOL, PoolRule};
 use toml::de::{DeTable, DeValue};
 
-use super::file::{Key, Reading, Value, Wrong, in_order, text};
+use super::reading::{Named, Reading, Value, Wrong, in_order, named, text};
 use crate::options;
 use crate::origins::Source;
 use crate::pools::{CONDITIONS, PoolPart, PoolValue, check_name, set_condition, short_rule, suggest_key};
-use crate::problem::{Problem, nearest};
-use crate::value::BadValue;
+use crate::problem::{Problem, did_you_mean};
 
 /// The key of the rules.
 const MATCH: &str = "match";
@@ -18,23 +17,13 @@ const MATCH: &str = "match";
 /// # Errors
 /// The value is no table of tables, or a key or a rule in a table is wrong. Values of keys are checked where they are merged.
 pub(super) fn parts(reading: &Reading<'_>, value: &Value<'_>) -> Result<Vec<PoolPart>, Problem> {
-    let DeValue::Table(pools) = value.get_ref() else {
-        return Err(Problem::new(
-            format!("{}: pool", reading.at(value.span().start)),
-            format!("the value is of the type {}", value.get_ref().type_str()),
-            "write a table [pool.NAME] for each pool",
-        ));
-    };
-    in_order(pools).into_iter().map(|(name, table)| part(reading, name, table)).collect()
+    named(reading, "pool", ("[pool.NAME]", "[pool.NAME]"), value)?
+        .map(|table| part(reading, table?))
+        .collect()
 }
 
-fn part(reading: &Reading<'_>, name: &Key<'_>, value: &Value<'_>) -> Result<PoolPart, Problem> {
-    let (at, name) = (name.span().start, name.get_ref());
-    let DeValue::Table(table) = value.get_ref() else {
-        let what = format!("'{name}' in [pool] is no pool, it is of the type {}", value.get_ref().type_str());
-        return Err(Problem::new(reading.at(at), what, "give the pool a name: [pool.NAME]"));
-    };
-    check_name(name).map_err(|BadValue { what, remedy }| Problem::new(reading.at(at), what, remedy))?;
+fn part(reading: &Reading<'_>, (at, name, table): Named<'_, '_>) -> Result<PoolPart, Problem> {
+    check_name(name).map_err(|bad| bad.at(reading.at(at)))?;
     let source = reading.source(at);
     let mut part = PoolPart { name: name.to_string(), source, values: Vec::new(), rules: None };
     for (key, value) in in_order(table) {
@@ -82,9 +71,7 @@ fn rules(reading: &Reading<'_>, pool: &str, value: &Value<'_>) -> Result<Rules, 
 fn rule(pool: &str, value: &Value<'_>) -> Result<PoolRule, Wrong> {
     let at = value.span().start;
     match value.get_ref() {
-        DeValue::String(text) => {
-            short_rule(pool, text).map_err(|BadValue { what, remedy }| (at, what, remedy))
-        }
+        DeValue::String(text) => short_rule(pool, text).map_err(|bad| (at, bad.what, bad.remedy)),
         DeValue::Table(table) => long_rule(pool, at, table),
         other => {
             let what = format!("a rule is of the type {}", other.type_str());
@@ -98,10 +85,7 @@ fn long_rule(pool: &str, at: usize, table: &DeTable<'_>) -> Result<PoolRule, Wro
     for (key, value) in in_order(table) {
         let (key_at, key) = (key.span().start, key.get_ref().as_ref());
         if !CONDITIONS.contains(&key) {
-            let remedy = match nearest(key, CONDITIONS) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("a rule has {}", CONDITIONS.join(", ")),
-            };
+            let remedy = did_you_mean(key, CONDITIONS, format!("a rule has {}", CONDITIONS.join(", ")));
             return Err((key_at, format!("unknown key '{key}' in a rule"), remedy));
         }
         let at = value.span().start;
@@ -110,7 +94,7 @@ fn long_rule(pool: &str, at: usize, table: &DeTable<'_>) -> Result<PoolRule, Wro
             return Err((at, what, "expected: text".to_owned()));
         };
         set_condition(&mut rule, key, text)
-            .map_err(|BadValue { what, remedy }| (at, format!("{key}: {what}"), remedy))?;
+            .map_err(|bad| (at, format!("{key}: {}", bad.what), bad.remedy))?;
     }
     if rule.is_unconditional() {
         return Err((at, "a rule has no condition".to_owned(), format!("it has {}", CONDITIONS.join(", "))));

@@ -115,7 +115,7 @@ fn service(given: &Given, host: &dyn Host) -> Result<(Service, Loaded), Problem>
     })?;
     let account = |option: &str| {
         let account = given.value(option).map(accounts::account).transpose();
-        account.map_err(|bad| Problem::new(format!("--{option}"), bad.what, bad.remedy))
+        account.map_err(|bad| bad.at(format!("--{option}")))
     };
     let folders = given.all("writable").map(|folder| absolute(Path::new(folder)));
     let mut writable = folders.collect::<Result<Vec<_>, _>>()?;

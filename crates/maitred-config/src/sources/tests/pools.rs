@@ -163,7 +163,7 @@ fn later_places_win_key_by_key_and_their_rules_replace_those_before() {
     assert_eq!(source("queue"), "drop-in maitred.toml.d/a.toml:2");
     assert_eq!(source("overflow"), "maitred.toml:6");
     assert_eq!(source("thread-idle"), "default");
-    assert_eq!(loaded.origins.naming("reports").to_string(), "maitred.toml:4");
+    assert_eq!(loaded.origins.pools.of("reports", None).to_string(), "maitred.toml:4");
     assert_eq!((rules(&loaded).len(), names(&loaded)), (3, vec!["reports", "late"]));
     let loaded = case.loaded(&["--pool=reports,path=/only"]);
     assert_eq!(
