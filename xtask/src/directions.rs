@@ -1,7 +1,7 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python, cli  →  control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
+//! python → cli → tools → process → config → control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
 //!                              dispatch → io, stats, runtime, pool, turns; turns → io; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
@@ -86,26 +86,55 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("maitred-dashboard", &["maitred-compress", "maitred-http"]),
     (
-        "maitred-cli",
+        "maitred-config",
         &[
             "maitred-http",
-            "maitred-runtime",
             "maitred-match",
             "maitred-log",
             "maitred-compress",
+            "maitred-filters",
+            "maitred-server",
+            "maitred-control",
+            "maitred-io",
+        ],
+    ),
+    (
+        "maitred-process",
+        &[
+            "maitred-config",
+            "maitred-http",
+            "maitred-runtime",
+            "maitred-log",
             "maitred-files",
             "maitred-filters",
             "maitred-server",
             "maitred-control",
             "maitred-finding",
-            "maitred-report",
             "maitred-supervise",
             "maitred-io",
-            "maitred-tls",
         ],
     ),
+    (
+        "maitred-tools",
+        &["maitred-config", "maitred-process", "maitred-filters", "maitred-server", "maitred-control"],
+    ),
+    (
+        "maitred-cli",
+        &["maitred-config", "maitred-process", "maitred-tools", "maitred-report", "maitred-runtime"],
+    ),
     ("maitred-report", &["maitred-control"]),
-    ("maitred-python", &["maitred-http", "maitred-io", "maitred-runtime", "maitred-server", "maitred-cli"]),
+    (
+        "maitred-python",
+        &[
+            "maitred-http",
+            "maitred-io",
+            "maitred-runtime",
+            "maitred-server",
+            "maitred-config",
+            "maitred-process",
+            "maitred-cli",
+        ],
+    ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
 ];
 

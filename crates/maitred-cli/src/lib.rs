@@ -1,101 +1,24 @@
-//! The maitred command: options, configuration files, check, run.
+//! The maitred command: its words, and which crate answers each.
 //!
 //! A library because two programs offer the command: the Rust binary `maitred`, and the Python package,
-//! whose [`Host`] imports applications. Every option is defined once, in `options`. Leaves out:
-//! serving (maitred-server) and loading of applications (the host).
-
-mod accounts;
-mod check;
-mod commands;
-mod completion;
-mod config;
-mod configuration;
-mod control;
-mod ctl;
-mod development;
-mod drain_delay;
-mod early;
-mod early_signals;
-mod env_file;
-mod error_page;
-mod filters;
-mod health;
-mod help;
-mod holder;
-mod hooks;
-mod host;
-mod hosts;
-mod http2;
-mod install_service;
-mod lifetime;
-mod limits;
-mod listen;
-mod listeners;
-mod loading;
-mod log_values;
-mod logs;
-mod man;
-mod mounted;
-mod operator;
-mod options;
-mod origins;
-mod output;
-mod passed;
-mod passed_name;
-mod passwd;
-mod pools;
-mod problem;
-mod proxies;
-mod reference;
-mod reload;
-mod rights;
-mod run;
-mod service;
-mod settings;
-mod sockets;
-mod sources;
-mod supervisor;
-mod tls;
-mod tls_values;
-mod tls_watch;
-mod tool_line;
-mod top;
-mod validation;
-mod value;
-mod websockets;
-mod words;
+//! whose [`Host`] imports applications. Leaves out: options (maitred-config), serving (maitred-process), tools (maitred-tools), and loading of
+//! applications (the host).
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-pub use accounts::Account;
-pub use config::{
-    BasicAuthConfig, Config, DevelopmentConfig, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig,
-    WorkersConfig,
-};
-pub use error_page::ErrorPageFile;
-pub use host::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, LogName,
-    Signal, Signals, StopSignal, SupervisorSignal, Voice,
-};
-pub use listen::{BadListenAddress, ListenAddress};
-pub use log_values::LogPlace;
-pub use maitred_io::standard_streams::fill as fill_standard_streams;
-pub use maitred_server::printable;
-pub use mounted::MountedApplication;
-pub use output::{EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE};
-pub use problem::Problem;
-pub use proxies::{ForwardedField, TrustedProxy};
-pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
-pub use value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount};
-pub use websockets::WebSocketConfig;
-
-use commands::Command;
-use commands::Run;
-use options::renamed::NAMES;
-use output::{print, say};
-use sources::{Inputs, Loaded};
-use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};
+use maitred_config::commands::{self, Command, Run, Tool};
+use maitred_config::help::Help;
+use maitred_config::options::renamed::NAMES;
+use maitred_config::output::{EXIT_SUCCESS, EXIT_USAGE, print, say};
+use maitred_config::problem::Problem;
+use maitred_config::sources::{self, Inputs, Loaded};
+use maitred_config::{completion, help, man, reference, validation};
+use maitred_process::host::Host;
+use maitred_process::part::Part;
+use maitred_process::{logs, run};
+use maitred_tools::{check, ctl, health, install_service, passwd, top};
 
 /// Runs the whole command. `arguments` are those of the process, beginning with the program's name, which
 /// is ignored; `host` loads applications. Returns the exit code when the server has ended: 0, 1 or 2 as
@@ -103,20 +26,15 @@ use supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, 
 /// error, output that the user asked for (`--help`, `check`) to standard output.
 pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     let ended = inputs(arguments).and_then(|mut inputs| {
-        if let Some((first, rest)) = inputs.arguments.split_first() {
-            match commands::find(first).map(|word| word.run) {
-                Some(Run::Tool(run)) => return run(rest, host),
-                Some(Run::InstallService) => return install_service::install_service(rest, host),
-                Some(Run::Options(_)) | None => {}
-            }
+        if let Some((first, rest)) = inputs.arguments.split_first()
+            && let Some(Run::Tool(tool)) = commands::find(first).map(|word| word.run)
+        {
+            return run_tool(tool, rest, host);
         }
-        let mut part = Part::of(&mut inputs)?;
-        if let Part::Template(template) = part {
-            match template.run(&mut inputs, host)? {
-                Some(code) => return Ok(code),
-                None => part = Part::worker(&mut inputs)?,
-            }
-        }
+        let part = match Part::of(&mut inputs, host)? {
+            ControlFlow::Continue(part) => part,
+            ControlFlow::Break(code) => return Ok(code),
+        };
         let loaded = sources::load(&inputs).inspect_err(|problem| part.failed(problem))?;
         // SIGHUP reads the files again, when the current folder may be another one.
         inputs.folder = std::env::current_dir().unwrap_or(inputs.folder);
@@ -131,54 +49,8 @@ pub fn main(arguments: Vec<OsString>, host: &dyn Host) -> u8 {
     }
 }
 
-/// The part of this process among the processes of a server.
-enum Part {
-    /// The only process, or the supervisor.
-    First,
-    Worker(Worker),
-    /// The process from which workers are forked.
-    Template(Preloading),
-    /// The supervisor that takes over from another one.
-    Successor(Predecessor),
-}
-
-impl Part {
-    /// Reads the part from the first argument and takes that argument out. Only a supervisor gives such arguments.
-    fn of(inputs: &mut Inputs) -> Result<Self, Problem> {
-        match inputs.arguments.first().map(String::as_str) {
-            Some(AS_WORKER) => {
-                inputs.arguments.remove(0);
-                Self::worker(inputs)
-            }
-            Some(AS_TEMPLATE) => {
-                inputs.arguments.remove(0);
-                Preloading::join().map(Self::Template)
-            }
-            Some(AS_SUCCESSOR) => {
-                inputs.arguments.remove(0);
-                Predecessor::join().map(Self::Successor)
-            }
-            _ => Ok(Self::First),
-        }
-    }
-
-    fn worker(inputs: &mut Inputs) -> Result<Self, Problem> {
-        let worker = Worker::join()?;
-        inputs.files = Some(worker.setup.files.clone());
-        inputs.workers = Some(worker.setup.workers);
-        Ok(Self::Worker(worker))
-    }
-
-    /// In a worker, tells the supervisor why this process does not start.
-    fn failed(&self, problem: &Problem) {
-        if let Self::Worker(worker) = self {
-            worker.failed(problem);
-        }
-    }
-}
-
 fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Result<u8, Problem> {
-    let warnings = loaded.warnings.iter().filter(|_| !matches!(part, Part::Worker(_)));
+    let warnings = loaded.warnings.iter().filter(|_| !part.is_worker());
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
@@ -190,22 +62,59 @@ fn execute(loaded: &Loaded, inputs: Inputs, part: Part, host: &dyn Host) -> Resu
     }
     match loaded.command {
         Command::Run | Command::Develop => run::run(loaded, inputs, part, host),
-        Command::Check => {
-            print(&check::report(loaded));
-            let checked = validation::check(&loaded.config, &loaded.origins)?;
-            for program in checked.programs() {
-                loading::look(program, &loaded.config, &checked, host)?;
-            }
-            let tls = tls::Material::read(&loaded.config, &loaded.origins, tls::From::Disk)?;
-            let lines = tls.iter().flat_map(|tls| tls::report(tls));
-            Ok(print(&lines.map(|line| format!("# TLS: {line}\n")).collect::<String>()))
-        }
+        Command::Check => check::check(loaded, host),
         Command::Reference => Ok(print(&reference::markdown())),
-        Command::Help => help::run(&loaded.topic, commands::WORDS, host),
+        Command::Help => show_help(&loaded.topic, host),
         Command::Version => {
             Ok(print(&format!("maitred {} ({})\n", env!("CARGO_PKG_VERSION"), host.languages())))
         }
     }
+}
+
+/// Runs a command with arguments of its own.
+fn run_tool(tool: Tool, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    match tool {
+        Tool::Help => show_help(arguments, host),
+        Tool::OfHost(name) => of_host(name, arguments, host),
+        Tool::Ctl => Ok(ctl::main(arguments)),
+        Tool::Top => top::top(arguments, host),
+        Tool::Health => health::health(arguments),
+        Tool::Report => maitred_report::report(arguments)
+            .map(|text| print(&text))
+            .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy)),
+        Tool::Passwd => passwd::passwd(arguments).map(|text| print(&text)),
+        Tool::InstallService => install_service::install_service(arguments, host),
+        Tool::Completion => completion::run(arguments),
+        Tool::Man => man::run(arguments),
+    }
+}
+
+/// Prints the help about these names.
+fn show_help(topic: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    match help::about(topic)? {
+        Help::Text(text) => Ok(print(&text)),
+        Help::OfTool(text, tool) => {
+            print(&text);
+            run_tool(tool, &["--help".to_owned()], host)
+        }
+    }
+}
+
+/// Runs a tool of the host.
+fn of_host(name: &str, arguments: &[String], host: &dyn Host) -> Result<u8, Problem> {
+    if let Some(code) = host.tool(name, arguments) {
+        return Ok(code);
+    }
+    let what = "this program has no Python, which this command is written in";
+    let remedy = format!("run the command of the Python package: python -m maitred {name}");
+    if let [argument] = arguments
+        && (argument == "--help" || argument == "-h")
+    {
+        let summary = commands::find(name).map(|word| word.summary).unwrap_or_default();
+        print(&format!("maitred {name}: {summary}\n\nThe words behind it: {remedy} --help\n"));
+        return Ok(EXIT_SUCCESS);
+    }
+    Err(Problem::new(name, what, remedy))
 }
 
 /// Reads arguments and variables as text; both must be UTF-8.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use maitred_cli::{Application, ApplicationSpec, Host, LoadError, Signal, Signals};
+use maitred_process::host::{Application, ApplicationSpec, Host, LoadError, Signal, Signals};
 
 fn main() -> ExitCode {
     ExitCode::from(maitred_cli::main(std::env::args_os().collect(), &NativeHost))

@@ -4,7 +4,7 @@
 //! lock of a connection only to copy its state, and nothing waits for a query. A refused change has changed nothing; a
 //! change that was made is in the error log with its caller.
 //!
-//! Leaves out: the command line (`maitred ctl`, in maitred-cli), and the valid values of settings, which the [`Owner`]
+//! Leaves out: the command line (`maitred ctl`, in maitred-tools), and the valid values of settings, which the [`Owner`]
 //! checks.
 
 mod access;
@@ -22,6 +22,7 @@ mod http2;
 mod logs;
 mod memory;
 mod nearest;
+pub mod own_sockets;
 mod owner;
 mod pool;
 mod question;

@@ -11,7 +11,7 @@
 //! costs one load.
 //!
 //! Leaves out: when filters run and the state of the connection meanwhile (`connection/filter.rs` of maitred-server);
-//! the syntax of filters (maitred-cli).
+//! the syntax of filters (maitred-config).
 
 mod access;
 mod basic;

@@ -8,7 +8,7 @@
 //! change, and in the sets from which programs begun later get theirs (bounding, inheritable, ambient), they are cleared in the
 //! calling thread, so it should be the only one. Others that have kept some are found, and an error.
 //!
-//! Leaves out: names (accounts), and when it is done (maitred-cli).
+//! Leaves out: names (accounts), and when it is done (maitred-process).
 
 use std::fmt;
 use std::fs;

@@ -3,7 +3,7 @@
 //!
 //! Promises: sockets and variables that are meant for another process are not taken; the sockets are closed in every
 //! program that this one starts; the variables are gone from the environment afterwards, so that no child believes they
-//! are for it. Leaves out: the moments of reports (maitred-cli), and how a socket is served
+//! are for it. Leaves out: the moments of reports (maitred-process), and how a socket is served
 //! ([`listener`](crate::listener)).
 
 mod notifier;

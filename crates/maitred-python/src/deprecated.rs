@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use maitred_cli::LogLevel;
+use maitred_config::value::LogLevel;
 use pyo3::exceptions::PyDeprecationWarning;
 use pyo3::prelude::*;
 

@@ -1,11 +1,11 @@
 //! Hooks in Python: functions of a module that the user has named.
 //!
 //! Promises: an exception of one is written with its traceback and ends nothing, but for that of `before_start`. Leaves out: the thread on
-//! which they are called and their order (`maitred-cli`).
+//! which they are called and their order (`maitred-process`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use maitred_cli::{Hooks, HooksSpec, LoadError};
+use maitred_process::host::{Hooks, HooksSpec, LoadError};
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use maitred_cli::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, LoadError, LogLevel, LogName,
-    Signals, Voice,
+use maitred_config::output::EXIT_FAILURE;
+use maitred_config::value::{Interface, LogLevel};
+use maitred_process::host::{
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signals, Voice,
 };
 use maitred_runtime::Handler;
 use pyo3::prelude::*;
@@ -448,7 +449,7 @@ impl Host for PythonHost {
                 Ok(code) => code,
                 Err(error) => {
                     error.print(py);
-                    Some(maitred_cli::EXIT_FAILURE)
+                    Some(EXIT_FAILURE)
                 }
             }
         })

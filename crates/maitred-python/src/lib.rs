@@ -35,6 +35,7 @@ mod wsgi;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use maitred_config::output::{EXIT_SUCCESS, EXIT_USAGE};
 use pyo3::prelude::*;
 
 use host::PythonHost;
@@ -84,7 +85,7 @@ mod _engine {
 #[pyfunction]
 #[pyo3(signature = (argv, command = None))]
 fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> PyResult<u8> {
-    maitred_cli::fill_standard_streams();
+    maitred_io::standard_streams::fill();
     let command = match command {
         Some(command) => command,
         None => {
@@ -95,7 +96,7 @@ fn main(py: Python<'_>, argv: Vec<OsString>, command: Option<Vec<OsString>>) -> 
     let host = PythonHost::new(command)?;
     let code = py.detach(|| maitred_cli::main(argv, &host));
     let limit = match code {
-        maitred_cli::EXIT_SUCCESS | maitred_cli::EXIT_USAGE => JOIN_LIMIT,
+        EXIT_SUCCESS | EXIT_USAGE => JOIN_LIMIT,
         _ => JOIN_LIMIT_AT_ONCE,
     };
     let mut stuck = host.threads.join(py, limit);

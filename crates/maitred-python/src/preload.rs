@@ -2,7 +2,7 @@
 //!
 //! Promises: until the fork there is the main thread only, and no state of the engine that two processes must not
 //! share, except the bell, which a fork makes anew. Leaves out: forking itself (`maitred/_preload.py`) and the decision
-//! for it (`maitred-cli`).
+//! for it (`maitred-process`).
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

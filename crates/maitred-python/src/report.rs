@@ -7,7 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use maitred_cli::{LogLevel, printable};
+use maitred_config::value::LogLevel;
+use maitred_server::printable;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 

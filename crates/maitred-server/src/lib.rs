@@ -5,7 +5,7 @@
 //! engine still reads, writes, answers from files, refuses and times out.
 //!
 //! Leaves out: protocols (maitred-h1), system calls (maitred-io), languages (maitred-runtime's
-//! handlers), options and files of configuration (maitred-cli).
+//! handlers), options and files of configuration (maitred-config).
 //!
 //! Begin with [`Routes`], [`Settings`] and [`Server`]:
 //!

@@ -1,7 +1,7 @@
 //! The choice of the pool of a request: the rules of a server, in the order in which they are tried.
 //!
 //! Promises: no clock, no lock, no allocation for a request; the same request always finds the same pool. Leaves out:
-//! pools (`dispatch`), and the place where rules are written (maitred-cli).
+//! pools (`dispatch`), and the place where rules are written (maitred-config).
 
 use std::cmp::Reverse;
 use std::fmt;

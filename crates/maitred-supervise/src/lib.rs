@@ -12,7 +12,7 @@
 //! A worker that cannot start before any was ready ends the whole crew; later it costs one attempt, and the next one
 //! waits longer. Nothing is started again at full speed. A crew that ends leaves no process.
 //!
-//! Leaves out: processes and signals (maitred-io), the work of a worker (maitred-cli).
+//! Leaves out: processes and signals (maitred-io), the work of a worker (maitred-process).
 
 mod backoff;
 mod crew;

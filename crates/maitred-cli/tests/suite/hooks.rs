@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use maitred_cli::{
-    Application, ApplicationSpec, EXIT_FAILURE, EXIT_USAGE, Hooks, HooksSpec, Host, LoadError, Signals, main,
-};
+use maitred_cli::main;
+use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE};
+use maitred_process::host::{Application, ApplicationSpec, Hooks, HooksSpec, Host, LoadError, Signals};
 use maitred_runtime::{Exchange, NativeThreads};
 
 type Said = Arc<Mutex<Vec<String>>>;

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use maitred_cli::{Application, ApplicationSpec, EXIT_FAILURE, EXIT_USAGE, Host, LoadError, Signals, main};
+use maitred_cli::main;
+use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE};
+use maitred_process::host::{Application, ApplicationSpec, Host, LoadError, Signals};
 use maitred_runtime::{Exchange, NativeThreads};
 
 /// A host that notes the specification of the application. The server never serves, since this host has no signals.

@@ -45,7 +45,8 @@ mod websocket_send;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use maitred_cli::{Lifespan, LoadError, LogLevel};
+use maitred_config::value::{Lifespan, LogLevel};
+use maitred_process::host::LoadError;
 use maitred_runtime::{EventLoop, Exchange, Handler, InterpreterLock, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 

@@ -9,7 +9,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use maitred_cli::{Lifespan, LoadError, LogLevel};
+use maitred_config::value::{Lifespan, LogLevel};
+use maitred_process::host::LoadError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 

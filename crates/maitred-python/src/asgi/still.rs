@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use maitred_cli::LogLevel;
+use maitred_config::value::LogLevel;
 use pyo3::intern;
 use pyo3::prelude::*;
 

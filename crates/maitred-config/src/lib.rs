@@ -1,0 +1,44 @@
+//! The configuration of the command: options from flags, variables and files, merged, checked and explained.
+//!
+//! ```text
+//! options/, familiar and earlier names  ─┐
+//! sources  command line, environment, files ─> Config, Origins ─> validation ─> Checked
+//!          tables: pools, hosts, filters  ─┘                  └─> check, configuration, help, reference, man, completion
+//! ```
+//! Every option is defined once, in [`options`]. An error names the place of the value, the fault and a remedy. Leaves out: whatever begins,
+//! changes or ends a process.
+
+pub mod accounts;
+pub mod check;
+pub mod commands;
+pub mod completion;
+pub mod config;
+pub mod configuration;
+pub mod development;
+mod env_file;
+pub mod error_page;
+pub mod filters;
+pub mod help;
+pub mod hosts;
+pub mod http2;
+pub mod limits;
+pub mod listen;
+pub mod log_values;
+pub mod logs;
+pub mod man;
+pub mod mounted;
+pub mod options;
+pub mod origins;
+pub mod output;
+mod passed_name;
+pub mod pools;
+pub mod problem;
+pub mod proxies;
+pub mod reference;
+pub mod rights;
+pub mod sources;
+pub mod tls;
+pub mod tls_values;
+pub mod validation;
+pub mod value;
+pub mod websockets;

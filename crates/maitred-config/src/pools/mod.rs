@@ -1,0 +1,235 @@
+//! Pools of threads, and the rules that lead requests to pools: from the sources to the server's settings.
+//!
+//! The keys of a named pool are the options of the default pool, with the same definitions: while a named pool's value is
+//! parsed, the named pool is in the default pool's place.
+
+mod merge;
+mod rule;
+mod text;
+
+use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+
+use crate::config::{Config, PoolConfig};
+use crate::options::{self, Definition, Kind};
+use crate::origins::{Origins, Source};
+use crate::problem::{Problem, did_you_mean};
+use crate::tls;
+use crate::value::BadValue;
+
+pub use merge::{PoolPart, PoolValue};
+pub use rule::{CONDITIONS, show_rule};
+pub(crate) use rule::{NOBODY_IS_ASKED, set_condition, short_rule};
+pub use text::parts;
+
+impl PoolConfig {
+    /// The defaults of a named pool.
+    fn named() -> Self {
+        Self { min_threads: 0, ..Config::default().pool }
+    }
+
+    fn max_lost(&self) -> usize {
+        self.max_lost_threads.unwrap_or(self.max_threads)
+    }
+
+    /// The most threads of this pool that can be in the application at the same time.
+    pub fn most_threads(&self) -> usize {
+        let lost = if self.request_timeout.is_zero() { 0 } else { self.max_lost() };
+        let most = if self.strategy == Strategy::Pc { 1 } else { self.max_threads };
+        most.saturating_add(lost)
+    }
+
+    fn settings(&self, name: &str) -> PoolSettings {
+        PoolSettings { name: name.to_owned(), limits: self.limits(), strategy: self.strategy }
+    }
+
+    /// The limits of the pool while the server runs.
+    pub fn limits(&self) -> PoolLimits {
+        PoolLimits {
+            min_threads: self.min_threads,
+            max_threads: self.max_threads,
+            queue: self.queue,
+            low_mark: self.queue_low,
+            high_mark: self.queue_high,
+            thread_idle: self.thread_idle,
+            thread_requests: self.thread_requests as u64,
+            request_timeout: Some(self.request_timeout).filter(|limit| !limit.is_zero()),
+            max_lost: self.max_lost(),
+            interrupt: self.interrupt,
+            overflow: self.overflow,
+            bandwidth: self.bandwidth,
+        }
+    }
+}
+
+impl Config {
+    /// The most threads that can be in the application at the same time, at least 1.
+    pub fn most_threads(&self) -> usize {
+        let named = self.pools.iter().map(|pool| &pool.threads);
+        named.chain([&self.pool]).map(PoolConfig::most_threads).fold(0, usize::saturating_add)
+    }
+}
+
+/// Hands pools and rules to a server.
+pub fn apply(config: &Config, settings: &mut Settings) {
+    settings.pool = config.pool.settings(DEFAULT_POOL);
+    settings.pools = config.pools.iter().map(|pool| pool.threads.settings(&pool.name)).collect();
+    settings.rules = config.all_rules();
+    settings.poll_groups = config.poll_groups.unwrap_or(0);
+}
+
+/// Changes a key of the pool called `name`, which exists.
+pub fn set_key(
+    config: &mut Config,
+    name: &str,
+    definition: &'static Definition,
+    text: &str,
+) -> Result<(), BadValue> {
+    match config.pools.iter().position(|pool| pool.name == name) {
+        None => definition.set(config, &[text.to_owned()]),
+        Some(position) => {
+            let value =
+                PoolValue { definition, renamed: None, text: text.to_owned(), source: Source::Control };
+            merge::set(config, position, &value)
+        }
+    }
+}
+
+/// The allowed values of a key of the pool called `name`, in words.
+pub fn takes(definition: &Definition, name: &str) -> String {
+    if name == DEFAULT_POOL { definition.takes() } else { in_named_pool(definition).takes() }
+}
+
+/// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
+pub fn show(definition: &Definition, pool: &PoolConfig) -> Option<String> {
+    definition.show(&Config { pool: pool.clone(), ..Config::default() })
+}
+
+/// Most bytes of a name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.
+const MAX_NAME: usize = 32;
+
+pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let plain = name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_plain);
+    if plain && name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    let remedy = format!("write 1 to {MAX_NAME} letters, digits, '-' and '_', a letter first");
+    Err(BadValue::new(format!("'{name}' is no name of a pool"), remedy))
+}
+
+/// The option as a key of a named pool.
+fn in_named_pool(definition: &Definition) -> Definition {
+    match definition.kind {
+        // Only the default pool needs a thread at all times, for polling.
+        Kind::Count(_, max, field) if definition.name == "min-threads" => {
+            Definition { kind: Kind::Count(0, max, field), ..*definition }
+        }
+        _ => *definition,
+    }
+}
+
+/// The remedy for an unknown key of a pool. `others` are the keys besides those of the options.
+pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
+    let known: Vec<&str> =
+        options::of_pools().map(|known| known.name).chain(others.iter().copied()).collect();
+    did_you_mean(key, known.iter().copied(), format!("a pool has {}", known.join(", ")))
+}
+
+/// Checks the keys of all pools together.
+pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    check_pool(&config.pool, origins, None)?;
+    check_groups(config, origins)?;
+    config.pools.iter().try_for_each(|pool| check_pool(&pool.threads, origins, Some(&pool.name)))
+}
+
+fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Result<(), Problem> {
+    let pairs = [
+        ("min-threads", pool.min_threads, "max-threads", pool.max_threads),
+        ("queue-low", pool.queue_low.into(), "queue-high", pool.queue_high.into()),
+    ];
+    let wrong = pairs.into_iter().find(|(_, least, _, most)| least > most);
+    let Some((small, least, large, most)) = wrong else { return Ok(()) };
+    let (of_small, of_large) = (origins.of_pool(name, small), origins.of_pool(name, large));
+    // A default is not the user's fault: then the error is about the other key.
+    Err(if *of_small == Source::Default {
+        Problem::new(
+            origins.describe_pool(name, large),
+            format!("{large} {most} is less than {small} {least} ({of_small})"),
+            format!("set {small} to {most} or less"),
+        )
+    } else {
+        Problem::new(
+            origins.describe_pool(name, small),
+            format!("{small} {least} is greater than {large} {most} ({of_large})"),
+            format!("set {large} to {least} or more"),
+        )
+    })
+}
+
+/// Refuses more groups than the pool allows. Applications that allow only one group are not loaded yet, so they are not checked here.
+fn check_groups(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let (groups, pool) = (config.poll_groups.unwrap_or(1), &config.pool);
+    let wrong = |what, remedy| Err(Problem::new(origins.describe("poll-groups"), what, remedy));
+    if groups > 1 && pool.strategy != Strategy::Adaptive {
+        let what =
+            format!("{groups} groups need the strategy adaptive ({})", origins.of_pool(None, "strategy"));
+        return wrong(what, "leave one of them out".to_owned());
+    }
+    if groups > pool.max_threads {
+        let place = origins.of_pool(None, "max-threads");
+        let what = format!(
+            "each of {groups} groups needs a thread, and max-threads is {} ({place})",
+            pool.max_threads
+        );
+        return wrong(what, format!("set max-threads to {groups} or more"));
+    }
+    Ok(())
+}
+
+/// Refuses named pools where the application runs on an event loop.
+pub fn refuse_with_event_loop(config: &Config, origins: &Origins) -> Result<(), Problem> {
+    let Some(pool) = config.pools.first() else { return Ok(()) };
+    Err(Problem::new(
+        origins.place_of_pool(&pool.name),
+        format!("the pool '{}' can have no thread: an ASGI application runs on one event loop", pool.name),
+        "leave the pools out",
+    ))
+}
+
+/// Warns of settings without effect: a pool without a rule, interrupt without request-timeout, a rule that a later one replaces.
+pub fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let rules = config.all_rules();
+    // This pool needs no rule beside an event loop, and whether there is one is not known before the applications are loaded.
+    for pool in config.pools.iter().filter(|pool| pool.name != BESIDE_LOOP) {
+        if !rules.iter().any(|rule| rule.pool == pool.name) {
+            let place = origins.place_of_pool(&pool.name);
+            warnings.push(format!("{place}: no rule leads to the pool '{}'; give it one", pool.name));
+        }
+    }
+    let pools = config.pools.iter().map(|pool| (Some(pool.name.as_str()), &pool.threads));
+    for (name, pool) in std::iter::once((None, &config.pool)).chain(pools) {
+        if pool.interrupt && pool.request_timeout.is_zero() {
+            let place = origins.describe_pool(name, "interrupt");
+            warnings.push(format!("{place}: without request-timeout nothing is interrupted; set it"));
+        }
+    }
+    for (position, rule) in config.rules.iter().enumerate() {
+        if rule.certificate.is_some() && !tls::asks_clients(config) {
+            let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+            warnings.push(format!("{place}: {NOBODY_IS_ASKED}: {}", show_rule(rule)));
+        }
+    }
+    warnings.extend(config.rules.iter().enumerate().filter_map(|(position, rule)| {
+        let later = config.rules.iter().skip(position + 1).find(|later| {
+            PoolRule { pool: rule.pool.clone(), ..(*later).clone() } == *rule && later.pool != rule.pool
+        })?;
+        let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+        let text = show_rule(rule);
+        Some(format!("{place}: a later rule leads the same requests to the pool '{}': {text}", later.pool))
+    }));
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! `maitred.toml` and the files of its drop-in folder `maitred.toml.d/`, in the order of their
+//! names. Errors name the file and the line.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use crate::config::FilterConfig;
+use crate::hosts::HostPart;
+use crate::options::renamed::{Found, Names, Used};
+use crate::options::{self, Kind};
+use crate::origins::{Assignment, Source};
+use crate::pools::PoolPart;
+use crate::problem::{Problem, nearest};
+
+use super::filter_table::{self, FILTER};
+use super::host_table::{self, HOST};
+use super::pool_table;
+use super::reading::{Reading, in_order, texts};
+
+/// The file that is read when none is named.
+pub(crate) const NAME: &str = "maitred.toml";
+
+/// The options from the files.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// The files that were read, in order, as they are shown to the user.
+    pub(crate) names: Vec<String>,
+    pub(crate) assignments: Vec<Assignment>,
+    /// The known earlier names of options; `renamed` has those in the files.
+    earlier: Names,
+    pub(crate) renamed: Used,
+    /// Tables of named pools, in order.
+    pub(crate) pools: Vec<PoolPart>,
+    /// Tables of virtual hosts, in order.
+    pub(crate) hosts: Vec<HostPart>,
+    /// Filters, in order.
+    pub(crate) filters: Vec<(FilterConfig, Source)>,
+}
+
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The name as messages have it.
+    pub name: String,
+    /// The content.
+    pub bytes: Vec<u8>,
+    /// Whether it is in the drop-in folder.
+    pub is_drop_in: bool,
+}
+
+/// Reads the files below `folder`. A `named` file (the source of the name, and the path) must exist;
+/// `maitred.toml` need not.
+pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<Vec<SourceFile>, Problem> {
+    let mut files = Vec::new();
+    let (who, name) = named.map_or((None, NAME.to_owned()), |(who, path)| (Some(who), path));
+    match std::fs::read(folder.join(&name)) {
+        Ok(bytes) => files.push(SourceFile { name: name.clone(), bytes, is_drop_in: false }),
+        Err(error) if error.kind() == ErrorKind::NotFound && who.is_none() => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let place = who.unwrap_or_default();
+            return Err(Problem::new(
+                place,
+                format!("there is no file {name}"),
+                "create it or correct the path",
+            ));
+        }
+        Err(error) => {
+            return Err(Problem::new(name, format!("cannot be read: {error}"), "it must be a readable file"));
+        }
+    }
+    for name in drop_ins(folder, &format!("{name}.d"))? {
+        let bytes = std::fs::read(folder.join(&name)).map_err(|error| {
+            Problem::new(&name, format!("cannot be read: {error}"), "allow it or remove it")
+        })?;
+        files.push(SourceFile { name, bytes, is_drop_in: true });
+    }
+    Ok(files)
+}
+
+/// Parses the files in their order.
+pub(crate) fn parse(gathered: &[SourceFile], earlier: Names) -> Result<Files, Problem> {
+    let mut files = Files { earlier, ..Files::default() };
+    for SourceFile { name, bytes, is_drop_in } in gathered {
+        let source: fn(String, usize) -> Source = if *is_drop_in {
+            |path, line| Source::DropIn { path, line }
+        } else {
+            |path, line| Source::File { path, line }
+        };
+        files.add(name, bytes, source)?;
+    }
+    Ok(files)
+}
+
+/// The `.toml` files of the drop-in folder, sorted by name. Others and hidden ones (those an
+/// editor leaves behind) are not configuration.
+fn drop_ins(folder: &Path, name: &str) -> Result<Vec<String>, Problem> {
+    let failed = |error: std::io::Error| {
+        Problem::new(name, format!("cannot be read: {error}"), "it must be a folder that can be read")
+    };
+    let entries = match std::fs::read_dir(folder.join(name)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if file.ends_with(".toml") && !file.starts_with('.') {
+            names.push(format!("{name}/{file}"));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl Files {
+    fn add(&mut self, name: &str, bytes: &[u8], source: fn(String, usize) -> Source) -> Result<(), Problem> {
+        let reading = Reading { name, bytes, source, earlier: self.earlier };
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let place = reading.at(error.valid_up_to());
+            Problem::new(place, "the text is not UTF-8", "save the file as UTF-8")
+        })?;
+        let table = DeTable::parse(text).map_err(|error| {
+            let place = match error.span() {
+                Some(span) => reading.at(span.start.min(text.len())),
+                None => name.to_owned(),
+            };
+            Problem::new(place, error.message(), "write name = value, with texts in double quotes")
+        })?;
+        for (key, value) in in_order(table.get_ref()) {
+            let at = key.span().start;
+            if key.get_ref() == FILTER {
+                self.filters.extend(filter_table::filters(&reading, value)?);
+                continue;
+            }
+            if key.get_ref() == HOST {
+                let tables = host_table::tables(&reading, value)?;
+                self.hosts.extend(tables.hosts);
+                self.filters.extend(tables.filters);
+                continue;
+            }
+            let (definition, renamed) = find(&reading, at, key.get_ref())?;
+            self.renamed.add(reading.at(at), renamed);
+            if matches!(definition.kind, Kind::Pools) {
+                self.pools.extend(pool_table::parts(&reading, value)?);
+                continue;
+            }
+            let texts = texts(definition, value).map_err(|(at, what, remedy)| {
+                Problem::new(format!("{}: {}", reading.at(at), definition.name), what, remedy)
+            })?;
+            self.assignments.push(Assignment { definition, texts, source: reading.source(at) });
+        }
+        self.names.push(name.to_owned());
+        Ok(())
+    }
+}
+
+fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
+    let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
+    reading.earlier.find(key, known).ok_or_else(|| {
+        let remedy = match nearest(key, [FILTER, HOST]) {
+            Some(FILTER) => "did you mean '[[filter]]'?".to_owned(),
+            Some(_) => "did you mean '[host.\"NAME\"]'?".to_owned(),
+            None => options::suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
+        };
+        Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)
+    })
+}

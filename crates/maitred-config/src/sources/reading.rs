@@ -1,0 +1,107 @@
+//! Reading the values of a file: places for errors, texts, and tables by name.
+
+use std::borrow::Cow;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::options::Definition;
+use crate::options::renamed::Names;
+use crate::origins::Source;
+use crate::problem::Problem;
+
+/// A file while it is read.
+pub(super) struct Reading<'a> {
+    /// The name as messages have it.
+    pub(super) name: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) source: fn(String, usize) -> Source,
+    /// Earlier names of options.
+    pub(super) earlier: Names,
+}
+
+impl Reading<'_> {
+    fn line(&self, offset: usize) -> usize {
+        1 + self.bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    /// The name of the line with this byte, for errors.
+    pub(super) fn at(&self, offset: usize) -> String {
+        format!("{}:{}", self.name, self.line(offset))
+    }
+
+    /// The source of a key or a value at this byte.
+    pub(super) fn source(&self, offset: usize) -> Source {
+        (self.source)(self.name.to_owned(), self.line(offset))
+    }
+}
+
+/// A key or a value, with its span.
+pub(super) type Key<'a> = Spanned<Cow<'a, str>>;
+pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// The entries as they are written.
+pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b Value<'a>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// A table with a name: the place and the name, and the table.
+pub(super) type Named<'b, 'a> = (usize, &'b str, &'b DeTable<'a>);
+
+/// The tables `[KIND.NAME]`, or the error where `value` has anything else. `form` and `example` are heads of such a table.
+///
+/// # Errors
+/// The value is no table of tables.
+pub(super) fn named<'b, 'a>(
+    reading: &'b Reading<'_>,
+    kind: &'static str,
+    (form, example): (&'static str, &'static str),
+    value: &'b Value<'a>,
+) -> Result<impl Iterator<Item = Result<Named<'b, 'a>, Problem>>, Problem> {
+    let DeValue::Table(tables) = value.get_ref() else {
+        let place = format!("{}: {kind}", reading.at(value.span().start));
+        let what = format!("the value is of the type {}", value.get_ref().type_str());
+        return Err(Problem::new(place, what, format!("write a table {form} for each {kind}")));
+    };
+    Ok(in_order(tables).into_iter().map(move |(name, value)| {
+        let (at, name) = (name.span().start, name.get_ref().as_ref());
+        let DeValue::Table(table) = value.get_ref() else {
+            let found = value.get_ref().type_str();
+            let what = format!("'{name}' in [{kind}] is no {kind}, it is of the type {found}");
+            return Err(Problem::new(reading.at(at), what, format!("give the {kind} a name: {example}")));
+        };
+        Ok((at, name, table))
+    }))
+}
+
+/// The offset in the file, the fault, and the remedy.
+pub(super) type Wrong = (usize, String, String);
+
+/// The value as it would be written on the command line.
+pub(super) fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
+    match value.get_ref() {
+        DeValue::Array(values) if definition.is_repeatable() => {
+            values.iter().map(|value| text(definition, value)).collect()
+        }
+        _ => Ok(vec![text(definition, value)?]),
+    }
+}
+
+pub(super) fn text(definition: &Definition, value: &Value<'_>) -> Result<String, Wrong> {
+    let at = value.span().start;
+    Ok(match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => number.to_string(),
+            Err(_) => number.as_str().to_owned(),
+        },
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        other => {
+            let what = format!("the value is of the type {}", other.type_str());
+            return Err((at, what, format!("expected: {}", definition.takes())));
+        }
+    })
+}

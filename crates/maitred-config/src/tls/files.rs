@@ -1,0 +1,312 @@
+//! The files of TLS: their names, their contents, and their changes.
+//!
+//! Promises: an error names the file, the key that it was written for, and a remedy. The content of a file is never shown.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use base64ct::{Base64, Encoding};
+use serde_json::{Value, json};
+
+use crate::accounts::shown_user;
+use crate::config::Config;
+use crate::origins::Origins;
+use crate::problem::{Problem, correct};
+
+/// Most bytes of a file: the longest lists of revoked certificates have some MiB. All files go to a worker in one message.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// The word for no file in a list of files by position.
+pub(super) const NO_FILE: &str = "-";
+
+/// The option with the passwords of keys.
+pub(super) const PASSWORDS: &str = "tls-key-password";
+
+/// Prefix of the name of an environment variable that has a password, instead of a file.
+const VARIABLE: &str = "env:";
+
+/// A file as it is written in the configuration.
+pub(super) struct Named<'a> {
+    pub(super) path: &'a Path,
+    /// The host in whose table it is; none for the default host.
+    pub(super) host: Option<&'a str>,
+    pub(super) key: &'static str,
+}
+
+/// All files, in the order in which they are read.
+pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
+    let mut all = Vec::new();
+    let sites = std::iter::once((None, &config.site));
+    let sites = sites.chain(config.hosts.iter().map(|host| (Some(host.name.as_str()), &host.site)));
+    for (host, site) in sites {
+        for (key, files) in [
+            ("tls-cert", &site.certificates),
+            ("tls-key", &site.keys),
+            ("tls-ocsp", &site.ocsp),
+            ("tls-client-ca", &site.client_ca),
+            ("tls-client-crl", &site.client_crl),
+        ] {
+            let files = files.iter().filter(|path| path.as_os_str() != NO_FILE);
+            all.extend(files.map(|path| Named { path, host, key }));
+        }
+    }
+    let tls = &config.tls;
+    let mut named = |key, path| all.push(Named { path, host: None, key });
+    tls.key_passwords.iter().for_each(|path| named(PASSWORDS, path));
+    tls.ticket_key.iter().for_each(|path| named("tls-ticket-key", path));
+    all
+}
+
+impl Named<'_> {
+    /// The place of the file's name in the configuration, for errors.
+    pub(super) fn place(&self, origins: &Origins) -> String {
+        place(origins, self.host, self.key)
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Unread> {
+        let name = self.path.as_os_str().as_bytes().strip_prefix(VARIABLE.as_bytes());
+        let Some(name) = name.filter(|_| self.key == PASSWORDS) else {
+            let content = read(self.path)?;
+            let has_password = content.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+            return if has_password || self.key != PASSWORDS {
+                Ok(content)
+            } else {
+                let what = format!("there is no password in the file {}", self.path.display());
+                Err(Unread { what, remedy: "write it there, one in each line".to_owned(), denied: false })
+            };
+        };
+        let found = std::env::var_os(OsStr::from_bytes(name)).filter(|value| !value.is_empty());
+        found.map(OsString::into_vec).ok_or_else(|| {
+            let what = format!("the variable {} is not set, or empty", name.escape_ascii());
+            let remedy = "set it to the password of the key where the server is started".to_owned();
+            Unread { what, remedy, denied: false }
+        })
+    }
+}
+
+pub(super) fn place(origins: &Origins, host: Option<&str>, key: &str) -> String {
+    host.map_or_else(|| origins.describe(key), |host| origins.describe_host(host, Some(key)))
+}
+
+/// The contents of the files, by their paths as they are written.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    contents: BTreeMap<PathBuf, Vec<u8>>,
+    /// The place of the certificate for development, and the certificate with its key.
+    pub(super) development: Option<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for Files {
+    /// Shows only the names: keys are secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.contents.keys()).finish()
+    }
+}
+
+impl Files {
+    /// Reads all files of the configuration. A file that this process may not read is taken from `kept`, if `kept` has it.
+    pub(super) fn read(config: &Config, origins: &Origins, kept: Option<&Self>) -> Result<Self, Problem> {
+        let mut files = Self::default();
+        for named in all(config) {
+            if files.contents.contains_key(named.path) {
+                continue;
+            }
+            let content = match named.read() {
+                Ok(content) => content,
+                Err(Unread { denied: true, .. }) if kept.is_some_and(|kept| kept.has(named.path)) => {
+                    kept.and_then(|kept| kept.get(named.path)).unwrap_or_default().to_vec()
+                }
+                Err(Unread { what, remedy, .. }) => {
+                    return Err(Problem::new(named.place(origins), what, remedy));
+                }
+            };
+            files.contents.insert(named.path.to_owned(), content);
+        }
+        Ok(files)
+    }
+
+    /// Whether the contents are the same, apart from the certificate for development.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.contents == other.contents
+    }
+
+    /// Whether all files of the configuration are here.
+    pub(super) fn has_all(&self, config: &Config) -> bool {
+        all(config).iter().all(|named| self.has(named.path))
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.contents.contains_key(path)
+    }
+
+    pub(super) fn get(&self, path: &Path) -> Option<&[u8]> {
+        self.contents.get(path).map(Vec::as_slice)
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let encoded = |content: &[u8]| Base64::encode_string(content);
+        let files = self.contents.iter().map(|(path, content)| {
+            // Paths come from text.
+            json!({ "path": path.to_string_lossy(), "content": encoded(content) })
+        });
+        let development = self.development.as_ref();
+        let development = development.map(|(place, pem)| json!({ "place": place, "content": encoded(pem) }));
+        json!({ "files": files.collect::<Vec<_>>(), "development": development })
+    }
+
+    /// None for another value.
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
+        let content = |value: &Value| Base64::decode_vec(value["content"].as_str()?).ok();
+        let mut files = Self::default();
+        for file in value["files"].as_array()? {
+            files.contents.insert(PathBuf::from(file["path"].as_str()?), content(file)?);
+        }
+        if let Some(place) = value["development"]["place"].as_str() {
+            files.development = Some((place.to_owned(), content(&value["development"])?));
+        }
+        Some(files)
+    }
+}
+
+/// The reason why a file has not been read.
+#[derive(Debug)]
+struct Unread {
+    what: String,
+    remedy: String,
+    /// Whether this user may not read the file.
+    denied: bool,
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Unread> {
+    let shown = path.display();
+    let unread = |what: String, remedy: String, denied| Unread { what, remedy, denied };
+    let size = fs::metadata(path).map(|found| (found.is_file(), found.len()));
+    match size {
+        Ok((false, _)) => {
+            return Err(unread(format!("{shown} is no file"), "name the file itself".to_owned(), false));
+        }
+        Ok((true, size)) if size > MAX_FILE => {
+            let what = format!("the file {shown} has {size} bytes, and at most {MAX_FILE} are read");
+            return Err(unread(what, "name the file itself, not a bundle of other things".to_owned(), false));
+        }
+        _ => {}
+    }
+    fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => unread(format!("there is no file {shown}"), correct(path), false),
+        ErrorKind::PermissionDenied => {
+            let user = shown_user(maitred_control::local::user());
+            let what = format!("user {user} may not read the file {shown}");
+            let remedy =
+                "start the server as root with --user, which reads it before, or let that user read it";
+            unread(what, remedy.to_owned(), true)
+        }
+        _ => unread(
+            format!("the file {shown} cannot be read: {error}"),
+            "see what is wrong with it".to_owned(),
+            false,
+        ),
+    })
+}
+
+/// The state of a file, by which a replacement or a change is noticed: stat(2), which follows links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    number: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// None if there is no file, or this user may not look.
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            number: found.ino(),
+            bytes: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+}
+
+/// The states of all files of a configuration at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamps(BTreeMap<PathBuf, Option<Stamp>>);
+
+impl Stamps {
+    /// Looks at the files that the configuration names.
+    pub fn of(config: &Config) -> Self {
+        Self(all(config).iter().map(|named| (named.path.to_owned(), Stamp::of(named.path))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn config(folder: &TempDir, names: &[&str]) -> Config {
+        let mut config = Config::default();
+        config.site.certificates = names.iter().map(|name| folder.path().join(name)).collect();
+        config
+    }
+
+    #[test]
+    fn files_are_handed_over_as_they_were_read() {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("a"), b"text\n").expect("written");
+        fs::write(folder.path().join("b"), [0, 255, 13]).expect("written");
+        let mut config = config(&folder, &["a", "b", "a"]);
+        config.site.ocsp = vec![NO_FILE.into()];
+        let mut files = Files::read(&config, &Origins::default(), None).expect("they are there");
+        files.development = Some(("a place".to_owned(), b"secret".to_vec()));
+        let read = Files::from_json(&files.to_json()).expect("the same");
+        assert_eq!(read, files);
+        assert!(read.has_all(&config));
+        assert_eq!(read.get(&folder.path().join("b")), Some(&[0, 255, 13][..]));
+        assert!(!format!("{files:?}").contains("secret"));
+        assert_eq!(Files::from_json(&Value::Null), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_with_its_key_and_a_remedy() {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("cert.pem"), b"x").expect("written");
+        let error = |names: &[&str]| {
+            let read = Files::read(&config(&folder, names), &Origins::default(), None);
+            read.expect_err("none").to_string().replace(&*folder.path().to_string_lossy(), "")
+        };
+        assert_eq!(error(&["crt.pem"]), "--tls-cert: there is no file /crt.pem; did you mean /cert.pem?");
+        assert_eq!(error(&["."]), "--tls-cert: /. is no file; name the file itself");
+        let mut config = config(&folder, &["cert.pem"]);
+        config.site.client_ca = vec![folder.path().join("ca.pem")];
+        let error = Files::read(&config, &Origins::default(), None).expect_err("none").to_string();
+        assert!(error.starts_with("--tls-client-ca: there is no file"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_or_written_has_changed() {
+        let folder = TempDir::new().expect("a folder");
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, b"1").expect("written");
+        let config = config(&folder, &["a"]);
+        let before = Stamps::of(&config);
+        assert_eq!(Stamps::of(&config), before);
+        fs::write(&other, b"1").expect("written");
+        fs::rename(&other, &path).expect("renamed");
+        let after = Stamps::of(&config);
+        assert_ne!(after, before);
+        fs::remove_file(&path).expect("removed");
+        assert_ne!(Stamps::of(&config), after);
+    }
+}

@@ -1,0 +1,248 @@
+//! SIGUSR2: a new program takes over, as both sides have it.
+//!
+//! ```text
+//! predecessor                                   successor (fork and exec, the same command)
+//!     ---- addresses, with the sockets, the PID file, the bell of the workers, their clients, TLS ->
+//!                                               reads its configuration, starts its workers
+//!     <--- ready --------------------------------- when all are
+//! closes its doors, and the channel
+//! drains and ends                               opens its doors
+//! ```
+//! If the successor ends, or is not ready in time, nothing has changed: its predecessor serves on. The successor is started by path, so that a new
+//! installation at the same place runs.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use maitred_config::problem::Problem;
+use maitred_config::tls::Handed;
+use maitred_config::validation::{Checked, PassedName};
+use maitred_io::channel::Channel;
+use maitred_io::child::{Child, Ended, Program};
+use maitred_server::Bell;
+use maitred_server::limits::ClientTable;
+use maitred_server::listening::Address;
+use maitred_server::service_manager::Passing;
+use serde_json::{Value, json};
+
+use super::Happening;
+use super::message::{passed_name, read_passed_names};
+use crate::passed::passing;
+use crate::sockets::{self, Sockets};
+
+/// The first argument of a new program that is to take over.
+pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
+
+/// Version of the message. The programs may be of different versions: unknown fields are ignored, missing ones have defaults.
+const VERSION: u64 = 1;
+
+/// The message to a successor, with its descriptors.
+pub(crate) struct HandOver<'a> {
+    pub(crate) listeners: &'a Sockets,
+    /// The configuration of these listeners, in the same order.
+    pub(crate) checked: &'a Checked,
+    /// The process has become another user.
+    pub(crate) acts: bool,
+    pub(crate) pid_file: Option<BorrowedFd<'a>>,
+    /// Certificates, keys and the ticket secret. The successor may lack the right to read them.
+    pub(crate) tls: Option<Handed>,
+    /// The bell of the workers: those of both programs accept from the same sockets for a while.
+    pub(crate) bell: &'a Bell,
+    /// The table of clients, which the workers of both programs share.
+    pub(crate) clients: &'a ClientTable,
+}
+
+/// A program that is to take over, on the predecessor's side.
+pub(crate) struct Successor {
+    child: Arc<Child>,
+    /// Held open until the doors are closed: the end of the channel tells the successor so.
+    _channel: Channel,
+}
+
+impl Successor {
+    /// Starts a successor. `told` gets one event: the successor is ready, or the reason why it is not.
+    ///
+    /// # Errors
+    /// No process, thread or descriptor can be had.
+    pub(crate) fn start(
+        program: &Program,
+        hand_over: &HandOver<'_>,
+        limit: Duration,
+        told: Sender<Happening>,
+    ) -> io::Result<Self> {
+        let (own, other) = Channel::pair()?;
+        let HandOver { listeners, checked, acts, pid_file, bell, clients, tls } = hand_over;
+        let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
+        let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
+        // The successor expects this order of descriptors.
+        let all = listeners.all();
+        let counts: Vec<usize> = all.iter().map(Vec::len).collect();
+        let sockets: Vec<BorrowedFd<'_>> = all
+            .into_iter()
+            .flatten()
+            .chain(*pid_file)
+            .chain(bell.descriptors())
+            .chain([clients.as_fd()])
+            .collect();
+        let text = json!({
+            "version": VERSION,
+            "listeners": names,
+            "counts": counts,
+            "passed": passed.collect::<Vec<_>>(),
+            "pid_file": pid_file.is_some(),
+            "bell": true,
+            "clients": true,
+            "acts": acts,
+            "tls": tls.as_ref().map(Handed::to_json),
+        })
+        .to_string();
+        own.send(text.as_bytes(), &sockets)?;
+        let child = Arc::new(Child::start(program, other.into_descriptor())?);
+        // Two threads may tell the outcome; the first one does.
+        let told = Arc::new(Mutex::new(Some(told)));
+        let say = move |outcome: Result<(), String>| {
+            if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                let _ = told.send(Happening::Succeeded(outcome));
+            }
+        };
+        let (says, waiter) = (say.clone(), Arc::clone(&child));
+        let waits = thread::Builder::new().name("maitred-child".to_owned()).spawn(move || {
+            let how = match waiter.wait() {
+                Ok(Ended::Code(code)) => format!("ended with exit code {code} before it was ready"),
+                Ok(Ended::Signal(signal)) => format!("was killed by signal {signal} before it was ready"),
+                Err(error) => format!("is gone: {error}"),
+            };
+            says(Err(how));
+        });
+        waits.inspect_err(|_| child.end_now())?;
+        let channel = own.try_clone()?;
+        own.set_receive_limit(Some(limit).filter(|limit| !limit.is_zero()))?;
+        let listens =
+            thread::Builder::new().name("maitred-channel".to_owned()).spawn(move || match own.receive() {
+                Ok(_) => say(Ok(())),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    let seconds = limit.as_secs_f64();
+                    say(Err(format!("was not ready within {seconds} s (start-timeout) and is ended")));
+                }
+                // The thread that waits for the process tells its end, with the exit code.
+                Err(_) => {}
+            });
+        listens.inspect_err(|_| child.kill())?;
+        Ok(Self { child, _channel: channel })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Kills the successor; its workers end with it.
+    pub(crate) fn end(&self) {
+        self.child.kill();
+    }
+}
+
+/// The program before this one, on the successor's side.
+pub(crate) struct Predecessor {
+    channel: Channel,
+    /// The sockets of each listener, by address.
+    sockets: Vec<(String, Vec<OwnedFd>)>,
+    acts: bool,
+    /// Sockets that a service manager has passed.
+    passed: Vec<(PassedName, OwnedFd)>,
+    pub(crate) pid_file: Option<OwnedFd>,
+    pub(crate) tls: Option<Handed>,
+    /// None from a predecessor of an earlier version.
+    bell: Option<Bell>,
+    clients: Option<ClientTable>,
+}
+
+impl Predecessor {
+    /// Receives the message of the predecessor.
+    pub(crate) fn join() -> Result<Self, Problem> {
+        let wrong = |what: String| {
+            Problem::new(
+                AS_SUCCESSOR,
+                what,
+                "it is the supervisor's at SIGUSR2; start 'maitred --workers N …' instead",
+            )
+        };
+        let channel = Channel::take_standard_input()
+            .map_err(|error| wrong(format!("this process has no predecessor: {error}")))?;
+        let received =
+            channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
+        let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
+        let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut descriptors = received.descriptors.into_iter();
+        let mut all_passed = read_passed_names(&value["passed"]).into_iter();
+        let (mut sockets, mut passed) = (Vec::new(), Vec::new());
+        for (at, name) in names.enumerate() {
+            let count =
+                value["counts"][at].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+            let mut own = descriptors.by_ref().take(count);
+            match all_passed.next().flatten() {
+                Some(known) => passed.extend(own.next().map(|socket| (known, socket))),
+                None => sockets.push((name.to_owned(), own.collect())),
+            }
+        }
+        let pid_file = if value["pid_file"] == true { descriptors.next() } else { None };
+        let bell = match (value["bell"] == true, descriptors.next(), descriptors.next()) {
+            (true, Some(waker), Some(last)) => Bell::open([waker, last]).ok(),
+            _ => None,
+        };
+        let table = if value["clients"] == true { descriptors.next() } else { None };
+        // A table of another version cannot be opened; then this program makes its own.
+        let clients = table.and_then(|table| ClientTable::open(table).ok());
+        let acts = value["acts"].as_bool().unwrap_or_default();
+        let tls = Handed::from_json(&value["tls"]);
+        Ok(Self { channel, sockets, acts, passed, pid_file, bell, clients, tls })
+    }
+
+    /// Whether the predecessor had become another user, as which this process runs.
+    pub(crate) fn acts(&self) -> bool {
+        self.acts
+    }
+
+    /// Takes the bell of the predecessor's workers, once. A worker that was woken for a connection and ends instead wakes the workers of this program.
+    pub(crate) fn take_bell(&mut self) -> Option<Bell> {
+        self.bell.take()
+    }
+
+    /// Takes the table of clients of the predecessor's workers, once.
+    pub(crate) fn take_clients(&mut self) -> Option<ClientTable> {
+        self.clients.take()
+    }
+
+    /// Takes the sockets that a service manager has passed to the predecessor, once.
+    pub(crate) fn take_passed(&mut self) -> Passing {
+        passing(self.passed.drain(..))
+    }
+
+    /// Takes the sockets that listen at these addresses, and closes the others.
+    pub(crate) fn take_sockets(&mut self, addresses: &[Address]) -> sockets::Handed {
+        let mut take = |address: &Address| {
+            let name = address.to_string();
+            let at = self.sockets.iter().position(|(known, _)| *known == name);
+            at.map_or_else(Vec::new, |at| self.sockets.remove(at).1)
+        };
+        let taken = addresses.iter().map(&mut take).collect();
+        self.sockets.clear();
+        taken
+    }
+
+    /// Tells the predecessor that this program is ready. [`Happening::Alone`] follows when the predecessor has closed its doors.
+    pub(crate) fn tell_ready(self, told: Sender<Happening>) {
+        // The predecessor may be gone already.
+        let _ = self.channel.send(b"ready", &[]);
+        let channel = self.channel;
+        let waits = thread::Builder::new().name("maitred-channel".to_owned());
+        // Without this thread the doors stay closed, and the program serves all the same.
+        let _ = waits.spawn(move || {
+            while channel.receive().is_ok() {}
+            let _ = told.send(Happening::Alone);
+        });
+    }
+}

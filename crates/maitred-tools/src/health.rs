@@ -1,0 +1,377 @@
+//! `maitred health`: whether a running server is ready, as an exit code, for containers, scripts and load balancers that run a program.
+//!
+//! Promises: the command ends within its timeout, with 0 for a server that serves and accepts connections, else with 1 and one line. Leaves
+//! out: the health of databases and the like; a page of the application, which `--url` asks, can check these.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use maitred_config::output::{EXIT_FAILURE, print, say};
+use maitred_config::problem::Problem;
+use maitred_control::Given as Arguments;
+use maitred_server::tls::{LocalClient, Trust};
+use serde_json::Value;
+
+use crate::ctl::choose::{self, Which};
+use crate::ctl::client::{self, Failed, Place};
+use crate::tool_line::{Given, Known};
+
+const HELP: &str = "\
+maitred health: whether a running server is ready.
+
+Usage: maitred health [--server WHICH | --pid N | --port N | --socket PATH | --url URL [--token-file FILE | --ca FILE]]
+                      [--timeout SECONDS]
+
+  --server WHICH     the number of the process, or a port it listens on; without it, the only server of this user; root finds
+                     those of others
+  --pid N, --port N  the same, told apart
+  --socket PATH      the socket of the server (its option --control)
+  --url URL          with a path: that page is fetched, such as http://127.0.0.1:8000/healthz (the server's option
+                     --health-path), and has to answer with a status from 200 to 299; without one: the address of the server's
+                     option --admin. By https any certificate is taken, only from an address of this machine: that the server has
+                     its key is verified, not who has issued it, for which name and until when
+  --ca FILE          with https: all of that is verified, by the authorities in this file (PEM), and any address may be asked; a
+                     certificate that has signed itself is its own authority
+  --token-file FILE  the token for that address
+  --timeout SECONDS  how long it may take in all; 5 without it
+
+Exit code: 0 if the server is ready; 1 with one line if it is not, is draining, or does not answer; 2 for a mistake in the options.
+";
+
+const KNOWN: Known = Known {
+    command: "health",
+    values: &["server", "pid", "port", "socket", "url", "token-file", "ca", "timeout"],
+    switches: &[],
+    takes_rest: false,
+};
+
+/// Options that name a server; one of them at most.
+const WHICH: [&str; 5] = ["server", "pid", "port", "socket", "url"];
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A longer wait is a mistake in the unit.
+const MAX_TIMEOUT: f64 = 3600.0;
+
+/// Bytes of an answer that are read: the status line is at the beginning.
+const MAX_HEAD: usize = 4096;
+
+/// The server to ask.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// A page of the server, by HTTP.
+    Page {
+        authority: String,
+        target: String,
+        /// Set for https; the file of authorities.
+        secure: Option<Option<PathBuf>>,
+    },
+    /// The server's control at this socket. The variants below find the control in other ways.
+    Socket(PathBuf),
+    Named(Which),
+    Only,
+    Admin {
+        url: String,
+        token_file: Option<PathBuf>,
+    },
+}
+
+/// Runs the command with the arguments behind `health`.
+///
+/// # Errors
+/// An option is wrong.
+pub fn health(arguments: &[String]) -> Result<u8, Problem> {
+    let given = KNOWN.parse(arguments)?;
+    if given.wants_help {
+        return Ok(print(HELP));
+    }
+    let timeout = timeout(&given)?;
+    let asked = asked(&given)?;
+    let (sender, receiver) = mpsc::channel();
+    // A thread, which is left behind at the timeout: a lookup of a name has no timeout, and a server may answer a byte at a time.
+    let thread = std::thread::Builder::new().name("health".to_owned());
+    let began = thread.spawn(move || _ = sender.send(ask(&asked, timeout)));
+    let answer = match began {
+        Ok(_) => receiver
+            .recv_timeout(timeout)
+            .unwrap_or_else(|_| Err(format!("no answer within {} s", timeout.as_secs_f64()))),
+        Err(error) => Err(format!("no thread can be made: {error}")),
+    };
+    Ok(match answer {
+        Ok(text) => print(&format!("{text}\n")),
+        Err(text) => {
+            say(&format!("health: {text}"));
+            EXIT_FAILURE
+        }
+    })
+}
+
+fn timeout(given: &Given) -> Result<Duration, Problem> {
+    let Some(text) = given.value("timeout") else { return Ok(TIMEOUT) };
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= MAX_TIMEOUT);
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        Problem::new("health", format!("--timeout: '{text}' is no time"), "write seconds, such as 5 or 0.5")
+    })
+}
+
+fn asked(given: &Given) -> Result<Asked, Problem> {
+    let mut named = WHICH.into_iter().filter_map(|name| Some((name, given.value(name)?)));
+    let first = named.next();
+    if let (Some((one, _)), Some((other, _))) = (first, named.next()) {
+        let what = format!("--{one} and --{other} name two servers");
+        return Err(Problem::new("health", what, "leave one of them out"));
+    }
+    let which = |which: Result<Which, String>| match which {
+        Ok(which) => Ok(Asked::Named(which)),
+        Err(text) => {
+            let (what, remedy) =
+                text.split_once("; ").unwrap_or((&text, "'maitred health --help' tells more"));
+            Err(Problem::new("health", what, remedy))
+        }
+    };
+    let asked = match first {
+        None => Asked::Only,
+        Some(("socket", path)) => Asked::Socket(path.into()),
+        Some(("url", url)) => {
+            let file = |name| given.value(name).map(PathBuf::from);
+            return of_url(url, file("token-file"), file("ca"));
+        }
+        Some(("port", value)) => which(Which::port(value))?,
+        Some(("pid", value)) => which(Which::process(value))?,
+        Some((_, name)) => Asked::Named(Which::Any(name.to_owned())),
+    };
+    match ["token-file", "ca"].into_iter().find(|name| given.value(name).is_some()) {
+        Some(name) => {
+            Err(Problem::new("health", format!("--{name} belongs to --url"), "give --url, or leave it out"))
+        }
+        None => Ok(asked),
+    }
+}
+
+/// A page if there is a path in it, else the address of the control.
+fn of_url(url: &str, token_file: Option<PathBuf>, ca: Option<PathBuf>) -> Result<Asked, Problem> {
+    let wrong = |what: &str, remedy: &str| Err(Problem::new("health", format!("--url: {what}"), remedy));
+    let by_https = url.strip_prefix("https://");
+    let Some(rest) = by_https.or_else(|| url.strip_prefix("http://")) else {
+        return wrong(&format!("'{url}' is no URL"), "write one such as http://127.0.0.1:8000/healthz");
+    };
+    if by_https.is_none() && ca.is_some() {
+        return wrong("http has no certificate to verify", "write https://, or leave --ca out");
+    }
+    if rest.contains(|letter: char| letter.is_control() || letter == ' ') {
+        return wrong("there is a space in it", "write %20");
+    }
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if authority.is_empty() || authority.contains('@') {
+        return wrong(&format!("'{url}' names no host"), "write one such as http://127.0.0.1:8000/healthz");
+    }
+    let secure = by_https.map(|_| ca);
+    Ok(match (path, token_file) {
+        ("", _) if secure.is_some() => {
+            return wrong(
+                "the address of --admin is asked by http",
+                "write http://, or a page such as https://127.0.0.1:8443/healthz",
+            );
+        }
+        ("", token_file) => Asked::Admin { url: url.to_owned(), token_file },
+        (_, Some(_)) => return wrong("a page takes no token", "leave --token-file out, or the path"),
+        (path, None) => Asked::Page {
+            authority: with_port(authority, if secure.is_some() { 443 } else { 80 }),
+            target: format!("/{}", path.split('#').next().unwrap_or_default()),
+            secure,
+        },
+    })
+}
+
+fn with_port(authority: &str, port: u16) -> String {
+    let after_address = authority.rsplit(']').next().unwrap_or(authority);
+    match after_address.contains(':') {
+        true => authority.to_owned(),
+        false => format!("{authority}:{port}"),
+    }
+}
+
+/// Asks the server. Returns the line about a ready server, else the reason why it is not ready.
+fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
+    let place = match asked {
+        Asked::Page { authority, target, secure } => {
+            let secure = secure.as_ref().map(Option::as_deref);
+            return page(authority, target, secure, limit);
+        }
+        Asked::Socket(path) => Place::Socket(path.clone()),
+        Asked::Named(which) => Place::Socket(choose::named(which)?),
+        Asked::Only => Place::Socket(choose::only_one()?),
+        Asked::Admin { url, token_file } => {
+            Place::of_url(url, token_file.as_deref()).map_err(Failed::text)?
+        }
+    };
+    let status = maitred_control::find("status").map_err(|refusal| refusal.text().to_owned())?;
+    judge(&client::ask(&place, status, &Arguments::default()).map_err(Failed::text)?)
+}
+
+/// Judges a server by its answer to `status`.
+fn judge(status: &Value) -> Result<String, String> {
+    let pid = &status["pid"];
+    if status["ready"] == true {
+        return Ok(format!("ready: process {pid}"));
+    }
+    let why = match (&status["draining"], &status["ready"]) {
+        (Value::Bool(true), _) => "it is draining",
+        (_, Value::Bool(false)) => "it is about to end",
+        _ => "no worker of it serves",
+    };
+    Err(format!("process {pid} is not ready: {why}"))
+}
+
+/// Judges a server by one of its pages.
+fn page(
+    authority: &str,
+    target: &str,
+    secure: Option<Option<&Path>>,
+    limit: Duration,
+) -> Result<String, String> {
+    let scheme = if secure.is_some() { "https" } else { "http" };
+    let asked = format!("{scheme}://{authority}{target}");
+    let client = secure.map(client).transpose()?;
+    let status = fetch(authority, target, client.as_ref(), secure == Some(None), limit)
+        .map_err(|error| format!("{asked} does not answer: {error}"))?;
+    match status {
+        200..=299 => Ok(format!("ready: {asked} answers {status}")),
+        _ => Err(format!("{asked} answers {status}")),
+    }
+}
+
+/// Makes a client of TLS, with the file of authorities.
+fn client(ca: Option<&Path>) -> Result<LocalClient, String> {
+    let Some(path) = ca else { return LocalClient::of_any().map_err(|error| error.to_string()) };
+    let wrong =
+        |what: String| format!("--ca: {}: {what}; name a file of certificates in PEM", path.display());
+    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut trust = Trust::default();
+    trust.add_authorities(&bytes).map_err(|error| wrong(error.to_string()))?;
+    LocalClient::of_authorities(&trust).map_err(|error| wrong(error.to_string()))
+}
+
+/// Fetches the page and returns the status of the answer.
+fn fetch(
+    authority: &str,
+    target: &str,
+    client: Option<&LocalClient>,
+    only_here: bool,
+    limit: Duration,
+) -> io::Result<u16> {
+    let mut tried = Err(io::Error::other("the name has no address"));
+    for address in authority.to_socket_addrs()? {
+        tried = TcpStream::connect_timeout(&address, limit);
+        if tried.is_ok() {
+            break;
+        }
+    }
+    let stream = tried?;
+    if only_here && !is_here(&stream)? {
+        let what = "it is another machine, whose certificate has to be verified: give --ca FILE with its authorities";
+        return Err(io::Error::other(what));
+    }
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))?;
+    match client {
+        Some(client) => {
+            let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+            ask_page(client.over(host.trim_matches(['[', ']']), stream)?, authority, target)
+        }
+        None => ask_page(stream, authority, target),
+    }
+}
+
+/// Whether the other end is on this machine: a connection to an own address has that address at both ends.
+fn is_here(stream: &TcpStream) -> io::Result<bool> {
+    let peer = stream.peer_addr()?.ip();
+    Ok(peer.is_loopback() || peer == stream.local_addr()?.ip())
+}
+
+fn ask_page(mut stream: impl Read + Write, authority: &str, target: &str) -> io::Result<u16> {
+    let request = format!(
+        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: maitred-health\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut head = Vec::new();
+    let mut part = [0; MAX_HEAD];
+    while !head.contains(&b'\n') && head.len() < MAX_HEAD {
+        match stream.read(&mut part)? {
+            0 => break,
+            count => head.extend_from_slice(&part[..count]),
+        }
+    }
+    status_of(&head).ok_or_else(|| io::Error::other("what answers speaks no HTTP/1.1"))
+}
+
+fn status_of(head: &[u8]) -> Option<u16> {
+    let line = head.split(|byte| *byte == b'\n').next()?;
+    let rest = line.strip_prefix(b"HTTP/1.")?;
+    std::str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Asked, String> {
+        let words: Vec<String> = line.split_whitespace().map(ToOwned::to_owned).collect();
+        let given = KNOWN.parse(&words).map_err(|problem| problem.to_string())?;
+        asked(&given).map_err(|problem| problem.to_string())
+    }
+
+    fn page(authority: &str, target: &str) -> Result<Asked, String> {
+        Ok(Asked::Page { authority: authority.to_owned(), target: target.to_owned(), secure: None })
+    }
+
+    fn secure_page(authority: &str, ca: Option<&str>) -> Result<Asked, String> {
+        let secure = Some(ca.map(PathBuf::from));
+        Ok(Asked::Page { authority: authority.to_owned(), target: "/a".to_owned(), secure })
+    }
+
+    #[test]
+    fn a_server_is_named_in_one_way() {
+        assert_eq!(parsed(""), Ok(Asked::Only));
+        assert_eq!(parsed("--port 8000"), Ok(Asked::Named(Which::Port(8000))));
+        assert_eq!(parsed("--pid 17"), Ok(Asked::Named(Which::Process(17))));
+        assert_eq!(parsed("--socket /run/a"), Ok(Asked::Socket("/run/a".into())));
+        assert_eq!(parsed("--url http://127.0.0.1:8000/healthz"), page("127.0.0.1:8000", "/healthz"));
+        assert_eq!(parsed("--url http://[::1]/a?b#c"), page("[::1]:80", "/a?b"));
+        assert!(matches!(parsed("--url http://127.0.0.1:9000"), Ok(Asked::Admin { .. })));
+        assert!(parsed("--port 1 --pid 2").expect_err("two").contains("--pid and --port name two servers"));
+        assert!(parsed("--port x").expect_err("a word").contains("'x' is no port"));
+        assert_eq!(parsed("--url https://[::1]/a"), secure_page("[::1]:443", None));
+        assert_eq!(parsed("--url https://a:8443/a --ca b.pem"), secure_page("a:8443", Some("b.pem")));
+        assert!(parsed("--url https://a").expect_err("no page").contains("--admin is asked by http"));
+        assert!(parsed("--url http://a/b --ca x").expect_err("no TLS").contains("no certificate to verify"));
+        assert!(parsed("--ca x").expect_err("alone").contains("belongs to --url"));
+        assert!(parsed("--url a/b").expect_err("no URL").contains("is no URL"));
+        assert!(parsed("--token-file x").expect_err("alone").contains("belongs to --url"));
+    }
+
+    #[test]
+    fn a_server_is_ready_if_it_says_so() {
+        assert_eq!(judge(&json!({ "pid": 7, "ready": true })), Ok("ready: process 7".to_owned()));
+        let why = |status: Value| judge(&status).expect_err("not ready");
+        assert_eq!(
+            why(json!({ "pid": 7, "ready": false, "draining": true })),
+            "process 7 is not ready: it is draining"
+        );
+        assert!(why(json!({ "pid": 7, "ready": false, "draining": false })).ends_with("it is about to end"));
+        assert!(why(json!({ "pid": 7 })).ends_with("no worker of it serves"));
+    }
+
+    #[test]
+    fn the_status_is_read_from_the_first_line() {
+        assert_eq!(status_of(b"HTTP/1.1 204 No Content\r\n"), Some(204));
+        assert_eq!(status_of(b"HTTP/1.1 20"), None);
+        assert_eq!(status_of(b"SSH-2.0-OpenSSH"), None);
+        assert_eq!(status_of(b""), None);
+    }
+}
