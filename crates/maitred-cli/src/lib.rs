@@ -27,6 +27,7 @@ mod host;
 mod hosts;
 mod http2;
 mod install_service;
+mod languages;
 mod lifetime;
 mod limits;
 mod listen;

@@ -38,7 +38,8 @@ impl PoolConfig {
     }
 
     fn settings(&self, name: &str) -> PoolSettings {
-        PoolSettings { name: name.to_owned(), limits: self.limits(), strategy: self.strategy }
+        let (limits, strategy) = (self.limits(), self.strategy);
+        PoolSettings { limits, strategy, ..PoolSettings::named(name) }
     }
 
     pub(crate) fn limits(&self) -> PoolLimits {

@@ -51,6 +51,7 @@ use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::stuck::NamedThreads;
+use crate::threads::LANGUAGE;
 use adapter::{Adapter, Served};
 use event_loop::PythonLoop;
 use runner::NotStarted;
@@ -190,6 +191,10 @@ impl Handler for AsgiHandler {
         true
     }
 
+    fn language(&self) -> &'static str {
+        LANGUAGE
+    }
+
     fn takes_websockets(&self) -> bool {
         true
     }
@@ -213,6 +218,10 @@ struct LoopHost {
 impl ThreadHost for LoopHost {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         self.threads.spawn(name, body)
+    }
+
+    fn language(&self) -> &'static str {
+        self.threads.language()
     }
 
     fn is_exclusive(&self) -> bool {
