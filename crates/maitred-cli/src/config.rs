@@ -11,14 +11,13 @@ use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRul
 
 use crate::accounts::Account;
 use crate::error_page::ErrorPageFile;
-use crate::host::{Interface, Lifespan};
 use crate::limits::LimitConfig;
 use crate::listen::ListenAddress;
 use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
-use crate::value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount, Spans};
+use crate::value::{AcceptModel, ControlSocket, Http2, Interface, Lifespan, LogLevel, Mount, Spans};
 use crate::websockets::WebSocketConfig;
 
 /// The values of all options. The meaning of the fields is that of the options with the

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use maitred_server::Log;
 
+use crate::application_values::ApplicationValues;
 use crate::host::{Hooks, HooksSpec, Host, LoadError};
 use crate::problem::Problem;
 use crate::rights::Wanted;
@@ -68,7 +69,7 @@ impl HookThread {
         let (config, place) = (&loaded.config, loaded.origins.describe("hooks"));
         let spec = config.hooks.as_ref().map(|target| HooksSpec {
             target: target.display().to_string(),
-            app_dir: config.site.app_dir.clone(),
+            values: ApplicationValues::of_folder(config.site.app_dir.as_ref()),
             environment: checked.environment.clone(),
             identity: checked
                 .wanted

@@ -5,6 +5,7 @@
 //! serving (maitred-server) and loading of applications (the host).
 
 mod accounts;
+mod application_values;
 mod check;
 mod commands;
 mod completion;
@@ -70,14 +71,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use accounts::Account;
+pub use application_values::ApplicationValues;
 pub use config::{
     BasicAuthConfig, Config, DevelopmentConfig, FilterConfig, HostConfig, NamedPool, PoolConfig, SiteConfig,
     WorkersConfig,
 };
 pub use error_page::ErrorPageFile;
 pub use host::{
-    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, Interface, Lifespan, LoadError, LogName,
-    Signal, Signals, StopSignal, SupervisorSignal, Voice,
+    Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signal, Signals,
+    StopSignal, SupervisorSignal, Voice,
 };
 pub use listen::{BadListenAddress, ListenAddress};
 pub use log_values::LogPlace;
@@ -88,7 +90,7 @@ pub use output::{EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE};
 pub use problem::Problem;
 pub use proxies::{ForwardedField, TrustedProxy};
 pub use tls_values::{ClientAuth, Hsts, MinVersion, TlsConfig, UnknownName};
-pub use value::{AcceptModel, ControlSocket, Http2, LogLevel, Mount};
+pub use value::{AcceptModel, ControlSocket, Http2, Interface, Lifespan, LogLevel, Mount};
 pub use websockets::WebSocketConfig;
 
 use commands::Command;

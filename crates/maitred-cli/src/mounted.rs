@@ -3,9 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::host::Interface;
 use crate::problem::nearest;
-use crate::value::{BadValue, switch, url_path};
+use crate::value::{BadValue, Interface, switch, url_path};
 
 /// An application at a prefix of the URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +36,7 @@ impl fmt::Display for MountedApplication {
         write!(f, "{}={}", self.prefix, self.application)?;
         match self.interface {
             Interface::Auto => {}
-            Interface::Wsgi => f.write_str(",interface=wsgi")?,
-            Interface::Asgi => f.write_str(",interface=asgi")?,
+            other => write!(f, ",interface={}", other.word())?,
         }
         if self.factory {
             f.write_str(",factory=on")?;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use maitred_server::listening::Address;
 
 use crate::config::{Config, SiteConfig};
-use crate::host::Interface;
 use crate::hosts;
 use crate::listen::{BadListenAddress, ListenAddress};
 use crate::mounted::MountedApplication;
@@ -16,7 +15,7 @@ use crate::origins::{Origins, Source};
 use crate::problem::{Problem, correct, folder_of};
 use crate::rights::{self, Wanted};
 use crate::tls::{self, Material};
-use crate::value::Mount;
+use crate::value::{Interface, Mount};
 use crate::{development, env_file, error_page, filters, logs, pools};
 
 /// The configuration as it applies to this machine, found while it was checked.

@@ -34,6 +34,52 @@ pub enum AcceptModel {
     Reuseport,
 }
 
+/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifespan {
+    /// Applications that take part get the events.
+    #[default]
+    Auto,
+    /// Applications have to take part; one that raises instead cannot be served.
+    On,
+    /// Applications get no events.
+    Off,
+}
+
+impl Lifespan {
+    /// The word of the configuration.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// The calling convention of an application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// The host looks at the application and decides.
+    #[default]
+    Auto,
+    /// WSGI (PEP 3333).
+    Wsgi,
+    /// ASGI 3.
+    Asgi,
+}
+
+impl Interface {
+    /// The word of the configuration.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Wsgi => "wsgi",
+            Self::Asgi => "asgi",
+        }
+    }
+}
+
 /// A folder of static files at a prefix of the URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {

@@ -34,14 +34,15 @@ use maitred_server::{Overflow, Period, Strategy};
 use crate::accounts::{self, Account};
 use crate::config::Config;
 use crate::error_page::{ErrorPageFile, error_page};
-use crate::host::{Interface, Lifespan};
 use crate::limits as limit_values;
 use crate::listen::{self, ListenAddress};
 use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
 use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
-use crate::value::{self, AcceptModel, BadValue, ControlSocket, Http2, LogLevel, Mount, Spans};
+use crate::value::{
+    self, AcceptModel, BadValue, ControlSocket, Http2, Interface, Lifespan, LogLevel, Mount, Spans,
+};
 use renamed::Names;
 
 /// An option: its name, what it takes, its default, and what there is to know about it.
@@ -182,8 +183,11 @@ const LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
 ];
 
-const INTERFACES: &[(&str, Interface)] =
-    &[("auto", Interface::Auto), ("wsgi", Interface::Wsgi), ("asgi", Interface::Asgi)];
+const INTERFACES: &[(&str, Interface)] = &[
+    (Interface::Auto.word(), Interface::Auto),
+    (Interface::Wsgi.word(), Interface::Wsgi),
+    (Interface::Asgi.word(), Interface::Asgi),
+];
 
 const OVERFLOWS: &[(&str, Overflow)] = &[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)];
 
@@ -198,8 +202,11 @@ const ACCEPTS: &[(&str, AcceptModel)] =
 const UNKNOWN_NAMES: &[(&str, UnknownName)] =
     &[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)];
 
-const LIFESPANS: &[(&str, Lifespan)] =
-    &[("auto", Lifespan::Auto), ("on", Lifespan::On), ("off", Lifespan::Off)];
+const LIFESPANS: &[(&str, Lifespan)] = &[
+    (Lifespan::Auto.word(), Lifespan::Auto),
+    (Lifespan::On.word(), Lifespan::On),
+    (Lifespan::Off.word(), Lifespan::Off),
+];
 
 const HTTP2: &[(&str, Http2)] = &[("on", Http2::On), ("off", Http2::Off), ("only", Http2::Only)];
 const MIN_VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)];

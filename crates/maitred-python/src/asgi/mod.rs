@@ -45,7 +45,7 @@ mod websocket_send;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use maitred_cli::{Lifespan, LoadError, LogLevel};
+use maitred_cli::{LoadError, LogLevel};
 use maitred_runtime::{EventLoop, Exchange, Handler, InterpreterLock, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
@@ -68,7 +68,8 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) root_path: &'a str,
     /// `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub(crate) event_loop: &'a str,
-    pub(crate) lifespan: Lifespan,
+    /// `auto`, `on` or `off`.
+    pub(crate) lifespan: &'a str,
     /// Whether the server offers to send files by their paths.
     pub(crate) pathsend: bool,
     /// Whether a loop that stands still is logged.
