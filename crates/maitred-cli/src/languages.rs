@@ -143,10 +143,12 @@ mod tests {
     }
 
     /// The languages of the hosts, and the pools with the numbers of their hosts.
+    type Applied = (Vec<&'static str>, Vec<(String, usize)>);
+
     fn applied(
         applications: &[(&'static str, bool, Option<&str>)],
         pools: &[&str],
-    ) -> Result<(Vec<&'static str>, Vec<(String, usize)>), String> {
+    ) -> Result<Applied, String> {
         let log = Log::open(Level::Error, LogTarget::Path("/dev/null".into()), None).unwrap();
         let mut settings = Settings::new(Routes::new(), Arc::new(log));
         settings.pools = pools.iter().map(|name| PoolSettings::named(*name)).collect();
