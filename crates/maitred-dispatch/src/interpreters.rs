@@ -10,8 +10,6 @@ use maitred_pool::PoolSettings;
 use maitred_runtime::InterpreterLock;
 
 use crate::interpreter::Interpreter;
-use crate::limiter::Limiter;
-use crate::pool::Pool;
 
 /// The locks of the hosts' interpreters, by [number](PoolSettings::thread_host). Threads of a host without one run side by side.
 pub type Locks = [Option<Arc<dyn InterpreterLock>>];
@@ -42,18 +40,6 @@ impl Interpreters {
             *interpreter = Arc::new(Interpreter::new(None));
         }
     }
-
-    /// Pools with these settings; those of a host with a lock have a limiter.
-    ///
-    /// # Errors
-    /// Out of descriptors, or as of [`of`](Self::of).
-    pub(super) fn pools<J>(&self, settings: &[PoolSettings]) -> io::Result<Arc<[Pool<J>]>> {
-        let one = |pool: &PoolSettings| {
-            let interpreter = self.of(pool)?;
-            Ok(Pool::new(&pool.name, pool.limits, interpreter.has_lock(), Limiter::new(interpreter)?))
-        };
-        settings.iter().map(one).collect()
-    }
 }
 
 #[cfg(all(test, not(shuttle)))]
@@ -63,6 +49,7 @@ mod tests {
     use super::*;
     use crate::Scheduler;
     use crate::app_thread::Permit;
+    use crate::pool::Pool;
 
     /// A lock that no thread holds.
     struct Free;

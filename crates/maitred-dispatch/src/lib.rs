@@ -155,7 +155,7 @@ impl<J: Send> Scheduler<J> {
         }
         let interpreter = interpreters.of(first)?;
         let limited = interpreter.has_lock();
-        Self::with_others(first, &interpreters.pools(others)?, max_pollers, limited, interpreter)
+        Self::with_others(first, &named(others, &interpreters)?, max_pollers, limited, interpreter)
     }
 
     /// Schedulers of several groups, each for the threads of one of `firsts`, which run side by side, and all for those of `others`.
@@ -169,7 +169,7 @@ impl<J: Send> Scheduler<J> {
         locks: &Locks,
     ) -> io::Result<Vec<Self>> {
         let interpreters = Interpreters::new(locks);
-        let others = interpreters.pools(others)?;
+        let others = named(others, &interpreters)?;
         let one = |first| Self::with_others(first, &others, max_pollers, false, interpreters.of(first)?);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
         Self::link(&mut all);
@@ -234,7 +234,7 @@ impl<J: Send> Scheduler<J> {
             ..first.clone()
         };
         let interpreters = Interpreters::new(locks);
-        let others = interpreters.pools(others)?;
+        let others = named(others, &interpreters)?;
         let scheduler = Self::with_others(&none, &others, 1, false, interpreters.of(first)?)?;
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
     }
@@ -577,6 +577,15 @@ impl<J: Send> Scheduler<J> {
             None => self.pool.threads.count(),
         }
     }
+}
+
+/// Pools with these settings; those of a host with a lock have a limiter.
+fn named<J>(settings: &[PoolSettings], interpreters: &Interpreters) -> io::Result<Arc<[Pool<J>]>> {
+    let one = |pool: &PoolSettings| {
+        let interpreter = interpreters.of(pool)?;
+        Ok(Pool::new(&pool.name, pool.limits, interpreter.has_lock(), Limiter::new(interpreter)?))
+    };
+    settings.iter().map(one).collect()
 }
 
 /// An event loop's thread is no thread of a pool.

@@ -7,10 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use maitred_dispatch::Locks;
+use maitred_pool::PoolSettings;
 use maitred_runtime::{Handler, InterpreterLock, ThreadHost};
 
 use crate::routes::Application;
-use crate::settings::PoolSettings;
 
 /// The hosts, and the pools whose threads each of them makes.
 pub(crate) struct ThreadHosts {

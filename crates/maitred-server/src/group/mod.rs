@@ -537,7 +537,7 @@ impl<R: Resident> Serve for Group<R> {
 
     fn attached(&self, act: &mut dyn FnMut()) {
         assert_outside("the interpreter is taken");
-        self.host_of(0).with_interpreter(act);
+        self.host.with_interpreter(act);
     }
 
     fn spawn(self: &Arc<Self>, pool: usize, name: &str, number: usize) -> io::Result<()> {
@@ -567,7 +567,7 @@ impl<R: Resident> Serve for Group<R> {
             run_reserve(&own);
         };
         // A failed spawn is tried again later.
-        let _ = self.host_of(0).spawn(name, Box::new(body));
+        let _ = self.host.spawn(name, Box::new(body));
     }
 
     fn report(&self, text: fmt::Arguments<'_>) {
