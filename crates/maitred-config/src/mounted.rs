@@ -36,8 +36,7 @@ impl fmt::Display for MountedApplication {
         write!(f, "{}={}", self.prefix, self.application)?;
         match self.interface {
             Interface::Auto => {}
-            Interface::Wsgi => f.write_str(",interface=wsgi")?,
-            Interface::Asgi => f.write_str(",interface=asgi")?,
+            other => write!(f, ",interface={}", other.word())?,
         }
         if self.factory {
             f.write_str(",factory=on")?;

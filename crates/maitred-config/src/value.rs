@@ -41,6 +41,52 @@ pub enum AcceptModel {
     Reuseport,
 }
 
+/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifespan {
+    /// Applications that take part get the events.
+    #[default]
+    Auto,
+    /// Applications have to take part; one that raises instead cannot be served.
+    On,
+    /// Applications get no events.
+    Off,
+}
+
+impl Lifespan {
+    /// The word of the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// The calling convention of an application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// The host looks at the application and decides.
+    #[default]
+    Auto,
+    /// WSGI (PEP 3333).
+    Wsgi,
+    /// ASGI 3.
+    Asgi,
+}
+
+impl Interface {
+    /// The word of the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Wsgi => "wsgi",
+            Self::Asgi => "asgi",
+        }
+    }
+}
+
 /// A folder of static files at a prefix of the URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -264,30 +310,6 @@ pub(crate) fn control_socket(text: &str) -> Result<ControlSocket, BadValue> {
         "off" => Ok(ControlSocket::Off),
         path => Ok(ControlSocket::Path(PathBuf::from(path))),
     }
-}
-
-/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifespan {
-    /// Applications that take part get the events.
-    #[default]
-    Auto,
-    /// Applications have to take part; one that raises instead cannot be served.
-    On,
-    /// Applications get no events.
-    Off,
-}
-
-/// The calling convention of an application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// The host looks at the application and decides.
-    #[default]
-    Auto,
-    /// WSGI (PEP 3333).
-    Wsgi,
-    /// ASGI 3.
-    Asgi,
 }
 
 /// The least level of entries in the error log.

@@ -101,9 +101,7 @@ pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, R
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
     let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
     // Before they are disturbed.
-    let lock = server.interpreter_lock();
-    let for_interpreter =
-        |call, argument| lock.as_ref().is_some_and(|lock| lock.is_waited_for(call, argument));
+    let for_interpreter = |call, argument| server.is_interpreter_waited_for(call, argument);
     let waits: Vec<(i32, Option<Waiting>)> =
         serving.iter().map(|tid| (*tid, Waiting::of(*tid, for_interpreter))).collect();
     let Some(stacks) = server.stacks(wanted, &serving) else {

@@ -1,5 +1,5 @@
-//! One interpreter, shared by the limiters of all pools: the threads that run application code, and samples of their
-//! activity.
+//! One interpreter, shared by the limiters of all pools of a host: the threads that run application code, and samples of their
+//! activity. Threads of another host neither are sampled here nor wait for these permits.
 //!
 //! A sample asks the kernel for the activity of each thread in application code, and moves permits accordingly:
 //!
@@ -12,7 +12,7 @@
 //! A thread loses its permit when two samples in a row have seen it without the interpreter: most requests give it up for some
 //! microseconds again and again, and a second thread would only get in between.
 //!
-//! A permit belongs to a pool, so that no pool waits for another one. The permit of long computations belongs to all.
+//! A permit belongs to a pool, so that no pool waits for another one. The permit of long computations belongs to all pools of the host.
 
 use std::sync::{Arc, PoisonError};
 
@@ -28,6 +28,8 @@ use crate::numbers::{DETACHED, LONG};
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
+    /// Threads in application code that do not poll otherwise: those of named pools, and the reserve thread.
+    pub(super) beside: AtomicUsize,
     /// Processors that this process may use.
     processors: usize,
     /// Permits of long computations in use.
@@ -61,6 +63,7 @@ impl Interpreter {
         Self {
             lock,
             threads: Mutex::new(Threads::default()),
+            beside: AtomicUsize::new(0),
             processors: maitred_io::machine::processors(),
             longs: AtomicUsize::new(0),
             long_ended: AtomicU64::new(0),

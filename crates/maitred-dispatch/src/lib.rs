@@ -4,8 +4,9 @@
 //! are processors; further ones are parked (`pool`). The backup poller, a thread of the engine, watches while the last thread that polls is in
 //! application code. When that thread stands still, the backup poller wakes a parked thread or makes one, and polls itself until one does.
 //!
-//! Where the interpreter of the language is one lock, a request enters application code by a limiter (`limiter`), and the backup poller only looks
-//! at the poller now and then while threads compute. Where the language brings an event loop, that loop's thread is the only one that
+//! Where the interpreter of a pool's language is one lock, a request enters application code by a limiter (`limiter`), and the backup poller only looks
+//! at the poller now and then while threads of the polling pool's interpreter compute. Pools of one host share an interpreter; a pool of
+//! another host has the one of that host, or none. Where the language brings an event loop, that loop's thread is the only one that
 //! polls and runs application code (`event_loop`), and the backup poller stands by (`loop_watchdog`).
 //!
 //! A request that waits while another one waits for a database and a third one computes: it was read by a thread that found the permit
@@ -28,6 +29,7 @@ mod event_loop;
 mod figures;
 mod group_steal;
 mod interpreter;
+mod interpreters;
 mod limiter;
 #[cfg(all(test, shuttle))]
 mod limiter_shuttle;
@@ -57,7 +59,7 @@ use maitred_io::poller::{Interest, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use maitred_pool::scaling::After;
 use maitred_pool::{PoolLimits, PoolSettings, RouteClass, Strategy};
-use maitred_runtime::{EventLoop, InterpreterLock};
+use maitred_runtime::EventLoop;
 use maitred_stats::pool::MIGRATIONS_TOTAL;
 use maitred_stats::{Arena, Counter};
 use maitred_turns::Signals;
@@ -66,13 +68,15 @@ use backup_poller::BackupPoller;
 use event_loop::{LoopTurns, Looped};
 use group_steal::PeerGroup;
 use interpreter::Interpreter;
+use interpreters::Interpreters;
 use limiter::Limiter;
 use numbers::{LONG, USUAL};
 use pool::{Pool, Sorting, WakeAction};
 use ready::Ready;
 use reserve_thread::ReserveThread;
-use writing::with_own_thread;
+use writing::{Counted, with_own_thread};
 
+pub use interpreters::Locks;
 pub use reserve_thread::run as run_reserve;
 pub use serve::{Serve, Target};
 pub use trace::Trace;
@@ -112,8 +116,6 @@ pub struct Scheduler<J> {
     width: usize,
     /// Threads of the pool that polls in application code.
     inside: AtomicUsize,
-    /// Threads of other pools, and the reserve thread, in application code.
-    beside: AtomicUsize,
     /// Work was turned away, see [`set_deferred`](Self::set_deferred).
     deferred: AtomicBool,
     /// EPC: a thread is the producer.
@@ -135,34 +137,40 @@ pub struct Scheduler<J> {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// A scheduler for the threads of `first`, of which `max_pollers` poll at once, and of `others`. `lock`: that of the
-    /// interpreter of the application's language, if it runs one thread at a time.
+    /// A scheduler for the threads of `first`, of which `max_pollers` poll at once, and of `others`. `locks` has the lock of
+    /// each host's interpreter.
     ///
     /// # Errors
-    /// Out of descriptors.
+    /// Out of descriptors, or a pool names a host that does not exist.
     pub fn new(
         first: &PoolSettings,
         others: &[PoolSettings],
         max_pollers: usize,
-        lock: Option<Arc<dyn InterpreterLock>>,
+        locks: &Locks,
     ) -> io::Result<Self> {
-        let interpreter = Arc::new(Interpreter::new(lock));
-        let limited = interpreter.has_lock() && first.strategy == Strategy::Adaptive;
-        Self::with_others(first, &named(others, limited, &interpreter)?, max_pollers, limited, &interpreter)
+        let mut interpreters = Interpreters::new(locks);
+        if first.strategy != Strategy::Adaptive {
+            // Only the adaptive strategy has a limiter.
+            interpreters.run_side_by_side(first);
+        }
+        let interpreter = interpreters.of(first)?;
+        let limited = interpreter.has_lock();
+        Self::with_others(first, &named(others, &interpreters)?, max_pollers, limited, interpreter)
     }
 
-    /// Schedulers of several groups, each for the threads of one of `firsts`, and all for those of `others`.
+    /// Schedulers of several groups, each for the threads of one of `firsts`, which run side by side, and all for those of `others`.
     ///
     /// # Errors
-    /// Out of descriptors.
+    /// As of [`new`](Self::new).
     pub fn linked(
         firsts: &[PoolSettings],
         others: &[PoolSettings],
         max_pollers: usize,
+        locks: &Locks,
     ) -> io::Result<Vec<Self>> {
-        let interpreter = Arc::new(Interpreter::new(None));
-        let others = named(others, false, &interpreter)?;
-        let one = |first| Self::with_others(first, &others, max_pollers, false, &interpreter);
+        let interpreters = Interpreters::new(locks);
+        let others = named(others, &interpreters)?;
+        let one = |first| Self::with_others(first, &others, max_pollers, false, interpreters.of(first)?);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
         Self::link(&mut all);
         Ok(all)
@@ -191,7 +199,6 @@ impl<J: Send> Scheduler<J> {
             // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
             width: max_pollers.max(if limited { 2 } else { 1 }),
             inside: AtomicUsize::new(0),
-            beside: AtomicUsize::new(0),
             deferred: AtomicBool::new(false),
             producing: AtomicBool::new(false),
             successor_woken: AtomicBool::new(false),
@@ -210,21 +217,25 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// A scheduler for an event loop, whose thread runs all requests outside the pools of `others`; of the limits of
-    /// its own pool those of threads do not hold. The threads of the others take turns with it: they hold the same
-    /// interpreter.
+    /// its own pool, `first`, those of threads do not hold. The threads of pools of the same host take turns with it: they hold
+    /// the same interpreter.
     ///
     /// # Errors
-    /// Out of descriptors.
+    /// As of [`new`](Self::new).
     pub fn for_loop(
         event_loop: Arc<dyn EventLoop>,
-        limits: PoolLimits,
+        first: &PoolSettings,
         others: &[PoolSettings],
-        lock: Option<Arc<dyn InterpreterLock>>,
+        locks: &Locks,
     ) -> io::Result<Self> {
-        let none = PoolSettings { limits: without_threads(limits), ..PoolSettings::default() };
-        let interpreter = Arc::new(Interpreter::new(lock));
-        let others = named(others, interpreter.has_lock(), &interpreter)?;
-        let scheduler = Self::with_others(&none, &others, 1, false, &interpreter)?;
+        let none = PoolSettings {
+            limits: without_threads(first.limits),
+            strategy: Strategy::default(),
+            ..first.clone()
+        };
+        let interpreters = Interpreters::new(locks);
+        let others = named(others, &interpreters)?;
+        let scheduler = Self::with_others(&none, &others, 1, false, interpreters.of(first)?)?;
         Ok(Self { looped: Some(Looped::new(event_loop)?), ..scheduler })
     }
 
@@ -328,7 +339,12 @@ impl<J: Send> Scheduler<J> {
     fn perform_in<S: Serve<Job = J>>(&self, index: usize, call: &WakeAction, server: &Arc<S>) {
         if *call == WakeAction::Spawn {
             // One that cannot be made is tried again, and stays counted.
-            let _ = self.spawn(index, server);
+            if let Err(error) = self.spawn(index, server) {
+                let name = &self.pool_at(index).name;
+                server.report(format_args!(
+                    "pool {name}: no thread can be made now: {error}; it is tried again"
+                ));
+            }
         }
     }
 
@@ -467,14 +483,14 @@ impl<J: Send> Scheduler<J> {
     /// Runs application code from `now` on, in monotonic nanoseconds, on a thread that has no part in polling.
     /// The end is returned.
     fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S, pool: &Pool<J>) -> u64 {
-        self.beside.fetch_add(1, Ordering::SeqCst);
-        let ended = run_timed(job, now, server, pool);
-        self.beside.fetch_sub(1, Ordering::SeqCst);
-        ended
+        let _beside = pool.exclusive.then(|| Counted::begin(&pool.limiter.interpreter.beside));
+        run_timed(job, now, server, pool)
     }
 
+    /// Whether no other thread with this interpreter is in application code.
     fn is_nobody_inside(&self) -> bool {
-        self.inside.load(Ordering::SeqCst) == 0 && self.beside.load(Ordering::SeqCst) == 0
+        self.inside.load(Ordering::SeqCst) == 0
+            && self.pool.limiter.interpreter.beside.load(Ordering::SeqCst) == 0
     }
 
     /// Puts something on the ready list, from a turn: this thread looks there next.
@@ -563,13 +579,12 @@ impl<J: Send> Scheduler<J> {
     }
 }
 
-fn named<J>(
-    settings: &[PoolSettings],
-    limited: bool,
-    interpreter: &Arc<Interpreter>,
-) -> io::Result<Arc<[Pool<J>]>> {
-    let one =
-        |pool: &PoolSettings| Ok(Pool::new(&pool.name, pool.limits, limited, Limiter::new(interpreter)?));
+/// Pools with these settings; those of a host with a lock have a limiter.
+fn named<J>(settings: &[PoolSettings], interpreters: &Interpreters) -> io::Result<Arc<[Pool<J>]>> {
+    let one = |pool: &PoolSettings| {
+        let interpreter = interpreters.of(pool)?;
+        Ok(Pool::new(&pool.name, pool.limits, interpreter.has_lock(), Limiter::new(interpreter)?))
+    };
     settings.iter().map(one).collect()
 }
 
@@ -581,7 +596,7 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let class = server.target(&job).class;
     let route = pool.route_if_it_matters(&job, now);
-    let _blocked = class.does_without().then(|| writing::Counted::begin(&pool.blocked));
+    let _blocked = class.does_without().then(|| Counted::begin(&pool.blocked));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
     // Clears the mark of an earlier request.
     writing::has_written();

@@ -53,6 +53,9 @@ pub(crate) enum Kind {
     OtherAfterPages,
     /// The application answers it on a thread of the other pool, after every [`Other`](Self::Other) has been answered.
     OtherAfterOthers,
+    /// The application answers it on a thread of the other pool, and keeps the interpreter of that pool's language until every page has been
+    /// answered.
+    OtherHoldsUntilPages,
 }
 
 impl Kind {
@@ -61,13 +64,16 @@ impl Kind {
     }
 
     fn is_of_other(self) -> bool {
-        matches!(self, Self::Other | Self::OtherAfterPages | Self::OtherAfterOthers)
+        matches!(
+            self,
+            Self::Other | Self::OtherAfterPages | Self::OtherAfterOthers | Self::OtherHoldsUntilPages
+        )
     }
 
     fn class(self) -> RouteClass {
         match self {
             Self::SlowAfterPages => RouteClass::Blocking,
-            Self::LongAfterPages => RouteClass::CpuBound,
+            Self::LongAfterPages | Self::OtherHoldsUntilPages => RouteClass::CpuBound,
             _ => RouteClass::Normal,
         }
     }
@@ -80,7 +86,8 @@ impl Kind {
             | Self::SlowAfterPages
             | Self::LongAfterPages
             | Self::WritesUntilPages
-            | Self::OtherAfterPages => Some(Self::Page),
+            | Self::OtherAfterPages
+            | Self::OtherHoldsUntilPages => Some(Self::Page),
             Self::OtherAfterOthers => Some(Self::Other),
             Self::File
             | Self::FileBeforeThreads
@@ -143,6 +150,8 @@ pub(crate) struct Events {
     changed: Condvar,
     /// The interpreter: held while application code runs, and not while it waits.
     interpreter: Mutex<()>,
+    /// That of the other pool's language, which is held also while its code waits for [pages](Kind::OtherHoldsUntilPages).
+    other_interpreter: Mutex<()>,
 }
 
 impl Events {
@@ -226,9 +235,11 @@ impl Serve for Model {
             assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
         }
         self.events.begun.lock().expect("not poisoned").push(event);
-        let interpreter = self.events.interpreter.lock();
+        let holds = self.events.kinds[event] == Kind::OtherHoldsUntilPages;
+        let interpreter =
+            if holds { &self.events.other_interpreter } else { &self.events.interpreter }.lock();
         if let Some(awaited) = self.events.kinds[event].awaits() {
-            drop(interpreter);
+            let _held = holds.then_some(interpreter);
             let wait = || self.events.wait_for_all(awaited);
             match self.own.upgrade() {
                 Some(own) if self.events.kinds[event] == Kind::WritesUntilPages => {
@@ -310,6 +321,8 @@ pub(crate) enum Source {
 pub(crate) enum Threads {
     Free,
     Limited,
+    /// So is that of the other pool's language, and it is another one.
+    Apart,
 }
 
 pub(crate) fn scenario(
@@ -354,9 +367,10 @@ pub(crate) fn scheduler_with(
     };
     let first = PoolSettings { limits, strategy, ..PoolSettings::default() };
     let limits = PoolLimits { min_threads: 0, max_threads: others, ..limits };
-    let other = PoolSettings { limits, ..PoolSettings::named("other") };
-    let lock = (threads == Threads::Limited).then(made_up_lock);
-    Scheduler::new(&first, &[other], pollers, lock).expect("simulated")
+    let thread_host = usize::from(threads == Threads::Apart);
+    let other = PoolSettings { limits, thread_host, ..PoolSettings::named("other") };
+    let lock = || (threads != Threads::Free).then(made_up_lock);
+    Scheduler::new(&first, &[other], pollers, &[lock(), lock()]).expect("simulated")
 }
 
 /// Plays a scenario with this scheduler. `run_loop` may start a thread that ends with the scheduler.
@@ -386,6 +400,7 @@ pub(crate) fn play_groups(
         answered: Mutex::new(vec![0; events.len()]),
         changed: Condvar::new(),
         interpreter: Mutex::new(()),
+        other_interpreter: Mutex::new(()),
     });
     let group = |scheduler| {
         std::sync::Arc::new_cyclic(|own| Model {
@@ -494,7 +509,7 @@ fn looped(kinds: &[Kind], source: Source, deaf: bool) {
     let beside = PoolSettings { name: "threads".to_owned(), limits: beside, ..PoolSettings::default() };
     let others = if kinds.iter().any(|kind| kind.is_of_other()) { vec![beside] } else { Vec::new() };
     let scheduler =
-        Scheduler::for_loop(event_loop.clone(), PoolLimits::default(), &others, Some(made_up_lock()))
+        Scheduler::for_loop(event_loop.clone(), &PoolSettings::default(), &others, &[Some(made_up_lock())])
             .expect("simulated");
     play(scheduler, kinds, 1, source, |model| {
         let mut turns = event_loop.turns.lock().expect("not poisoned").take().expect("attached");

@@ -8,8 +8,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use crate::Scheduler;
 use crate::model_shuttle::Kind::{
-    File, FileBeforeThreads, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages, Page,
-    PageAfterFiles, PageAfterPages, Shared, SlowAfterPages, WritesUntilPages,
+    File, FileBeforeThreads, LongAfterPages, NonBlocking, Other, OtherAfterOthers, OtherAfterPages,
+    OtherHoldsUntilPages, Page, PageAfterFiles, PageAfterPages, Shared, SlowAfterPages, WritesUntilPages,
 };
 use crate::model_shuttle::{
     Kind, SCHEDULES, Source, Threads, check, check_looped, find_out, play, play_groups, run, scenario,
@@ -251,6 +251,23 @@ fn a_thread_that_ends_leaves_another_one_polling() {
     }
 }
 
+/// The other pool's language has an interpreter of its own, which a thread keeps until pages have been answered.
+#[test]
+fn a_language_that_keeps_its_interpreter_does_not_hold_up_another_one() {
+    const KINDS: [&[Kind]; 3] = [
+        &[OtherHoldsUntilPages, Page, Page],
+        &[OtherHoldsUntilPages, LongAfterPages, Page, File],
+        &[LongAfterPages, OtherHoldsUntilPages, Page, OtherAfterPages],
+    ];
+    for (kinds, others) in KINDS.into_iter().flat_map(|kinds| [(kinds, 1), (kinds, 2)]) {
+        let play_once = move || {
+            let scheduler = scheduler_with(0, others, Strategy::Adaptive, 2, 1, Threads::Apart);
+            play(scheduler, kinds, 2, Source::Poller, |_| None);
+        };
+        run(RandomScheduler::new(schedules(SCHEDULES / 4)), play_once);
+    }
+}
+
 /// `count` groups of up to `max` threads. No thread looks again by itself.
 fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
     let limits =
@@ -259,7 +276,8 @@ fn groups(count: usize, max: usize, forgetful: bool, events: &[(usize, Kind)]) {
     let other =
         PoolSettings { limits: PoolLimits { max_threads: 1, ..limits }, ..PoolSettings::named("other") };
     for source in [Source::Poller, Source::Elsewhere] {
-        let mut all = Scheduler::linked(&vec![first.clone(); count], &[other.clone()], 1).expect("simulated");
+        let mut all =
+            Scheduler::linked(&vec![first.clone(); count], &[other.clone()], 1, &[None]).expect("simulated");
         all[1].forgetful = forgetful;
         play_groups(all, events, max, source, |_| None);
     }

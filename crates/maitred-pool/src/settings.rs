@@ -14,12 +14,19 @@ pub struct PoolSettings {
     pub limits: PoolLimits,
     /// How polling and running are shared between the threads.
     pub strategy: Strategy,
+    /// The number of the host that makes the threads: its place among those of the server. Pools of one host share an interpreter.
+    pub thread_host: usize,
 }
 
 impl Default for PoolSettings {
     /// The pool that every server has.
     fn default() -> Self {
-        Self { name: DEFAULT_POOL.to_owned(), limits: PoolLimits::default(), strategy: Strategy::default() }
+        Self {
+            name: DEFAULT_POOL.to_owned(),
+            limits: PoolLimits::default(),
+            strategy: Strategy::default(),
+            thread_host: 0,
+        }
     }
 }
 
@@ -27,7 +34,7 @@ impl PoolSettings {
     /// A further pool with the defaults: those of [`PoolLimits::default`], but without a thread that is kept.
     pub fn named(name: impl Into<String>) -> Self {
         let limits = PoolLimits { min_threads: 0, ..PoolLimits::default() };
-        Self { name: name.into(), limits, strategy: Strategy::default() }
+        Self { name: name.into(), limits, ..Self::default() }
     }
 }
 

@@ -19,6 +19,7 @@ use maitred_config::sources::Loaded;
 use maitred_config::validation::Checked;
 use maitred_server::Log;
 
+use crate::application_values::ApplicationValues;
 use crate::host::{Hooks, HooksSpec, Host, LoadError};
 
 /// Most calls that wait while a hook runs; later ones are dropped.
@@ -68,7 +69,7 @@ impl HookThread {
         let (config, place) = (&loaded.config, loaded.origins.describe("hooks"));
         let spec = config.hooks.as_ref().map(|target| HooksSpec {
             target: target.display().to_string(),
-            app_dir: config.site.app_dir.clone(),
+            values: ApplicationValues::of_folder(config.site.app_dir.as_ref()),
             environment: checked.environment.clone(),
             identity: checked
                 .wanted

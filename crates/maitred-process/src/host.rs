@@ -1,7 +1,7 @@
 //! The interface of the command to the program around it: the loader of applications, hooks and signals.
 //!
 //! The Rust binary brings a host without a language; the Python package brings one that imports
-//! WSGI and ASGI applications.
+//! WSGI and ASGI applications. Options of one language pass through as a [table of values](ApplicationValues).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_config::value::{Interface, Lifespan, LogLevel};
+use maitred_config::value::LogLevel;
 use maitred_runtime::{Handler, ThreadHost};
 use maitred_server::terminal::Terminal;
+
+use crate::application_values::ApplicationValues;
 
 /// The program around the command.
 pub trait Host: Sync {
@@ -283,28 +285,18 @@ impl fmt::Display for StopSignal {
 /// The application to load, and the way to load it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationSpec {
-    /// The user's text: `module`, `module:attr`, `path/to/app.py` or `path/to/app.py:attr`.
+    /// The user's text, in the form of the language: for Python `module`, `module:attr`, `path/to/app.py` or `path/to/app.py:attr`.
     pub target: String,
-    /// The calling convention.
-    pub interface: Interface,
     /// The greatest number of application threads, at least 1.
     pub max_threads: usize,
-    /// Whether the attribute is called without arguments to get the application.
-    pub factory: bool,
-    /// The folder of the application's modules, instead of the current directory.
-    pub app_dir: Option<PathBuf>,
+    /// The values that only its language understands.
+    pub values: ApplicationValues,
     /// Variables to set before the application is imported, except those that the environment has.
     pub environment: Vec<(String, String)>,
     /// Variables to set even if the environment has them: those of the user that the process has become.
     pub identity: Vec<(String, String)>,
     /// The URL path of the application: `/`, or one without a slash at its end.
     pub root_path: String,
-    /// The event loop of an ASGI application: `auto`, `asyncio`, `uvloop` or `module:factory`.
-    pub event_loop: String,
-    /// Whether ASGI applications take part in the lifespan protocol.
-    pub lifespan: Lifespan,
-    /// Whether the server offers ASGI applications to send files by path.
-    pub pathsend: bool,
     /// Time in the application after which a request is reported; `None` for never.
     pub stuck_after: Option<Duration>,
     /// The token of development. Browsers with this token are shown tracebacks, and an application that cannot be loaded is replaced by one
@@ -337,8 +329,8 @@ pub trait Hooks: Send {
 pub struct HooksSpec {
     /// The user's text: `module` or `path/to/file.py`.
     pub target: String,
-    /// The folder of modules, instead of the current directory.
-    pub app_dir: Option<PathBuf>,
+    /// The values that only their language understands.
+    pub values: ApplicationValues,
     /// Variables to set before the hooks are imported, except those that the environment has.
     pub environment: Vec<(String, String)>,
     /// Variables to set even if the environment has them: those of the user that the process has become.

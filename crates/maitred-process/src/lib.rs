@@ -6,6 +6,7 @@
 //! ```
 //! A program with another language implements [`host::Host`]. Leaves out: the configuration (maitred-config), requests (maitred-server).
 
+pub mod application_values;
 mod control;
 mod development;
 mod early;
@@ -13,6 +14,7 @@ mod early_signals;
 mod holder;
 mod hooks;
 pub mod host;
+mod languages;
 mod lifetime;
 mod listeners;
 pub mod loading;

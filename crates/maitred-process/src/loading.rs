@@ -12,6 +12,7 @@ use maitred_config::rights::Wanted;
 use maitred_config::validation::{Checked, Program};
 use maitred_server::Log;
 
+use crate::application_values::ApplicationValues;
 use crate::host::{Application, ApplicationSpec, Host, LoadError};
 
 /// Loads an application. `is_other` if the process has become another user; `development` is the token of the page with tracebacks.
@@ -70,19 +71,24 @@ pub(crate) fn spec(program: &Program, config: &Config, checked: &Checked, is_oth
     let identity = checked.wanted.as_ref().filter(|_| is_other);
     ApplicationSpec {
         target: program.name.clone(),
-        interface: program.interface,
         max_threads: config.most_threads(),
-        factory: program.factory,
-        app_dir: program.app_dir.clone(),
+        values: values(program, config),
         environment: checked.environment.clone(),
         identity: identity.map(Wanted::environment).unwrap_or_default(),
         root_path: program.root_path.clone(),
-        event_loop: config.event_loop.clone(),
-        lifespan: config.lifespan,
-        pathsend: config.pathsend,
         stuck_after: Some(config.stuck_after).filter(|limit| !limit.is_zero()),
         development: None,
     }
+}
+
+/// The values for the language of an application.
+fn values(program: &Program, config: &Config) -> ApplicationValues {
+    ApplicationValues::of_folder(program.app_dir.as_ref())
+        .with("interface", program.interface.word())
+        .with_switch("factory", program.factory)
+        .with("event-loop", &config.event_loop)
+        .with("lifespan", config.lifespan.word())
+        .with_switch("pathsend", config.pathsend)
 }
 
 /// The line about an application that could not be loaded.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maitred_config::config::{Config, SiteConfig};
+use maitred_config::config::{Config, HostConfig, SiteConfig};
 use maitred_config::error_page;
 use maitred_config::origins::Origins;
 use maitred_config::problem::Problem;
@@ -10,10 +10,10 @@ use maitred_config::validation::{Checked, CheckedSite};
 use maitred_config::value::Spans;
 use maitred_config::{development, filters, http2, pools, proxies, websockets};
 use maitred_files::{Now, StaticFiles, StaticSettings};
-use maitred_runtime::ThreadHost;
 use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
 
 use crate::host::Application;
+use crate::languages::{Languages, Named};
 use crate::listeners;
 
 /// Makes the settings of the server.
@@ -36,7 +36,7 @@ pub(crate) fn make(
         })?;
         submissions = submissions.with_root(&mount.prefix, files);
     }
-    let threads = threads_of(&applications);
+    let languages = Languages::of(&applications);
     let mut applications = applications.into_iter();
     let mut sites = Vec::with_capacity(checked.sites.len());
     for ((host, site), checked) in config.sites().zip(&checked.sites) {
@@ -60,9 +60,6 @@ pub(crate) fn make(
             Some(HostSettings { name: host.name.as_str().into(), names: host.names.clone(), routes, pages })
         })
         .collect();
-    if let Some(threads) = threads {
-        settings.threads = threads;
-    }
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
     settings.http2 = http2::settings(config);
@@ -73,6 +70,9 @@ pub(crate) fn make(
     settings.insight = insight(config);
     settings.compression = config.compress.then(|| config.compression.clone());
     pools::apply(config, &mut settings);
+    let sites: Vec<_> = config.sites().zip(&checked.sites).collect();
+    let named = sites.iter().flat_map(|((host, site), checked)| named(*host, site, checked));
+    languages.apply(named, &mut settings)?;
     settings.loop_requests = config.loop_requests;
     settings.filters = filters::rules(config, origins)?;
     settings.max_body = config.site.max_body;
@@ -140,10 +140,18 @@ fn routes(
     Ok(routes)
 }
 
-/// The maker of the threads of all applications: the maker of the event loop if there is one, else that of the first application.
-fn threads_of(applications: &[Application]) -> Option<Arc<dyn ThreadHost>> {
-    let looped = applications.iter().find(|application| application.threads.event_loop().is_some());
-    looped.or(applications.first()).map(|application| Arc::clone(&application.threads))
+/// The applications of a host with the pools that they name. The pool of a virtual host is that of its first application.
+fn named<'a>(
+    host: Option<&'a HostConfig>,
+    site: &'a SiteConfig,
+    checked: &'a CheckedSite,
+) -> impl Iterator<Item = Named<'a>> {
+    let of_host = host.and_then(|host| host.pool.as_deref());
+    checked.programs.iter().enumerate().map(move |(place, program)| {
+        let mounted = site.mounted.iter().find(|mounted| mounted.prefix == program.prefix);
+        let own = mounted.and_then(|mounted| mounted.pool.as_deref());
+        Named { application: &program.name, pool: own.or(of_host.filter(|_| place == 0)) }
+    })
 }
 
 /// Limits of responses that wait for slow readers.

@@ -27,7 +27,7 @@ impl PythonHooks {
     /// Errors: those of `maitred._hooks.load`.
     pub(crate) fn load(py: Python<'_>, spec: &HooksSpec, log: ErrorSink, gate: Arc<Gate>) -> PyResult<Self> {
         let options = PyDict::new(py);
-        options.set_item("app_dir", &spec.app_dir)?;
+        options.set_item("app_dir", spec.values.path("app-dir"))?;
         options.set_item("environment", &spec.environment)?;
         options.set_item("identity", &spec.identity)?;
         child::this_is_the_server()?;

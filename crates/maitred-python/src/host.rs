@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use maitred_config::output::EXIT_FAILURE;
-use maitred_config::value::{Interface, LogLevel};
+use maitred_config::value::LogLevel;
 use maitred_process::host::{
     Application, ApplicationSpec, ErrorLog, Hooks, HooksSpec, Host, LoadError, LogName, Signals, Voice,
 };
@@ -94,14 +94,10 @@ impl PythonHost {
         spec: &ApplicationSpec,
         stage: Option<&Py<PyAny>>,
     ) -> PyResult<LoadedApplication> {
-        let interface = match spec.interface {
-            Interface::Auto => "auto",
-            Interface::Wsgi => "wsgi",
-            Interface::Asgi => "asgi",
-        };
+        let interface = spec.values.text("interface");
         let options = PyDict::new(py);
-        options.set_item("factory", spec.factory)?;
-        options.set_item("app_dir", &spec.app_dir)?;
+        options.set_item("factory", spec.values.is_on("factory"))?;
+        options.set_item("app_dir", spec.values.path("app-dir"))?;
         options.set_item("environment", &spec.environment)?;
         options.set_item("identity", &spec.identity)?;
         options.set_item("root_path", &spec.root_path)?;
@@ -162,20 +158,24 @@ impl PythonHost {
 
     /// The thread of the loop for an application that looks like one of ASGI, before the loop runs and afterwards.
     fn stage(&self, py: Python<'_>, spec: &ApplicationSpec) -> PyResult<Option<Py<PyAny>>> {
-        if spec.interface == Interface::Wsgi || self.running.get().is_some() && self.stage.get().is_none() {
+        let interface = spec.values.text("interface");
+        if interface == "wsgi" || self.running.get().is_some() && self.stage.get().is_none() {
             return Ok(None);
         }
-        let looks = spec.interface == Interface::Asgi
+        let looks = interface == "asgi"
             || py
                 .import("maitred._load")?
-                .call_method1("looks_like_asgi", (&spec.target, &spec.app_dir))?
+                .call_method1("looks_like_asgi", (&spec.target, spec.values.path("app-dir")))?
                 .extract()?;
         match self.stage.get() {
             _ if !looks => Ok(None),
             Some(stage) => Ok(Some(stage.clone_ref(py))),
-            None => {
-                Ok(Some(py.import("maitred._stage")?.getattr("Stage")?.call1((&spec.event_loop,))?.unbind()))
-            }
+            None => Ok(Some(
+                py.import("maitred._stage")?
+                    .getattr("Stage")?
+                    .call1((spec.values.text("event-loop"),))?
+                    .unbind(),
+            )),
         }
     }
 
@@ -187,18 +187,18 @@ impl PythonHost {
         stage: Option<Py<PyAny>>,
     ) -> Result<Application, StartError> {
         let application = (application, spec.root_path.as_str());
+        let pathsend = spec.values.is_on("pathsend");
         if let (Some(running), Some(thread)) = (self.running.get(), self.event_loop.get()) {
-            let handler =
-                asgi::add(py, application, spec.pathsend, running, Arc::clone(&self.leveled), thread)?;
+            let handler = asgi::add(py, application, pathsend, running, Arc::clone(&self.leveled), thread)?;
             return Ok(self.on_loop(handler, description, running));
         }
         let (application, root_path) = application;
         let settings = AsgiSettings {
             application,
             root_path,
-            event_loop: &spec.event_loop,
-            lifespan: spec.lifespan,
-            pathsend: spec.pathsend,
+            event_loop: spec.values.text("event-loop"),
+            lifespan: spec.values.text("lifespan"),
+            pathsend,
             watch: spec.stuck_after.is_some(),
             threads: NamedThreads(self.threads.clone()),
             log: Arc::clone(&self.leveled),
@@ -338,9 +338,9 @@ impl Host for PythonHost {
 
     fn look(&self, spec: &ApplicationSpec) -> Result<(), LoadError> {
         Python::attach(|py| {
-            let looked = py
-                .import("maitred._load")
-                .and_then(|module| module.call_method1("look", (&spec.target, &spec.app_dir)).map(drop));
+            let looked = py.import("maitred._load").and_then(|module| {
+                module.call_method1("look", (&spec.target, spec.values.path("app-dir"))).map(drop)
+            });
             looked.map_err(|error| self.explain(py, &spec.target, &error))
         })
     }

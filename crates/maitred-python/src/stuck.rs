@@ -95,6 +95,10 @@ impl ThreadHost for NamedThreads {
         self.0.spawn(name, Box::new(named))
     }
 
+    fn language(&self) -> &'static str {
+        self.0.language()
+    }
+
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive()
     }

@@ -154,6 +154,9 @@ impl PythonThreads {
     }
 }
 
+/// The name of the language for the server.
+pub(crate) const LANGUAGE: &str = "Python";
+
 impl ThreadHost for PythonThreads {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         lock(&self.shared.wanted).push_back((name, body));
@@ -164,6 +167,10 @@ impl ThreadHost for PythonThreads {
         assert_outside("the interpreter is taken");
         let made = Python::attach(|py| self.make_wanted(py));
         made.map_err(io::Error::other)
+    }
+
+    fn language(&self) -> &'static str {
+        LANGUAGE
     }
 
     fn is_exclusive(&self) -> bool {

@@ -40,6 +40,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
+    /// The language of the handler: it has to be called on a thread of the [host](crate::ThreadHost::language) of this
+    /// language, where a server has several hosts. Empty: any thread may call it.
+    fn language(&self) -> &'static str {
+        ""
+    }
+
     /// Answers one request.
     fn handle(&self, exchange: Exchange);
 }

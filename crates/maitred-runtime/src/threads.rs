@@ -1,4 +1,4 @@
-//! The maker of application threads. A language that must own its threads brings its own host.
+//! The maker of application threads. A language that must own its threads brings its own host, and a server has one for each language.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -22,9 +22,15 @@ pub trait ThreadHost: Send + Sync + 'static {
     /// The thread cannot be made now. A host whose threads another thread makes knows that at the start only.
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()>;
 
+    /// The language of these threads, such as `Python`: handlers [of it](crate::Handler::language) are called on them. Empty: the
+    /// threads have no language, and only handlers without one are called on them, where a server has several hosts.
+    fn language(&self) -> &'static str {
+        ""
+    }
+
     /// Whether only one of these threads can run application code at a time, because the language's
-    /// interpreter is one lock. The server then lets one thread run request after request and others
-    /// take over when it waits for something.
+    /// interpreter is one lock. The server then lets one thread of each of their pools run request after request and others
+    /// take over when it waits for something. Threads of other hosts are not held up.
     fn is_exclusive(&self) -> bool {
         false
     }
@@ -42,7 +48,7 @@ pub trait ThreadHost: Send + Sync + 'static {
     }
 
     /// Calls `act`, which may wait for a disk, with the interpreter released if this thread holds it. `act` calls
-    /// no application code.
+    /// no application code. Called on threads of this host, those that the application has made, and threads of the engine.
     fn without_interpreter(&self, act: &mut dyn FnMut()) {
         act();
     }

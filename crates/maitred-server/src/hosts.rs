@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use maitred_files::CacheStatistics;
 use maitred_match::{HostPattern, HostTable};
-use maitred_runtime::Handler;
 
 use crate::pages::ErrorPages;
-use crate::routes::Routes;
+use crate::routes::{Application, Routes};
 
 /// A virtual host.
 pub struct HostSettings {
@@ -147,13 +146,15 @@ impl Hosts {
     }
 
     /// The applications of all hosts.
-    pub(crate) fn applications(&self) -> impl Iterator<Item = &Arc<dyn Handler>> {
-        self.all.iter().flat_map(|host| host.routes.applications()).map(|application| &application.handler)
+    pub(crate) fn applications(&self) -> impl Iterator<Item = &Application> {
+        self.all.iter().flat_map(|host| host.routes.applications())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use maitred_runtime::Handler;
+
     use super::*;
 
     fn host(names: &[&str]) -> HostSettings {

@@ -11,7 +11,7 @@ use maitred_io::listener::{ActiveOptions, Address, SocketOptions};
 use maitred_io::machine;
 use maitred_limits::Guard;
 use maitred_match::Shape;
-use maitred_runtime::{InterpreterLock, ThreadStack};
+use maitred_runtime::{ThreadHost, ThreadStack};
 use maitred_stats::LockSnapshot;
 use maitred_stats::exposition::Format;
 use maitred_stats::pool::PoolFigures;
@@ -217,12 +217,18 @@ impl Server {
     /// one thread.
     pub fn parallel_threads(&self) -> usize {
         let has_loop = || self.members().iter().any(|member| member.role == Role::EventLoop);
-        if self.first().host.is_exclusive() || has_loop() { 1 } else { machine::processors() }
+        let hosts = &self.first().site.thread_hosts;
+        let of_host = |host: &Arc<dyn ThreadHost>| match host.is_exclusive() || has_loop() {
+            true => 1,
+            false => machine::processors(),
+        };
+        hosts.all().iter().map(of_host).sum::<usize>().min(machine::processors())
     }
 
-    /// The lock of the application's interpreter, where the language has one and shows it.
-    pub fn interpreter_lock(&self) -> Option<Arc<dyn InterpreterLock>> {
-        self.first().host.interpreter_lock()
+    /// Whether a thread that sleeps in the system call of this number, with this first argument, waits for the interpreter of a
+    /// language that shows its lock.
+    pub fn is_interpreter_waited_for(&self, call: i64, argument: u64) -> bool {
+        self.first().site.thread_hosts.is_interpreter_waited_for(call, argument)
     }
 
     /// Whether an event loop runs the pool with this number.
@@ -323,9 +329,26 @@ impl Server {
         roles::list(&self.shared().thread_registry)
     }
 
-    /// Stacks of threads of the application's language: of one thread, or of all. `serving` lists the system numbers
-    /// of the threads that run requests. None if the language has no stacks to show.
+    /// Stacks of threads of the applications' languages: of one thread, or of all. `serving` lists the system numbers
+    /// of the threads that run requests. None if no language has stacks to show.
     pub fn stacks(&self, wanted: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
-        self.first().host.stacks(wanted, serving)
+        let (members, hosts) = (self.members(), &self.first().site.thread_hosts);
+        let host_of = |tid: i32| {
+            let member = members.iter().find(|member| member.tid == tid)?;
+            Some(hosts.number_of(member.pool.unwrap_or_default()))
+        };
+        let mut found = None;
+        for (number, host) in hosts.all().iter().enumerate() {
+            // Any language may know a thread that an application has made.
+            if wanted.and_then(host_of).is_some_and(|own| own != number) {
+                continue;
+            }
+            let own: Vec<i32> =
+                serving.iter().copied().filter(|tid| host_of(*tid).is_none_or(|own| own == number)).collect();
+            if let Some(stacks) = host.stacks(wanted, &own) {
+                found.get_or_insert_with(Vec::new).extend(stacks);
+            }
+        }
+        found
     }
 }

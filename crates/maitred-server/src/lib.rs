@@ -46,6 +46,7 @@ mod settings;
 mod sharing;
 mod site;
 mod spill;
+mod thread_hosts;
 mod traced;
 mod worker_listeners;
 
@@ -80,4 +81,5 @@ pub use site::{
     WebSocketSettings,
 };
 pub use spill::WriterSettings;
+pub use thread_hosts::HostMismatch;
 pub use worker_listeners::WorkerListeners;

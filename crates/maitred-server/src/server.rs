@@ -16,7 +16,7 @@ use maitred_io::listener::{Address, BindError, Listener};
 use maitred_io::machine;
 use maitred_limits::{Guard, Rule};
 use maitred_log::Log;
-use maitred_runtime::ThreadHost;
+use maitred_runtime::{Handler, ThreadHost};
 use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 use maitred_stats::each_counter;
@@ -40,6 +40,7 @@ use crate::site::{
     Statistics, Totals, WebSocketCounters,
 };
 use crate::spill::{Spilling, WriterSettings};
+use crate::thread_hosts::{HostMismatch, ThreadHosts};
 use crate::traced::Traced;
 
 /// The pool of handlers that do not run on the event loop, where there is one.
@@ -67,6 +68,8 @@ pub enum StartError {
     Pool(UnknownPool),
     /// Two virtual hosts have the same name.
     Host(SameName),
+    /// Hosts of threads, pools and applications do not fit together.
+    Threads(HostMismatch),
     /// The system refused a thread.
     Thread(io::Error),
     /// The system refused something else.
@@ -79,6 +82,7 @@ impl fmt::Display for StartError {
             Self::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             Self::Pool(error) => write!(f, "cannot start: {error}"),
             Self::Host(error) => write!(f, "cannot start: {error}"),
+            Self::Threads(error) => write!(f, "cannot start: {error}"),
             Self::Thread(error) => write!(
                 f,
                 "cannot start: no thread can be made: {error}; see what limits threads and memory (ulimit -u, TasksMax, \
@@ -203,13 +207,17 @@ impl Server {
             return Err(io::Error::other("there are not as many sockets as listeners").into());
         }
         let hosts = Hosts::new(settings.routes, settings.pages, settings.hosts).map_err(StartError::Host)?;
-        let event_loop = settings.threads.event_loop();
-        let beside_loop = match &event_loop {
-            Some(_) if hosts.applications().any(|handler| !handler.runs_on_event_loop()) => {
+        let polling_host = settings.threads.get(settings.pool.thread_host).cloned();
+        let looped = polling_host.filter(|host| host.event_loop().is_some());
+        let beside_loop = match &looped {
+            Some(host) if hosts.applications().any(|each| runs_beside(&*each.handler, &**host)) => {
                 Some(beside_loop(&settings.pool, &mut settings.pools))
             }
             _ => None,
         };
+        let of_pools = [&settings.pool].into_iter().chain(&settings.pools);
+        let thread_hosts = ThreadHosts::new(settings.threads, of_pools).map_err(StartError::Threads)?;
+        thread_hosts.check(hosts.applications()).map_err(StartError::Threads)?;
         let names = Names {
             own: [&settings.health_path, &settings.metrics_path],
             listeners: bound.addresses().map(ToString::to_string).collect(),
@@ -243,6 +251,7 @@ impl Server {
         let site = Arc::new(Site {
             hosts,
             beside_loop,
+            thread_hosts,
             loop_requests: settings.loop_requests,
             filters,
             health_path: settings.health_path,
@@ -285,22 +294,18 @@ impl Server {
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
         let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
-        let count = count_groups(settings.poll_groups, &first, &*settings.threads, &site.log);
+        let host = site.thread_hosts.of(0);
+        let locks = site.thread_hosts.locks();
+        let count = count_groups(settings.poll_groups, &first, &**host, &site.log);
         let processors = machine::processors().div_ceil(count);
-        let mut schedulers = if let Some(event_loop) = event_loop {
-            vec![Scheduler::for_loop(
-                event_loop,
-                first.limits,
-                &settings.pools,
-                settings.threads.interpreter_lock(),
-            )?]
+        let mut schedulers = if let Some(event_loop) = host.event_loop() {
+            vec![Scheduler::for_loop(event_loop, &first, &settings.pools, &locks)?]
         } else if count == 1 {
-            let lock = settings.threads.interpreter_lock();
-            vec![Scheduler::new(&first, &settings.pools, processors, lock)?]
+            vec![Scheduler::new(&first, &settings.pools, processors, &locks)?]
         } else {
             let part = |limits| PoolSettings { limits, ..first.clone() };
             let firsts: Vec<_> = parts(&first.limits, count).map(part).collect();
-            Scheduler::linked(&firsts, &settings.pools, processors)?
+            Scheduler::linked(&firsts, &settings.pools, processors, &locks)?
         };
         for (number, scheduler) in schedulers.iter_mut().enumerate() {
             scheduler.count_in(&arena, number == 0);
@@ -313,9 +318,8 @@ impl Server {
         let shared = Arc::new(Groups::new(count, listeners, settings.accept));
         let mut groups = Vec::with_capacity(count);
         for (number, scheduler) in schedulers.into_iter().enumerate() {
-            let (site, host) = (Arc::clone(&site), Arc::clone(&settings.threads));
             let place = (number, &shared);
-            groups.push(Arc::new(Group::new(site, place, scheduler, host, Arc::clone(&pool_map))?));
+            groups.push(Arc::new(Group::new(Arc::clone(&site), place, scheduler, Arc::clone(&pool_map))?));
         }
         shared.introduce(&groups);
         let own = Arc::downgrade(&groups[0]);
@@ -595,6 +599,12 @@ fn count_groups(wanted: usize, first: &PoolSettings, host: &dyn ThreadHost, log:
         log.warn(format_args!("poll groups: {count} instead of {wanted}: {why}"));
     }
     count
+}
+
+/// Whether this handler runs on threads beside the event loop of this host.
+fn runs_beside(handler: &dyn Handler, looped: &dyn ThreadHost) -> bool {
+    let language = handler.language();
+    !handler.runs_on_event_loop() && (language.is_empty() || language == looped.language())
 }
 
 /// The number of the pool of handlers that do not run on the event loop: the pool called [`BESIDE_LOOP`], otherwise a

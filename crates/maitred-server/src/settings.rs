@@ -74,8 +74,8 @@ pub struct Settings {
     pub filters: Vec<FilterRule>,
     /// Filters of the program's own, in this order at each place.
     pub native_filters: Vec<Arc<dyn Filter>>,
-    /// The host that makes application threads.
-    pub threads: Arc<dyn ThreadHost>,
+    /// The hosts that make application threads, one for each language, at least one. Pools name theirs by number, from 0 on.
+    pub threads: Vec<Arc<dyn ThreadHost>>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Limits on clients, and rates of peers and responses.
@@ -145,7 +145,7 @@ impl Settings {
             hosts: Vec::new(),
             filters: Vec::new(),
             native_filters: Vec::new(),
-            threads: Arc::new(native_threads(&log)),
+            threads: vec![Arc::new(native_threads(&log))],
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             max_body: 1024 * 1024 * 1024,

@@ -42,6 +42,7 @@ use maitred_tls::Terms;
 use crate::hosts::{Host, Hosts};
 use crate::proxies::Proxies;
 use crate::spill::Spilling;
+use crate::thread_hosts::ThreadHosts;
 use crate::traced::Traced;
 
 pub use computing::Computing;
@@ -65,6 +66,8 @@ pub(crate) struct Site {
     pub(crate) hosts: Hosts,
     /// Number of the pool of handlers that do not run on the event loop, where there is one.
     pub(crate) beside_loop: Option<usize>,
+    /// The makers of application threads.
+    pub(crate) thread_hosts: ThreadHosts,
     /// Most requests that the event loop runs at the same time; 0 for no limit.
     pub(crate) loop_requests: usize,
     /// Filters that requests pass before they reach a handler.

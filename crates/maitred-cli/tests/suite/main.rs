@@ -4,6 +4,7 @@ mod command;
 mod filters;
 mod harness;
 mod hooks;
+mod languages;
 mod logs;
 mod pools;
 mod reload;

@@ -185,8 +185,11 @@ const LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
 ];
 
-const INTERFACES: &[(&str, Interface)] =
-    &[("auto", Interface::Auto), ("wsgi", Interface::Wsgi), ("asgi", Interface::Asgi)];
+const INTERFACES: &[(&str, Interface)] = &[
+    (Interface::Auto.word(), Interface::Auto),
+    (Interface::Wsgi.word(), Interface::Wsgi),
+    (Interface::Asgi.word(), Interface::Asgi),
+];
 
 const OVERFLOWS: &[(&str, Overflow)] = &[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)];
 
@@ -201,8 +204,11 @@ const ACCEPTS: &[(&str, AcceptModel)] =
 const UNKNOWN_NAMES: &[(&str, UnknownName)] =
     &[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)];
 
-const LIFESPANS: &[(&str, Lifespan)] =
-    &[("auto", Lifespan::Auto), ("on", Lifespan::On), ("off", Lifespan::Off)];
+const LIFESPANS: &[(&str, Lifespan)] = &[
+    (Lifespan::Auto.word(), Lifespan::Auto),
+    (Lifespan::On.word(), Lifespan::On),
+    (Lifespan::Off.word(), Lifespan::Off),
+];
 
 const HTTP2: &[(&str, Http2)] = &[("on", Http2::On), ("off", Http2::Off), ("only", Http2::Only)];
 const MIN_VERSIONS: &[(&str, MinVersion)] = &[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)];

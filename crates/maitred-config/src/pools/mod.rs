@@ -39,7 +39,8 @@ impl PoolConfig {
     }
 
     fn settings(&self, name: &str) -> PoolSettings {
-        PoolSettings { name: name.to_owned(), limits: self.limits(), strategy: self.strategy }
+        let (limits, strategy) = (self.limits(), self.strategy);
+        PoolSettings { limits, strategy, ..PoolSettings::named(name) }
     }
 
     /// The limits of the pool while the server runs.

@@ -45,13 +45,14 @@ mod websocket_send;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use maitred_config::value::{Lifespan, LogLevel};
+use maitred_config::value::LogLevel;
 use maitred_process::host::LoadError;
 use maitred_runtime::{EventLoop, Exchange, Handler, InterpreterLock, ThreadBody, ThreadHost, ThreadStack};
 use pyo3::prelude::*;
 
 use crate::report::{self, ErrorSink, LeveledSink};
 use crate::stuck::NamedThreads;
+use crate::threads::LANGUAGE;
 use adapter::{Adapter, Served};
 use event_loop::PythonLoop;
 use runner::NotStarted;
@@ -67,7 +68,8 @@ pub(crate) struct AsgiSettings<'a> {
     pub(crate) root_path: &'a str,
     /// `auto`, `asyncio`, `uvloop` or `module:factory`.
     pub(crate) event_loop: &'a str,
-    pub(crate) lifespan: Lifespan,
+    /// `auto`, `on` or `off`.
+    pub(crate) lifespan: &'a str,
     /// Whether the server offers to send files by their paths.
     pub(crate) pathsend: bool,
     pub(crate) watch: bool,
@@ -183,6 +185,10 @@ impl Handler for AsgiHandler {
         true
     }
 
+    fn language(&self) -> &'static str {
+        LANGUAGE
+    }
+
     fn takes_websockets(&self) -> bool {
         true
     }
@@ -205,6 +211,10 @@ struct LoopHost {
 impl ThreadHost for LoopHost {
     fn spawn(&self, name: String, body: ThreadBody) -> io::Result<()> {
         self.threads.spawn(name, body)
+    }
+
+    fn language(&self) -> &'static str {
+        self.threads.language()
     }
 
     fn is_exclusive(&self) -> bool {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use maitred_config::value::{Lifespan, LogLevel};
+use maitred_config::value::LogLevel;
 use maitred_process::host::LoadError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -70,18 +70,13 @@ pub(super) fn start(
     py: Python<'_>,
     adapter: &Py<Adapter>,
     served: &Arc<Served>,
-    (choice, lifespan): (&str, Lifespan),
+    (choice, lifespan): (&str, &str),
     log: LeveledSink,
     (stage, keep): (Option<&Py<PyAny>>, &OnceLock<LoopThread>),
 ) -> Result<(String, Whereabouts), NotStarted> {
     let (engine, wait) = Engine::new(py, adapter, served, log);
     let module = py.import("maitred._asgi")?;
     let application = served.application.clone_ref(py);
-    let lifespan = match lifespan {
-        Lifespan::Auto => "auto",
-        Lifespan::On => "on",
-        Lifespan::Off => "off",
-    };
     let made = stage.map(|stage| stage.getattr(py, "loop")).transpose()?;
     let runner = module.getattr("Runner")?.call1((application, choice, lifespan, engine, made))?;
     let target = LoopTarget { runner: runner.clone().unbind() };

@@ -32,7 +32,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
 use crate::interrupt::Interrupter;
 use crate::native::Class;
 use crate::report::{ErrorSink, type_name};
-use crate::threads::{enter_request, is_inside};
+use crate::threads::{LANGUAGE, enter_request, is_inside};
 use crate::{child, database, report, values};
 use environ::{EARLY_HINTS, EnvironBuilder};
 use errors::ErrorStream;
@@ -165,6 +165,10 @@ impl WsgiHandler {
 impl Handler for WsgiHandler {
     fn takes_live_bodies(&self) -> bool {
         true
+    }
+
+    fn language(&self) -> &'static str {
+        LANGUAGE
     }
 
     fn handle(&self, mut exchange: Exchange) {

@@ -54,6 +54,7 @@ pub(crate) struct Group<R: Resident> {
     pub(crate) number: usize,
     pub(crate) groups: Arc<Groups<R>>,
     pub(crate) scheduler: Scheduler<Job>,
+    /// The host of the threads that poll.
     pub(crate) host: Arc<dyn ThreadHost>,
     pub(crate) slots: Slots<R>,
     pub(crate) timers: Timers,
@@ -82,14 +83,13 @@ impl<R: Resident> Group<R> {
         site: Arc<Site>,
         (number, groups): (usize, &Arc<Groups<R>>),
         scheduler: Scheduler<Job>,
-        host: Arc<dyn ThreadHost>,
         pool_map: Arc<PoolMap>,
     ) -> io::Result<Self> {
         let group = Self {
             number,
             groups: Arc::clone(groups),
             scheduler,
-            host,
+            host: Arc::clone(site.thread_hosts.of(0)),
             slots: Slots::new(),
             timers: Timers::new(),
             alarm: Alarm::new()?,
@@ -300,11 +300,17 @@ impl<R: Resident> Group<R> {
 
     /// The pool that runs a request for this handler, where the rules lead to `pool`.
     pub(crate) fn pool_for(&self, handler: &dyn Handler, pool: usize) -> usize {
-        match self.site.beside_loop {
+        let pool = match self.site.beside_loop {
             _ if self.is_looped() && handler.runs_on_event_loop() => 0,
             Some(threads) if pool == 0 => threads,
             _ => pool,
-        }
+        };
+        self.site.thread_hosts.pool_for(handler, pool)
+    }
+
+    /// The host of the threads of this pool.
+    pub(crate) fn host_of(&self, pool: usize) -> &dyn ThreadHost {
+        &**self.site.thread_hosts.of(pool)
     }
 
     /// Whether the event loop runs the requests of the pool with this number.
@@ -559,7 +565,7 @@ impl<R: Resident> Serve for Group<R> {
             own.groups.thread_registry.join_pool(known, pool);
             work(&own, pool);
         };
-        self.host.spawn(name, Box::new(body))
+        self.host_of(pool).spawn(name, Box::new(body))
     }
 
     fn spawn_reserve(self: &Arc<Self>) {

@@ -544,7 +544,7 @@ fn a_thread_host_that_makes_no_threads_is_an_error_at_the_start() {
         }
     }
     let mut settings = files();
-    settings.threads = Arc::new(NoThreads);
+    settings.threads = vec![Arc::new(NoThreads)];
     let error = maitred_server::Server::start(settings).map(drop).expect_err("it cannot start");
     assert!(error.to_string().starts_with("cannot start: "), "{error}");
 }

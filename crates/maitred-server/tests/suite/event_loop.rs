@@ -123,7 +123,7 @@ fn looped_with(limit: Option<Duration>, handler: impl FnOnce(Arc<Tasks>) -> Arc<
     let files = StaticFiles::open(folder.path(), StaticSettings::default()).unwrap();
     let routes = Routes::new().with_static("/files", files).with_application(handler(Arc::clone(&tasks)));
     let mut settings = settings(routes);
-    settings.threads = Arc::new(Loop { tasks, told, ended });
+    settings.threads = vec![Arc::new(Loop { tasks, told, ended })];
     settings.pool.limits.request_timeout = limit;
     Looped { running: start(settings), told: hear, ended: end, _folder: folder }
 }
@@ -204,7 +204,7 @@ fn handlers_of_both_kinds_run_beside_each_other() {
         .with_mounted("/threads", "beside", Arc::new(on_threads))
         .with_application(handler(move |exchange| text(exchange, format!("loop{}", name()))));
     let mut settings = settings(routes);
-    settings.threads = Arc::new(Loop { tasks, told, ended });
+    settings.threads = vec![Arc::new(Loop { tasks, told, ended })];
     settings.pool.limits = PoolLimits { min_threads: 1, max_threads: 2, ..PoolLimits::default() };
     let running = start(settings);
     assert_eq!(running.server.pool_names(), ["default", "threads"]);

@@ -38,4 +38,5 @@ mod strategies;
 mod submissions;
 mod threads;
 mod trailers;
+mod two_languages;
 mod workers;

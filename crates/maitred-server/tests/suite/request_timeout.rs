@@ -379,7 +379,7 @@ fn race(threads: Arc<dyn ThreadHost>) {
     };
     let running = serve_with(handler, |settings| {
         settings.pool.limits.request_timeout = Some(limit);
-        settings.threads = threads;
+        settings.threads = vec![threads];
     });
     let late = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -237,7 +237,7 @@ fn marked(low_mark: u8, high_mark: u8) -> (Running, Opened, Arc<Held>) {
     let (running, opened) = serve(|settings| {
         let limits = &mut pool(settings, "reports").limits;
         *limits = PoolLimits { queue: 10, max_threads: 6, low_mark, high_mark, ..*limits };
-        settings.threads = host;
+        settings.threads = vec![host];
     });
     (running, opened, held)
 }
@@ -342,7 +342,7 @@ fn without_a_thread_what_needs_none_is_served_and_requests_wait_within_their_lim
             let (running, Opened(door)) = &serve(|settings| {
                 settings.pool.strategy = strategy;
                 pool(settings, name).limits = limits;
-                settings.threads = host;
+                settings.threads = vec![host];
             });
             door.open();
             let get = get_last(path(name));

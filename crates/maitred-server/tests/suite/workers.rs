@@ -278,7 +278,7 @@ fn a_language_that_runs_one_thread_at_a_time_takes_turns_too() {
                     BoundListeners::adopt(copies(bound.descriptors()), &listeners()).expect("adopted"),
                 ),
                 accept: Accept::Shared(bell.clone()),
-                threads: Arc::new(Exclusive),
+                threads: vec![Arc::new(Exclusive)],
                 ..settings(Routes::new().with_application(Arc::new(handler)))
             })
         })

@@ -107,7 +107,7 @@ impl Responder {
     /// has nothing else to do meanwhile, and would have to wait for a thread that has taken it.
     fn compress(&self, bytes: usize, act: &mut dyn FnMut()) {
         if bytes >= compress::RELEASED_FROM && !self.group.is_on_loop(self.origin.pool.into()) {
-            self.group.host.without_interpreter(act);
+            self.group.host_of(self.origin.pool.into()).without_interpreter(act);
         } else {
             act();
         }

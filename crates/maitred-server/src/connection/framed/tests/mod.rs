@@ -234,7 +234,7 @@ pub(in crate::connection) fn open_for(
     let log = Log::open(Level::Error, maitred_io::line_writer::Target::Path("/dev/null".into()), None);
     let routes = Routes::new().with_application(handler);
     let mut settings = Settings::new(routes, Arc::new(log.expect("the log opens")));
-    settings.threads = Arc::new(NoThreads);
+    settings.threads = vec![Arc::new(NoThreads)];
     change(&mut settings);
     let server = Server::prepare(settings, Box::new(|| Err(io::ErrorKind::Unsupported.into())));
     let server = server.expect("the server is made");
