@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Takes, flags, questions, summaries};
+use super::flags::{Takes, flags, questions, summaries};
 
 pub(super) fn script() -> String {
     let flags = flags();

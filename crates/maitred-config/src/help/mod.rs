@@ -3,6 +3,7 @@
 //! Promises: everything but the choice of options of daily use comes from the tables of options, of familiar names and of
 //! commands. Leaves out: the reference in Markdown (reference.rs), and the help of commands that have arguments of their own.
 
+mod fill;
 mod schema;
 mod tables;
 
@@ -13,6 +14,7 @@ use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition};
 use crate::problem::{Problem, nearest};
 use crate::reference::default;
+use fill::{INDENT, fill};
 
 /// The name that stands for every option.
 const ALL: &str = "all";
@@ -291,27 +293,6 @@ fn paragraphs(definition: &Definition) -> Vec<String> {
         all.push(format!("Also: {}.", also.join(", ")));
     }
     all
-}
-
-const INDENT: &str = "          ";
-
-/// Appends `paragraph` in lines of at most 100 characters, each behind `indent`.
-fn fill(text: &mut String, paragraph: &str, indent: &str) {
-    const WIDTH: usize = 90;
-    let mut width = 0;
-    for word in paragraph.split_whitespace() {
-        let length = word.chars().count() + 1;
-        if width == 0 || width + length > WIDTH {
-            text.push_str(if width == 0 { "" } else { "\n" });
-            text.push_str(indent);
-            width = 0;
-        } else {
-            text.push(' ');
-        }
-        text.push_str(word);
-        width += length;
-    }
-    text.push('\n');
 }
 
 #[cfg(test)]

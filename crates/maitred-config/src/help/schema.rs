@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::tables;
 use crate::options::{self, Definition, Kind, MAX_SECONDS, MIN_SECONDS};
+use crate::reference::default;
 
 /// The schema, as text with a line end.
 pub(super) fn text() -> String {
@@ -45,7 +46,7 @@ fn of(option: &Definition) -> Value {
         one
     };
     value["description"] = json!(option.summary);
-    if let Some(default) = super::default(option) {
+    if let Some(default) = default(option) {
         value["description"] = json!(format!("{} Default: {default}.", option.summary));
     }
     value

@@ -7,7 +7,7 @@ use crate::hosts;
 use crate::options::{self, Definition};
 use crate::pools::CONDITIONS;
 
-use super::fill;
+use super::fill::{INDENT, fill};
 
 /// A table: its names in the help, its first line, its purpose, and its document.
 pub(super) struct Table {
@@ -62,7 +62,7 @@ impl Table {
         text.push('\n');
         for (key, what) in self.keys() {
             text.push_str(&format!("  {key}\n"));
-            fill(&mut text, &what, super::INDENT);
+            fill(&mut text, &what, INDENT);
         }
         text.push('\n');
         fill(&mut text, &format!("Examples: docs/operations/{}.", self.document), "");

@@ -5,10 +5,9 @@ use std::mem;
 
 use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
-use super::in_named_pool;
 use crate::config::{Config, NamedPool, PoolConfig};
-use crate::options::Definition;
 use crate::options::renamed::{Renamed, Used};
+use crate::options::{Definition, Kind};
 use crate::origins::{Origins, Source};
 use crate::problem::Problem;
 use crate::value::BadValue;
@@ -102,4 +101,15 @@ pub(super) fn set(config: &mut Config, position: usize, value: &PoolValue) -> Re
         ));
     }
     set
+}
+
+/// The option as a key of a named pool.
+pub(super) fn in_named_pool(definition: &Definition) -> Definition {
+    match definition.kind {
+        // Only the default pool needs a thread at all times, for polling.
+        Kind::Count(_, max, field) if definition.name == "min-threads" => {
+            Definition { kind: Kind::Count(0, max, field), ..*definition }
+        }
+        _ => *definition,
+    }
 }

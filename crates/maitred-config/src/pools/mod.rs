@@ -10,12 +10,13 @@ mod text;
 use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
 use crate::config::{Config, PoolConfig};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Definition};
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, did_you_mean};
 use crate::tls;
 use crate::value::BadValue;
 
+use merge::in_named_pool;
 pub use merge::{PoolPart, PoolValue};
 pub use rule::{CONDITIONS, show_rule};
 pub(crate) use rule::{NOBODY_IS_ASKED, set_condition, short_rule};
@@ -116,17 +117,6 @@ pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
     }
     let remedy = format!("write 1 to {MAX_NAME} letters, digits, '-' and '_', a letter first");
     Err(BadValue::new(format!("'{name}' is no name of a pool"), remedy))
-}
-
-/// The option as a key of a named pool.
-fn in_named_pool(definition: &Definition) -> Definition {
-    match definition.kind {
-        // Only the default pool needs a thread at all times, for polling.
-        Kind::Count(_, max, field) if definition.name == "min-threads" => {
-            Definition { kind: Kind::Count(0, max, field), ..*definition }
-        }
-        _ => *definition,
-    }
 }
 
 /// The remedy for an unknown key of a pool. `others` are the keys besides those of the options.
