@@ -515,7 +515,15 @@ impl Connection {
             if live.end.is_some() {
                 continue;
             }
-            match self.transport.receive(space) {
+            let moved = match self.receive_in_place(live, head, &group.site, buffer) {
+                Some(Moved::Bytes(count)) => {
+                    live.rest();
+                    return Ok(Some(count));
+                }
+                Some(moved) => moved,
+                None => self.transport.receive(space),
+            };
+            match moved {
                 Moved::Bytes(count) => {
                     let empty = count < space.len() && self.transport.empties_by_a_short_read();
                     self.unread = !empty || self.read_closed;
@@ -536,6 +544,32 @@ impl Connection {
                 Moved::Failed(_) => live.end = Some(PEER_GONE),
             }
         }
+    }
+
+    /// Receives bytes of a body of known length where the handler wants them. None for other bodies.
+    fn receive_in_place(
+        &mut self,
+        live: &mut Live,
+        head: &mut RequestHead,
+        site: &Site,
+        buffer: &mut [u8],
+    ) -> Option<Moved> {
+        let Protocol::H1(receiver) = &mut self.protocol else { return None };
+        let left = receiver.fixed_left().filter(|left| *left > 0 && self.input.is_empty())?;
+        if live.received + left > live.max {
+            return None;
+        }
+        let most = left.min(buffer.len() as u64) as usize;
+        let moved = self.transport.receive(&mut buffer[..most]);
+        if let Moved::Bytes(count) = moved {
+            receiver.skip_fixed(count as u64);
+            live.received += count as u64;
+            // The end of a body is an event without bytes.
+            live.decode(receiver, head, site, b"", &mut []);
+            let empty = count < most && self.transport.empties_by_a_short_read();
+            self.unread = !empty || self.read_closed;
+        }
+        Some(moved)
     }
 
     /// Ends the exchange: the unread rest of the body is dropped, or the connection ends.
