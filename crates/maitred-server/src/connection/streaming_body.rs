@@ -238,6 +238,32 @@ impl Live {
         }
         (at, filled)
     }
+
+    /// Receives bytes of a body of known length where the handler wants them. None for other bodies.
+    fn receive_in_place(
+        &mut self,
+        connection: &mut Connection,
+        head: &mut RequestHead,
+        site: &Site,
+        buffer: &mut [u8],
+    ) -> Option<Moved> {
+        let Protocol::H1(receiver) = &mut connection.protocol else { return None };
+        let left = receiver.fixed_left().filter(|left| *left > 0 && connection.input.is_empty())?;
+        if self.received + left > self.max {
+            return None;
+        }
+        let most = left.min(buffer.len() as u64) as usize;
+        let moved = connection.transport.receive(&mut buffer[..most]);
+        if let Moved::Bytes(count) = moved {
+            receiver.skip_fixed(count as u64);
+            self.received += count as u64;
+            // The end of a body is an event without bytes.
+            self.decode(receiver, head, site, b"", &mut []);
+            let empty = count < most && connection.transport.empties_by_a_short_read();
+            connection.unread = !empty || connection.read_closed;
+        }
+        Some(moved)
+    }
 }
 
 impl Stream {
@@ -515,7 +541,7 @@ impl Connection {
             if live.end.is_some() {
                 continue;
             }
-            let moved = match self.receive_in_place(live, head, &group.site, buffer) {
+            let moved = match live.receive_in_place(self, head, &group.site, buffer) {
                 Some(Moved::Bytes(count)) => {
                     live.rest();
                     return Ok(Some(count));
@@ -544,32 +570,6 @@ impl Connection {
                 Moved::Failed(_) => live.end = Some(PEER_GONE),
             }
         }
-    }
-
-    /// Receives bytes of a body of known length where the handler wants them. None for other bodies.
-    fn receive_in_place(
-        &mut self,
-        live: &mut Live,
-        head: &mut RequestHead,
-        site: &Site,
-        buffer: &mut [u8],
-    ) -> Option<Moved> {
-        let Protocol::H1(receiver) = &mut self.protocol else { return None };
-        let left = receiver.fixed_left().filter(|left| *left > 0 && self.input.is_empty())?;
-        if live.received + left > live.max {
-            return None;
-        }
-        let most = left.min(buffer.len() as u64) as usize;
-        let moved = self.transport.receive(&mut buffer[..most]);
-        if let Moved::Bytes(count) = moved {
-            receiver.skip_fixed(count as u64);
-            live.received += count as u64;
-            // The end of a body is an event without bytes.
-            live.decode(receiver, head, site, b"", &mut []);
-            let empty = count < most && self.transport.empties_by_a_short_read();
-            self.unread = !empty || self.read_closed;
-        }
-        Some(moved)
     }
 
     /// Ends the exchange: the unread rest of the body is dropped, or the connection ends.
