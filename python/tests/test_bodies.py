@@ -7,7 +7,8 @@ import resource
 import socket
 from pathlib import Path
 
-from conftest import PATIENCE, Serve
+from conftest import PATIENCE, Serve, Server
+from test_slow_readers import until
 
 MIB = 1024 * 1024
 HASH = """
@@ -54,3 +55,22 @@ def test_nothing_is_left_in_the_spool_folder(serve: Serve, tmp_path: Path) -> No
     assert list(spool.iterdir()) == []
     server.kill()
     assert list(spool.iterdir()) == []
+
+
+def page_faults(server: Server) -> int:
+    return int(Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[7])
+
+
+def test_the_memory_of_a_long_body_is_used_for_the_next_one_and_given_back_when_there_is_none(serve: Serve) -> None:
+    server = serve("--max-threads", "1", source=HASH)
+    body = b"y" * (10 * MIB)
+    digest = hashlib.sha256(body).hexdigest()
+    assert server.fetch("/", "POST", b"y" * MIB).status == 200
+    before, faults = server.memory(), []
+    for _ in range(5):
+        faults.append(-page_faults(server))
+        assert server.fetch("/", "POST", body).body.decode() == digest
+        faults[-1] += page_faults(server)
+    # A page has 4 KiB. After a pause the memory is new.
+    assert min(faults) < len(body) / 4096 / 2, faults
+    until("the memory is given back", lambda: server.memory() < before + 4 * MIB)

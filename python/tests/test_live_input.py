@@ -34,6 +34,20 @@ def digest(stream, start_response):
     start(start_response)
     return [digest.hexdigest().encode()]
 
+def parts(stream, start_response):
+    parts = list(iter(lambda: stream.read(65_536), b""))
+    start(start_response)
+    return [f"{hashlib.sha256(b''.join(parts)).hexdigest()} {[len(part) for part in parts]}".encode()]
+
+def mixed(stream, start_response):
+    digest = hashlib.sha256()
+    sizes = [1, 100, 65_536, 10_000, 70_000, 65_535]
+    while part := stream.readline() + stream.read(sizes[0]):
+        digest.update(part)
+        sizes.append(sizes.pop(0))
+    start(start_response)
+    return [digest.hexdigest().encode()]
+
 def attempt(stream, start_response):
     WAITS.set()
     try:
@@ -205,3 +219,25 @@ def test_reading_waits_without_the_interpreter(serve: Serve) -> None:
         peer.sendall(b"c")
         assert answer(peer) == (b"complete", True)
     assert server.process.wait(PATIENCE) == 0, server.said
+
+
+@pytest.mark.parametrize("length", [1, 65_535, 65_536, 65_537, 300_000, 3 << 20])
+def test_parts_have_the_length_that_is_asked_for_and_nothing_behind_the_body_is_read(live: Server, length: int) -> None:
+    body = bytes(position * 7 % 251 for position in range(length))
+    request = post("/parts", f"Content-Length: {length}") + body + post("/digest", "Content-Length: 3") + b"ab"
+    with connect(live) as peer:
+        # Not in the steps of the reads, and the begin of the next request with the end of the body.
+        for at in range(0, len(request), 50_001):
+            peer.sendall(request[at : at + 50_001])
+        full, rest = divmod(length, 65_536)
+        lengths = [65_536] * full + [rest] * (rest > 0)
+        assert answer(peer)[0].decode() == f"{hashlib.sha256(body).hexdigest()} {lengths}"
+        peer.sendall(b"c")
+        assert answer(peer)[0].decode() == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_reads_of_all_sizes_continue_each_other(live: Server) -> None:
+    body = b"".join(b"%d\n" % number for number in range(60_000))
+    with connect(live) as peer:
+        peer.sendall(post("/mixed", f"Content-Length: {len(body)}") + body)
+        assert answer(peer)[0].decode() == hashlib.sha256(body).hexdigest()

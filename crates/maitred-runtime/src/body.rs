@@ -48,11 +48,18 @@ enum BodySource {
     Live(Box<Live>),
 }
 
-/// Bytes whose memory the thread that drops them uses for the next body, and the value that is dropped with them.
+/// Bytes whose memory is used for the next body.
 #[derive(Debug, Default)]
-struct Memory(Vec<u8>, Option<Keepsake>);
+struct Memory {
+    bytes: Vec<u8>,
+    /// The memory is used again.
+    lent: Option<long_memory::Lent>,
+    /// Dropped with the bytes, and after their memory is kept.
+    keepsake: Option<Keepsake>,
+}
 
-/// A value that a body in memory holds as long as it is there, such as its share of a budget.
+/// A value that a body in memory holds as long as it is there: its share of a budget. The value's owner gives back the
+/// memory of long bodies, which the next ones use (`long_memory.rs`).
 pub type Keepsake = Box<dyn Any + Send + Sync>;
 
 /// The memory of a body that its thread uses again: below it is not worth it, above it is for [all threads](long_memory).
@@ -67,32 +74,40 @@ thread_local! {
 }
 
 impl Memory {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, lent: None, keepsake: None }
+    }
+
     fn reserve(&mut self, length: usize) {
-        if self.0.capacity() == 0 && USED_AGAIN.contains(&length) {
-            self.0 = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        if self.bytes.capacity() == 0 && USED_AGAIN.contains(&length) {
+            self.bytes = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         }
-        self.0.reserve(length);
+        self.bytes.reserve(length);
     }
 
     fn try_reserve(&mut self, more: usize) -> bool {
-        let wanted = self.0.len().saturating_add(more);
-        if self.0.capacity() >= wanted {
+        let wanted = self.bytes.len().saturating_add(more);
+        if self.bytes.capacity() >= wanted {
             return true;
         }
         let long = if wanted > *USED_AGAIN.end() { long_memory::take(wanted) } else { None };
-        let Some(mut long) = long else { return self.0.try_reserve_exact(more).is_ok() };
-        long.extend_from_slice(&self.0);
-        drop(Self(std::mem::replace(&mut self.0, long), None));
+        let Some((mut long, lent)) = long else { return self.bytes.try_reserve_exact(more).is_ok() };
+        long.extend_from_slice(&self.bytes);
+        drop(Self::new(std::mem::replace(&mut self.bytes, long)));
+        self.lent = Some(lent);
         true
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.0.capacity() > *USED_AGAIN.end() {
-            long_memory::keep(std::mem::take(&mut self.0));
-        } else if USED_AGAIN.contains(&self.0.capacity()) {
-            let mut bytes = std::mem::take(&mut self.0);
+        if self.bytes.capacity() > *USED_AGAIN.end() {
+            // Memory of bodies that have no keepsake would not be given back.
+            if self.keepsake.is_some() {
+                long_memory::keep(std::mem::take(&mut self.bytes), self.lent.take());
+            }
+        } else if USED_AGAIN.contains(&self.bytes.capacity()) {
+            let mut bytes = std::mem::take(&mut self.bytes);
             bytes.clear();
             // Not where the thread is at its end.
             let _ = SPARE.try_with(|spare| {
@@ -154,7 +169,7 @@ impl Default for Body {
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(BodySource::Memory(Memory(bytes, None)))
+        Self(BodySource::Memory(Memory::new(bytes)))
     }
 }
 
@@ -185,7 +200,7 @@ impl Body {
     /// The number of bytes that are here: none of a live body.
     pub fn len(&self) -> u64 {
         match &self.0 {
-            BodySource::Memory(memory) => memory.0.len() as u64,
+            BodySource::Memory(memory) => memory.bytes.len() as u64,
             BodySource::File(spilled) => spilled.length,
             BodySource::Live(_) => 0,
         }
@@ -209,7 +224,7 @@ impl Body {
     /// The bytes, if they are in memory.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match &self.0 {
-            BodySource::Memory(memory) => Some(&memory.0),
+            BodySource::Memory(memory) => Some(&memory.bytes),
             BodySource::File(_) | BodySource::Live(_) => None,
         }
     }
@@ -232,14 +247,14 @@ impl Body {
     /// Holds `keepsake` as long as its bytes are in memory.
     pub fn hold(&mut self, keepsake: Keepsake) {
         if let BodySource::Memory(memory) = &mut self.0 {
-            memory.1 = Some(keepsake);
+            memory.keepsake = Some(keepsake);
         }
     }
 
     /// The bytes to change or to add to, if they are in memory.
     pub fn memory_mut(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.0 {
-            BodySource::Memory(memory) => Some(&mut memory.0),
+            BodySource::Memory(memory) => Some(&mut memory.bytes),
             BodySource::File(_) | BodySource::Live(_) => None,
         }
     }
@@ -268,7 +283,7 @@ impl Body {
         match &self.0 {
             // Not longer than usize: it is in memory.
             BodySource::Memory(memory) => {
-                buffer.copy_from_slice(&memory.0[offset as usize..offset as usize + count])
+                buffer.copy_from_slice(&memory.bytes[offset as usize..offset as usize + count])
             }
             BodySource::File(spilled) => {
                 let file = spilled.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
@@ -297,10 +312,10 @@ impl Body {
     /// Makes it empty. At most `keep` bytes of its memory are kept for the next one, but that of a long body for any other.
     pub fn clear(&mut self, keep: usize) {
         match &mut self.0 {
-            BodySource::Memory(memory) if memory.0.capacity() <= *USED_AGAIN.end() => {
-                memory.0.clear();
-                memory.0.shrink_to(keep);
-                memory.1 = None;
+            BodySource::Memory(memory) if memory.bytes.capacity() <= *USED_AGAIN.end() => {
+                memory.bytes.clear();
+                memory.bytes.shrink_to(keep);
+                memory.keepsake = None;
             }
             BodySource::Memory(_) | BodySource::File(_) | BodySource::Live(_) => *self = Self::default(),
         }

@@ -1,60 +1,132 @@
 //! The memory of long bodies, which the next ones use: of all threads, as the one that receives a body is seldom the one that drops it.
 //!
-//! Promises: no more than `MOST` bytes are kept, and none that were not used between two [sweeps](sweep). New memory
-//! costs a page fault for each 4 KiB, a third of the cost of an upload of 10 MiB. Leaves out: short bodies, whose
-//! memory a thread keeps (`body.rs`).
+//! Promises: `MOST` bytes wait here or are in their second use, however many connections there are: a body whose memory
+//! was used before takes all of that, before its peer has sent as much. New memory costs a page fault for each 4 KiB, a
+//! third of the cost of an upload of 10 MiB. Leaves out: short bodies, whose memory a thread keeps (`body.rs`), and when
+//! memory is given back: maitred-spool, which counts bodies, calls [`leave_room`] and [`give_back_unused`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes kept at most: a body of the longest that the default budget leaves in memory, or some shorter ones.
-const MOST: usize = 16 * 1024 * 1024;
+/// Half of the default budget of bodies: two bodies of the longest that it leaves in memory.
+const MOST: usize = 32 * 1024 * 1024;
 
-/// Memory that has waited for so long is given back at the next sweep, in nanoseconds.
-const SWEEP_EVERY: u64 = 10_000_000_000;
+/// Memory that waits, and the count of lent memory. A process has one store; tests have others.
+struct Store {
+    /// The memory that was used last is behind the other pieces.
+    waiting: Vec<Piece>,
+    /// Bytes of bodies that use their memory for the second time or later.
+    lent: usize,
+}
 
-/// The pieces of memory that wait, the one that was used last behind the others, and whether a sweep has seen them.
-static KEPT: Mutex<Vec<(Vec<u8>, bool)>> = Mutex::new(Vec::new());
+struct Piece {
+    memory: Vec<u8>,
+    /// Has waited for one [`Store::take_unused`].
+    seen: bool,
+}
 
-fn kept() -> MutexGuard<'static, Vec<(Vec<u8>, bool)>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+static STORE: Mutex<Store> = Mutex::new(Store::new());
+
+/// Bytes that wait in the store of the process, for questions without its lock.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts memory of the store of the process as lent, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lent(usize);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        change(|store| store.lent -= self.0);
+    }
 }
 
 /// Empty memory with room for `length` bytes, if there is some.
-pub(crate) fn take(length: usize) -> Option<Vec<u8>> {
-    let mut kept = kept();
-    let place = kept.iter().rposition(|(memory, _)| memory.capacity() >= length)?;
-    Some(kept.remove(place).0)
-}
-
-/// Keeps memory that is not used any more.
-pub(crate) fn keep(mut memory: Vec<u8>) {
-    memory.clear();
-    let mut dropped = Vec::new();
-    if memory.capacity() <= MOST {
-        let mut kept = kept();
-        kept.push((memory, false));
-        while kept.iter().map(|(memory, _)| memory.capacity()).sum::<usize>() > MOST {
-            dropped.push(kept.remove(0));
-        }
+pub(crate) fn take(length: usize) -> Option<(Vec<u8>, Lent)> {
+    if !is_kept() {
+        return None;
     }
-    // Given back to the system without the lock.
-    drop(dropped);
+    let memory = change(|store| store.take(length))?;
+    let lent = Lent(memory.capacity());
+    Some((memory, lent))
 }
 
-/// Gives back the memory that the last sweep has seen already. To be called at any time; `now` in nanoseconds of a
-/// clock that never goes back. Most calls are one load.
-pub fn sweep(now: u64) {
-    static SWEPT: AtomicU64 = AtomicU64::new(0);
-    let last = SWEPT.load(Ordering::Relaxed);
-    let is_due = now.saturating_sub(last) >= SWEEP_EVERY;
-    if !is_due || SWEPT.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+/// Keeps the memory of a body that has gone. `lent` if it came from here.
+pub(crate) fn keep(memory: Vec<u8>, lent: Option<Lent>) {
+    // A body that was not filled has hardly used the memory.
+    if lent.is_none() && memory.len() < memory.capacity() / 2 {
         return;
     }
-    let mut kept = kept();
-    let unused: Vec<_> = kept.extract_if(.., |(_, seen)| std::mem::replace(seen, true)).collect();
-    drop(kept);
-    drop(unused);
+    drop(lent);
+    // Given back to the system without the lock.
+    drop(change(|store| store.keep(memory)));
+}
+
+/// Whether memory waits.
+pub fn is_kept() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// Has at most `room` bytes wait.
+pub fn leave_room(room: u64) {
+    if WAITING.load(Ordering::Relaxed) as u64 > room {
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        drop(change(|store| store.shrink(room)));
+    }
+}
+
+/// Gives back memory that no body has used since the last call. Returns whether that was the last.
+pub fn give_back_unused() -> bool {
+    drop(change(Store::take_unused));
+    !is_kept()
+}
+
+fn change<T>(act: impl FnOnce(&mut Store) -> T) -> T {
+    let mut store: MutexGuard<'_, Store> = STORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = act(&mut store);
+    WAITING.store(store.waits(), Ordering::Relaxed);
+    result
+}
+
+impl Store {
+    const fn new() -> Self {
+        Self { waiting: Vec::new(), lent: 0 }
+    }
+
+    fn waits(&self) -> usize {
+        self.waiting.iter().map(|piece| piece.memory.capacity()).sum()
+    }
+
+    /// The shortest piece with that room, and of several the one that was used last.
+    fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        let pieces = self.waiting.iter().enumerate().rev();
+        let fitting = pieces.map(|(place, piece)| (place, piece.memory.capacity()));
+        let (place, bytes) = fitting.filter(|(_, bytes)| *bytes >= length).min_by_key(|(_, bytes)| *bytes)?;
+        self.lent += bytes;
+        Some(self.waiting.remove(place).memory)
+    }
+
+    /// Returns the pieces for which there is no room any more.
+    fn keep(&mut self, mut memory: Vec<u8>) -> Vec<Piece> {
+        memory.clear();
+        self.waiting.push(Piece { memory, seen: false });
+        self.shrink(MOST.saturating_sub(self.lent))
+    }
+
+    /// Takes out the pieces that have waited longest, until no more than `room` bytes wait.
+    fn shrink(&mut self, room: usize) -> Vec<Piece> {
+        let mut waits = self.waits();
+        let more = self.waiting.iter().take_while(|piece| {
+            let goes = waits > room;
+            waits -= if goes { piece.memory.capacity() } else { 0 };
+            goes
+        });
+        let count = more.count();
+        self.waiting.drain(..count).collect()
+    }
+
+    fn take_unused(&mut self) -> Vec<Piece> {
+        self.waiting.extract_if(.., |piece| std::mem::replace(&mut piece.seen, true)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -64,38 +136,86 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
+    fn store_of(pieces: &[usize]) -> Store {
+        let mut store = Store::new();
+        for mib in pieces {
+            assert!(store.keep(Vec::with_capacity(mib * MIB)).is_empty(), "there is room");
+        }
+        store
+    }
+
+    fn mib(pieces: &[Piece]) -> Vec<usize> {
+        pieces.iter().map(|piece| piece.memory.capacity() / MIB).collect()
+    }
+
     #[test]
-    fn memory_is_used_again_within_a_bound_and_given_back_when_unused() {
-        let memory = Vec::with_capacity(10 * MIB);
-        let place = memory.as_ptr();
-        keep(memory);
-        assert!(take(11 * MIB).is_none(), "too short");
-        let again = take(9 * MIB).expect("kept");
-        assert_eq!((again.as_ptr(), again.len()), (place, 0));
-        keep(again);
-        keep(Vec::with_capacity(8 * MIB));
-        assert!(take(9 * MIB).is_none(), "the older one had to go");
-        keep(Vec::with_capacity(17 * MIB));
-        sweep(SWEEP_EVERY);
-        assert!(take(17 * MIB).is_none(), "too long");
-        let used = take(8 * MIB).expect("seen once");
-        keep(used);
-        sweep(2 * SWEEP_EVERY);
-        sweep(3 * SWEEP_EVERY - 1);
-        let used = take(8 * MIB).expect("not yet");
-        keep(used);
-        sweep(3 * SWEEP_EVERY);
-        sweep(4 * SWEEP_EVERY);
-        assert!(take(MIB).is_none());
-        let memory = Vec::with_capacity(2 * MIB);
-        let place = memory.as_ptr();
-        keep(memory);
-        let mut body = Body::default();
-        body.memory_mut().expect("in memory").extend_from_slice(b"begun");
-        assert!(body.try_reserve(MIB));
-        assert_eq!(body.as_bytes().map(|bytes| (bytes.as_ptr(), bytes)), Some((place, &b"begun"[..])));
-        drop(body);
-        let after = take(MIB).expect("kept");
-        assert_eq!(after.as_ptr(), place);
+    fn the_shortest_memory_that_fits_is_taken_empty() {
+        let mut store = store_of(&[8, 3, 4]);
+        store.waiting[1].memory.extend_from_slice(b"of the last");
+        let memory = store.waiting.remove(1).memory;
+        assert!(store.keep(memory).is_empty());
+        let taken = store.take(2 * MIB).expect("kept");
+        assert_eq!((taken.capacity(), taken.len(), store.lent), (3 * MIB, 0, 3 * MIB));
+        assert_eq!(mib(&store.waiting), [8, 4]);
+        assert!(store.take(9 * MIB).is_none());
+    }
+
+    #[test]
+    fn what_waits_and_what_is_lent_have_one_bound() {
+        let mut store = store_of(&[16, 16]);
+        assert_eq!(mib(&store.keep(Vec::with_capacity(8 * MIB))), [16], "the oldest goes");
+        let lent = store.take(16 * MIB).expect("kept");
+        assert_eq!(store.waits(), 8 * MIB);
+        // Its peer has sent nothing yet: the memory counts all the same.
+        assert_eq!(mib(&store.keep(Vec::with_capacity(16 * MIB))), [8]);
+        assert_eq!(mib(&store.keep(Vec::with_capacity(16 * MIB))), [16]);
+        assert_eq!(store.waits() + lent.capacity(), MOST);
+        assert_eq!(mib(&store.keep(Vec::with_capacity(33 * MIB))), [16, 33], "longer than all");
+    }
+
+    #[test]
+    fn memory_that_waits_is_given_back_for_room_and_when_it_is_not_used() {
+        let mut store = store_of(&[4, 5, 6]);
+        assert!(store.shrink(15 * MIB).is_empty());
+        assert_eq!(mib(&store.shrink(11 * MIB)), [4]);
+        assert!(store.take_unused().is_empty(), "not before it has waited");
+        let used = store.take(6 * MIB).expect("kept");
+        store.lent -= used.capacity();
+        store.keep(used);
+        assert_eq!(mib(&store.take_unused()), [5]);
+        assert_eq!(mib(&store.take_unused()), [6]);
+        assert_eq!(mib(&store.shrink(0)), []);
+    }
+
+    /// The only test that uses the store of the process for bodies so long.
+    #[test]
+    fn a_body_leaves_its_memory_for_the_next_one() {
+        let body = |mib: usize| {
+            let mut body = Body::default();
+            assert!(body.try_reserve(mib * MIB));
+            body.hold(Box::new(()));
+            body.memory_mut().expect("in memory").resize(mib * MIB, b'x');
+            body
+        };
+        let place = |body: &Body| body.as_bytes().expect("in memory").as_ptr();
+        let first = body(10);
+        let address = place(&first);
+        drop(first);
+        let mut begun = Body::default();
+        begun.memory_mut().expect("in memory").extend_from_slice(b"begun");
+        assert!(begun.try_reserve(9 * MIB));
+        assert_eq!((place(&begun), begun.as_bytes()), (address, Some(&b"begun"[..])));
+        assert!(change(|store| store.lent) >= 10 * MIB);
+        // Without a share of a budget nobody would give the memory back.
+        drop(begun);
+        assert!(take(9 * MIB).is_none() && change(|store| store.lent) < 10 * MIB);
+        let mut hardly_used = Body::default();
+        assert!(hardly_used.try_reserve(9 * MIB));
+        hardly_used.hold(Box::new(()));
+        drop(hardly_used);
+        assert!(take(9 * MIB).is_none());
+        drop(body(10));
+        leave_room(0);
+        assert!(take(9 * MIB).is_none());
     }
 }

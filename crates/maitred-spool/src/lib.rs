@@ -17,6 +17,7 @@ mod file;
 mod memory;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use std::fs::File;
 use std::io::{self, Write};

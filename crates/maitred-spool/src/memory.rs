@@ -9,10 +9,15 @@
 //! Promises: the bodies of all requests together hold at most the budget, one of them at most a quarter of it. A body
 //! counts from its begin until its last reader has gone, or until its bytes are in its file. Leaves out: the bytes that
 //! a body may hold without asking (`body-memory`), and files (`lib.rs`). Bytes that are [kept](Kept) beside bodies
-//! count too, and may pass the budget.
+//! count too, and may pass the budget. Memory of bodies that have gone waits for the next ones in what the budget has
+//! left; a body that needs the room has it given back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use maitred_runtime::long_memory;
+
+use super::unused;
 
 /// The budget, and the bytes held of it.
 #[derive(Default)]
@@ -167,6 +172,7 @@ impl Share {
             return false;
         };
         self.held += more;
+        long_memory::leave_room(memory.most - before - more);
         if let Some(growing) = &self.growing {
             growing.held.store(self.held, Ordering::Relaxed);
         }
@@ -203,8 +209,12 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.end();
-        self.memory.leaving.fetch_sub(self.leaving, Ordering::Relaxed);
-        self.memory.held.fetch_sub(self.held, Ordering::Relaxed);
+        let memory = &self.memory;
+        memory.leaving.fetch_sub(self.leaving, Ordering::Relaxed);
+        let before = memory.held.fetch_sub(self.held, Ordering::Relaxed);
+        // The body's own memory waits now.
+        long_memory::leave_room((memory.most + self.held).saturating_sub(before));
+        unused::watch();
     }
 }
 
@@ -224,6 +234,7 @@ impl Kept {
         }
         let memory = &self.memory;
         memory.held.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
+        long_memory::leave_room(memory.most.saturating_sub(memory.held.load(Ordering::Relaxed)));
         if bytes > before && memory.is_low() {
             memory.relieve();
         }

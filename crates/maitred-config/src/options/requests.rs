@@ -90,7 +90,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. When \
                   seven eighths are taken, the largest unfinished one goes to a file in the spool folder. 0: all of them \
                   do. What WebSockets have received beyond 64k each counts too, and may take as much again.",
-        cost: "up to this much memory while such bodies are received and answered, 16m of it some seconds longer for \
+        cost: "up to this much memory while such bodies are received and answered, 32m of it some seconds longer for \
                the next ones, and as much again in an application that reads one in one piece",
         worst: "little: large uploads are written to a file and read again, which about doubles their time",
     },

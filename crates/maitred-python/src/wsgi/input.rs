@@ -180,6 +180,13 @@ impl Reader {
 
     /// Memory grows with the bytes that arrive, not with the length that the peer has declared.
     fn read_live<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyBytes>> {
+        if count <= BUFFER {
+            self.gather(py, count)?;
+            let buffered = self.buffered();
+            let bytes = PyBytes::new(py, &buffered[..buffered.len().min(count)]);
+            self.position += bytes.as_bytes().len() as u64;
+            return Ok(bytes);
+        }
         let mut bytes = Vec::new();
         while bytes.len() < count {
             let wanted = count - bytes.len();
@@ -198,6 +205,32 @@ impl Reader {
             }
         }
         Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Has the next `count` bytes of a live body in the buffer, at most [`BUFFER`], fewer only at its end.
+    fn gather(&mut self, py: Python<'_>, count: usize) -> PyResult<()> {
+        let mut filled = self.buffered().len();
+        if filled >= count {
+            return Ok(());
+        }
+        // Old bytes are written over where nothing of them is left.
+        if filled > 0 {
+            self.buffer.drain(..self.buffer.len() - filled);
+        }
+        self.buffer.resize(BUFFER, 0);
+        self.start = self.position;
+        let Self { body, buffer, .. } = self;
+        let gathered = py.detach(|| {
+            while let Some(live) = body.live_mut().filter(|_| filled < count) {
+                match live.read(&mut buffer[filled..])? {
+                    0 => break,
+                    more => filled += more,
+                }
+            }
+            Ok::<(), std::io::Error>(())
+        });
+        self.buffer.truncate(filled);
+        Ok(gathered?)
     }
 
     fn line<'py>(&mut self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {

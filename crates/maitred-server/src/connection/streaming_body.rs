@@ -27,6 +27,7 @@ use std::time::Instant;
 use maitred_h1::{Event, HeadFacts, Receiver, RequestError, Sender};
 use maitred_http::{BodyLength, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
+use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_limits::minimum::{Late, RateWatch};
 use maitred_runtime::{LiveBody, Observe};
@@ -239,6 +240,31 @@ impl Live {
             }
         }
         (at, filled)
+    }
+
+    /// Receives bytes of a body of known length where the handler wants them. None for other bodies.
+    pub(super) fn receive_in_place(
+        &mut self,
+        wire: &mut Wire,
+        receiver: &mut Receiver,
+        head: &mut RequestHead,
+        site: &Site,
+        buffer: &mut [u8],
+    ) -> Option<Moved> {
+        let left = receiver.fixed_left().filter(|left| *left > 0 && wire.input.is_empty())?;
+        if self.received + left > self.max {
+            return None;
+        }
+        let most = left.min(buffer.len() as u64) as usize;
+        let moved = wire.transport.receive(&mut buffer[..most]);
+        if let Moved::Bytes(count) = moved {
+            receiver.skip_fixed(count as u64);
+            self.received += count as u64;
+            // The end of a body is an event without bytes.
+            self.decode(receiver, head, site, b"", &mut []);
+            wire.note_read(count, most);
+        }
+        Some(moved)
     }
 }
 

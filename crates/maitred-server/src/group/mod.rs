@@ -28,7 +28,7 @@ use maitred_io::timers::Timers;
 use maitred_io::{clock, memory, process, thread_state};
 use maitred_match::Shape;
 use maitred_runtime::lock_order::assert_outside;
-use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost, long_memory};
+use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost};
 use maitred_turns::{Jobs, Signals, TurnContext};
 
 use crate::listener::Listening;
@@ -216,7 +216,6 @@ impl<R: Resident> Group<R> {
         let now = clock::monotonic();
         let time = Now { monotonic_ns: now, unix_seconds: clock::unix_seconds() };
         self.site.hosts.all().iter().for_each(|host| host.routes().sweep(time));
-        long_memory::sweep(now);
         let mut due = Vec::new();
         self.timers.expire(now, &mut due);
         for slot in due {

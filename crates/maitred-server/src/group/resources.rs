@@ -4,6 +4,7 @@
 use super::{Group, Resident};
 use maitred_io::memory;
 use maitred_limits::resources::Scarce;
+use maitred_runtime::long_memory;
 
 impl<R: Resident> Group<R> {
     /// Checks the resources, with `open` of at most `most` connections. In the low-resource mode, idle connections of
@@ -32,6 +33,7 @@ impl<R: Resident> Group<R> {
                 }
                 (_, None) => log.warn(format_args!("not low on anything any more: {open} connections hold {held} bytes")),
             }
+            long_memory::leave_room(0);
             if now.is_none() && before != Some(Scarce::Connections) {
                 memory::give_back();
             }

@@ -128,7 +128,15 @@ impl H1 {
             if live.end.is_some() {
                 continue;
             }
-            match wire.transport.receive(space) {
+            let moved = match live.receive_in_place(wire, &mut self.receiver, head, &group.site, buffer) {
+                Some(Moved::Bytes(count)) => {
+                    live.rest();
+                    return Ok(Some(count));
+                }
+                Some(moved) => moved,
+                None => wire.transport.receive(space),
+            };
+            match moved {
                 Moved::Bytes(count) => {
                     wire.note_read(count, space.len());
                     wire.input.extend_from_slice(&space[..count]);
