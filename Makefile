@@ -98,7 +98,7 @@ $(STAMPS)/requirements-bench: $(STAMPS)/venv python/requirements-bench.txt
 
 # Editable: the Python files are used where they stand, only the extension module is built and copied.
 $(STAMPS)/engine-$(PROFILE): $(STAMPS)/venv $(ENGINE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--features as-tests)
 	@sh scripts/split-debug python/maitred/_engine.*.so
 	@rm -f $(STAMPS)/engine-*
 	@touch $@

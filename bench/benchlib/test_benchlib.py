@@ -205,6 +205,13 @@ class Suites(unittest.TestCase):
             with self.assertRaisesRegex(self.script.NothingToRun, "1 skipped"):
                 self.script.benches(f"{optional}{line}\n{line}\n")
 
+    def test_a_warning_of_the_compiler_fails_the_suite_that_looks_for_lints(self) -> None:
+        end = "    Finished `test` profile [unoptimized] target(s) in 1s\n  Executable unittests src/lib.rs (target/debug/deps/a-1)\n"
+        self.assertEqual(self.script.lints(end), end.splitlines()[0].strip())
+        warning = "warning: called `map(f)` on an `Option` value\n\nwarning: `maitred-h1` (lib test) generated 1 warning (1 duplicate)\n"
+        with self.assertRaisesRegex(self.script.Failed, r"^`maitred-h1` \(lib test\) generated 1 warning$"):
+            self.script.lints(warning + end)
+
     def test_the_benches_after_one_that_fails_are_run_and_the_suite_fails(self) -> None:
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
             self.script.LOGS = Path(folder)

@@ -1,4 +1,4 @@
-//! A scheduler without threads: a test serves, in the order that it likes. The feature `by-hand` has it.
+//! A scheduler without threads: a test serves, in the order that it likes.
 
 use std::sync::Arc;
 

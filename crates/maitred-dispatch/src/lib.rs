@@ -22,7 +22,6 @@ mod admission;
 mod app_thread;
 mod assigned;
 mod backup_poller;
-#[cfg(feature = "by-hand")]
 mod by_hand;
 mod costs;
 mod event_loop;
