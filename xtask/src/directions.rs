@@ -120,7 +120,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "maitred-cli",
-        &["maitred-config", "maitred-process", "maitred-tools", "maitred-report", "maitred-runtime"],
+        &[
+            "maitred-http",
+            "maitred-config",
+            "maitred-process",
+            "maitred-tools",
+            "maitred-report",
+            "maitred-runtime",
+        ],
     ),
     ("maitred-report", &["maitred-control"]),
     (

@@ -10,9 +10,7 @@ use std::time::Duration;
 use maitred_cli::main;
 use maitred_config::output::{EXIT_SUCCESS, EXIT_USAGE};
 use maitred_http::{ResponseHead, Status};
-use maitred_process::host::{
-    Application, ApplicationSpec, Host, LoadError, Signal, Signals, StopSignal,
-};
+use maitred_process::host::{Application, ApplicationSpec, Host, LoadError, Signal, Signals, StopSignal};
 use maitred_runtime::{Exchange, Handler, NativeThreads, ThreadBody, ThreadHost};
 
 /// A program with two languages: the target of an application is its language.
