@@ -29,7 +29,7 @@ use super::loop_watchdog::standby;
 use super::{Serve, panic_text};
 use crate::numbers::{EVENTS, FEW_EVENTS, IDLE_LOOKS, LONG, NOW_AND_THEN, USUAL};
 use crate::sample_timer::{Pause, SampleTimer};
-use crate::worker::{fetch, signals, unless_non_blocking};
+use crate::worker::{fetch, signals};
 
 /// Further looks after the first one, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a
 /// millisecond.
@@ -242,7 +242,9 @@ fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: imp
         let jobs = server.serve(token, signals, context);
         let began = context.clock().turn_began();
         for job in jobs {
-            if let Some(job) = unless_non_blocking(job, began, server) {
+            if server.is_non_blocking(&job) {
+                server.run(job, began);
+            } else {
                 scheduler.submit(job, server);
             }
         }

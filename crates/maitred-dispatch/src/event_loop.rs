@@ -203,6 +203,9 @@ impl<S: Serve> LoopTurns<S> {
                 scheduler.note_progress();
                 for job in server.serve(token, signals, &mut self.context) {
                     match server.target(&job).pool {
+                        _ if server.is_non_blocking(&job) => {
+                            server.run(job, self.context.clock().turn_began());
+                        }
                         0 => scheduler.queue(job, &server),
                         _ => scheduler.submit(job, &server),
                     }

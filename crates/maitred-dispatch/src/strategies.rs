@@ -16,7 +16,7 @@ use maitred_turns::TurnContext;
 use crate::Serve;
 use crate::numbers::EVENTS;
 use crate::pool::{Errand, Slot, WakeAction};
-use crate::worker::{Round, fetch, poll, run_rounds, serve, serve_batch};
+use crate::worker::{Round, fetch, poll, run_rounds, serve_batch_of, serve_of};
 
 /// A thread that polls.
 struct Reader<'a, S: Serve> {
@@ -35,7 +35,7 @@ impl<'a, S: Serve> Reader<'a, S> {
         while *left > 0 {
             *left -= 1;
             let (token, signals) = self.server.scheduler().ready.pop()?;
-            if let Some(job) = serve(self.server, token, signals, &mut self.context) {
+            if let Some(job) = serve_of(self.server, (token, signals), &mut self.context, false).own {
                 return Some(job);
             }
         }
@@ -45,7 +45,7 @@ impl<'a, S: Serve> Reader<'a, S> {
     /// A request that the last wait has brought.
     fn next_polled(&mut self) -> Option<S::Job> {
         self.context.clock_mut().set_now(None);
-        serve_batch(self.server, &self.events, &mut self.context)
+        serve_batch_of(self.server, &self.events, &mut self.context, false).own
     }
 }
 
@@ -84,18 +84,25 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
+    let hand_over = |reader: &Reader<'_, S>, job| {
+        if server.is_non_blocking(&job) {
+            server.run(job, reader.context.clock().turn_began());
+        } else {
+            scheduler.submit(job, server);
+        }
+    };
     // For ever: a thread that makes something ready wakes it.
     scheduler.pollers.fetch_add(1, Ordering::SeqCst);
     run_rounds(server, || {
         reader.context.clock_mut().set_now(None);
         let mut left = scheduler.ready.len();
         while let Some(job) = reader.next_ready(&mut left) {
-            scheduler.submit(job, server);
+            hand_over(&reader, job);
         }
         let took = scheduler.take_deferred(server);
         fetch(server, &mut reader.events, scheduler.ready.is_empty() && !took);
         if let Some(job) = reader.next_polled() {
-            scheduler.submit(job, server);
+            hand_over(&reader, job);
         }
         Round::GoOn
     });

@@ -189,14 +189,26 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 }
 
-/// Serves the events of one wait until one is a request for the application. They are this thread's
-/// own only as long as it is in the engine, which never waits: before it enters application code,
+/// Serves the events of one wait until one is a request for the application; a request that never blocks is run. The events are this
+/// thread's own only as long as it is in the engine, which never waits: before it enters application code,
 /// the rest becomes everybody's, and a panic leaves nothing behind.
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
     context: &mut S::Context,
 ) -> Option<S::Job> {
+    let Served { own, at_once } = serve_batch_of(server, events, context, true);
+    run_at_once(at_once, server);
+    own
+}
+
+/// As [`serve_batch`], but runs nothing: `separates` says whether requests that never block are told from others.
+pub(super) fn serve_batch_of<S: Serve>(
+    server: &Arc<S>,
+    events: &Events,
+    context: &mut S::Context,
+    separates: bool,
+) -> Served<S::Job> {
     let ready = &server.scheduler().ready;
     let mut rest = Rest { ready, events: events.iter().map(signals) };
     while let Some((token, signals)) = rest.events.next() {
@@ -204,11 +216,12 @@ pub(super) fn serve_batch<S: Serve>(
         if let Some((next, _)) = rest.events.clone().next() {
             server.prefetch(next);
         }
-        if let Some(job) = serve(server, token, signals, context) {
-            return Some(job);
+        let served = serve_of(server, (token, signals), context, separates);
+        if served.own.is_some() || !served.at_once.is_empty() {
+            return served;
         }
     }
-    None
+    Served::none()
 }
 
 pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
@@ -227,48 +240,67 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// Serves one event. A request that never blocks is run. The first other one is returned, and further ones are given to other threads. Requests begin in
-/// their order: at a limiter all of them wait, and this thread, which looks at the queue next, enters with the first.
+/// The requests of one event.
+pub(super) struct Served<J> {
+    /// The first request for this thread.
+    pub(super) own: Option<J>,
+    /// Requests that never block.
+    at_once: Vec<J>,
+}
+
+impl<J> Served<J> {
+    const fn none() -> Self {
+        Self { own: None, at_once: Vec::new() }
+    }
+}
+
+/// Serves one event, and runs requests that never block. The first other one is returned, and further ones are given to other threads.
 pub(super) fn serve<S: Serve>(
     server: &Arc<S>,
     token: u64,
     signals: Signals,
     context: &mut S::Context,
 ) -> Option<S::Job> {
-    let scheduler = server.scheduler();
-    scheduler.note_progress();
-    let mut jobs = server.serve(token, signals, context);
-    let began = context.clock().turn_began();
-    if jobs.is_single() {
-        return jobs.take_first().and_then(|job| unless_non_blocking(job, began, server));
-    }
-    let mut own = None;
-    for job in jobs {
-        let Some(job) = unless_non_blocking(job, began, server) else { continue };
-        match server.target(&job).pool {
-            0 if scheduler.pool.exclusive => scheduler.queue(job, server),
-            0 if own.is_none() => own = Some(job),
-            _ => scheduler.submit(job, server),
-        }
-    }
+    let Served { own, at_once } = serve_of(server, (token, signals), context, true);
+    run_at_once(at_once, server);
     own
 }
 
-/// Runs a request that never blocks, without a permit and on whatever thread has read it. `now` is a time before that, in
-/// monotonic nanoseconds. Returns other requests.
-pub(super) fn unless_non_blocking<S: Serve>(job: S::Job, now: u64, server: &Arc<S>) -> Option<S::Job> {
-    if !server.is_non_blocking(&job) {
-        return Some(job);
-    }
+/// Serves one event. The first request is returned, and further ones are given to other threads; those that never block are apart if
+/// `separates`. Requests begin in their order: at a limiter all of them wait, and this thread, which looks at the queue next, enters
+/// with the first.
+pub(super) fn serve_of<S: Serve>(
+    server: &Arc<S>,
+    (token, signals): (u64, Signals),
+    context: &mut S::Context,
+    separates: bool,
+) -> Served<S::Job> {
     let scheduler = server.scheduler();
-    scheduler.inside.fetch_add(1, Ordering::SeqCst);
-    if scheduler.looped.is_none() && scheduler.pollers.load(Ordering::SeqCst) == 0 {
-        // It may block all the same: then other threads poll.
-        scheduler.backup_poller.watch();
+    scheduler.note_progress();
+    let jobs = server.serve(token, signals, context);
+    let is_single = jobs.is_single();
+    let mut served = Served::none();
+    for job in jobs {
+        if separates && server.is_non_blocking(&job) {
+            served.at_once.push(job);
+        } else if is_single {
+            served.own = Some(job);
+        } else {
+            match server.target(&job).pool {
+                0 if scheduler.pool.exclusive => scheduler.queue(job, server),
+                0 if served.own.is_none() => served.own = Some(job),
+                _ => scheduler.submit(job, server),
+            }
+        }
     }
-    server.run(job, now);
-    scheduler.inside.fetch_sub(1, Ordering::SeqCst);
-    None
+    served
+}
+
+/// Runs requests that never block, on the thread that has read them and without a permit.
+pub(super) fn run_at_once<S: Serve>(jobs: Vec<S::Job>, server: &Arc<S>) {
+    for job in jobs {
+        server.scheduler().run(job, clock::monotonic(), server);
+    }
 }
 
 // ---- At the limiter ----

@@ -49,8 +49,8 @@ pub enum Event<'a> {
         change: i64,
     },
     /// The window of an open stream is too small for the distance to the peer: the peer fills it, and the caller takes
-    /// all bytes. So many bytes more would double it, or make it as large as it may be. The caller may have
-    /// [`widen`](crate::Connection::widen) give them.
+    /// all bytes. So many bytes more would double it, or make it as large as it may be. The caller may give
+    /// them by [`widen`](crate::Connection::widen).
     Narrow {
         /// The number of the stream.
         stream: u32,

@@ -7,7 +7,7 @@ pub(crate) struct Window {
     left: i64,
     /// Bytes that the peer is to be given, and that no WINDOW_UPDATE has carried yet.
     owed: i64,
-    /// Bytes that the peer has been given in all.
+    /// Bytes for which the peer has got credit in all, with those that no WINDOW_UPDATE has carried yet.
     given: u64,
     /// The bytes a second for which it was [wider](Self::lacks) last; 0 at first.
     rate: u64,
@@ -39,7 +39,7 @@ impl Window {
     }
 
     /// Gives the peer so many bytes more. Returns the bytes for a WINDOW_UPDATE, which are at least a quarter of the
-    /// window. A closed window never stays closed: bytes that are not owed are with a reader that gives them back.
+    /// window. No window stays closed: each unread byte comes back when its reader takes it, so the quarter is reached.
     pub(crate) fn give(&mut self, bytes: u32) -> Option<u32> {
         self.given = self.given.saturating_add(bytes.into());
         let most = (self.size - self.left).max(0);

@@ -20,7 +20,7 @@ use crate::long_memory;
 /// for the disk; so the code that made the file decides which thread does it.
 pub type CloseFile = Arc<dyn Fn(File) + Send + Sync>;
 
-/// A body that is read from the connection as it comes. Unread bytes stay with the peer.
+/// A body that is read from the connection as it comes. Unread bytes stay with the peer, beyond one window of HTTP/2.
 pub trait LiveBody: Send {
     /// Waits until there are bytes, and moves some of them to `buffer`, which has room for at least one. Zero is the
     /// end.
@@ -30,10 +30,10 @@ pub trait LiveBody: Send {
     /// the exchange has ended. Every later call returns the same.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Reads without waiting. `None` when nothing is there: `observer` is told once, when it may be worth a look.
+    /// Reads without waiting. `None` when nothing is there: `observer` is told when it may be worth a look, at least once.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but for the time, which the caller counts.
+    /// As [`read`](Self::read); the timer of the connection ends a body that is late.
     fn poll_read(&mut self, buffer: &mut [u8], observer: &Arc<dyn Observe>) -> io::Result<Option<usize>>;
 }
 
@@ -73,6 +73,9 @@ thread_local! {
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The most bytes that are received at once.
+const PIECE: usize = 512 * 1024;
+
 impl Memory {
     fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, lent: None, keepsake: None }
@@ -85,13 +88,21 @@ impl Memory {
         self.bytes.reserve(length);
     }
 
+    /// Makes room for the next piece of `more` bytes. Memory that the allocator hands out again is in use before it is
+    /// written to, so a peer that announces much and sends little must not hold all that it has announced: there is room
+    /// for as many bytes as have come, at least for one piece.
+    fn grow(&mut self, more: usize) -> bool {
+        let room = self.bytes.capacity() - self.bytes.len();
+        room >= more.min(PIECE) || self.bytes.try_reserve_exact(more.min(self.bytes.len().max(PIECE))).is_ok()
+    }
+
     fn try_reserve(&mut self, more: usize) -> bool {
         let wanted = self.bytes.len().saturating_add(more);
         if self.bytes.capacity() >= wanted {
             return true;
         }
         let long = if wanted > *USED_AGAIN.end() { long_memory::take(wanted) } else { None };
-        let Some((mut long, lent)) = long else { return self.bytes.try_reserve_exact(more).is_ok() };
+        let Some((mut long, lent)) = long else { return self.grow(more) };
         long.extend_from_slice(&self.bytes);
         drop(Self::new(std::mem::replace(&mut self.bytes, long)));
         self.lent = Some(lent);
@@ -236,7 +247,8 @@ impl Body {
         }
     }
 
-    /// Makes room for `more` bytes behind those in memory, and for no more than that. False if there is no memory, or the body is elsewhere.
+    /// Makes room for the next of `more` bytes behind those in memory, and for no more than these. False if there is no memory, or the body is
+    /// elsewhere.
     pub fn try_reserve(&mut self, more: usize) -> bool {
         match &mut self.0 {
             BodySource::Memory(memory) => memory.try_reserve(more),

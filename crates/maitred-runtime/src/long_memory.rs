@@ -218,4 +218,15 @@ mod tests {
         leave_room(0);
         assert!(take(9 * MIB).is_none());
     }
+
+    #[test]
+    fn a_body_that_is_announced_takes_room_for_as_much_as_has_come() {
+        let mut body = Body::default();
+        for length in [0, 400_000, 2 * MIB] {
+            body.memory_mut().expect("in memory").resize(length, b'x');
+            assert!(body.try_reserve(100 * MIB - length));
+            let room = body.memory_mut().expect("in memory").capacity() - length;
+            assert!((MIB / 2..=length.max(MIB)).contains(&room), "{room} behind {length}");
+        }
+    }
 }

@@ -211,7 +211,7 @@ pub struct ListenerSettings {
     /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that [takes live
     /// bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body while it arrives,
     /// so that a slow peer keeps a thread. `None`: every body is received first, except bodies for an event loop that
-    /// are announced as longer than [`Settings::body_memory`]: a wait takes no thread there.
+    /// are longer than [`Settings::body_memory`], have no length, or come with `Expect: 100-continue`: a wait takes no thread there.
     pub read_ahead: Option<bool>,
     /// Whether the engine queues the bytes of a handler and sends them while the handler goes on. Without the queue,
     /// a handler that can wait waits until the kernel has taken everything, so that a slow reader keeps a thread.

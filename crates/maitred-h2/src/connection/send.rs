@@ -133,7 +133,8 @@ impl Connection {
         }
     }
 
-    /// Has an [event](crate::Event::Narrow) come if the window of this stream is too small. Not for a body that is short, or fits it.
+    /// Sends a PING; an [event](crate::Event::Narrow) follows if the window of this stream is too small. Not for a body that is short, or
+    /// fits it.
     pub(super) fn begin_probe(&mut self, number: u32, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.open(number) else { return };
         let given = stream.window.given();

@@ -61,9 +61,9 @@ struct State {
     announced: bool,
     reading: Reading,
     watch: Option<Arc<Watch>>,
-    /// `receive` has said that the peer has left.
+    /// `receive` has given `http.disconnect`.
     told: bool,
-    /// The status for a request whose body was faulty, if the application does not answer.
+    /// The status if the application does not answer: of a body that was faulty, too long or late, or of a server that stops.
     refused: Option<Status>,
     /// A thread waits for the exchange, which is busy.
     asked: bool,

@@ -29,7 +29,7 @@ pub(crate) enum Keeping {
     Spool(Spool),
     /// Nowhere, with a count: the engine answers without the body.
     Nowhere(u64),
-    /// To the running handler, which asks for bytes.
+    /// To the reader of the running handler.
     Live(Live),
     /// Nowhere: the handler has answered without the rest.
     Dropped(u64),

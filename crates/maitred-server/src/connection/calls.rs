@@ -240,14 +240,16 @@ impl Connection {
 
     // ---- For an operator ----
 
-    /// Ends an exchange: the next turn closes a connection of HTTP/1, and a stream with frames is reset.
+    /// Ends an exchange: a stream with frames is reset; with the number 0 the next turn closes the connection.
     pub(crate) fn end_by_operator(&mut self, group: &Group, key: Key) {
         match &mut self.protocol {
-            Protocol::H1(_) => {
+            Protocol::Framed(framed) if key.stream != 0 => {
+                framed.reset_stream(&mut self.wire, group, key, End::Operator);
+            }
+            _ => {
                 self.wire.ended_as = End::Operator;
                 group.scheduler.make_ready(key.token.to_u64(), Signals::CLOSED);
             }
-            Protocol::Framed(framed) => framed.reset_stream(&mut self.wire, group, key, End::Operator),
         }
     }
 }

@@ -115,7 +115,7 @@ pub(super) const STREAM: u64 = (size_of::<Stream>() + size_of::<Request>() + siz
 pub(super) const NO_ROOM: &str = "the server is short of memory";
 
 /// Bytes in buffers of the connection, beside its heads.
-fn holds(link: &impl Link, wire: &Wire) -> u64 {
+pub(super) fn holds(link: &impl Link, wire: &Wire) -> u64 {
     let streams: u64 = link.streams().map(Stream::held).sum();
     // Received bytes of an incomplete head count as a head.
     let input = if wire.phase == Phase::Receiving { 0 } else { wire.input.len() as u64 };

@@ -3,8 +3,7 @@
 
 use maitred_io::transport::Moved;
 
-use super::h1::MAX_RECEIVES_A_TURN;
-use super::wire::{Phase, Wire};
+use super::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use super::{Context, Turn};
 
 /// After a last response the peer may still be sending; what it sends is read and dropped until

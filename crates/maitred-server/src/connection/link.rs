@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! exchange                                      connection
-//!   respond, send_continue, begin_run  ------->   H1: bytes of one exchange after the other
-//!   credit, drop_rest, end_after_all   ------->   Framed: frames of many exchanges at once
-//!   streams, put, take_stream          ------->
+//!   send_own, send_continue, begin_run  ------->   H1: bytes of one exchange after the other
+//!   credit, drop_rest, end_responses    ------->   Framed: frames of many exchanges at once
+//!   streams, put, take_stream           ------->
 //! ```
-//! Both protocols implement it. Code for every exchange takes a `link` and the [`Wire`] below it, whatever the
-//! protocol is: admission, filters, bodies, responses of the engine, time limits, WebSockets.
+//! Where a function lives: code that differs by protocol is a method of `H1` or `Framed`, and belongs here if shared code calls it. Code
+//! that is the same for both is a function of a `link` and the [`Wire`] below it: admission, filters, bodies, responses of
+//! the engine, time limits, WebSockets. What a handler calls from its thread is a method of `Connection` (`calls.rs`).
 
 use crate::connection::pipeline::Received;
 use maitred_h1::HeadFacts;
@@ -47,16 +48,16 @@ pub(crate) trait Link: Sized {
     /// The number under which an exchange is shown; 0 where the connection has one exchange at a time.
     fn shown_number(&self, stream: u32) -> u32;
 
-    /// The queues of all exchanges.
+    /// The queues of response bytes, of all exchanges.
     fn writers<'a>(&'a mut self, wire: &'a mut Wire) -> impl Iterator<Item = &'a mut Writer>;
 
-    /// The queue with the bytes of an exchange.
+    /// The queue with the response bytes of an exchange.
     fn writer_of<'a>(&'a mut self, wire: &'a mut Wire, key: Key) -> Option<&'a mut Writer>;
 
     /// Whether no part of a request has arrived and nothing waits to be sent.
     fn is_idle(&self, wire: &Wire) -> bool;
 
-    /// Bytes of an incomplete head in received frames.
+    /// Bytes of memory of a head of which some frames are missing.
     fn gathered(&self) -> u64;
 
     /// Memory of an exchange beside its head, in bytes, where a peer may begin many.
@@ -86,7 +87,7 @@ pub(crate) trait Link: Sized {
     /// Asks the peer for the body of its request (RFC 9110 §10.1.1).
     fn send_continue(&mut self, context: &mut Context<'_>, stream: &mut Stream);
 
-    /// A handler gets the request of `stream`. Returns the encoder of its response.
+    /// Makes the encoder for the response of a handler that gets the request of `stream` now.
     fn begin_run(
         &mut self,
         wire: &mut Wire,
@@ -95,10 +96,10 @@ pub(crate) trait Link: Sized {
         head: &RequestHead,
     ) -> Encoder;
 
-    /// Drops the rest of a body whose request has been answered.
+    /// Has the rest of a body dropped as it comes, because its request has been answered.
     fn drop_rest(&mut self, wire: &mut Wire, context: &Context<'_>, facts: HeadFacts);
 
-    /// The exchange has taken so many bytes of its body: the peer may send as many more.
+    /// Gives the peer credit for so many bytes of a body that the exchange has taken, at most for all that it has not been given for.
     fn credit(&mut self, number: u32, bytes: u64);
 
     /// Sets the limits that the application asks for its response, beside all other limits.
@@ -110,7 +111,7 @@ pub(crate) trait Link: Sized {
     /// The peer is gone.
     fn send_socket_frames(&mut self, wire: &mut Wire, group: &Group, key: Key) -> Result<(), SendError>;
 
-    /// Ends the responses of these exchanges because of what `end` says.
+    /// Ends the responses of these exchanges, which are all of the connection in HTTP/1, because of what `end` says.
     fn end_responses(
         &mut self,
         wire: &mut Wire,
@@ -122,10 +123,10 @@ pub(crate) trait Link: Sized {
     /// Whether a handler of this exchange has to wait until its peer has taken bytes.
     fn is_full(&self, wire: &Wire, group: &Group, key: Key) -> bool;
 
-    /// Whether a handler has to wait because of the bytes queued for the socket.
+    /// Whether the bytes that are queued for the socket are so many that handlers wait; [`is_full`](Self::is_full) asks for one exchange.
     fn is_writer_full(&self, wire: &Wire, group: &Group) -> bool;
 
-    /// Runs `act`, which may take long, without the interpreter, so that other threads may have it.
+    /// Runs `act`, which may take long: without the interpreter, so that other threads may have it, where that cannot block this turn.
     fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut());
 
     // ---- For the wire ----
@@ -136,7 +137,7 @@ pub(crate) trait Link: Sized {
     /// The longest send timeout of the responses that have something to send, in milliseconds; 0 for none.
     fn longest_send_timeout(&self, site: &Site) -> u32;
 
-    /// Goes on with a body that waited until the queued bytes had left.
+    /// Restarts the time of the peer for its body, which did not run while response bytes waited.
     fn go_on_with_body(&mut self, wire: &mut Wire, group: &Group, token: Token);
 
     /// Writes down the answered exchanges, because the peer is gone.
@@ -162,7 +163,7 @@ pub(crate) trait Link: Sized {
         self.streams().any(|stream| stream.running)
     }
 
-    /// Earliest deadline of the exchanges.
+    /// Earliest deadline of the exchanges: of a response that has to begin, of a body, of a reader.
     fn request_due(&self) -> u64 {
         self.streams().map(|stream| stream.response_due().min(stream.due)).min().unwrap_or(NEVER)
     }
@@ -191,7 +192,7 @@ pub(crate) trait Link: Sized {
         self.streams().any(|stream| stream.awaited.is_some())
     }
 
-    /// Notes that the response begins and that the body is not asked for any more. Returns whether the connection
+    /// Notes that the response begins and that the body is not asked for any more. Returns whether a connection of HTTP/1
     /// must end after the response.
     fn begin_answer(&mut self, key: Key) -> bool {
         self.stream_of(key).and_then(Stream::live).is_some_and(|live| {

@@ -89,7 +89,8 @@ pub(super) fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResp
 impl Stream {
     /// Deadline of the response, in monotonic nanoseconds.
     pub(super) fn response_due(&self) -> u64 {
-        self.awaited.as_ref().map_or(NEVER, |awaited| awaited.due)
+        // A dead stream gets no response of the engine: its time would ring for ever.
+        self.awaited.as_ref().filter(|_| !self.dead).map_or(NEVER, |awaited| awaited.due)
     }
 
     /// Restarts the time limit, since the handler has received something. A timer that is set stays, and its turn

@@ -43,7 +43,8 @@ pub(crate) struct Stream {
     /// The whole response is in the queue.
     pub(super) answered: bool,
     /// The peer has reset the stream, or the engine has answered in the handler's place: bytes of the handler are
-    /// dropped.
+    /// dropped, and its reader finds no stream. With the loss of the whole connection a stream is not dead: its reader still
+    /// gets the bytes that have come.
     pub(super) dead: bool,
     /// How its response ends, if it was cancelled.
     pub(super) ended_as: Option<End>,
@@ -57,7 +58,7 @@ pub(crate) struct Stream {
     pub(super) offer: Option<Box<Offer>>,
     /// The WebSocket that the exchange has become.
     pub(super) socket: Option<Box<Socket>>,
-    /// Bytes queued for the peer, where exchanges are interleaved.
+    /// Framing state and queued bytes, where exchanges are interleaved.
     pub(super) queue: Option<Box<Queue>>,
     pub(crate) request: Box<Request>,
     /// The destination of the body.
@@ -170,6 +171,7 @@ impl Stream {
     pub(super) fn held(&self) -> u64 {
         let request = match &self.keeping {
             Keeping::Spool(spool) => spool.held(),
+            Keeping::Live(live) => live.held(),
             // The handler has the request.
             _ if self.running => self.summary.held,
             _ => self.request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64),

@@ -1,4 +1,5 @@
-//! Request bodies that handlers read while they arrive, on listeners that do not read ahead.
+//! Request bodies that handlers read while they arrive. Listeners choose that by `read-ahead`; without it, handlers of an event loop read
+//! long bodies so.
 //!
 //! ```text
 //! handler's thread                     connection                       turns
@@ -7,11 +8,11 @@
 //!     <---- nothing there ------------- the edge is noted <------------ READ, the end, the cut
 //!   waits for the edge, at most body-timeout <------- told --------------'
 //! ```
-//! Promises: the connection receives only bytes that the handler has asked for, so that a body takes one buffer of
-//! memory and TCP slows its sender down. The engine sends `100 Continue` when the handler reads first. Bytes that the
+//! Promises: over HTTP/1 the connection receives only bytes that the handler has asked for, so that a body takes one buffer of
+//! memory and TCP slows its sender down. Over HTTP/2 turns keep at most a stream window, and a read gives the peer credit. The engine sends `100 Continue` when the handler reads first. Bytes that the
 //! handler leaves unread are dropped up to [`MAX_DROPPED`]; beyond that the connection ends. While the handler waits,
 //! the peer has body-timeout for the next byte and must keep min-rate-in on average until the response begins; after
-//! that both sides may pause as they like. Leaves out: the choice of the requests that are read live (`receive.rs`).
+//! that both sides may pause as they like. The choice of these requests is `is_read_live`.
 
 use crate::connection::answer::answer;
 use crate::connection::link::Link;
@@ -50,6 +51,7 @@ pub(crate) struct Live {
     length: BodyLength,
     /// Limit of the body, in bytes.
     max: u64,
+    /// Bytes of the body so far.
     received: u64,
     /// Bytes of `100 Continue`, until sent.
     pub(super) interim: Option<Vec<u8>>,
@@ -106,6 +108,23 @@ impl From<RequestError> for End {
 }
 
 impl Live {
+    fn new(length: BodyLength, max: u64, interim: Option<Vec<u8>>) -> Self {
+        Self {
+            length,
+            max,
+            received: 0,
+            interim,
+            end: None,
+            answering: false,
+            taken: VecDeque::new(),
+            patience: None,
+            rested: 0,
+            since: 0,
+            flags: None,
+            waiting: None,
+        }
+    }
+
     /// Whether the connection cannot be kept after a response that begins now: the peer may or may not send a body
     /// that was not asked for, the unread rest is too long, or the state of the body is unknown.
     pub(super) fn is_last(&self) -> bool {
@@ -170,6 +189,11 @@ impl Live {
         Some(rule)
     }
 
+    /// Bytes that turns have received and the handler has not read.
+    pub(super) fn held(&self) -> u64 {
+        self.taken.len() as u64
+    }
+
     /// Keeps bytes that a turn has received for the handler.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.received += bytes.len() as u64;
@@ -190,7 +214,8 @@ impl Live {
     /// Tells a waiting handler to read again.
     pub(super) fn tell(&mut self) {
         self.count_wait(clock::monotonic());
-        if let Some(waiting) = &self.waiting {
+        // It waits no more, whether it reads then or not: the time of the peer does not run meanwhile.
+        if let Some(waiting) = self.waiting.take() {
             waiting.changed();
         }
     }
@@ -251,7 +276,8 @@ impl Live {
         site: &Site,
         buffer: &mut [u8],
     ) -> Option<Moved> {
-        let left = receiver.fixed_left().filter(|left| *left > 0 && wire.input.is_empty())?;
+        let left =
+            receiver.fixed_left().filter(|left| *left > 0 && wire.input.is_empty() && !buffer.is_empty())?;
         if self.received + left > self.max {
             return None;
         }
@@ -310,6 +336,14 @@ impl Stream {
         live.waiting = Some(Arc::clone(observer));
         live.wait(site, clock::monotonic());
         Ok(None)
+    }
+
+    /// Notes that nothing more of the body comes, because the peer has ended its side of the connection inside it.
+    pub(super) fn end_body_by_peer(&mut self) {
+        if let Some(live) = self.live() {
+            live.end.get_or_insert(PEER_ENDED);
+            live.tell();
+        }
     }
 
     /// Time of the next check of a peer whose body the handler waits for, in monotonic nanoseconds.
@@ -451,20 +485,9 @@ pub(super) fn answer_live(
     if facts.expect_continue {
         Sender::new(stream.request.head.version, false, true).send_continue(&mut interim);
     }
-    stream.keeping = Keeping::Live(Live {
-        length: stream.request.head.body,
-        max: stream.max_body(&context.group.site),
-        received: 0,
-        interim: Some(interim).filter(|interim| !interim.is_empty()),
-        end: None,
-        answering: false,
-        taken: VecDeque::new(),
-        patience: None,
-        rested: 0,
-        since: 0,
-        flags: None,
-        waiting: None,
-    });
+    let max = stream.max_body(&context.group.site);
+    let interim = Some(interim).filter(|interim| !interim.is_empty());
+    stream.keeping = Keeping::Live(Live::new(stream.request.head.body, max, interim));
     match answer(link, wire, context, stream) {
         // Only the application answers such a request. If the engine has answered, no request can follow.
         Received::Answered => Received::Ended(Turn::Close),
@@ -486,4 +509,21 @@ pub(super) fn is_read_live(wire: &Wire, context: &Context<'_>, stream: &Stream, 
         let waits_cheaply = || handler.runs_on_event_loop() && is_early();
         handler.takes_live_bodies() && said.map_or_else(waits_cheaply, |on| !on)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_was_told_waits_no_more() {
+        let arrivals: [fn(&mut Live); 3] = [|live| live.take(b"bytes"), Live::complete, Live::tell];
+        for arrive in arrivals {
+            let mut live = Live::new(BodyLength::Chunked, 100, None);
+            live.waiting = Some(Arc::new(Edge::default()));
+            arrive(&mut live);
+            // The time of the peer runs only while a reader waits for it.
+            assert!(live.waiting.is_none());
+        }
+    }
 }

@@ -369,7 +369,7 @@ impl<R: Resident> Group<R> {
 // The choice of their threads, and the lessons from their runs.
 
 /// A handler that claims not to block and keeps its thread for longer than this, in nanoseconds, is suspected; one that is
-/// suspected and sleeps for as long counts as blocking. A thousand times the usual time of such a handler, and more than
+/// suspected and sleeps or computes for as long counts as blocking. A thousand times the usual time of such a handler, and more than
 /// a time slice of the system.
 const BLOCKED: u64 = 20_000_000;
 
@@ -380,9 +380,9 @@ pub(crate) mod trust {
     pub(crate) const NONE: u8 = 2;
 }
 
-/// Time for which this thread has had or wanted a processor, in nanoseconds.
-fn awake_ns() -> u64 {
-    process::thread_processor_ns() + thread_state::own_starved_ns()
+/// Processor time of this thread, and for how long it has waited for a processor; both in nanoseconds.
+fn account() -> (u64, u64) {
+    (process::thread_processor_ns(), thread_state::own_starved_ns())
 }
 
 /// Name of the thread of an event loop in the registry.
@@ -595,26 +595,36 @@ impl<R: Resident> Group<R> {
         }
     }
 
-    /// The time, and for how long this thread has been awake if such handlers are suspected.
-    fn begin_claim(&self) -> (u64, Option<u64>) {
+    /// The time, and the processor time of this thread and its waits for a processor if such handlers are suspected.
+    fn begin_claim(&self) -> (u64, Option<(u64, u64)>) {
         let is_suspected = self.groups.trust.load(Ordering::Relaxed) == trust::SUSPECTED;
-        (clock::monotonic(), is_suspected.then(awake_ns))
+        (clock::monotonic(), is_suspected.then(account))
     }
 
     /// Checks the run of a handler that claims not to block. A busy machine may keep it from the processor for long, so a
-    /// long run only makes it suspected, and the sleep of a later one counts.
-    fn check_claim(&self, (entered, awake): (u64, Option<u64>)) {
+    /// long run only makes it suspected; in a later one its sleep and its computing count.
+    fn check_claim(&self, (entered, before): (u64, Option<(u64, u64)>)) {
         let nanos = clock::monotonic().saturating_sub(entered);
         if nanos < BLOCKED {
             return;
         }
         let trust = &self.groups.trust;
-        let Some(awake) = awake else { return trust.store(trust::SUSPECTED, Ordering::Relaxed) };
-        let slept = nanos.saturating_sub(awake_ns().saturating_sub(awake));
-        if slept >= BLOCKED && trust.swap(trust::NONE, Ordering::Relaxed) != trust::NONE {
+        let change =
+            |from, to| trust.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let Some((computed_before, starved_before)) = before else {
+            change(trust::FULL, trust::SUSPECTED);
+            return;
+        };
+        let (computed, starved) = account();
+        let starved = starved.saturating_sub(starved_before);
+        let computed = computed.saturating_sub(computed_before);
+        let slept = nanos.saturating_sub(computed + starved);
+        if slept < BLOCKED && computed < BLOCKED {
+            change(trust::SUSPECTED, trust::FULL);
+        } else if change(trust::SUSPECTED, trust::NONE) {
             self.site.log.error(format_args!(
-                "a handler that claims not to block has kept its thread for {} ms and slept: it is run as one that may \
-                 block from now on; have it say so (InvocationType::Blocking), or answer from another thread",
+                "a handler that claims not to block has kept its thread for {} ms: it is run as one that may block from \
+                 now on; have it say so (InvocationType::Blocking), or answer from another thread",
                 nanos / 1_000_000
             ));
         }

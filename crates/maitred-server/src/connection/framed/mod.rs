@@ -2,12 +2,13 @@
 //! queue and record.
 //!
 //! ```text
-//!  frames in --> maitred-h2 --> events --> the verbs of stream.rs, by stream
+//!  frames in --> maitred-h2 --> events --> pipeline.rs, by stream
 //!  a handler's head, data, end --> the stream's queue --.
 //!                                                        >-- fill --> maitred-h2 --> frames out --> writer --> transport
 //!  credit of the peer ---------------------------------'
 //! ```
-//! Promises: what the peer sends is received as long as the connection lives, whatever its handlers do. A stream whose reader
+//! Promises: what the peer sends is received whatever handlers do; reading stops only while much waits for the peer, or for a moment
+//! after many resets. A stream whose reader
 //! stalls holds only its own queue, and one whose handler does not read holds only its own window: a byte of a body is
 //! credited to the connection when it is in the stream's memory, and to the stream when it is taken. A stream that
 //! is reset counts until its handler has let go of it.

@@ -1,4 +1,4 @@
-//! The queue of one stream: what waits to be sent.
+//! The framing state of one stream: what waits to be sent, and the windows of both directions.
 //!
 //! A handler hands over values: heads, data, the end. They wait here until [`fill`](super::Framed::fill) makes frames of them,
 //! a little ahead of the transport: so every stream gets its turn, and a stream whose peer gives no credit holds up no other.
@@ -50,7 +50,7 @@ pub(crate) struct Queue {
     pub(super) untaken: u64,
     /// Memory that a wider window may fill.
     pub(super) wide: Vec<Share>,
-    /// The same while the request waits in the filters: what has come.
+    /// Bytes of the body that came before the filters or the application let them in.
     pub(super) early: Vec<u8>,
     /// Where in the body answers of the engine to frames of a WebSocket end.
     pub(super) replies_end: u64,

@@ -10,7 +10,6 @@ use super::queue::Queue;
 use super::{Framed, Granted, http2};
 use crate::connection::body::advance_spool;
 use crate::connection::body::{Keeping, spill};
-use crate::connection::h1::MAX_RECEIVES_A_TURN;
 use crate::connection::held::{NO_ROOM, lacks_room};
 use crate::connection::link::Link;
 use crate::connection::own_response::refuse;
@@ -18,7 +17,7 @@ use crate::connection::pipeline::{Received, data_received, head_received, pass_f
 use crate::connection::sending::peer_gone;
 use crate::connection::stream::Stream;
 use crate::connection::websocket::take_for_socket;
-use crate::connection::wire::{Phase, Wire};
+use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, Group, Turn};
 
 /// So many streams a peer may reset in a turn, and how long nothing more is read of one that does, in nanoseconds: each has cost a
@@ -60,14 +59,19 @@ impl Framed {
                     (wire.unread, wire.last) = (false, true);
                     self.ended = true;
                     self.drop_incomplete(context.group);
-                    self.each_stream()
-                        .filter(|stream| stream.has_open_socket())
-                        .for_each(|stream| stream.end_socket());
+                    for stream in self.each_stream() {
+                        stream.end_body_by_peer();
+                        if stream.has_open_socket() {
+                            stream.end_socket();
+                        }
+                    }
                     Ok(())
                 }
                 Moved::Failed(error) => {
                     context.scratch.return_receive(buffer);
-                    return wire.end_broken(context, &error);
+                    // The log has the error. Handlers may run: they are told.
+                    let _ = wire.end_broken(context, &error);
+                    return peer_gone(self, wire, context);
                 }
             };
             context.scratch.return_receive(buffer);
@@ -87,7 +91,7 @@ impl Framed {
         if self.reads_more(wire) { Turn::Later } else { Turn::Wait }
     }
 
-    /// The peer sends no more: what it has not completed of requests never will be.
+    /// The peer sends no more: requests that no handler has yet are never completed.
     fn drop_incomplete(&mut self, group: &Group) {
         let numbers: Vec<u32> =
             self.streams().filter(|stream| stream.waits_for_peer()).map(|stream| stream.number).collect();
@@ -226,7 +230,7 @@ impl Framed {
         }
     }
 
-    /// The same of one whose handler reads the body as it comes.
+    /// Gives a live body the bytes that came while the filters checked its head.
     fn hand_over_early(&mut self, number: u32) {
         let Some(stream) = self.streams.get_mut(number) else { return };
         let Stream { keeping: Keeping::Live(live), queue: Some(queue), .. } = &mut *stream else { return };
@@ -404,7 +408,8 @@ impl Framed {
 
     fn take_data(&mut self, wire: &mut Wire, context: &mut Context<'_>, number: u32, bytes: &[u8]) {
         let count = bytes.len() as u64;
-        // It is in the stream's memory from here on, or dropped. A frame is smaller than 4 GiB.
+        // The windows of streams bound the memory; that of the connection opens again whatever becomes of the bytes. A frame is smaller
+        // than 4 GiB.
         self.http2.put_credit(0, count as u32, &mut self.control);
         let Some(mut stream) = self.streams.remove(number) else {
             return self.unwanted.look(number, &mut self.http2, &mut self.control);

@@ -15,8 +15,6 @@ mod receive;
 mod send;
 mod websocket;
 
-pub(super) use receive::MAX_RECEIVES_A_TURN;
-
 use crate::connection::body::Keeping;
 use crate::connection::pipeline::Received;
 use maitred_h1::{HeadFacts, Receiver, Sender};

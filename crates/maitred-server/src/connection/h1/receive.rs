@@ -23,11 +23,8 @@ use crate::connection::pipeline::{
 };
 use crate::connection::sending::{arm, flush, set_deadline};
 use crate::connection::stream::Stream;
-use crate::connection::wire::{Phase, Wire};
+use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, NEVER, Turn, nanos};
-
-/// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB take about 300 µs.
-pub(in crate::connection) const MAX_RECEIVES_A_TURN: usize = 16;
 
 /// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
@@ -94,8 +91,6 @@ impl H1 {
                 (transport.receive_more(gathered, most as usize), most)
             })?
         } else {
-            // Room for the whole announced body, at most a quarter of the budget: the system gives memory only when
-            // it is written to.
             if !stream.request.body.try_reserve(left as usize) {
                 spill(context, stream);
                 return None;

@@ -4,11 +4,10 @@ use maitred_io::transport::Moved;
 use maitred_runtime::{Last, SendError};
 
 use super::H1;
-use super::receive::MAX_RECEIVES_A_TURN;
 use crate::connection::link::Link;
 use crate::connection::sending::{arm, peer_gone};
 use crate::connection::websocket::{CLOGGED, lose, take_for_socket};
-use crate::connection::wire::Wire;
+use crate::connection::wire::{MAX_RECEIVES_A_TURN, Wire};
 use crate::connection::{Context, Group, Key, Turn};
 
 impl H1 {

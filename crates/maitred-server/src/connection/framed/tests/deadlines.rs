@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_turns::Signals;
 
 use super::client::{
@@ -180,4 +181,18 @@ fn a_head_that_stops_before_its_end_has_the_time_of_a_head() {
         client.driven.passes(Duration::from_secs(2));
         assert!(client.is_at_end(), "{whole}");
     }
+}
+
+#[test]
+fn a_reset_stream_whose_handler_goes_on_does_not_ring_when_its_time_is_over() {
+    let limit = Some(Duration::from_secs(5));
+    let mut client = open(|settings| settings.pool.limits.request_timeout = limit);
+    // Its handler does not begin a response before the reset.
+    let jobs = client.get(1, "/a", &[]);
+    assert_eq!(jobs.len(), 1);
+    assert!(client.resets(1).is_empty());
+    client.driven.passes(Duration::from_secs(6));
+    let now = clock::monotonic() + 6_000_000_000;
+    assert!(client.driven.look(|connection| connection.wire.armed) > now, "no turn comes at once");
+    drop(jobs);
 }

@@ -14,7 +14,7 @@ mod websockets;
 use std::io;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
@@ -46,11 +46,14 @@ impl ThreadHost for NoThreads {
     }
 }
 
-/// The server's end of the pipe, and how often it was written to.
-struct Wire(End, Arc<AtomicUsize>);
+/// The server's end of the pipe, how often it was written to, and whether reading fails.
+struct Wire(End, Arc<AtomicUsize>, Arc<AtomicBool>);
 
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.2.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         self.0.read(buffer)
     }
 }
@@ -211,6 +214,8 @@ pub(in crate::connection) struct Driven {
     ahead: u64,
     /// How often the server has tried to send.
     sends: Arc<AtomicUsize>,
+    /// Reading fails from now on.
+    breaks: Arc<AtomicBool>,
 }
 
 fn open_speaking(
@@ -243,11 +248,12 @@ pub(in crate::connection) fn open_for(
     let peer = SocketAddr::from(([127, 0, 0, 1], 4));
     let protocol = protocol(&group.site);
     let sends = Arc::new(AtomicUsize::new(0));
-    let transport = Transport::memory(Wire(ours, Arc::clone(&sends)));
+    let breaks = Arc::new(AtomicBool::new(false));
+    let transport = Transport::memory(Wire(ours, Arc::clone(&sends), Arc::clone(&breaks)));
     Connection::open(&group, transport, protocol, (peer.into(), None), 0, false).expect("a slot is free");
     let token = Token { slot: 0, generation: 0 };
     let (scratch, puppets) = (Scratch::default(), Arc::default());
-    Driven { server, group, puppets, token, client, scratch, ahead: 0, sends }
+    Driven { server, group, puppets, token, client, scratch, ahead: 0, sends, breaks }
 }
 
 impl Driven {

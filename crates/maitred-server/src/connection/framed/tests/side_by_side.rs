@@ -17,6 +17,7 @@ use super::client::{
     frame, head, ok, open, open_with,
 };
 use super::{Do, Done, Driven, Puppet, open_speaking};
+use crate::connection::held::holds;
 use crate::connection::link::Link;
 use crate::connection::protocol::with_link;
 use crate::connection::{Connection, Protocol};
@@ -220,6 +221,46 @@ fn a_body_that_is_read_as_it_comes_goes_on_beside_requests() {
     let parts = client.answers();
     assert_eq!((body(&parts, 1), body(&parts, 3)), (b"ponglast".to_vec(), b"/x 0".to_vec()));
     assert!(parts.contains(&Part::End(1)) && parts.contains(&Part::End(3)));
+}
+
+#[test]
+fn bytes_of_a_body_that_no_handler_has_read_count_in_the_budget() {
+    let mut client = open(reads_live);
+    let puppet = live(&mut client, 1, "/live/a");
+    let held = |client: &Client| {
+        client.driven.look(|connection| with_link!(connection, |link, wire| holds(link, wire)))
+    };
+    let before = held(&client);
+    (0..3).for_each(|_| assert!(client.sends(1, &[b'x'; FRAME]).is_empty()));
+    assert_eq!(held(&client) - before, 3 * FRAME as u64);
+    puppet.finishes();
+}
+
+#[test]
+fn a_client_that_ends_its_side_inside_a_body_ends_it_for_the_reader() {
+    let mut client = open(reads_live);
+    let puppet = live(&mut client, 1, "/live/a");
+    assert!(client.sends(1, b"ping").is_empty());
+    client.driven.client.shutdown_write();
+    assert!(client.driven.turn(Signals::READ.with(Signals::READ_CLOSED)).is_empty());
+    assert_eq!(puppet.does(Do::Read), Done::Bytes(b"ping".to_vec()), "what has come is there still");
+    let ends = |connection: &mut Connection| {
+        with_link!(connection, |link, _wire| link.streams().all(|stream| stream.has_read_end()))
+    };
+    assert!(client.driven.look(ends), "the next read does not wait for more");
+    assert_eq!(puppet.does(Do::Read), Done::Gone);
+    puppet.finishes();
+}
+
+#[test]
+fn handlers_are_told_when_receiving_fails() {
+    let mut client = open(reads_live);
+    let puppet = live(&mut client, 1, "/live/a");
+    client.driven.breaks.store(true, Ordering::SeqCst);
+    assert!(client.driven.turn(Signals::READ).is_empty());
+    assert!(client.driven.look(|connection| connection.wire.is_dead()), "it is there until the handler ends");
+    assert_eq!(puppet.does(Do::Read), Done::Gone);
+    assert_eq!(puppet.does(Do::Send(b"x".to_vec())), Done::Gone);
 }
 
 #[test]
