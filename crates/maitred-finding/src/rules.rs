@@ -288,7 +288,8 @@ fn database(pool: &OfPool, route: &OfRoute, is_full: bool) -> Finding {
         cause: Cause::Database,
         sentence: format!(
             "Requests wait for the database: it has {:.0} % of the time of {}, which takes {} a request{statements}{full}.",
-            route.database * 100.0,
+            // A statement may end in the interval, and its request behind it.
+            route.database.min(1.0) * 100.0,
             route.name,
             time(route.mean)
         ),

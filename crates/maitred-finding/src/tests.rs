@@ -397,6 +397,12 @@ fn a_database_has_the_time_of_a_slow_route() {
         found.sentence,
         "Requests wait for the database: it has 90 % of the time of GET /orders, which takes 1.0 s a request."
     );
+    let more = with(1.4, false).found().expect("slow");
+    assert!(
+        more.sentence.contains("it has 100 % of the time"),
+        "requests of its statements have not ended: {}",
+        more.sentence
+    );
     assert_eq!(with(0.9, true).cause(), Some(Cause::Database), "on a loop, too: it is no long poll");
     // Other routes have a part of the time as well.
     assert_eq!(with(rules::DATABASE + 0.02, false).cause(), Some(Cause::Database));
