@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use maitred_config::problem::Problem;
 use maitred_runtime::ThreadHost;
 use maitred_server::{DEFAULT_POOL, PoolSettings, Settings};
 
 use crate::host::Application;
-use maitred_config::problem::Problem;
 
 /// The hosts, and the number of the host of each application.
 #[derive(Default)]

@@ -206,7 +206,7 @@ mod tests {
         assert!(begun.try_reserve(9 * MIB));
         assert_eq!((place(&begun), begun.as_bytes()), (address, Some(&b"begun"[..])));
         assert!(change(|store| store.lent) >= 10 * MIB);
-        // Without a share of a budget nobody would give the memory back.
+        // This body has no share of a budget, and only the end of a share has unused memory given back.
         drop(begun);
         assert!(take(9 * MIB).is_none() && change(|store| store.lent) < 10 * MIB);
         let mut hardly_used = Body::default();

@@ -1,7 +1,8 @@
 //! The hosts that make application threads: one for each language, each with pools of its own.
 //!
-//! Promises: a handler is called on threads of its language only, whichever pool the rules say. Leaves out: the interpreters and their
-//! limiters (`dispatch`), and the way a language is found (maitred-cli).
+//! Promises: a handler that may block is called on threads of its language only, whichever pool the rules say. Leaves out: handlers
+//! that do not block, which the thread that read the request calls (`InvocationType`), the interpreters and their limiters
+//! (maitred-dispatch), and the way a language is found (maitred-process).
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use maitred_io::memory;
 use maitred_runtime::long_memory;
 
-/// Memory waits for the next body so long, and up to twice as long. New memory for an upload every few seconds costs
-/// nothing that could be measured.
+/// The time between two looks. Memory without a body goes at the second look, after one to two pauses. New memory for an
+/// upload every few seconds costs nothing that could be measured.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The system keeps 15 bytes of a name.
@@ -39,7 +39,7 @@ fn give_back(pause: Duration) {
         }
         memory::give_back();
         WATCHED.store(false, Ordering::Release);
-        // Memory that has come since, and whose body has seen a thread here, would stay.
+        // A body may have left memory since the look and found this thread still there: then this thread goes on.
         if !long_memory::is_kept() || WATCHED.swap(true, Ordering::AcqRel) {
             return;
         }

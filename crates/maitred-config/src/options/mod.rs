@@ -533,23 +533,12 @@ impl Definition {
             Kind::ErrorLog(_) => "stderr, stdout, syslog, syslog:HOST:PORT, logging or a path".to_owned(),
             Kind::LogFormat(_) => "default, common, combined, times, json, or text with fields".to_owned(),
             Kind::Mask(_) => "off, on, or two numbers, to 32 and to 128".to_owned(),
-            Kind::Level(_)
-            | Kind::Interface(_)
-            | Kind::Lifespan(_)
-            | Kind::Overflow(_)
-            | Kind::Spans(_)
-            | Kind::Strategy(_)
-            | Kind::Accept(_)
-            | Kind::UnknownName(_)
-            | Kind::MinVersion(_)
-            | Kind::Http2(_)
-            | Kind::ClientAuth(_)
-            | Kind::Period(_)
-            | Kind::EventLoop(_) => self.placeholder.replace('|', ", "),
             Kind::Hsts(_) => tls_values::HSTS.to_owned(),
             Kind::Pools => "a name, and keys with their values behind commas".to_owned(),
             Kind::Switch(_) => "true or false".to_owned(),
             Kind::Action => String::new(),
+            // Words of which one is written.
+            _ => self.placeholder.replace('|', ", "),
         }
     }
 }

@@ -256,7 +256,7 @@ fn both_languages_run_while_each_gate_is_held() {
     first.wait_for_inside(1);
     clients.push(ask(address, "/b/1"));
     second.wait_for_inside(1);
-    // Whoever holds its gate has been there since before the other one came.
+    // A request of each language holds its gate: those that follow wait at it.
     clients.extend(["/2", "/b/2", "/3", "/b/3"].map(|path| ask(address, path)));
     first.let_one_through();
     first.wait_for(2);
