@@ -1,29 +1,37 @@
 //! Times of the monotonic clock as people read them.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maitred_io::clock;
 
-/// Nanoseconds from the monotonic clock to the real one, and the second in which that was found out.
-static OFFSET: AtomicI64 = AtomicI64::new(0);
-static OFFSET_OF: AtomicU64 = AtomicU64::new(0);
+/// Lead of the real clock over the monotonic one in nanoseconds (0: not measured yet), and the second of the last
+/// measurement.
+static LEAD: AtomicU64 = AtomicU64::new(0);
+static MEASURED_IN: AtomicU64 = AtomicU64::new(0);
 
-/// A monotonic time in microseconds since 1970. All lines of a second use the same distance between the clocks: their
-/// order is that of the monotonic clock.
+/// A smaller change of the lead is not followed, in nanoseconds: a clock under correction moves at most 0.5 ms a second
+/// (adjtimex(2)), and lines with one lead have the order of the monotonic clock.
+const LEAD_MAY_BE_OFF: u64 = 1_000_000;
+
+/// A monotonic time in microseconds since 1970, within a millisecond of the real clock.
 pub(crate) fn wall_micros(monotonic: u64) -> u64 {
     let second = clock::unix_seconds();
-    let is_old = OFFSET_OF.load(Ordering::Relaxed) != second;
-    // Who finds none at all does not wait for the one who is about to store it.
-    if (is_old && OFFSET_OF.swap(second, Ordering::AcqRel) != second) || OFFSET.load(Ordering::Acquire) == 0 {
-        let now = i64::try_from(clock::monotonic()).unwrap_or(0);
-        let real = i64::try_from(clock::unix_micros()).unwrap_or(0).saturating_mul(1_000);
-        OFFSET.store(real - now, Ordering::Release);
+    let is_old = MEASURED_IN.load(Ordering::Relaxed) != second;
+    let known = LEAD.load(Ordering::Acquire);
+    // Without a lead each thread measures: the thread that was first may not have stored the lead yet.
+    if known == 0 || (is_old && MEASURED_IN.swap(second, Ordering::AcqRel) != second) {
+        let lead = followed(known, clock::real_ahead());
+        LEAD.store(lead, Ordering::Release);
     }
-    let offset = OFFSET.load(Ordering::Acquire);
-    u64::try_from(i64::try_from(monotonic).unwrap_or(0).saturating_add(offset)).unwrap_or(0) / 1_000
+    (monotonic + LEAD.load(Ordering::Acquire)) / 1_000
+}
+
+/// The lead behind a measurement.
+fn followed(known: u64, measured: u64) -> u64 {
+    if measured.abs_diff(known) > LEAD_MAY_BE_OFF { measured } else { known }
 }
 
 /// strftime(3) of seconds since 1970 in local time; a pattern it does not know is itself.
@@ -45,6 +53,15 @@ pub fn write_iso_time(out: &mut String, unix_micros: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_followed_and_one_under_correction_is_not() {
+        const KNOWN: u64 = 1_700_000_000_000_000_000;
+        assert_eq!(followed(0, KNOWN), KNOWN);
+        assert_eq!([KNOWN - 900_000, KNOWN + 900_000].map(|measured| followed(KNOWN, measured)), [KNOWN; 2]);
+        assert_eq!(followed(KNOWN, KNOWN + 2_000_000), KNOWN + 2_000_000);
+        assert_eq!(followed(KNOWN, KNOWN - 3_600_000_000_000), KNOWN - 3_600_000_000_000);
+    }
 
     #[test]
     fn the_error_log_s_time_is_utc_with_microseconds() {
