@@ -44,18 +44,18 @@ impl Counted {
     /// The counters of this process.
     pub fn of(server: &Server, up: Duration) -> Self {
         let (lost_errors, lost_access) = server.log().dropped();
-        let pools = server.pool_figures().into_iter().zip(server.spooled());
+        let pools = server.pools().figures().into_iter().zip(server.pools().spooled());
         let pools = pools.map(|(figures, spooled)| PoolCounted {
             name: figures.name,
             queued: figures.waited,
             dropped: figures.refused,
             spooled,
         });
-        let rules = server.guard().applied.totals();
+        let rules = server.settings().guard().applied.totals();
         Self {
             up,
-            counts: server.snapshot(),
-            migrations: server.migrations(),
+            counts: server.figures().snapshot(),
+            migrations: server.pools().migrations(),
             rules: rules.map(|(name, count)| (name.to_owned(), count)).collect(),
             lost_errors,
             lost_access,

@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 1000;
 pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let mut found = Vec::new();
-    asking.server.each_connection(|connection, shown| {
+    asking.server.connections().each(|connection, shown| {
         let pool = |delivery: &Delivery| delivery.answers.as_ref().and_then(|(_, pool)| *pool);
         for (stream, delivery) in shown.deliveries {
             if wanted.has(pool(&delivery)) {
@@ -29,8 +29,8 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
     found.sort_by_key(|(delivery, ..)| delivery.since);
     let total = found.len();
     let now = clock::monotonic();
-    let members = asking.server.members();
-    let names = asking.server.pool_names();
+    let members = asking.server.threads().members();
+    let names = asking.server.pools().names();
     let listed = found.into_iter().take(MAX_LISTED).map(|(delivery, id, peer)| {
         let (began, seconds) = moment(delivery.since.min(now));
         let rate = if seconds > 0.0 { delivery.sent as f64 / seconds } else { 0.0 };
@@ -61,11 +61,11 @@ pub(super) fn deliveries(asking: &QueryContext<'_>, given: &Given) -> Result<Val
 fn route(asking: &QueryContext<'_>, asked: &RequestSummary, in_application: bool) -> String {
     let mut path = Vec::new();
     let known = target::normalise(&asked.path, &mut path).is_ok() && !in_application;
-    match known.then(|| asking.server.engine_route(&path, asked.host)).flatten() {
+    match known.then(|| asking.server.routing().engine_route(&path, asked.host)).flatten() {
         Some(route) => route,
         None => {
             let shape = Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host };
-            asking.server.route_name(shape)
+            asking.server.routing().route_name(shape)
         }
     }
 }
@@ -81,9 +81,9 @@ pub(super) fn end(asking: &QueryContext<'_>, given: &Given) -> Result<Done, Refu
     };
     let gone =
         || Refusal::unknown(format!("there is no delivery {text}; 'deliveries' lists those there are"));
-    let shown = asking.server.connection(id).ok_or_else(gone)?;
+    let shown = asking.server.connections().at(id).ok_or_else(gone)?;
     let own = shown.deliveries.into_iter().find(|(stream, _)| *stream == id.stream());
     let (_, delivery) = own.ok_or_else(gone)?;
-    asking.server.end(id);
+    asking.server.connections().end_exchange(id);
     Ok(Done::line(format!("delivery {text} to {}: ended with {} bytes left", shown.peer, delivery.remaining)))
 }

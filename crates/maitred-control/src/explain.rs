@@ -39,7 +39,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
     let mut say = |name: &str, value: Value| answer.insert(name.to_owned(), value);
     // These facts hold for every outcome.
     say("socket_options", sockets::options(asking.server));
-    let hosts = asking.server.hosts();
+    let hosts = asking.server.routing().hosts();
     match hosts.find(head.authority()) {
         Some(number) => {
             head.host = number;
@@ -75,7 +75,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
         say("why", why.into());
         return Ok(answer.into());
     }
-    let terms = asking.server.tls().filter(|_| is_secure && !is_of_engine(asking, &head));
+    let terms = asking.server.settings().tls().filter(|_| is_secure && !is_of_engine(asking, &head));
     if let Some(terms) = terms {
         let clients = terms.clients_of(head.host);
         say("client_certificate", tls::asked(clients).into());
@@ -101,7 +101,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             _ => {}
         }
     }
-    let explained = asking.server.filter_chain().explain(&mut head, client, is_secure);
+    let explained = asking.server.settings().filters().explain(&mut head, client, is_secure);
     if !explained.met.is_empty() {
         say("filters", explained.met.into());
     }
@@ -121,7 +121,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
         say("why", why.into());
         return Ok(answer.into());
     }
-    if let Some(option) = asking.server.engine_answers(&head) {
+    if let Some(option) = asking.server.routing().engine_answers(&head) {
         say("leads_to", "engine".into());
         why.push(format!("the path is the {option}, and the method GET or HEAD"));
         say("why", why.into());
@@ -145,7 +145,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             let found = files.answer(&head, below, now);
             say("leads_to", "static files".into());
             say("mount", format!("{mount}/").into());
-            say("route", asking.server.engine_route(head.path(), head.host).into());
+            say("route", asking.server.routing().engine_route(head.path(), head.host).into());
             say("folder", files.folder().display().to_string().into());
             let own = files.file_at(below, now);
             let fallback = own.is_none() && found.head.fields.contains("etag");
@@ -183,9 +183,9 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
             }
             say("mount", format!("{}/", application.prefix).into());
             let shape = Shape { method: head.method.as_str(), path: head.path(), host: head.host };
-            say("route", asking.server.route_name(shape).into());
+            say("route", asking.server.routing().route_name(shape).into());
             say("application", shown_application(asking, application).into());
-            let map = asking.server.pool_map();
+            let map = asking.server.pools().map();
             if let Some(ambiguity) = map.ambiguity(&head, Some(client)) {
                 say("leads_to", "nothing".into());
                 say("status", 400.into());
@@ -193,10 +193,10 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
                 say("why", why.into());
                 return Ok(answer.into());
             }
-            let names = asking.server.pool_names();
+            let names = asking.server.pools().names();
             let found = map.find_rule(&head, &path, Some(client.to_canonical()));
             let ruled = map.find(&head, &path, Some(client.to_canonical()));
-            let pool = asking.server.pool_for(application, ruled);
+            let pool = asking.server.routing().pool_for(application, ruled);
             say("leads_to", "application".into());
             say("pool", names.get(pool).copied().into());
             if wanted.name.is_some() {
@@ -222,7 +222,7 @@ pub(super) fn explain(asking: &QueryContext<'_>, given: &Given) -> Result<Value,
 }
 
 fn is_of_engine(asking: &QueryContext<'_>, head: &RequestHead) -> bool {
-    head.path_and_query() == b"*" || asking.server.engine_answers(head).is_some()
+    head.path_and_query() == b"*" || asking.server.routing().engine_answers(head).is_some()
 }
 
 fn is_secure(given: &Given) -> bool {
@@ -233,7 +233,7 @@ fn is_secure(given: &Given) -> bool {
 /// the URL; a proxy or a container may have given it another one, then it is any of those without TLS, if all of them do so.
 fn sent_on(asking: &QueryContext<'_>, given: &Given, head: &RequestHead) -> Option<(String, Option<String>)> {
     given.needed("url").get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"))?;
-    if asking.server.engine_answers(head) == Some("health-path") {
+    if asking.server.routing().engine_answers(head) == Some("health-path") {
         return None;
     }
     let plain: Vec<_> = asking.server.listeners().filter(|listener| !listener.tls).collect();

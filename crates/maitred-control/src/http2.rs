@@ -9,7 +9,7 @@ use super::table::Given;
 pub(super) fn http2(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let plain = |series: &str| series.replacen("maitred_http2_", "", 1).replacen("_total", "", 1);
     // Those of several workers are added up by these names.
-    let counts = asking.server.http2();
+    let counts = asking.server.figures().http2();
     let counts: Map<String, Value> =
         counts.iter().map(|(series, count)| (plain(series), (*count).into())).collect();
     Ok(counts.into())

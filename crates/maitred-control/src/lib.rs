@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 
 use dashboard::{Feed, Sessions};
 use doors::Bell;
-use maitred_server::Server;
+use maitred_server::{Rule, Server};
 use strangers::Strangers;
 use watch::SpinWatch;
 
@@ -170,7 +170,7 @@ impl Control {
         self.inner.with_server(|asking| {
             if let Some(history) = asking.history {
                 history.look_now(asking.server);
-                history.note_routes(&asking.server.statistics());
+                history.note_routes(&asking.server.figures().statistics());
                 history.write();
             }
         });
@@ -237,7 +237,12 @@ impl Inner {
     pub(crate) fn note_wrong_token(&self, peer: SocketAddr) {
         self.strangers.note(peer.ip(), Instant::now());
         match &self.answers {
-            Answers::Server { .. } => _ = self.with_server(|asking| asking.server.note_wrong_token(peer)),
+            Answers::Server { .. } => {
+                self.with_server(|QueryContext { server, .. }| {
+                    let applied = &server.settings().guard().applied;
+                    applied.note(Rule::WrongToken, peer.into(), server.log());
+                });
+            }
             Answers::Relay { wrong_token, .. } => wrong_token(peer),
         }
     }

@@ -13,18 +13,18 @@ pub const MEMORY: &str = "memory";
 
 pub(super) fn memory(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let server = asking.server;
-    let (buffers, buffers_most) = server.guard().budget.figures();
-    let bodies = server.body_memory();
+    let (buffers, buffers_most) = server.settings().guard().budget.figures();
+    let bodies = server.figures().body_memory();
     let (mut responses, mut files) = (0, 0);
-    server.each_connection(|_, shown| {
+    server.connections().each(|_, shown| {
         for (_, delivery) in &shown.deliveries {
             responses += delivery.marks.memory;
             files += delivery.marks.file;
         }
     });
-    let folders = server.hosts().all().iter().flat_map(|host| host.routes().folders());
+    let folders = server.routing().hosts().all().iter().flat_map(|host| host.routes().folders());
     let cached: u64 = folders.map(|(_, files)| files.statistics().bytes).sum();
-    let figures = server.statistics();
+    let figures = server.figures().statistics();
     Ok(json!({
         "limit_bytes": machine::memory_limit(),
         "processes": [process_row("server")],

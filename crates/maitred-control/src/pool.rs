@@ -18,7 +18,7 @@ pub(super) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// Errors: there is no pool of that name.
     pub(super) fn of(asking: &QueryContext<'_>, given: &'a Given) -> Result<Self, Refusal> {
-        Self::among(&asking.server.pool_names(), given)
+        Self::among(&asking.server.pools().names(), given)
     }
 
     /// The wanted one among pools with these names.

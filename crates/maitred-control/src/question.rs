@@ -108,7 +108,7 @@ fn try_answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -
     let is_query = question.is_query();
     if question.is_for_metrics() {
         let format = question.format();
-        let body = asking.server.metrics_in(format);
+        let body = asking.server.figures().page(format);
         let media_type = format.media_type().to_owned();
         return Ok(Answered { status: 200, body, media_type, allow: None });
     }

@@ -15,8 +15,8 @@ pub const RECENT: &str = "recent";
 
 pub(super) fn recent(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let (wanted, route) = (Wanted::of(asking, given)?, given.value("route"));
-    let names = asking.server.pool_names();
-    let found = asking.server.recent();
+    let names = asking.server.pools().names();
+    let found = asking.server.figures().recent();
     let is_wanted = |request: &RecentRequest| {
         wanted.has(request.pool) && route.is_none_or(|route| request.route.as_deref() == Some(route))
     };

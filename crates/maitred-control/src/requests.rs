@@ -19,7 +19,7 @@ use super::table::Given;
 const MAX_LISTED: usize = 1000;
 
 fn threads(server: &Server) -> HashMap<Place, std::sync::Arc<Member>> {
-    let members = server.members().into_iter();
+    let members = server.threads().members().into_iter();
     members.filter_map(|member| Some((member.inside().map(|inside| inside.place)?, member))).collect()
 }
 
@@ -27,11 +27,11 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
     let queued: HashSet<Place> =
-        server.waiting(MAX_LISTED).into_iter().map(|waiting| waiting.place).collect();
+        server.connections().waiting(MAX_LISTED).into_iter().map(|waiting| waiting.place).collect();
     let threads = threads(server);
-    let names = server.pool_names();
+    let names = server.pools().names();
     let mut found = Vec::new();
-    server.each_connection(|connection, shown| {
+    server.connections().each(|connection, shown| {
         for (stream, asked) in shown.requests {
             let id = connection.with_stream(stream);
             if queued.contains(&id) || !wanted.has(asked.pool) {
@@ -66,15 +66,15 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
 pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
     let server = asking.server;
-    let names = server.pool_names();
-    let figures = server.pool_figures();
+    let names = server.pools().names();
+    let figures = server.pools().figures();
     let total: usize =
         figures.iter().filter(|pool| wanted.has_name(&pool.name)).map(|pool| pool.queued).sum();
-    let mut found = server.waiting(MAX_LISTED);
+    let mut found = server.connections().waiting(MAX_LISTED);
     found.retain(|waiting| wanted.has(waiting.pool));
     found.sort_by_key(|waiting| waiting.since);
     let requests = found.into_iter().take(MAX_LISTED).filter_map(|Waiting { place: id, pool, since }| {
-        let shown = server.connection(id)?;
+        let shown = server.connections().at(id)?;
         let peer = shown.peer;
         let asked = shown.request(id.stream())?;
         let (began, seconds) = moment(since);
@@ -104,8 +104,8 @@ pub(super) fn all(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Ref
 /// are shown exchanges which have ended.
 pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
-    let (server, names) = (asking.server, asking.server.pool_names());
-    let traced = server.dispatched().into_iter().filter(|entry| wanted.has(entry.pool));
+    let (server, names) = (asking.server, asking.server.pools().names());
+    let traced = server.figures().dispatched().into_iter().filter(|entry| wanted.has(entry.pool));
     let shown = traced.map(|entry| {
         let [queue, run, total] = entry.seconds();
         let (noted, _) = moment(entry.noted);
@@ -131,7 +131,7 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
     });
     Ok(json!({
         "dispatch_trace": if server.log().traces() { "on" } else { "off" },
-        "filters": server.filter_chain().tracing().collect::<Vec<_>>(),
+        "filters": server.settings().filters().tracing().collect::<Vec<_>>(),
         "traces": shown.collect::<Vec<_>>(),
     }))
 }
@@ -145,7 +145,7 @@ pub(super) fn connections(asking: &QueryContext<'_>, given: &Given) -> Result<Va
     let mut counts: BTreeMap<(u32, State), u64> = BTreeMap::new();
     let mut sessions: BTreeMap<SessionKind, u64> = BTreeMap::new();
     let mut by_http2 = 0_u64;
-    asking.server.each_connection(|_, shown| {
+    asking.server.connections().each(|_, shown| {
         let mut pools = shown.requests.iter().map(|(_, asked)| asked.pool);
         if shown.requests.is_empty() && wanted.has(None) || pools.any(|pool| wanted.has(pool)) {
             *counts.entry((shown.listener, shown.state)).or_default() += 1;

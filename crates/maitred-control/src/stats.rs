@@ -18,7 +18,7 @@ type Answer = Result<Value, Refusal>;
 const MAX_LISTED: usize = 1000;
 
 pub(super) fn stats(asking: &QueryContext<'_>, given: &Given) -> Answer {
-    stats_of(&Counted::of(asking.server, asking.up), &asking.server.statistics(), given)
+    stats_of(&Counted::of(asking.server, asking.up), &asking.server.figures().statistics(), given)
 }
 
 /// The answer of `stats` with these arguments, for one process, or for the sums of several.

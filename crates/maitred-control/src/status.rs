@@ -41,22 +41,22 @@ pub(super) fn status(asking: &QueryContext<'_>, _: &Given) -> Answer {
     status.insert("uptime_seconds".to_owned(), json!(asking.up.as_secs_f64()));
     status.insert("ready".to_owned(), server.is_ready().into());
     status.insert("draining".to_owned(), server.is_draining().into());
-    status.insert("connections".to_owned(), server.snapshot().open.into());
-    let guard = server.guard();
+    status.insert("connections".to_owned(), server.figures().snapshot().open.into());
+    let guard = server.settings().guard();
     let (held, budget) = guard.budget.figures();
     status.insert("buffer_bytes".to_owned(), held.into());
     status.insert("buffer_budget_bytes".to_owned(), budget.into());
-    let bodies = server.body_memory();
+    let bodies = server.figures().body_memory();
     status.insert("body_memory_bytes".to_owned(), bodies.held.into());
     status.insert("body_budget_bytes".to_owned(), bodies.most.into());
     status.insert("low_on".to_owned(), guard.resources.low().map(|scarce| scarce.name()).into());
-    status.insert("poll_groups".to_owned(), server.poll_groups().into());
+    status.insert("poll_groups".to_owned(), server.pools().poll_groups().into());
     status.insert("log_level".to_owned(), server.log().level().name().into());
     status.insert("control".to_owned(), json!(asking.doors.places()));
     status.insert("listeners".to_owned(), listeners.into());
     status.insert("socket_options".to_owned(), sockets::options(server));
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in server.threads().threads {
+    for thread in server.threads().of_process().threads {
         *roles.entry(thread.role).or_default() += 1;
     }
     let roles: Vec<Value> =
@@ -78,7 +78,7 @@ fn by_reason<const N: usize>(reasons: [&str; N], counts: [u64; N]) -> Value {
 
 pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let pools = asking.server.pool_figures().into_iter().zip(asking.server.pool_limits());
+    let pools = asking.server.pools().figures().into_iter().zip(asking.server.pools().limits());
     let pools = pools.filter(|(figures, _)| wanted.has_name(&figures.name)).map(|(figures, limits)| {
         let idleness = figures.idleness;
         let PoolLimits { min_threads, max_threads, queue, low_mark, high_mark, .. } = limits;
@@ -118,7 +118,7 @@ pub(super) fn pools(asking: &QueryContext<'_>, given: &Given) -> Answer {
 
 pub(super) fn map(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
-    let map = asking.server.pool_map();
+    let map = asking.server.pools().map();
     let rules = (1..).zip(map.rules()).filter(|(_, rule)| wanted.has_name(&rule.pool));
     Ok(json!({ "rules": rules.map(|(number, rule)| shown_rule(number, rule)).collect::<Vec<_>>() }))
 }
@@ -139,17 +139,17 @@ pub(super) fn shown_rule(number: usize, rule: &PoolRule) -> Value {
 }
 
 pub(super) fn filters(asking: &QueryContext<'_>, _: &Given) -> Answer {
-    Ok(asking.server.filter_chain().list())
+    Ok(asking.server.settings().filters().list())
 }
 
 pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let wanted = Wanted::of(asking, given)?;
     let what = ["health of the server", "figures of the server"];
-    let engine = asking.server.engine_paths().into_iter().zip(what);
+    let engine = asking.server.routing().engine_paths().into_iter().zip(what);
     let engine = engine.filter_map(|((_, path), what)| {
         Some(json!({ "path": path?, "leads_to": "engine", "what": what, "pool": Value::Null }))
     });
-    let hosts = asking.server.hosts().all();
+    let hosts = asking.server.routing().hosts().all();
     let mounts = hosts.iter().flat_map(|host| {
         host.routes().folders().map(|(prefix, files)| {
             json!({
@@ -162,8 +162,8 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
         })
     });
     let mut all: Vec<Value> = engine.chain(mounts).filter(|_| wanted.name.is_none()).collect();
-    let map = asking.server.pool_map();
-    let names = asking.server.pool_names();
+    let map = asking.server.pools().map();
+    let names = asking.server.pools().names();
     for (number, host) in hosts.iter().enumerate() {
         for application in host.routes().applications() {
             let path = format!("{}/*", application.prefix);
@@ -177,7 +177,7 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
                 })
             };
             // On the event loop no rule counts.
-            let is_ruled = asking.server.pool_for(application, usize::MAX) == usize::MAX;
+            let is_ruled = asking.server.routing().pool_for(application, usize::MAX) == usize::MAX;
             let is_here = |rule: &&PoolRule| {
                 let of_host = rule.host.as_ref().is_none_or(|wanted| usize::from(wanted.number) == number);
                 let leads_here =
@@ -194,7 +194,8 @@ pub(super) fn handlers(asking: &QueryContext<'_>, given: &Given) -> Answer {
                 let whole = || path.clone();
                 row(&rule.path.as_ref().map_or_else(whole, ToString::to_string), &rule.pool)
             }));
-            let rest = names.get(asking.server.pool_for(application, 0)).copied().unwrap_or_default();
+            let rest =
+                names.get(asking.server.routing().pool_for(application, 0)).copied().unwrap_or_default();
             if wanted.has_name(rest) && !rules.iter().any(is_whole) {
                 all.push(row(&path, rest));
             }
@@ -237,7 +238,7 @@ pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
     let of_pool = |lock: &LockSnapshot| {
         wanted.name.is_none_or(|pool| lock.name.strip_prefix(pool).is_some_and(|rest| rest.starts_with('.')))
     };
-    let locks = asking.server.locks().into_iter().filter(of_pool).map(|lock| {
+    let locks = asking.server.figures().locks().into_iter().filter(of_pool).map(|lock| {
         let LockSnapshot { name, acquisitions, contended, wait_total, wait_max } = lock;
         json!({
             "name": name,
@@ -251,7 +252,7 @@ pub(super) fn locks(asking: &QueryContext<'_>, given: &Given) -> Answer {
 }
 
 pub(super) fn caches(asking: &QueryContext<'_>, _: &Given) -> Answer {
-    let hosts = asking.server.hosts().all().iter();
+    let hosts = asking.server.routing().hosts().all().iter();
     let folders =
         hosts.flat_map(|host| host.routes().folders().map(move |(prefix, files)| (host, prefix, files)));
     let caches = folders.map(|(host, prefix, files)| {

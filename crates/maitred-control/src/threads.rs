@@ -16,7 +16,7 @@ use super::shown::moment;
 use super::table::Given;
 
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
-    let shown = server.connection(inside.place)?;
+    let shown = server.connections().at(inside.place)?;
     let peer = shown.peer.to_string();
     let asked = shown.request(inside.place.stream())?;
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
@@ -36,8 +36,8 @@ pub(super) fn doing(server: &Server, member: &Member) -> String {
 
 pub(super) fn threads(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let wanted = Wanted::of(asking, given)?;
-    let names = asking.server.pool_names();
-    let ThreadList { mut threads, roles } = asking.server.threads();
+    let names = asking.server.pools().names();
+    let ThreadList { mut threads, roles } = asking.server.threads().of_process();
     if threads.is_empty() {
         return Err(Refusal::conflict("this system does not list the threads of a process (no /proc)"));
     }
@@ -95,16 +95,16 @@ pub(super) fn stacks(asking: &QueryContext<'_>, given: &Given) -> Result<Done, R
             })?
         }
     };
-    let mut members = server.members();
+    let mut members = server.threads().members();
     members.retain(|member| of_pool.has(member.pool));
     let is_in_application =
         |member: &&Arc<Member>| member.role == Role::EventLoop || member.inside().is_some();
     let serving: Vec<i32> = members.iter().filter(is_in_application).map(|member| member.tid).collect();
     // Before they are disturbed.
-    let for_interpreter = |call, argument| server.is_interpreter_waited_for(call, argument);
+    let for_interpreter = |call, argument| server.threads().is_interpreter_waited_for(call, argument);
     let waits: Vec<(i32, Option<Waiting>)> =
         serving.iter().map(|tid| (*tid, Waiting::of(*tid, for_interpreter))).collect();
-    let Some(stacks) = server.stacks(wanted, &serving) else {
+    let Some(stacks) = server.threads().stacks(wanted, &serving) else {
         return Err(Refusal::conflict("the application's language has no stacks to show"));
     };
     let is_wanted =

@@ -14,7 +14,7 @@ const SHOWN_HOSTS: usize = 20;
 const DAY: u64 = 24 * 60 * 60;
 
 pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
-    let Some(terms) = asking.server.tls() else {
+    let Some(terms) = asking.server.settings().tls() else {
         return Err(Refusal::conflict("no listener speaks TLS: there is no certificate (tls-cert)"));
     };
     let files = asking.owner.certificate_files();
@@ -28,7 +28,12 @@ pub(super) fn tls(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal
     let plain = |series: &str| series.replacen("maitred_tls_", "", 1).replacen("_total", "", 1);
     // Those of several workers are added up by these names.
     answer.extend(
-        asking.server.tls_handshakes().iter().map(|(series, count)| (plain(series), (*count).into())),
+        asking
+            .server
+            .figures()
+            .tls_handshakes()
+            .iter()
+            .map(|(series, count)| (plain(series), (*count).into())),
     );
     Ok(answer.into())
 }
@@ -76,7 +81,8 @@ pub(super) fn asked(clients: Clients) -> &'static str {
 }
 
 pub(super) fn hosts_with(asking: &QueryContext<'_>, terms: &Terms, number: u16) -> String {
-    let hosts = (0..).zip(asking.server.hosts().all()).filter(|(host, _)| terms.rules_of(*host) == number);
+    let hosts =
+        (0..).zip(asking.server.routing().hosts().all()).filter(|(host, _)| terms.rules_of(*host) == number);
     let names: Vec<&str> = hosts.map(|(_, host)| shown_host(host).unwrap_or("the default host")).collect();
     let more = names.len().saturating_sub(SHOWN_HOSTS);
     let shown = names.iter().take(SHOWN_HOSTS).copied().collect::<Vec<_>>().join(", ");

@@ -49,7 +49,7 @@ impl SpinWatch {
         {
             return left;
         }
-        let members = server.members();
+        let members = server.threads().members();
         self.seen.retain(|tid, _| members.iter().any(|member| member.tid == *tid));
         for member in &members {
             let Some(used) = tasks::busy(member.tid) else { continue };
@@ -96,7 +96,7 @@ fn told(server: &Server, member: &Member, seen: &Seen) -> String {
 }
 
 fn event(server: &Server, token: u64) -> String {
-    match server.connection_of(token) {
+    match server.connections().of_event(token) {
         Some((place, shown)) => {
             format!("of the connection {place} of {}, {}", shown.peer, shown.state.name())
         }

@@ -19,10 +19,15 @@ pub(super) fn websockets(asking: &QueryContext<'_>, given: &Given) -> Result<Val
             .replacen("_total", "", 1)
     };
     // Those of several workers are added up by these names.
-    let counts: Map<String, Value> =
-        asking.server.websockets().iter().map(|(series, count)| (plain(series), (*count).into())).collect();
+    let counts: Map<String, Value> = asking
+        .server
+        .figures()
+        .websockets()
+        .iter()
+        .map(|(series, count)| (plain(series), (*count).into()))
+        .collect();
     let mut open = Vec::new();
-    asking.server.each_connection(|_, shown| {
+    asking.server.connections().each(|_, shown| {
         for (number, socket) in &shown.websockets {
             let asked = shown.requests.iter().find(|(own, _)| own == number).map(|(_, asked)| asked);
             if let Some(asked) = asked.filter(|asked| wanted.has(Some(asked.pool))) {

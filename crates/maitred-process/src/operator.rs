@@ -185,13 +185,12 @@ impl Owner for Operator {
 
     fn remove_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
         let mut reload = self.reload();
-        let rules = server.rules();
+        let map = server.pools().map();
         let number: Option<usize> = text.parse().ok();
-        let Some(rule) = number.and_then(|number| rules.get(number.checked_sub(1)?)) else {
-            let there = if rules.is_empty() {
-                "there are none".to_owned()
-            } else {
-                format!("write 1 to {}", rules.len())
+        let Some(rule) = number.and_then(|number| map.rules().nth(number.checked_sub(1)?)) else {
+            let there = match map.rules().len() {
+                0 => "there are none".to_owned(),
+                count => format!("write 1 to {count}"),
             };
             return Err(Refusal::wrong(format!("'{text}' is no number of a rule; {there}")));
         };

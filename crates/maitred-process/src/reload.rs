@@ -80,7 +80,7 @@ impl Reload {
             log.error(format_args!("SIGHUP: TLS goes on as before, its files are not valid: {problem}"));
         }
         // The files of users may have changed, even if the filters have not.
-        server.reread_users();
+        server.settings().filters().look_at_users();
         if let Err(error) = plan.apply(server) {
             log.error(format_args!("internal error, please report it: {error}"));
         }
@@ -260,24 +260,24 @@ impl Reload {
 impl Plan {
     fn apply(&self, server: &Server) -> Result<(), UnknownPool> {
         for (pool, limits) in &self.limits {
-            server.set_limits(pool, limits);
+            server.pools().set_limits(pool, limits);
         }
         if let Some((insight, traces)) = self.insight {
-            server.set_insight(insight);
+            server.settings().set_insight(insight);
             server.log().set_trace(traces);
         }
         if let Some(peers) = &self.peers {
-            server.set_peer_limits(peers);
+            server.settings().guard().set(peers);
         }
         if let Some(filters) = &self.filters
-            && let Err(error) = server.set_filters(filters.clone())
+            && let Err(error) = server.settings().filters().set_rules(filters.clone())
         {
             server.log().error(format_args!("the filters have not changed: {error}"));
         }
         if let Some(writer) = self.writer {
-            server.set_writer(writer);
+            server.settings().set_writer(writer);
         }
-        self.rules.as_ref().map_or(Ok(()), |rules| server.set_rules(rules))
+        self.rules.as_ref().map_or(Ok(()), |rules| server.pools().set_rules(rules))
     }
 
     /// Plans changes of a pool's limits. Returns the pool after those changes that are possible.

@@ -42,7 +42,7 @@ impl Running {
         self.seen = Some(Stamps::of(config));
         let next = self.material.again(config, origins)?;
         let lines = changes(&self.material, &next);
-        server.set_tls(Arc::clone(&next.terms));
+        server.settings().set_tls(Arc::clone(&next.terms));
         self.material = next;
         Ok(lines)
     }

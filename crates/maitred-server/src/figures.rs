@@ -12,10 +12,10 @@
 //! let mut retired = Retired::default();
 //! retired.add(ended, "the last page of that process, or nothing");
 //!
-//! // Of each process that runs, after it has been asked for Server::settle_figures:
+//! // Of each process that runs, after it has been asked for ServerFigures::settle:
 //! let mut statistics = retired.statistics.clone();
 //! statistics.merge(&Statistics::read(runs, Owner::Runs).unwrap_or_default());
-//! // and for Server::own_metrics_in:
+//! // and for ServerFigures::own_page:
 //! let pages = [WorkerPage { worker: "1", text: "its page" }];
 //! let page = merge_pages(&pages, &retired.counters, &statistics, Format::Prometheus);
 //! # Ok::<(), std::io::Error>(())
@@ -69,7 +69,7 @@ pub struct Retired {
 }
 
 impl Retired {
-    /// Adds a process that has ended, once. `last_page` is the last of its [pages](crate::Server::own_metrics_in),
+    /// Adds a process that has ended, once. `last_page` is the last of its [pages](crate::inspect::ServerFigures::own_page),
     /// for the counters outside its memory; empty if there is none.
     pub fn add(&mut self, words: &[AtomicU64], last_page: &str) {
         if let Some(statistics) = Statistics::read(words, Owner::Ended) {

@@ -34,10 +34,12 @@ mod group;
 mod hosts;
 pub mod inspect;
 mod listener;
+mod live_settings;
 mod merged;
 mod metrics;
 mod pages;
 pub mod pool_map;
+mod pools;
 mod proxies;
 mod roles;
 mod routes;
@@ -53,6 +55,7 @@ mod worker_listeners;
 pub use connection::redirect::https_address;
 pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
+pub use inspect::Snapshot;
 pub use listener::BoundListeners;
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
@@ -70,7 +73,7 @@ pub use pool_map::PoolMap;
 pub use proxies::Forwarding;
 pub use roles::CONTROL;
 pub use routes::{Application, Route, Routes};
-pub use server::{BESIDE_LOOP, Server, Snapshot, StartError};
+pub use server::{BESIDE_LOOP, Server, StartError};
 pub use settings::{
     CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network,
     Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,

@@ -118,6 +118,29 @@ impl Drop for BoundListeners {
     }
 }
 
+/// The present state of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerState {
+    /// Address of the listener.
+    pub address: Address,
+    /// Requested socket options.
+    pub options: SocketOptions,
+    /// Socket options in the kernel; none once the listener is closed.
+    pub active: Option<ActiveOptions>,
+    /// Connections speak TLS.
+    pub tls: bool,
+    /// Connections begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// Port of https to which requests are redirected.
+    pub redirect: Option<u16>,
+    /// Requests are received completely before their handlers run; for an event loop only short ones.
+    pub read_ahead: bool,
+    /// The engine queues and sends on the bytes that peers do not take at once.
+    pub writer: bool,
+    /// The listener still accepts connections.
+    pub accepts: bool,
+}
+
 /// A listening socket.
 pub(crate) struct Listening {
     /// `None` once closed.
@@ -168,6 +191,21 @@ impl Listening {
     /// Whether the engine queues and sends on the bytes that peers do not take at once.
     pub(crate) fn has_writer(&self) -> bool {
         self.writer
+    }
+
+    /// The state for the control.
+    pub(crate) fn state(&self) -> ListenerState {
+        ListenerState {
+            address: self.address.clone(),
+            options: self.options,
+            active: self.active(),
+            tls: self.tls,
+            proxy_protocol: self.proxy_protocol,
+            redirect: self.redirect,
+            read_ahead: self.read_ahead != Some(false),
+            writer: self.writer,
+            accepts: !self.is_closed(),
+        }
     }
 
     pub(crate) fn address(&self) -> &Address {

@@ -10,7 +10,7 @@ use maitred_stats::exposition::{self, Format};
 
 use crate::site::{Statistics, write_exchanges};
 
-/// The page of a running process ([`own_metrics_in`](crate::Server::own_metrics_in)).
+/// The page of a running process ([`own_page`](crate::inspect::ServerFigures::own_page)).
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerPage<'a> {
     /// Value of the label `worker`.

@@ -1,7 +1,5 @@
 //! A running server: start, drain, stop.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
@@ -10,36 +8,35 @@ use std::{fmt, io};
 use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_backup_poller};
-use maitred_filters::{FilterRule, Filters};
+use maitred_filters::Filters;
 use maitred_h1::Limits;
 use maitred_io::listener::{Address, BindError, Listener};
 use maitred_io::machine;
-use maitred_limits::{Guard, Rule};
+use maitred_limits::Guard;
 use maitred_log::Log;
 use maitred_runtime::{Handler, ThreadHost};
 use maitred_spool as spool;
 use maitred_spool::{BodyMemory, Medium, Open, Spooler};
-use maitred_stats::each_counter;
-use maitred_stats::exposition::Format;
-use maitred_tls::Terms;
 
 use crate::connection::{Connection, Group};
 use crate::figures;
 use crate::group::groups::{self, Groups};
 use crate::group::thread_registry::Role;
 use crate::hosts::{Hosts, SameName};
-use crate::listener::BoundListeners;
+use crate::inspect::{Connections, Routing, ServerFigures, Threads};
+use crate::listener::{BoundListeners, ListenerState, Listening};
+use crate::live_settings::LiveSettings;
 use crate::pool_map::{PoolMap, UnknownPool};
+use crate::pools::{Pools, parts, polling};
 use crate::proxies::Proxies;
 use crate::routes::Routes;
-use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
+use crate::settings::{PoolSettings, Settings, Strategy};
 #[cfg(doc)]
 use crate::sharing::Accept;
 use crate::site::{
-    self, Contexts, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Recent, Site,
-    Statistics, Totals, WebSocketCounters,
+    Contexts, Counters, Figures, Handshakes, Http2Counters, Measures, Names, Recent, Site, WebSocketCounters,
 };
-use crate::spill::{Spilling, WriterSettings};
+use crate::spill::Spilling;
 use crate::thread_hosts::{HostMismatch, ThreadHosts};
 use crate::traced::Traced;
 
@@ -101,65 +98,9 @@ impl From<io::Error> for StartError {
     }
 }
 
-/// Counts of a server since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
-    /// Connections accepted.
-    pub connections: u64,
-    /// Connections open now.
-    pub open: u64,
-    /// Requests answered, refused ones not counted.
-    pub requests: u64,
-    /// Requests refused before they reached a route.
-    pub refused: u64,
-    /// Answers with a status of 500 or above.
-    pub errors: u64,
-    /// Responses that did not reach their end.
-    pub cut: u64,
-    /// Requests answered with 504 in the place of their handler; among the errors, too.
-    pub timeouts: u64,
-    /// Body bytes of the responses.
-    pub body_bytes: u64,
-    /// Application threads that exist or have been requested.
-    pub threads: u64,
-}
-
-impl Snapshot {
-    /// The counts of these series; numbers of open connections and threads are not among them.
-    #[must_use]
-    pub fn of_counters(counters: &BTreeMap<String, u64>) -> Self {
-        let count = |name| counters.get(name).copied().unwrap_or_default();
-        Self {
-            connections: count(site::ACCEPTED_TOTAL),
-            open: 0,
-            requests: count(site::REQUESTS_TOTAL),
-            refused: count(site::REFUSED_TOTAL),
-            errors: count(site::ERRORS_TOTAL),
-            cut: count(site::CUT_TOTAL),
-            timeouts: count(site::TIMEOUTS_TOTAL),
-            body_bytes: count(site::BODY_BYTES_TOTAL),
-            threads: 0,
-        }
-    }
-
-    /// Adds the counts of another process.
-    pub fn add(&mut self, other: &Self) {
-        self.connections += other.connections;
-        self.open += other.open;
-        self.requests += other.requests;
-        self.refused += other.refused;
-        self.errors += other.errors;
-        self.cut += other.cut;
-        self.timeouts += other.timeouts;
-        self.body_bytes += other.body_bytes;
-        self.threads += other.threads;
-    }
-}
-
 impl Server {
     /// Listens, unless the sockets are [bound already](Settings::bound), and serves until [`stop`](Self::stop). Also
     /// raises the process's soft limit of open files to its hard limit.
-    /// files to its hard limit.
     ///
     /// # Errors
     /// Listening on an address failed, or the system is out of descriptors or threads.
@@ -335,10 +276,6 @@ impl Server {
         &self.groups[0]
     }
 
-    pub(crate) fn groups(&self) -> &[Arc<Group>] {
-        &self.groups
-    }
-
     pub(crate) fn shared(&self) -> &Groups<Connection> {
         &self.first().groups
     }
@@ -348,67 +285,39 @@ impl Server {
         self.shared().listeners.iter().map(|listening| listening.address().clone()).collect()
     }
 
-    /// Changes the measurements of requests from now on.
-    pub fn set_insight(&self, insight: Insight) {
-        self.first().site.measures.set(insight);
-        self.first().site.figures.set_on(insight.statistics);
-        for listening in &self.shared().listeners {
-            listening.set_receipts(insight.receipt);
-        }
+    /// The listeners in the order given.
+    pub fn listeners(&self) -> impl Iterator<Item = ListenerState> {
+        self.shared().listeners.iter().map(Listening::state)
     }
 
-    /// Changes the limits of output queues in memory and in files. Bytes in files stay there.
-    pub fn set_writer(&self, settings: WriterSettings) {
-        self.first().site.spilling.set(settings);
+    /// Its connections and their requests.
+    pub fn connections(&self) -> Connections<'_> {
+        Connections(&self.groups)
     }
 
-    /// The limits of output queues in memory and in files.
-    pub fn writer(&self) -> WriterSettings {
-        self.first().site.spilling.get()
+    /// Its threads.
+    pub fn threads(&self) -> Threads<'_> {
+        Threads(self.first())
     }
 
-    /// The measurements of requests.
-    pub fn insight(&self) -> Insight {
-        let site = &self.first().site;
-        site.measures.get(site.figures.is_on())
+    /// Its pools.
+    pub fn pools(&self) -> Pools<'_> {
+        Pools { groups: &self.groups, strategy: self.strategy }
     }
 
-    /// Changes the limits on clients and the rates of peers and responses. The limits hold at once, also for open
-    /// connections; a bandwidth where there was none, for responses that begin later. The IPv6 prefix stays.
-    pub fn set_peer_limits(&self, limits: &maitred_limits::Limits) {
-        self.first().site.guard.set(limits);
+    /// Where it leads requests.
+    pub fn routing(&self) -> Routing<'_> {
+        Routing(self.first())
     }
 
-    /// The TLS settings, if listeners speak TLS.
-    pub fn tls(&self) -> Option<Arc<Terms>> {
-        self.first().site.tls.load_full()
+    /// What it has counted.
+    pub fn figures(&self) -> ServerFigures<'_> {
+        ServerFigures(&self.groups)
     }
 
-    /// Changes the TLS settings for later handshakes. Open connections go on.
-    pub fn set_tls(&self, terms: Arc<Terms>) {
-        self.first().site.tls.store(Some(terms));
-    }
-
-    /// The figures of exchanges since the start: by listener, pool, route and class of status.
-    pub fn statistics(&self) -> Statistics {
-        self.first().site.figures.snapshot()
-    }
-
-    /// The sums of these figures: of all exchanges, and by class of status. Takes a tenth of the time.
-    pub fn totals(&self) -> Totals {
-        self.first().site.figures.totals()
-    }
-
-    /// Calls `visit` with each counter, by series as on a page, except counters outside the [memory of the
-    /// figures](Settings::figures): of locks, caches, processor time and lines of a log. A series may come several
-    /// times.
-    pub fn each_counter(&self, visit: impl FnMut(&str, u64)) {
-        each_counter((*self.first().site.counted).as_ref(), visit);
-    }
-
-    /// Publishes all counts to processes that read the [memory of the figures](Settings::figures).
-    pub fn settle_figures(&self) {
-        self.first().site.figures.settle();
+    /// What can be changed while it runs.
+    pub fn settings(&self) -> LiveSettings<'_> {
+        LiveSettings(self.first())
     }
 
     /// The logs.
@@ -416,10 +325,9 @@ impl Server {
         &self.first().site.log
     }
 
-    /// Notes in the log and the figures that a client of the admin listener has shown a wrong token.
-    pub fn note_wrong_token(&self, peer: SocketAddr) {
-        let site = &self.first().site;
-        site.guard.applied.note(Rule::WrongToken, peer.into(), &site.log);
+    /// Whether the health check answers that requests may come.
+    pub fn is_ready(&self) -> bool {
+        self.shared().is_ready()
     }
 
     /// Makes the [health path](Settings::health_path) say that this server will end: 503, on a connection that
@@ -439,6 +347,11 @@ impl Server {
             // After the above, so that no connection is added any more.
             self.groups.iter().for_each(|group| group.tell_idle());
         }
+    }
+
+    /// Whether the graceful end has begun.
+    pub fn is_draining(&self) -> bool {
+        self.shared().is_draining()
     }
 
     /// Begins the drain of the last of several processes: no other process will accept, so waiting connections are
@@ -478,82 +391,6 @@ impl Server {
     /// Waits until the last connection has ended, at most for `limit`. Returns whether the last one has ended.
     pub fn wait_drained(&self, limit: Duration) -> bool {
         self.shared().wait_drained(limit)
-    }
-
-    /// The present counts.
-    pub fn snapshot(&self) -> Snapshot {
-        let counters = &self.first().site.counters;
-        let polling = self.groups.iter().map(|group| group.scheduler.threads(false));
-        Snapshot {
-            connections: counters.connections.total(),
-            open: self.shared().open() as u64,
-            requests: counters.requests.total(),
-            refused: counters.refused.total(),
-            errors: counters.errors.total(),
-            cut: counters.cut.total(),
-            timeouts: counters.timeouts.total(),
-            body_bytes: counters.body_bytes.total(),
-            threads: (polling.sum::<usize>() + self.first().scheduler.threads(true)) as u64,
-        }
-    }
-
-    /// Changes the limits of the pool called `name`; [`DEFAULT_POOL`](crate::DEFAULT_POOL) names the default pool.
-    /// The limits hold at once: surplus threads end after their request, missing threads are made, also for requests
-    /// that wait already. Numbers of threads that the pool cannot have are brought into bounds; the default pool has
-    /// at least one in each poll group. Returns false when no pool has this name.
-    pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
-        let first = self.first();
-        if let Some(number) = first.scheduler.names().iter().position(|known| *known == name) {
-            first.site.guard.bandwidth.set_pool(number, limits.bandwidth);
-        }
-        if name != DEFAULT_POOL {
-            return first.scheduler.set_limits(name, limits, first);
-        }
-        let limits = polling(limits, self.strategy, &first.site);
-        let all = self.groups.iter().zip(parts(&limits, self.groups.len()));
-        all.fold(true, |known, (group, part)| group.scheduler.set_limits(name, &part, group) && known)
-    }
-
-    /// Changes the rules from now on; waiting requests stay where they are.
-    ///
-    /// # Errors
-    /// A rule leads to a pool that does not exist; nothing has changed.
-    pub fn set_rules(&self, rules: &[PoolRule]) -> Result<(), UnknownPool> {
-        let names = self.first().scheduler.names();
-        let map = Arc::new(PoolMap::new(&names[1..], rules)?);
-        for group in &self.groups {
-            group.set_pool_map(Arc::clone(&map));
-        }
-        Ok(())
-    }
-
-    /// The rules in the order in which they are tried.
-    pub fn rules(&self) -> Vec<PoolRule> {
-        self.first().pool_map().rules().cloned().collect()
-    }
-
-    /// The filters with their counts, as `maitred ctl filters --json` shows them.
-    pub fn filters(&self) -> String {
-        self.first().site.filters.list().to_string()
-    }
-
-    /// Changes the filters from now on, besides those of the program's own. Their counts begin anew.
-    ///
-    /// # Errors
-    /// The system has no thread to check passwords; nothing has changed.
-    pub fn set_filters(&self, rules: Vec<FilterRule>) -> io::Result<()> {
-        self.first().site.filters.set_rules(rules)
-    }
-
-    /// Reads changed user files again, and logs that. While requests need them, changes are looked for every two
-    /// seconds anyway.
-    pub fn reread_users(&self) {
-        self.first().site.filters.look_at_users();
-    }
-
-    /// All figures as text in the Prometheus exposition format.
-    pub fn metrics(&self) -> String {
-        self.first().metrics(Format::Prometheus)
     }
 
     /// Ends at once: connections are cut, threads end as soon as they leave application code.
@@ -615,30 +452,6 @@ fn beside_loop(first: &PoolSettings, others: &mut Vec<PoolSettings>) -> usize {
     }
     others.push(PoolSettings { name: BESIDE_LOOP.to_owned(), ..first.clone() });
     others.len()
-}
-
-/// Splits the limits of the pool whose threads poll into `count` parts, each with at least one thread.
-fn parts(limits: &PoolLimits, count: usize) -> impl Iterator<Item = PoolLimits> {
-    let limits = *limits;
-    (0..count).map(move |index| {
-        let share = |whole| groups::share(whole, index, count);
-        let max_threads = share(limits.max_threads).max(1);
-        PoolLimits {
-            min_threads: share(limits.min_threads).clamp(1, max_threads),
-            max_threads,
-            queue: share(limits.queue).max(1),
-            max_lost: share(limits.max_lost),
-            ..limits
-        }
-    })
-}
-
-/// The limits of the pool whose threads poll, with at least one thread.
-fn polling(limits: &PoolLimits, strategy: Strategy, site: &Site) -> PoolLimits {
-    let max_threads = if strategy == Strategy::Pc { 1 } else { limits.max_threads.max(1) };
-    // Files alone never block a thread, so the scheduler would never ask for a further one: one per processor.
-    let least = if site.hosts.has_application() { 1 } else { machine::processors() };
-    PoolLimits { min_threads: limits.min_threads.max(least).min(max_threads), max_threads, ..*limits }
 }
 
 /// Warns at the start of large bodies in memory or of a missing place for them, instead of at the first upload.

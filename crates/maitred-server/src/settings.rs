@@ -37,7 +37,7 @@ pub struct Settings {
     /// Sockets that listen already, one for each listener, in the same order. Without them the server binds when it
     /// starts.
     pub bound: Option<BoundListeners>,
-    /// TLS settings for listeners with TLS; needed if there are any. [`Server::set_tls`](crate::Server::set_tls)
+    /// TLS settings for listeners with TLS; needed if there are any. [`set_tls`](crate::inspect::LiveSettings::set_tls)
     /// changes them.
     pub tls: Option<Arc<Terms>>,
     /// Settings of HTTP/2; none: off. By TLS clients and server agree on HTTP/2 (ALPN), so the TLS settings have to

@@ -106,8 +106,8 @@ const BUDGET: u64 = 4 * 1024 * 1024;
 /// Waits until what bodies hold of the budget is such.
 fn wait_until_held(running: &Running, such: impl Fn(u64) -> bool) {
     let begun = Instant::now();
-    while !such(running.server.body_memory().held) {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
+    while !such(running.server.figures().body_memory().held) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.figures().body_memory());
         std::thread::sleep(PAUSE);
     }
 }
@@ -155,7 +155,7 @@ fn when_the_budget_is_short_the_largest_body_goes_to_its_file() {
     all.push((stream, head + 900_000));
     let begun = Instant::now();
     while open_in(&folder) == 0 {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.body_memory());
+        assert!(begun.elapsed() < PATIENCE, "{:?}", running.server.figures().body_memory());
         std::thread::sleep(PAUSE);
     }
     wait_until_held(&running, |held| (2_700_000..3_000_000).contains(&held));
@@ -186,7 +186,7 @@ fn many_uploads_stay_within_the_budget() {
         })
         .collect();
     while !clients.iter().all(std::thread::JoinHandle::is_finished) {
-        let held = running.server.body_memory().held;
+        let held = running.server.figures().body_memory().held;
         assert!(held <= BUDGET, "{held}");
         std::thread::yield_now();
     }
@@ -293,7 +293,7 @@ fn half_sent_requests_hold_no_thread() {
     for _ in 0..20 {
         assert!(exchange(running.address, &get_last("/")).starts_with("HTTP/1.1 200 "));
     }
-    assert!(running.server.snapshot().threads <= 2);
+    assert!(running.server.figures().snapshot().threads <= 2);
     for (stream, (request, sent)) in halves.iter_mut().zip(&requests) {
         stream.write_all(&request[*sent..]).unwrap();
         let answer = String::from_utf8(read_response(stream).1).unwrap();

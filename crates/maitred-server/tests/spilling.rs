@@ -130,7 +130,7 @@ fn without_files_a_stream_waits_for_its_reader() {
     assert!(read_chunked(&mut slow) == pattern(16 * MIB));
     hear.recv_timeout(PATIENCE).expect("the handler has gone on");
     // Limits hold for the next response when they are changed.
-    running.server.set_writer(WriterSettings::default());
+    running.server.settings().set_writer(WriterSettings::default());
     let slow = ask(running.address, "/stream");
     hear.recv_timeout(PATIENCE).expect("without a reader");
     assert!(open_in(folder.path()) > 0);
@@ -176,7 +176,7 @@ fn clients_that_reset_leave_nothing_behind() {
     let (running, folder) = serve(WriterSettings::default(), streaming(2 * MIB, done));
     assert!(read_chunked(&mut ask(running.address, "/stream")) == pattern(2 * MIB));
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("Linux").count();
-    wait_until("the connection ends", || running.server.snapshot().open == 0);
+    wait_until("the connection ends", || running.server.figures().snapshot().open == 0);
     let before = descriptors();
     for _ in 0..1_000 {
         let mut stream = ask(running.address, "/stream");
@@ -184,7 +184,7 @@ fn clients_that_reset_leave_nothing_behind() {
         stream.read_exact(&mut byte).expect("it has begun");
         // Unread bytes turn the close into a reset.
     }
-    wait_until("all connections end", || running.server.snapshot().open == 0);
+    wait_until("all connections end", || running.server.figures().snapshot().open == 0);
     wait_until("the files are closed", || open_in(folder.path()) == 0);
     // Other tests of this process come and go with theirs.
     wait_until("nothing else is left open", || descriptors() <= before + 64);

@@ -26,15 +26,15 @@ pub fn of(server: &Server) -> Picture {
     let mut picture = Picture { at: clock::monotonic(), ..Picture::default() };
     add_pools(server, &mut picture);
     add_routes(server, &mut picture);
-    let members = server.members();
+    let members = server.threads().members();
     add_connections(server, &members, &mut picture);
     let runs = |member: &&std::sync::Arc<Member>| member.role != Role::BackupPoller;
     for (ran, waited) in members.iter().filter(runs).filter_map(|member| tasks::schedule(member.tid)) {
         picture.ran += nanos(ran);
         picture.wanted += nanos(ran + waited);
     }
-    picture.timeouts = server.snapshot().timeouts;
-    picture.parallel = server.parallel_threads() as u64;
+    picture.timeouts = server.figures().snapshot().timeouts;
+    picture.parallel = server.threads().parallel() as u64;
     picture.processors = machine::processors() as u64;
     let (errors, access) = server.log().progress();
     picture.logs.insert("error".to_owned(), log(errors));
@@ -45,9 +45,9 @@ pub fn of(server: &Server) -> Picture {
         sum.settled += own.settled;
         sum.dropped += own.dropped;
     }
-    let (waiting, done) = server.spool_progress();
+    let (waiting, done) = server.figures().spool_progress();
     picture.spool = Queue { waiting, done };
-    let bodies = server.body_memory().held + server.guard().budget.figures().0;
+    let bodies = server.figures().body_memory().held + server.settings().guard().budget.figures().0;
     picture.memory = Memory {
         resident: process::resident_bytes().unwrap_or_default(),
         held: picture.memory.held + bodies,
@@ -66,13 +66,13 @@ fn nanos(time: Duration) -> u64 {
 }
 
 fn add_pools(server: &Server, picture: &mut Picture) {
-    for (number, figures) in server.pool_figures().into_iter().enumerate() {
+    for (number, figures) in server.pools().figures().into_iter().enumerate() {
         let pool = Pool {
             threads: figures.threads as u64,
             max_threads: figures.max as u64,
             idle: figures.parked as u64,
             queued: figures.queued as u64,
-            is_loop: server.is_loop(number),
+            is_loop: server.threads().is_loop(number),
             ..Pool::default()
         };
         picture.pools.insert(figures.name, pool);
@@ -80,7 +80,7 @@ fn add_pools(server: &Server, picture: &mut Picture) {
 }
 
 fn add_routes(server: &Server, picture: &mut Picture) {
-    let statistics = server.statistics();
+    let statistics = server.figures().statistics();
     let mut most = HashMap::<&str, u64>::new();
     for leaf in statistics.leaves.iter().filter(|leaf| leaf.pool != ENGINE) {
         let route = picture.routes.entry(leaf.route.clone()).or_default();
@@ -119,8 +119,8 @@ fn add_routes(server: &Server, picture: &mut Picture) {
 
 fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture: &mut Picture) {
     let now = picture.at;
-    let names = server.pool_names();
-    let waiting = server.waiting(MOST);
+    let names = server.pools().names();
+    let waiting = server.connections().waiting(MOST);
     for one in &waiting {
         if let Some(pool) = names.get(one.pool).and_then(|name| picture.pools.get_mut(*name)) {
             pool.queued_for += now.saturating_sub(one.since);
@@ -133,7 +133,7 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
         .map(|inside| (inside.place, inside.since))
         .collect();
     let mut deliveries = Vec::new();
-    server.each_connection(|connection, shown| {
+    server.connections().each(|connection, shown| {
         for (stream, asked) in &shown.requests {
             let id = connection.with_stream(*stream);
             let Some(name) = names.get(asked.pool) else { continue };
@@ -171,5 +171,5 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
 }
 
 fn route_of(server: &Server, asked: &RequestSummary) -> String {
-    server.route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
+    server.routing().route_name(Shape { method: asked.method.as_str(), path: &asked.path, host: asked.host })
 }

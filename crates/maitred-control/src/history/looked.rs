@@ -35,18 +35,19 @@ pub struct ProcessFigures {
 impl ProcessFigures {
     /// Looks at this process.
     pub fn at(server: &Server) -> Self {
-        let pools = server.pool_figures();
+        let pools = server.pools().figures();
         let sum = |of: fn(&PoolFigures) -> usize| pools.iter().map(of).sum::<usize>() as u64;
-        let inside = server.members().iter().filter(|member| member.inside().is_some()).count() as u64;
+        let inside =
+            server.threads().members().iter().filter(|member| member.inside().is_some()).count() as u64;
         let stuck = sum(|pool| pool.lost);
         let busy = inside.saturating_sub(stuck);
         let (errors, access) = server.log().dropped();
         let (memory, resident) = process::memory_bytes();
         Self {
             gauges: Gauges([
-                Some(server.snapshot().open),
-                Some(server.http2_open()),
-                Some(server.websockets_open()),
+                Some(server.figures().snapshot().open),
+                Some(server.figures().http2_open()),
+                Some(server.figures().websockets_open()),
                 Some(sum(|pool| pool.queued)),
                 Some(sum(|pool| pool.threads).saturating_sub(busy + stuck)),
                 Some(busy),

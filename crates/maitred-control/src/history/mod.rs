@@ -172,13 +172,13 @@ impl Keeper {
     }
 
     pub(super) fn look_now(&self, server: &Server) {
-        let (look, totals, looked) = (Look::begin(), server.totals(), ProcessFigures::at(server));
+        let (look, totals, looked) = (Look::begin(), server.figures().totals(), ProcessFigures::at(server));
         let mut counters = CounterSums::default();
-        server.each_counter(|series, count| counters.add(series, count));
+        server.figures().each_counter(|series, count| counters.add(series, count));
         let is_on = totals.on;
         self.note(&counts_of(totals, &counters, &looked), &looked.gauges, is_on, look);
         if self.wants_routes() {
-            self.note_routes(&server.statistics());
+            self.note_routes(&server.figures().statistics());
         }
     }
 

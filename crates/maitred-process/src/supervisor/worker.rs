@@ -308,20 +308,25 @@ impl Link {
     fn own_figures(&self, server: &Server, question: &Question) -> Option<Answered> {
         match &*question.path {
             COUNTED => {
-                server.settle_figures();
+                server.figures().settle();
                 let up = self.serving.get().map(|serving| serving.since.elapsed()).unwrap_or_default();
                 Some(Answered::json(200, &Counted::of(server, up).to_json()))
             }
             LOOKED => {
-                server.settle_figures();
+                server.figures().settle();
                 Some(Answered::json(200, &ProcessFigures::at(server).to_json()))
             }
             PICTURE => Some(Answered::json(200, &picture_to_json(&picture_of(server)))),
             OWN_PAGE => {
-                server.settle_figures();
+                server.figures().settle();
                 let format = question.format();
                 let media_type = format.media_type().to_owned();
-                Some(Answered { status: 200, body: server.own_metrics_in(format), media_type, allow: None })
+                Some(Answered {
+                    status: 200,
+                    body: server.figures().own_page(format),
+                    media_type,
+                    allow: None,
+                })
             }
             _ => None,
         }
@@ -346,9 +351,9 @@ impl Link {
     fn beat(&self) {
         while let Some(server) = self.server() {
             let beat = Beat {
-                requests: server.snapshot().requests,
+                requests: server.figures().snapshot().requests,
                 memory: process::anonymous_bytes().unwrap_or(0),
-                waiting: server.pool_figures().iter().map(|pool| pool.queued as u64).sum(),
+                waiting: server.pools().figures().iter().map(|pool| pool.queued as u64).sum(),
             };
             drop(server);
             let text = FromWorker::Beat(beat).to_text();

@@ -163,7 +163,7 @@ fn a_peer_that_leaves_while_the_disk_stands_still_leaves_nothing() {
     stream.write_all(&vec![b'x'; 300_000]).expect("sent");
     told.recv_timeout(PATIENCE).expect("the disk is asked");
     drop(stream);
-    until("the connection ends", || running.server.snapshot().open == 0);
+    until("the connection ends", || running.server.figures().snapshot().open == 0);
     drop(release);
     let mut next = running.upload(400_000);
     next.write_all(&vec![b'x'; 400_000]).expect("sent");

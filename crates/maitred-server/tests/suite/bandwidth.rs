@@ -8,6 +8,7 @@ use crate::harness::{PATIENCE, connect, get, read_response, settings, start, tex
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler};
+use maitred_server::figures::Format;
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Limits, PoolLimits, Routes, Settings};
 use maitred_testkit::client::Client;
@@ -122,7 +123,7 @@ fn a_route_is_limited_also_for_files_and_others_are_not() {
     // An escape does not lead past it.
     assert!(fetch(&mut stream, "/fil%65s/large") >= LEAST);
     // The bucket of the connection is no other one: what is not limited leaves at once, also behind what was.
-    assert_eq!(running.server.metrics().matches("maitred_cut_total 0").count(), 1);
+    assert_eq!(running.server.figures().page(Format::Prometheus).matches("maitred_cut_total 0").count(), 1);
     fetch(&mut stream, "/large");
     stream.write_all(&get("/stream")).unwrap();
     let begun = Instant::now();
@@ -173,7 +174,7 @@ fn a_rate_that_is_changed_holds_for_a_delivery_that_has_begun() {
     stream.write_all(&get("/large")).unwrap();
     let mut first = [0; 1];
     stream.read_exact(&mut first).unwrap();
-    running.server.set_peer_limits(&Limits::default());
+    running.server.settings().guard().set(&Limits::default());
     let begun = Instant::now();
     let mut rest = vec![0; BODY];
     stream.read_exact(&mut rest).unwrap();
@@ -185,7 +186,7 @@ fn a_rate_that_is_changed_holds_for_a_delivery_that_has_begun() {
 fn the_bandwidth_of_a_pool_is_changed_with_its_limits() {
     let running = limited(|_| {});
     let limits = PoolLimits { max_threads: 1, bandwidth: RATE, ..PoolLimits::default() };
-    assert!(running.server.set_limits("default", &limits));
+    assert!(running.server.pools().set_limits("default", &limits));
     assert!(fetch(&mut connect(running.address), "/large") >= LEAST);
 }
 
@@ -202,7 +203,7 @@ fn a_client_that_goes_leaves_its_share_to_the_others() {
         })
         .collect();
     drop(gone);
-    wait_until("they are gone", || running.server.snapshot().open == 0);
+    wait_until("they are gone", || running.server.figures().snapshot().open == 0);
     let took = fetch(&mut connect(running.address), "/large");
     // Twenty bodies take ten seconds.
     assert!(took < PATIENCE / 4, "{took:?}");

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::harness::{PATIENCE, Running, connect, read_all, read_response, settings, start, wait_until};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Content, Exchange, FileRange, Handler};
+use maitred_server::figures::Format;
 use maitred_server::{CompressionSettings, Routes};
 use maitred_testkit::client::Client;
 
@@ -405,7 +406,7 @@ fn what_was_compressed_is_counted() {
     read_response(&mut ask(running.address, "GET", "br"));
     let line = |name: &str, coding: &str| {
         let start = format!("maitred_compressed_{name}{{coding=\"{coding}\"}} ");
-        let metrics = running.server.metrics();
+        let metrics = running.server.figures().page(Format::Prometheus);
         let value = metrics.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned);
         value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse::<u64>().expect("a number")
     };

@@ -48,10 +48,10 @@ fn answers_that_fit(running: &Running) -> u64 {
     let_the_server_see(&mut other);
     let mut fit = 0;
     loop {
-        let before = running.server.snapshot().requests;
+        let before = running.server.figures().snapshot().requests;
         stream.write_all(&get("/LICENSE-APACHE")).unwrap();
         let_the_server_see(&mut other);
-        if running.server.snapshot().requests == before + 1 {
+        if running.server.figures().snapshot().requests == before + 1 {
             return fit;
         }
         fit += 1;
@@ -196,7 +196,7 @@ fn connections_that_always_have_more_to_do_do_not_starve_the_others() {
     let running = start(settings);
     let floods: Vec<_> = (0..12).map(|_| flood(&running)).collect();
     let begun = Instant::now();
-    while running.server.snapshot().requests < 10_000 {
+    while running.server.figures().snapshot().requests < 10_000 {
         assert!(begun.elapsed() < PATIENCE, "the flood is answered");
         std::thread::sleep(PAUSE);
     }
@@ -232,7 +232,7 @@ fn a_peer_that_takes_nothing_is_cut_although_it_keeps_sending() {
     let mut begin = [0; 12];
     stream.read_exact(&mut begin).unwrap();
     let begun = Instant::now();
-    while running.server.snapshot().open > 1 {
+    while running.server.figures().snapshot().open > 1 {
         assert!(begun.elapsed() < PATIENCE, "the connection is closed");
         let_the_server_see(&mut other);
         // Fails once the connection is closed.
@@ -467,7 +467,7 @@ fn however_requests_are_cut_and_answered_none_is_forgotten() {
         client.join().unwrap();
     }
     let begun = Instant::now();
-    while running.server.snapshot().open > 0 {
+    while running.server.figures().snapshot().open > 0 {
         assert!(begun.elapsed() < PATIENCE, "every connection has ended");
         std::thread::sleep(PAUSE);
     }

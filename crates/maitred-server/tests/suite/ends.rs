@@ -14,6 +14,7 @@ use crate::harness::{
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Flow, Handler};
+use maitred_server::figures::Format;
 use maitred_server::{Level, Log, LogTarget, PoolRule, Routes, Settings};
 use maitred_testkit::client::Client;
 
@@ -58,7 +59,7 @@ impl Logged {
     }
 
     fn cut(&self) -> u64 {
-        let metrics = self.running.server.metrics();
+        let metrics = self.running.server.figures().page(Format::Prometheus);
         let value = metrics.lines().find_map(|line| line.strip_prefix("maitred_cut_total "));
         value.expect("the figure").parse().expect("a number")
     }
@@ -130,7 +131,7 @@ fn the_access_log_says_whether_the_server_or_an_operator_has_ended_a_response() 
         let reader = ask(server.address(), path);
         let waits = || {
             let mut found = None;
-            server.running.server.each_connection(|place, shown| {
+            server.running.server.connections().each(|place, shown| {
                 if !shown.deliveries.is_empty() {
                     found = Some(place);
                 }
@@ -138,7 +139,7 @@ fn the_access_log_says_whether_the_server_or_an_operator_has_ended_a_response() 
             found
         };
         wait_until("a part of it waits", || waits().is_some());
-        server.running.server.end(waits().expect("it waits"));
+        server.running.server.connections().end_exchange(waits().expect("it waits"));
         let line = server.lines(1).remove(0);
         assert!(line.ends_with(" operator"), "{line}");
         assert_eq!(server.cut(), 1);

@@ -132,7 +132,7 @@ fn looped_with(limit: Option<Duration>, handler: impl FnOnce(Arc<Tasks>) -> Arc<
 fn an_event_loop_gets_no_threads_by_other_limits() {
     let looped = looped(|_| handler(|exchange| text(exchange, "in a turn")));
     let limits = PoolLimits { min_threads: 2, max_threads: 4, queue: 5, ..PoolLimits::default() };
-    assert!(looped.running.server.set_limits("default", &limits));
+    assert!(looped.running.server.pools().set_limits("default", &limits));
     let answer = exchange(looped.running.address, &get_last("/"));
     assert!(answer.ends_with("in a turn"), "{answer}");
 }
@@ -161,10 +161,10 @@ fn the_thread_of_a_loop_is_known_with_its_first_request() {
     stands.recv_timeout(PATIENCE).expect("the loop stands still");
     let mut stream = connect(looped.running.address);
     stream.write_all(&get_last("/")).unwrap();
-    wait_until("the backup poller has read it", || server.waiting(10).len() == 1);
+    wait_until("the backup poller has read it", || server.connections().waiting(10).len() == 1);
     drop(go);
     began.recv_timeout(PATIENCE).expect("the loop runs it");
-    let inside = server.members().into_iter().filter(|member| member.inside().is_some());
+    let inside = server.threads().members().into_iter().filter(|member| member.inside().is_some());
     assert_eq!(inside.map(|member| member.role).collect::<Vec<_>>(), [Role::EventLoop]);
     drop(leave);
     assert!(read_all(&mut stream).ends_with("known"));
@@ -207,7 +207,7 @@ fn handlers_of_both_kinds_run_beside_each_other() {
     settings.threads = vec![Arc::new(Loop { tasks, told, ended })];
     settings.pool.limits = PoolLimits { min_threads: 1, max_threads: 2, ..PoolLimits::default() };
     let running = start(settings);
-    assert_eq!(running.server.pool_names(), ["default", "threads"]);
+    assert_eq!(running.server.pools().names(), ["default", "threads"]);
     let mut waits = ask(running.address, "/threads/held");
     running.wait_for_figure("threads", "threads", 1);
     for _ in 0..3 {
@@ -219,8 +219,8 @@ fn handlers_of_both_kinds_run_beside_each_other() {
     let (_, first) = read_response(&mut waits);
     assert_eq!(first, b"maitred-threads-1");
     let limits = PoolLimits { min_threads: 1, max_threads: 3, ..PoolLimits::default() };
-    assert!(running.server.set_limits("threads", &limits));
-    assert_eq!(running.server.pool_limits()[1].max_threads, 3);
+    assert!(running.server.pools().set_limits("threads", &limits));
+    assert_eq!(running.server.pools().limits()[1].max_threads, 3);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn processes_that_end_without_a_word_leave_all_they_have_counted() {
         ended(&of_one).server.requests == 4 && ended(&of_other).server.requests == 3
     });
     let mut retired = Retired::default();
-    retired.add(of_one.words(), &one.server.own_metrics_in(Format::Prometheus));
+    retired.add(of_one.words(), &one.server.figures().own_page(Format::Prometheus));
     retired.add(of_other.words(), "");
     let expected = [
         (("default", "GET /a"), 2),
@@ -79,8 +79,8 @@ fn processes_that_end_without_a_word_leave_all_they_have_counted() {
     ];
     assert_eq!(routes(&retired.statistics), expected.into());
     let of_both = {
-        let mut sum = one.server.statistics();
-        sum.merge(&other.server.statistics());
+        let mut sum = one.server.figures().statistics();
+        sum.merge(&other.server.figures().statistics());
         sum
     };
     assert_eq!(said(&retired.statistics.server), said(&of_both.server));
@@ -90,7 +90,7 @@ fn processes_that_end_without_a_word_leave_all_they_have_counted() {
     assert_eq!(retired.statistics.pools.len(), 2);
     assert_eq!(retired.counters["maitred_requests_total"], 7);
     assert_eq!(retired.counters["maitred_connections_accepted_total"], 7);
-    let made = |running: &Running| running.server.pool_figures()[1].made as u64;
+    let made = |running: &Running| running.server.pools().figures()[1].made as u64;
     assert_eq!(
         retired.counters["maitred_pool_threads_made_total{pool=\"reports\"}"],
         made(&one) + made(&other)
@@ -111,10 +111,10 @@ fn one_page_has_processes_that_run_and_those_that_have_ended() {
         let mut retired = Retired::default();
         retired.add(of_one.words(), "");
         let merged = || {
-            other.server.settle_figures();
+            other.server.figures().settle();
             let mut statistics = retired.statistics.clone();
             statistics.merge(&Statistics::read(of_other.words(), Owner::Runs).expect("figures"));
-            let text = other.server.own_metrics_in(format);
+            let text = other.server.figures().own_page(format);
             merge_pages(&[WorkerPage { worker: "2", text: &text }], &retired.counters, &statistics, format)
         };
         let page = merged();
@@ -131,7 +131,7 @@ fn one_page_has_processes_that_run_and_those_that_have_ended() {
         assert_eq!(value(&page, "maitred_request_duration_seconds_count{pool=\"reports\"}"), "1");
         assert!(page.contains("process_open_fds{worker=\"2\"} "), "{page}");
         // The merged page has everything of one process's page, once.
-        for line in other.server.metrics_in(format).lines().filter(|line| line.starts_with("# TYPE ")) {
+        for line in other.server.figures().page(format).lines().filter(|line| line.starts_with("# TYPE ")) {
             assert_eq!(page.lines().filter(|other| *other == line).count(), 1, "{line}");
         }
         assert_eq!(page.ends_with("# EOF\n"), format == Format::OpenMetrics);
@@ -143,7 +143,7 @@ fn every_counter_of_the_server_and_its_pools_is_in_the_memory() {
     let (one, of_one) = serve();
     ask(&one, &["/a"]);
     let counters = read_counters(of_one.words());
-    let page = one.server.own_metrics_in(Format::Prometheus);
+    let page = one.server.figures().own_page(Format::Prometheus);
     // Those that come from elsewhere: see figures.rs.
     let others = [
         "maitred_lock_",

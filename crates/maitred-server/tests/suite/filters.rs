@@ -577,11 +577,11 @@ fn filters_are_exchanged_while_the_server_runs_and_listed_with_their_counts() {
     );
     let explained = controlled.query("/explain?method=GET&url=/a/1");
     assert_eq!((&explained["leads_to"], &explained["status"]), (&"filter".into(), &403.into()));
-    controlled.server.set_filters(vec![redirect(at("/a/*"), "/b/*")]).unwrap();
+    controlled.server.settings().filters().set_rules(vec![redirect(at("/a/*"), "/b/*")]).unwrap();
     assert_eq!([status("/a/1"), status("/b")], ["307", "200"]);
     let explained = controlled.query("/explain?method=GET&url=/a/1");
     assert_eq!(explained["location"], "/b/1");
-    controlled.server.set_filters(Vec::new()).unwrap();
+    controlled.server.settings().filters().set_rules(Vec::new()).unwrap();
     assert_eq!(status("/a/1"), "200");
     assert_eq!(controlled.query("/explain?method=GET&url=/a/1")["leads_to"], "application");
 }

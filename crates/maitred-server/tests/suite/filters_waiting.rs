@@ -17,6 +17,7 @@ use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::{ClientTable, LEDGER_BYTES, ProcessClients};
 
 use maitred_filters::{Authentication, BasicAuth, Condition, FilterRule, Users};
+use maitred_server::figures::Format;
 use maitred_server::{Level, ListenerSettings, Log, LogTarget, Routes, Server, Settings, Trusted};
 use maitred_testkit::client::Client;
 
@@ -157,7 +158,7 @@ fn is_silent(stream: &Client) -> bool {
 
 /// The counts of password checks.
 fn checks(server: &Server) -> Value {
-    let filters: Value = serde_json::from_str(&server.filters()).expect("JSON");
+    let filters: Value = serde_json::from_str(&server.settings().filters().list().to_string()).expect("JSON");
     filters["password_checks"].clone()
 }
 
@@ -329,7 +330,7 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
     running.gate.wait_for_one();
     until("the answer is there", || !is_silent(&stream));
     drop(stream);
-    until("the connection has ended", || running.server.snapshot().open == 0);
+    until("the connection has ended", || running.server.figures().snapshot().open == 0);
     // And two that only end their side.
     let mut halves: Vec<_> = ["right", "wrong"].map(|password| (connect(running.address), password)).into();
     for (stream, password) in &mut halves {
@@ -339,7 +340,7 @@ fn a_peer_that_leaves_meanwhile_leaves_nothing_behind() {
     drop(running.gate.go);
     assert!(rest(&mut halves[0].0).ends_with("[/in/2 ann 0]"));
     assert!(rest(&mut halves[1].0).starts_with("HTTP/1.1 401 "));
-    until("the connections have ended", || running.server.snapshot().open == 0);
+    until("the connections have ended", || running.server.figures().snapshot().open == 0);
     until("nothing of the checks is left", || Arc::strong_count(&running.users) == before);
 }
 
@@ -353,12 +354,12 @@ fn a_check_whose_peer_has_left_is_not_made() {
         send(stream, get("/in", &basic("ann", &number.to_string())));
         running.gate.wait_for_one();
     }
-    let open = running.server.snapshot().open;
+    let open = running.server.figures().snapshot().open;
     let mut leaving = connect(running.address);
     send(&mut leaving, [get("/out", ""), get("/in", &basic("ann", "left"))].concat());
     until("it waits", || checks()["waiting"] == 1);
     drop(leaving);
-    until("the connection has ended", || running.server.snapshot().open == open);
+    until("the connection has ended", || running.server.figures().snapshot().open == open);
     let mut last = connect(running.address);
     send(&mut last, get("/in", &basic("ann", "right")));
     until("both wait", || checks()["waiting"] == 2);
@@ -481,7 +482,7 @@ fn a_client_with_wrong_passwords_does_not_keep_others_out() {
     }
     assert_eq!(checks()["refused"], 200);
     let applied = |rule: &str| {
-        let page = running.server.metrics();
+        let page = running.server.figures().page(Format::Prometheus);
         let series = format!("maitred_rules_applied_total{{rule=\"{rule}\"}} ");
         let count = page.lines().find_map(|line| line.strip_prefix(&series)?.parse().ok());
         count.unwrap_or_else(|| panic!("{series} is not in\n{page}"))
@@ -500,7 +501,7 @@ fn requests_of_a_client_with_the_same_password_wait_for_one_check() {
         })
         .collect();
     running.gate.wait_for_one();
-    until("all are there", || running.server.snapshot().open == 2 * SHARE);
+    until("all are there", || running.server.figures().snapshot().open == 2 * SHARE);
     // A client that leaves takes no place from another client.
     drop(streams.pop());
     running.gate.open_once();
@@ -539,7 +540,7 @@ fn a_drain_waits_for_the_check() {
 fn the_time_of_a_check_is_time_in_filters() {
     let running = serve();
     for (password, path) in [("right", "/in"), ("wrong", "/in")] {
-        let spans = || running.server.statistics().server;
+        let spans = || running.server.figures().statistics().server;
         let before = spans().requests;
         let sum = |span: Span| Duration::from_nanos(spans().spans[span as usize].sum());
         let filter = sum(Span::Filter);

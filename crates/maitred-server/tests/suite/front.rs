@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::harness::{PATIENCE, Running, connect, read_response, start, text, wait_until};
 use maitred_runtime::{Exchange, Local};
+use maitred_server::figures::Format;
 use maitred_server::limits::{ClientLimits, Limits};
 use maitred_server::listening::UnixAddress;
 use maitred_server::{
@@ -166,7 +167,9 @@ fn rules_of_pools_and_limits_count_for_the_client_and_not_for_the_proxy() {
     }
     let told = said(&mut streams[0], "X-Forwarded-For: 192.0.2.1\r\n");
     assert!(told.starts_with("429 "), "its second request in a thousand seconds: {told}");
-    wait_until("the pool has run them", || running.server.metrics().contains("pool=\"office\""));
+    wait_until("the pool has run them", || {
+        running.server.figures().page(Format::Prometheus).contains("pool=\"office\"")
+    });
 }
 
 /// A connection to a listener that takes PROXY headers, with what it sends first.

@@ -10,6 +10,7 @@ use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, settings, start, wait_until,
 };
 use maitred_files::{StaticFiles, StaticSettings};
+use maitred_server::figures::Format;
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, Routes, Settings, Strategy};
 use maitred_testkit::client::Client;
 
@@ -32,10 +33,10 @@ fn groups_beside(routes: Routes, count: usize, change: impl FnOnce(&mut Settings
 
 /// So many connections, the first one in the first group, the next one in the next.
 fn spread(running: &Running, count: usize) -> Vec<Client> {
-    let open = running.server.snapshot().open as usize;
+    let open = running.server.figures().snapshot().open as usize;
     let one = |n| {
         let stream = connect(running.address);
-        wait_until("it is accepted", || running.server.snapshot().open as usize == open + n);
+        wait_until("it is accepted", || running.server.figures().snapshot().open as usize == open + n);
         stream
     };
     (1..=count).map(one).collect()
@@ -58,7 +59,7 @@ fn ask_group(stream: &mut Client) -> usize {
 }
 
 fn figure(running: &Running, name: &str) -> u64 {
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("maitred_{name} ")));
     line.unwrap_or_else(|| panic!("no {name} in {metrics}")).parse().unwrap()
 }
@@ -78,7 +79,7 @@ fn a_connection_goes_to_the_group_with_the_fewest_and_stays_there() {
     }
     // Both of the second group.
     drop((streams.remove(4), streams.remove(1)));
-    wait_until("they are closed", || running.server.snapshot().open == 5);
+    wait_until("they are closed", || running.server.figures().snapshot().open == 5);
     assert_eq!(spread(running, 2).iter_mut().map(ask_group).collect::<Vec<_>>(), [2, 2]);
     assert_eq!(migrations(running), 0);
 }
@@ -193,26 +194,26 @@ fn a_drain_ends_the_connections_of_all_groups() {
     }
     drop(busy);
     assert!(running.server.wait_drained(PATIENCE));
-    assert_eq!(running.server.snapshot().open, 0);
+    assert_eq!(running.server.figures().snapshot().open, 0);
 }
 
 #[test]
 fn limits_are_those_of_all_groups_together() {
     let (running, Opened(door)) = &groups(2, |settings| settings.pool.limits.max_threads = 5);
     let figures = || ["threads", "threads_max"].map(|name| running.figure(DEFAULT_POOL, name));
-    assert_eq!((figures(), running.server.snapshot().threads), ([2, 5], 2));
+    assert_eq!((figures(), running.server.figures().snapshot().threads), ([2, 5], 2));
     let mut clients = block(running, door, DEFAULT_POOL, 5);
     let limits = PoolLimits { max_threads: 7, ..PoolLimits::default() };
-    assert!(running.server.set_limits(DEFAULT_POOL, &limits));
+    assert!(running.server.pools().set_limits(DEFAULT_POOL, &limits));
     clients.extend(block(running, door, DEFAULT_POOL, 2));
     assert_eq!(figures(), [7, 7]);
     // A thread each is the least.
-    assert!(running.server.set_limits(DEFAULT_POOL, &PoolLimits { max_threads: 1, ..limits }));
+    assert!(running.server.pools().set_limits(DEFAULT_POOL, &PoolLimits { max_threads: 1, ..limits }));
     door.open();
     all_answered(&mut clients, "/wait");
     wait_until("there are two", || figures() == [2, 2]);
     drop(clients);
-    assert!(!running.server.set_limits("no such pool", &limits));
+    assert!(!running.server.pools().set_limits("no such pool", &limits));
 }
 
 #[test]

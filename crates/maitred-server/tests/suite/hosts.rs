@@ -226,7 +226,7 @@ fn a_host_has_its_access_log_and_routes_name_it() {
     asked(&running, "shop.example", "/anew");
     wait_until("the log is opened anew", || lines("shop").contains("/anew"));
     let mut routes: Vec<String> =
-        running.server.statistics().routes.into_iter().map(|(route, _)| route).collect();
+        running.server.figures().statistics().routes.into_iter().map(|(route, _)| route).collect();
     routes.sort();
     routes.dedup();
     for route in ["GET shop.example/in-shop", "GET /in-all", "files.example/*", "GET *.shop.example/any"] {

@@ -11,6 +11,7 @@ use crate::harness::{
 };
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Last};
+use maitred_server::figures::Format;
 use maitred_server::limits::MinimumRates;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings};
 use maitred_testkit::client::Client;
@@ -43,7 +44,7 @@ fn logged(folder: &Path) -> String {
 /// How often a rule was applied.
 fn applied(running: &Running, rule: &str) -> u64 {
     let start = format!("maitred_rules_applied_total{{rule=\"{rule}\"}} ");
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }
@@ -158,7 +159,7 @@ fn a_reader_that_is_too_slow_is_ended_and_the_log_says_why() {
     let mut taken = [0; 1000];
     stream.read_exact(&mut taken).unwrap();
     let begun = Instant::now();
-    while running.server.snapshot().open > 0 {
+    while running.server.figures().snapshot().open > 0 {
         assert!(begun.elapsed() < PATIENCE, "it is ended");
         // It takes a little all the time.
         let _ = stream.read(&mut taken);
@@ -235,7 +236,7 @@ fn a_client_has_as_many_connections_as_it_may_and_one_more_is_closed() {
     // One that has ended makes room for another one.
     let [first, _second] = streams;
     drop(first);
-    wait_until("it has ended", || running.server.snapshot().open == 1);
+    wait_until("it has ended", || running.server.figures().snapshot().open == 1);
     let mut next = connect(running.address);
     next.write_all(&get("/")).unwrap();
     assert_eq!(read_response(&mut next).1, b"0");
@@ -250,16 +251,16 @@ fn a_limit_that_is_set_later_counts_the_connections_from_then_on_and_exempt_ones
     before.write_all(&get("/")).unwrap();
     read_response(&mut before);
     limits.clients.connections = 1;
-    running.server.set_peer_limits(&limits);
+    running.server.settings().guard().set(&limits);
     let mut counted = connect(running.address);
     counted.write_all(&get("/")).unwrap();
     read_response(&mut counted);
     // The end of one that was not counted frees nothing.
     drop(before);
-    wait_until("it has ended", || running.server.snapshot().open == 1);
+    wait_until("it has ended", || running.server.figures().snapshot().open == 1);
     assert_eq!(connect(running.address).read(&mut [0; 1]).unwrap(), 0);
     limits.clients.exempt = vec!["127.0.0.0/8".parse().unwrap()];
-    running.server.set_peer_limits(&limits);
+    running.server.settings().guard().set(&limits);
     let mut exempt = connect(running.address);
     exempt.write_all(&get("/")).unwrap();
     assert_eq!(read_response(&mut exempt).1, b"0");
@@ -312,7 +313,7 @@ fn one_request_with_a_body_counts_once() {
 
 fn gauge(running: &Running, name: &str) -> u64 {
     let start = format!("maitred_{name} ");
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }

@@ -34,7 +34,7 @@ fn numbered(stream: &mut Client, number: usize) {
 }
 
 fn dropped(server: &Running) -> u64 {
-    let metrics = server.server.metrics();
+    let metrics = server.server.figures().page(maitred_server::figures::Format::Prometheus);
     let start = "maitred_log_dropped_total{log=\"access\"} ";
     let value = metrics.lines().find_map(|line| line.strip_prefix(start));
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")

@@ -9,6 +9,7 @@ use crate::harness::{PATIENCE, Running, ask, connect, get, read_response, start,
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
+use maitred_server::figures::Format;
 use maitred_server::limits::MinimumRates;
 use maitred_server::{Level, Log, LogTarget, Routes, Settings, Submissions};
 use maitred_testkit::client::Client;
@@ -66,7 +67,7 @@ fn fetch(stream: &mut Client, target: &str) -> (String, usize, Duration) {
 /// How often a rule was applied.
 fn applied(running: &Running, rule: &str) -> u64 {
     let start = format!("maitred_rules_applied_total{{rule=\"{rule}\"}} ");
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }
@@ -115,7 +116,7 @@ fn the_limit_is_shown_with_the_delivery_and_holds_no_other_response() {
     let _slow = ask(running.address, &format!("/{BODY}?Maitred-Bandwidth=1000"));
     let limits = || {
         let mut limits = Vec::new();
-        running.server.each_connection(|_, shown| {
+        running.server.connections().each(|_, shown| {
             limits.extend(shown.deliveries.iter().map(|(_, delivery)| delivery.limit));
         });
         limits
@@ -172,7 +173,7 @@ fn a_response_may_ask_for_a_shorter_time_for_its_reader() {
     let running = serve(folder.path(), |settings| settings.timeouts.send = 10 * PATIENCE);
     let _reader = ask(running.address, &format!("/{LARGE}?Maitred-Send-Timeout=0.1"));
     wait_until("it is ended", || applied(&running, "own-send-timeout") == 1);
-    wait_until("it is closed", || running.server.snapshot().open == 0);
+    wait_until("it is closed", || running.server.figures().snapshot().open == 0);
     assert_eq!(applied(&running, "body-timeout-out"), 0);
     let line = " warn 127.0.0.1: nothing was taken of a response; closed (Maitred-Send-Timeout)\n";
     wait_until("it is in the log", || logged(folder.path()).contains(line));
@@ -196,10 +197,10 @@ fn a_response_may_ask_for_a_longer_time_for_its_reader() {
             applied(&running, "body-timeout-out") + applied(&running, "min-rate-out") == ended
         });
     }
-    wait_until("only it is left", || running.server.snapshot().open == 1);
+    wait_until("only it is left", || running.server.figures().snapshot().open == 1);
     // The next one on its connection asks for nothing. Who has read much has a larger buffer by now: up to 32 MiB (tcp_rmem).
     let mut rest = vec![0; LARGE];
     patient.read_exact(&mut rest).unwrap();
     patient.write_all(&get(&format!("/{}", 4 * LARGE))).unwrap();
-    wait_until("it ends as all do", || running.server.snapshot().open == 0);
+    wait_until("it ends as all do", || running.server.figures().snapshot().open == 0);
 }

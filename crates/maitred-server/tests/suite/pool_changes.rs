@@ -8,6 +8,7 @@ use crate::harness::{
     PATIENCE, PAUSE, Running, connect, get, get_last, read_response, settings, start, text,
 };
 use maitred_runtime::Exchange;
+use maitred_server::figures::Format;
 use maitred_server::{PoolLimits, PoolRule, PoolSettings, Routes, Settings, Strategy};
 
 /// A request that takes so long counts as slow, also if it waited a little before it was inside.
@@ -77,18 +78,18 @@ fn rules_are_exchanged_on_open_connections() {
         String::from_utf8(read_response(&mut stream).1).unwrap().contains("-reports-")
     };
     assert!(ask("/report/a") && !ask("/export/a"));
-    running.server.set_rules(&[rule("reports", "/export/*")]).unwrap();
+    running.server.pools().set_rules(&[rule("reports", "/export/*")]).unwrap();
     assert!(!ask("/report/a") && ask("/export/a"));
-    let error = running.server.set_rules(&[rule("report", "/report/*")]).unwrap_err();
+    let error = running.server.pools().set_rules(&[rule("report", "/report/*")]).unwrap_err();
     assert_eq!(error.to_string(), "rule 1 leads to the pool 'report', which does not exist");
     assert!(!ask("/report/a") && ask("/export/a"));
-    running.server.set_rules(&[]).unwrap();
+    running.server.pools().set_rules(&[]).unwrap();
     assert!(!ask("/report/a") && !ask("/export/a"));
 }
 
 /// The value of a figure of a pool.
 fn figure(running: &Running, name: &str, pool: &str) -> usize {
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let start = format!("{name}{{pool=\"{pool}\"}} ");
     let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("{start} in {metrics}")).parse().unwrap()
@@ -98,9 +99,9 @@ fn figure(running: &Running, name: &str, pool: &str) -> usize {
 fn limits_of_every_pool_can_be_changed() {
     let running = start(with_reports());
     let limits = |min_threads, max_threads| PoolLimits { min_threads, max_threads, ..PoolLimits::default() };
-    assert!(running.server.set_limits("reports", &limits(2, 3)));
-    assert!(running.server.set_limits("default", &limits(0, 0)));
-    assert!(!running.server.set_limits("other", &limits(2, 3)));
+    assert!(running.server.pools().set_limits("reports", &limits(2, 3)));
+    assert!(running.server.pools().set_limits("default", &limits(0, 0)));
+    assert!(!running.server.pools().set_limits("other", &limits(2, 3)));
     assert_eq!(figure(&running, "maitred_pool_threads_max", "reports"), 3);
     assert_eq!(figure(&running, "maitred_pool_threads", "reports"), 2);
     // The default pool needs a thread that polls.
@@ -114,7 +115,7 @@ fn one_thread_that_does_everything_stays_alone() {
     settings.pool.strategy = Strategy::Pc;
     let running = start(settings);
     let limits = PoolLimits { min_threads: 3, max_threads: 5, ..PoolLimits::default() };
-    assert!(running.server.set_limits("default", &limits));
+    assert!(running.server.pools().set_limits("default", &limits));
     assert_eq!(figure(&running, "maitred_pool_threads_max", "default"), 1);
     assert_eq!(figure(&running, "maitred_pool_threads", "default"), 1);
     assert!(!is_of_reports(&running, "/"));
@@ -133,7 +134,9 @@ fn more_threads_than_at_the_start_run_side_by_side() {
     for stream in &mut streams {
         stream.write_all(&get("/")).unwrap();
     }
-    assert!(running.server.set_limits("default", &PoolLimits { max_threads: 4, ..PoolLimits::default() }));
+    assert!(
+        running.server.pools().set_limits("default", &PoolLimits { max_threads: 4, ..PoolLimits::default() })
+    );
     for stream in &mut streams {
         assert_eq!(read_response(stream).1, b"together");
     }
@@ -160,7 +163,9 @@ fn requests_that_already_wait_get_the_threads_of_a_higher_limit() {
         assert!(Instant::now() < patience, "two of three wait");
         std::thread::sleep(PAUSE);
     }
-    assert!(running.server.set_limits("reports", &PoolLimits { max_threads: 3, ..PoolLimits::default() }));
+    assert!(
+        running.server.pools().set_limits("reports", &PoolLimits { max_threads: 3, ..PoolLimits::default() })
+    );
     for stream in &mut streams {
         assert_eq!(read_response(stream).1, b"together");
     }
@@ -205,7 +210,9 @@ fn slow_requests_that_wait_are_run_when_only_one_thread_is_left() {
         assert!(Instant::now() < patience, "two of four run");
         std::thread::sleep(PAUSE);
     }
-    assert!(running.server.set_limits("default", &PoolLimits { max_threads: 1, ..PoolLimits::default() }));
+    assert!(
+        running.server.pools().set_limits("default", &PoolLimits { max_threads: 1, ..PoolLimits::default() })
+    );
     // They need not run in the order in which they were sent.
     (0..streams.len()).for_each(|_| open.send(()).unwrap());
     for stream in &mut streams {

@@ -213,19 +213,19 @@ fn a_path_goes_to_another_pool_from_then_on() {
         let rules = [rule("reports", "/report*"), rule("others", "/moved/*")];
         let mut stream = connect(running.address);
         assert_eq!(pool_of(&mut stream, "/moved/a"), "maitred");
-        running.server.set_rules(&rules).unwrap();
+        running.server.pools().set_rules(&rules).unwrap();
         // On the connection that is open, too.
         assert_eq!(pool_of(&mut stream, "/moved/a"), "maitred-others");
         // Waiting requests stay where they are.
         let mut clients = block(running, door, "reports", 1);
-        running.server.set_rules(&rules[1..]).unwrap();
+        running.server.pools().set_rules(&rules[1..]).unwrap();
         let more = ask(running.address, "/report");
         door.wait_for(2);
         clients.push(more);
-        let wrong = running.server.set_rules(&[rules[0].clone(), rule("other", "/x")]).unwrap_err();
+        let wrong = running.server.pools().set_rules(&[rules[0].clone(), rule("other", "/x")]).unwrap_err();
         assert_eq!(wrong.to_string(), "rule 2 leads to the pool 'other', which does not exist");
         assert_eq!(pool_of(&mut stream, "/moved/a"), "maitred-others", "nothing has changed");
-        running.server.set_rules(&[]).unwrap();
+        running.server.pools().set_rules(&[]).unwrap();
         door.open();
         let threads: Vec<_> = clients.iter_mut().map(body).collect();
         assert!(threads[0].starts_with("/report on maitred-reports-"), "{threads:?}");

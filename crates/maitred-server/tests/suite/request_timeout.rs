@@ -94,7 +94,7 @@ fn serve_with(handler: impl Handler, change: impl FnOnce(&mut Settings)) -> Runn
 fn counts_after(running: &Running, requests: u64) -> Snapshot {
     let begin = Instant::now();
     loop {
-        let counts = running.server.snapshot();
+        let counts = running.server.figures().snapshot();
         if counts.requests >= requests {
             return counts;
         }
@@ -170,10 +170,10 @@ fn a_request_that_waits_for_a_thread_times_out_and_never_runs() {
     test.go.send(()).unwrap();
     assert!(exchange(running.address, &get_last("/then")).ends_with("in time"));
     assert_eq!([test.hear(), test.hear()], ["dead true, Err(Closed)", "/then"]);
-    assert_eq!(running.server.snapshot().timeouts, 6);
+    assert_eq!(running.server.figures().snapshot().timeouts, 6);
     // Their time was in the queue; that of the first one in the handler, once its thread was there.
-    wait_until("all are written down", || running.server.statistics().server.requests == 7);
-    let spans = running.server.statistics().server.spans;
+    wait_until("all are written down", || running.server.figures().statistics().server.requests == 7);
+    let spans = running.server.figures().statistics().server.spans;
     let sum = |span: Span| Duration::from_nanos(spans[span as usize].sum()) + CLOCKS;
     assert!(sum(Span::Queue) >= LIMIT * 5, "{:?}", sum(Span::Queue));
     assert!(sum(Span::Run) > CLOCKS, "{:?}", sum(Span::Run));
@@ -203,7 +203,7 @@ fn files_and_idle_connections_are_not_timed() {
     assert!(answer.len() > 20_000_000);
     idle.write_all(&get("/")).unwrap();
     assert_eq!(read_response(&mut idle).1, b"in time");
-    assert_eq!(running.server.snapshot().timeouts, 0);
+    assert_eq!(running.server.figures().snapshot().timeouts, 0);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_response_whose_head_has_left_is_not_timed() {
     }
     let answer = read_all(&mut stream);
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("3\r\ntwo\r\n0\r\n\r\n"), "{answer}");
-    assert_eq!(running.server.snapshot().timeouts, 0);
+    assert_eq!(running.server.figures().snapshot().timeouts, 0);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn observers_of_an_exchange_are_told_of_the_timeout() {
     assert!(late.interrupts() && late.is_dead());
     assert_eq!(hear.recv_timeout(PATIENCE), Ok("timed out"));
     drop(late);
-    let counts = running.server.snapshot();
+    let counts = running.server.figures().snapshot();
     assert_eq!(
         (counts.requests, counts.timeouts, counts.errors),
         (1, 1, 1),
@@ -313,7 +313,7 @@ fn a_peer_that_has_left_does_not_stop_the_time_of_its_request() {
     stream.peek(&mut [0]).unwrap();
     drop(stream);
     assert_eq!(test.hear(), "dead");
-    assert_eq!(running.server.snapshot().timeouts, 1);
+    assert_eq!(running.server.figures().snapshot().timeouts, 1);
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn waiting_for_the_peer_s_body_is_not_the_handler_s_time() {
         stream.write_all(part).unwrap();
     }
     assert_eq!(read_response(&mut stream).1, format!("Ok({:?})", b"abcdef").as_bytes());
-    assert_eq!(running.server.snapshot().timeouts, 0);
+    assert_eq!(running.server.figures().snapshot().timeouts, 0);
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn a_panicking_handler_is_500_and_the_thread_lives() {
     }
     assert!(exchange(running.address, &get_last("/")).ends_with("fine"));
     // A thread counts a request after its peer has the answer.
-    wait_until("all are counted", || running.server.snapshot().errors == 20);
+    wait_until("all are counted", || running.server.figures().snapshot().errors == 20);
 }
 
 #[test]

@@ -10,11 +10,12 @@ use crate::harness::{
     PATIENCE, Running, connect, exchange, get, get_last, read_all, read_response, wait_until,
 };
 use maitred_runtime::{NativeThreads, ThreadBody, ThreadHost};
+use maitred_server::figures::Format;
 use maitred_server::{DEFAULT_POOL, Overflow, PoolLimits, Strategy};
 
 /// Changes the limits of a pool of a running server.
 fn set(running: &Running, name: &str, limits: PoolLimits) {
-    assert!(running.server.set_limits(name, &limits));
+    assert!(running.server.pools().set_limits(name, &limits));
 }
 
 /// How many threads of a pool were asked for, or have ended, for this reason.
@@ -28,7 +29,7 @@ fn ends(running: &Running, pool: &str, reason: &str) -> u64 {
 
 fn by_reason(running: &Running, what: &str, pool: &str, reason: &str) -> u64 {
     let start = format!("maitred_pool_thread_{what}_total{{pool=\"{pool}\",reason=\"{reason}\"}} ");
-    let metrics = running.server.metrics();
+    let metrics = running.server.figures().page(Format::Prometheus);
     let value = metrics.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("no {start}in {metrics}")).parse().expect("a number")
 }
@@ -86,7 +87,7 @@ fn a_minimum_that_is_raised_makes_threads_at_once() {
         }
     }
     let (running, _opened) = &serve(|_| {});
-    assert!(!running.server.set_limits("no such pool", &PoolLimits::default()));
+    assert!(!running.server.pools().set_limits("no such pool", &PoolLimits::default()));
 }
 
 #[test]
@@ -310,7 +311,7 @@ fn the_marks_are_those_of_the_limits_as_they_are_now() {
     clients.extend(queue(running, "reports", 5));
     assert_eq!(running.figure("reports", "threads"), 1);
     limits.queue = 10;
-    assert!(running.server.set_limits("reports", &limits));
+    assert!(running.server.pools().set_limits("reports", &limits));
     // Five wait, then four, then three; at two no more is made, but by a thread that begins before the one before it has
     // taken its request, of which there may be several in a row.
     door.wait_for(4);

@@ -136,7 +136,7 @@ fn a_wait_in_the_socket_s_buffer_is_seen() {
 fn until_received(running: &Running) {
     wait_until("the first part is read", || {
         let mut read = false;
-        running.server.each_connection(|_, connection| read |= connection.state == State::Receiving);
+        running.server.connections().each(|_, connection| read |= connection.state == State::Receiving);
         read
     });
 }
@@ -185,8 +185,8 @@ fn slow_body(memory: u64, request: impl Fn(&[u8]) -> Vec<u8>) {
     let told = spans(&head);
     assert_eq!(body, LENGTH.to_string().as_bytes());
     assert!(told["accept"] + CLOCKS >= dripped, "{told:?} {dripped}");
-    wait_until("it is counted", || running.server.statistics().server.requests == 1);
-    let counted = running.server.statistics().server;
+    wait_until("it is counted", || running.server.figures().statistics().server.requests == 1);
+    let counted = running.server.figures().statistics().server;
     let accept = counted.spans[Span::Accept as usize].max() as f64 / 1e6;
     assert!(accept + CLOCKS >= dripped, "{accept} {dripped}");
 }
@@ -230,8 +230,8 @@ fn the_time_of_a_body_that_is_refused_in_the_middle_is_accept() {
     let dripped = millis(dripping.elapsed());
     client.write_all(&[b'x'; 2000]).unwrap();
     assert!(read_all(&mut client).starts_with("HTTP/1.1 413 "));
-    wait_until("it is counted", || running.server.statistics().server.requests == 1);
-    let counted = running.server.statistics().server;
+    wait_until("it is counted", || running.server.figures().statistics().server.requests == 1);
+    let counted = running.server.figures().statistics().server;
     let accept = counted.spans[Span::Accept as usize].max() as f64 / 1e6;
     assert!(accept + CLOCKS >= dripped, "{accept} {dripped}");
 }

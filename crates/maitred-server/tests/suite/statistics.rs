@@ -48,8 +48,10 @@ impl Ask for Running {
 
     /// The figures when so many requests are in them: the peer has the answer a moment before it is written down.
     fn counted(&self, requests: u64) -> Statistics {
-        wait_until("all requests are counted", || self.server.statistics().server.requests == requests);
-        self.server.statistics()
+        wait_until("all requests are counted", || {
+            self.server.figures().statistics().server.requests == requests
+        });
+        self.server.figures().statistics()
     }
 }
 
@@ -93,7 +95,7 @@ fn each_request_is_counted_once_by_handler_or_engine() {
     assert_eq!(statistics.server.spans[Span::Run as usize].count(), 10);
     assert!(statistics.server.total.max() >= statistics.server.spans[Span::Run as usize].max());
     let counted = || {
-        let snapshot = running.server.snapshot();
+        let snapshot = running.server.figures().snapshot();
         snapshot.requests + snapshot.refused
     };
     wait_until("the server's own counts are up", || counted() == 10);
@@ -122,13 +124,13 @@ fn what_the_application_says_of_its_time_is_counted_by_name() {
 fn counting_is_switched_off_and_on_while_the_server_runs() {
     let (running, _folder) = serve(|_| {});
     running.counted(1);
-    let on = running.server.insight();
-    running.server.set_insight(Insight { statistics: false, ..on });
-    assert!(!running.server.insight().statistics);
+    let on = running.server.settings().insight();
+    running.server.settings().set_insight(Insight { statistics: false, ..on });
+    assert!(!running.server.settings().insight().statistics);
     running.ask("/user/1");
     // Written down, too: its thread does that after its peer has the answer, and may be late.
-    wait_until("it is over", || running.server.snapshot().requests == 2);
-    running.server.set_insight(on);
+    wait_until("it is over", || running.server.figures().snapshot().requests == 2);
+    running.server.settings().set_insight(on);
     running.ask("/user/1");
     assert_eq!(running.counted(2).server.requests, 2);
 }

@@ -205,7 +205,7 @@ fn produce_consume_runs_one_request_at_a_time_in_the_order_in_which_they_came() 
     for (number, stream) in waiting.iter_mut().enumerate() {
         assert_eq!(read_response(stream).1, format!("{number} 0 0").as_bytes());
     }
-    assert_eq!(running.server.snapshot().threads, 1);
+    assert_eq!(running.server.figures().snapshot().threads, 1);
 }
 
 /// Asks until the server says that an answer is the last one, or closes without having run the request; how many were
@@ -252,7 +252,7 @@ fn with_every_strategy_a_drain_answers_whatever_has_been_run() {
                     scope.spawn(move || ask_until_closed(stream, client * MANY, book))
                 })
                 .collect();
-            wait_until("requests are run", || running.server.snapshot().requests > 200);
+            wait_until("requests are run", || running.server.figures().snapshot().requests > 200);
             blocked = block(running, door, DEFAULT_POOL, 1);
             running.server.drain();
             door.open();

@@ -92,12 +92,12 @@ fn threads_grow_to_the_maximum_and_not_beyond() {
         stream.write_all(&get("/")).unwrap();
     }
     door.wait_for(6);
-    assert_eq!(running.server.snapshot().threads, 6);
+    assert_eq!(running.server.figures().snapshot().threads, 6);
     door.open();
     for stream in &mut streams {
         assert_eq!(read_response(stream).1, b"done");
     }
-    assert_eq!(running.server.snapshot().threads, 6);
+    assert_eq!(running.server.figures().snapshot().threads, 6);
 }
 
 #[test]

@@ -339,7 +339,7 @@ fn a_change_that_a_language_refuses_is_reported_with_the_name_of_its_pool() {
     two.open();
     two.second.0.most.store(0, Ordering::SeqCst);
     let limits = PoolLimits { min_threads: 1, ..PoolLimits::default() };
-    assert!(two.running.server.set_limits("second", &limits));
+    assert!(two.running.server.pools().set_limits("second", &limits));
     // The other language serves on, and so does the engine.
     let answer = read_all(&mut {
         let mut stream = connect(two.running.address);

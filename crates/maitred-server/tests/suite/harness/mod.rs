@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::{Exchange, Handler, InterpreterLock};
+use maitred_server::figures::Format;
 use maitred_server::inspect::State;
 use maitred_server::listening::Address;
 use maitred_server::{Level, Log, LogTarget, Routes, Server, Settings, StartError};
@@ -50,13 +51,13 @@ pub(crate) struct Running {
 impl Running {
     /// A figure of a pool: `figure("reports", "queued")` is `maitred_pool_queued{pool="reports"}`.
     pub(crate) fn figure(&self, pool: &str, name: &str) -> u64 {
-        figure_in(&self.server.metrics(), pool, name)
+        figure_in(&self.server.figures().page(Format::Prometheus), pool, name)
     }
 
     /// States of the connections.
     pub(crate) fn states(&self) -> Vec<State> {
         let mut states = Vec::new();
-        self.server.each_connection(|_, shown| states.push(shown.state));
+        self.server.connections().each(|_, shown| states.push(shown.state));
         states
     }
 

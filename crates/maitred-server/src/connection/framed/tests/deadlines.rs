@@ -33,7 +33,7 @@ fn each_has_a_deadline_of_its_own_for_its_response() {
     second.finishes();
     assert_eq!(client.answers(), [ok(3), data(3, "in time"), Part::End(3)]);
     first.finishes();
-    let snapshot = client.driven.server.snapshot();
+    let snapshot = client.driven.server.figures().snapshot();
     assert_eq!((snapshot.requests, snapshot.timeouts, snapshot.errors), (2, 1, 1));
 }
 
@@ -54,7 +54,7 @@ fn each_has_a_deadline_of_its_own_for_its_body() {
     let jobs = client.ends(3, b"");
     client.driven.run_here(jobs);
     assert_eq!(client.answers(), [ok(3), data(3, "/b 1"), Part::End(3)]);
-    let snapshot = client.driven.server.snapshot();
+    let snapshot = client.driven.server.figures().snapshot();
     assert_eq!((snapshot.requests, snapshot.refused), (1, 1), "each is written down for itself");
 }
 

@@ -296,7 +296,7 @@ fn who_floods_is_told_so_and_nothing_more_of_it_is_read() {
     assert_eq!(puppet.does(Do::Send("x".into())), Done::Gone);
     puppet.finishes();
     client.driven.turn(Signals::RESUME);
-    assert_eq!(client.driven.server.snapshot().open, 0, "without any time");
+    assert_eq!(client.driven.server.figures().snapshot().open, 0, "without any time");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn each_has_the_send_timeout_that_it_asks_for() {
     assert_eq!(client.answers(), [Part::Reset(1, CANCEL)], "a shorter one");
     client.driven.passes(Duration::from_secs(7));
     assert_eq!(client.answers(), [Part::Reset(5, CANCEL)], "that of all");
-    assert_eq!(client.driven.server.snapshot().open, 1);
+    assert_eq!(client.driven.server.figures().snapshot().open, 1);
     client.driven.passes(Duration::from_secs(40));
     assert_eq!(client.answers(), []);
     client.driven.passes(Duration::from_secs(10));
@@ -133,7 +133,7 @@ fn one_that_asks_for_a_low_bandwidth_holds_up_no_other() {
     // Two pieces of 1 KiB at once, and the next one after some seconds.
     assert_eq!([1, 3].map(|stream| body(&parts, stream).len()), [2048, 4095]);
     let driven = &client.driven;
-    let shown = driven.server.connection(Place { group: 0, token: driven.token.to_u64(), stream: 0 });
+    let shown = driven.server.connections().at(Place { group: 0, token: driven.token.to_u64(), stream: 0 });
     let limits: Vec<_> =
         shown.expect("it is there").deliveries.into_iter().map(|(stream, of)| (stream, of.limit)).collect();
     assert_eq!(limits, [(1, Some(100))]);

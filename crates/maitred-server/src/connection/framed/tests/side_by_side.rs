@@ -43,7 +43,7 @@ fn two_requests_run_at_once_and_their_answers_leave_interleaved() {
         Part::End(1),
     ];
     assert_eq!(client.answers(), expected);
-    assert_eq!(client.driven.server.snapshot().requests, 2);
+    assert_eq!(client.driven.server.figures().snapshot().requests, 2);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn one_is_cut_and_the_other_is_not() {
     let cut = Part::Reset(1, INTERNAL_ERROR);
     assert_eq!(client.answers(), [ok(1), data(1, "a"), cut, ok(3), data(3, "b"), Part::End(3)]);
     first.joins();
-    let snapshot = client.driven.server.snapshot();
+    let snapshot = client.driven.server.figures().snapshot();
     assert_eq!((snapshot.requests, snapshot.cut), (2, 1));
 }
 
@@ -390,11 +390,11 @@ fn when_the_peer_goes_every_handler_is_told_and_the_slot_is_free_after_the_last(
     assert_eq!(first.does(Do::Send("x".into())), Done::Gone);
     first.finishes();
     driven.goes_on();
-    assert_eq!(driven.server.snapshot().open, 1);
+    assert_eq!(driven.server.figures().snapshot().open, 1);
     assert_eq!(second.does(Do::Send("x".into())), Done::Gone);
     second.finishes();
     driven.goes_on();
-    assert_eq!(driven.server.snapshot().open, 0);
+    assert_eq!(driven.server.figures().snapshot().open, 0);
 }
 
 #[test]
