@@ -56,7 +56,7 @@ pub use connection::redirect::https_address;
 pub use group::slots::{NoPlace, Place};
 pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use inspect::Snapshot;
-pub use listener::BoundListeners;
+pub use listener::{BoundListeners, ListenerSettings};
 pub use maitred_compress::CompressionSettings;
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
@@ -75,8 +75,8 @@ pub use roles::CONTROL;
 pub use routes::{Application, Route, Routes};
 pub use server::{BESIDE_LOOP, Server, StartError};
 pub use settings::{
-    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, ListenerSettings, Network,
-    Overflow, PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
+    CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, Network, Overflow,
+    PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
 pub use sharing::{Accept, Bell};
 pub use site::{

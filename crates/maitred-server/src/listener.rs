@@ -6,7 +6,9 @@
 //! ```
 
 use std::io;
+use std::net::{AddrParseError, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::str::FromStr;
 use std::sync::{PoisonError, RwLock};
 
 use maitred_io::listener::{ActiveOptions, Address, Backlog, BindError, Listener, SocketOptions};
@@ -15,8 +17,54 @@ use maitred_io::sync::atomic::AtomicU64;
 use maitred_log::Log;
 use maitred_runtime::Local;
 
-use crate::settings::ListenerSettings;
 use crate::sharing::Accept;
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// Address of the listener.
+    pub address: Address,
+    /// Options of the sockets.
+    pub options: SocketOptions,
+    /// Connections speak TLS with [`Settings::tls`](crate::Settings::tls).
+    pub tls: bool,
+    /// Every request is answered with 308 to the same host and path by https, at this port. Not together with `tls`.
+    pub redirect: Option<u16>,
+    /// Each connection begins with a header of the PROXY protocol, which a trusted proxy sends. Others are closed.
+    pub proxy_protocol: bool,
+    /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that [takes live
+    /// bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body while it arrives,
+    /// so that a slow peer keeps a thread. `None`: every body is received first, except bodies for an event loop that
+    /// are longer than [`Settings::body_memory`](crate::Settings::body_memory), have no length, or come with `Expect: 100-continue`: a wait takes no thread there.
+    pub read_ahead: Option<bool>,
+    /// Whether the engine queues the bytes of a handler and sends them while the handler goes on. Without the queue,
+    /// a handler that can wait waits until the kernel has taken everything, so that a slow reader keeps a thread.
+    /// Handlers on an event loop cannot wait.
+    pub writer: bool,
+}
+
+impl<A: Into<Address>> From<A> for ListenerSettings {
+    fn from(address: A) -> Self {
+        Self {
+            address: address.into(),
+            options: SocketOptions::default(),
+            tls: false,
+            redirect: None,
+            proxy_protocol: false,
+            read_ahead: None,
+            writer: true,
+        }
+    }
+}
+
+impl FromStr for ListenerSettings {
+    type Err = AddrParseError;
+
+    /// Parses a socket address; the other fields have their defaults.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<SocketAddr>().map(Self::from)
+    }
+}
 
 /// Sockets that listen already, for a server that is yet to be made; clients that connect wait. So a program can
 /// listen while it has the rights, give them up, and load the application afterwards. Dropping the value without a

@@ -1,15 +1,12 @@
 //! The settings of a server, in one struct with named fields.
 
-use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use maitred_compress::CompressionSettings;
 use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
-use maitred_io::listener::{Address, SocketOptions};
 use maitred_io::shared_memory::SharedMemory;
 use maitred_limits::{Limits, ProcessClients};
 use maitred_log::Log;
@@ -17,7 +14,7 @@ use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::Terms;
 
 use crate::hosts::HostSettings;
-use crate::listener::BoundListeners;
+use crate::listener::{BoundListeners, ListenerSettings};
 use crate::pages::ErrorPages;
 use crate::proxies::Forwarding;
 use crate::routes::Routes;
@@ -193,51 +190,4 @@ pub struct PoolRule {
     pub client: Option<Network>,
     /// The client's certificate, of a TLS session with this server.
     pub certificate: Option<CertificatePattern>,
-}
-
-/// A listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerSettings {
-    /// Address of the listener.
-    pub address: Address,
-    /// Options of the sockets.
-    pub options: SocketOptions,
-    /// Connections speak TLS with [`Settings::tls`].
-    pub tls: bool,
-    /// Every request is answered with 308 to the same host and path by https, at this port. Not together with `tls`.
-    pub redirect: Option<u16>,
-    /// Each connection begins with a header of the PROXY protocol, which a trusted proxy sends. Others are closed.
-    pub proxy_protocol: bool,
-    /// Whether a request is received completely before its handler runs. `Some(false)`: a handler that [takes live
-    /// bodies](maitred_runtime::Handler::takes_live_bodies) runs after the head and reads the body while it arrives,
-    /// so that a slow peer keeps a thread. `None`: every body is received first, except bodies for an event loop that
-    /// are longer than [`Settings::body_memory`], have no length, or come with `Expect: 100-continue`: a wait takes no thread there.
-    pub read_ahead: Option<bool>,
-    /// Whether the engine queues the bytes of a handler and sends them while the handler goes on. Without the queue,
-    /// a handler that can wait waits until the kernel has taken everything, so that a slow reader keeps a thread.
-    /// Handlers on an event loop cannot wait.
-    pub writer: bool,
-}
-
-impl<A: Into<Address>> From<A> for ListenerSettings {
-    fn from(address: A) -> Self {
-        Self {
-            address: address.into(),
-            options: SocketOptions::default(),
-            tls: false,
-            redirect: None,
-            proxy_protocol: false,
-            read_ahead: None,
-            writer: true,
-        }
-    }
-}
-
-impl FromStr for ListenerSettings {
-    type Err = AddrParseError;
-
-    /// Parses a socket address; the other fields have their defaults.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse::<SocketAddr>().map(Self::from)
-    }
 }

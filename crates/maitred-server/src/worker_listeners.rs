@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use maitred_io::listener::{Address, BindError, Listener, ReusePortGroup};
 
-use crate::settings::ListenerSettings;
+use crate::listener::ListenerSettings;
 
 /// The sockets of each listener.
 enum Sockets {

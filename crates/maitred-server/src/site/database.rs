@@ -8,10 +8,9 @@ use maitred_runtime::DatabaseCounts;
 use maitred_stats::Distribution;
 use maitred_stats::exposition::{self, Format, Metric, Value};
 
-use super::{ApplicationTiming, Figures, Statistics};
+use super::figures::{DATABASE_TIME, Figures};
+use super::snapshot::{ApplicationTiming, Statistics};
 
-/// The time of all statements of a request.
-pub(super) const TIME: &str = "db";
 /// Time of a request's waits for connections of the database's pool.
 pub(super) const WAIT: &str = "db-wait";
 const STATEMENTS: &str = "db;statements";
@@ -48,7 +47,7 @@ impl Figures {
         let record = |name, value| self.recorder.record_timing(pool, route, name, value);
         let number = |name, value: u64| record(name, value.saturating_mul(THOUSANDTHS));
         if counts.statements > 0 || counts.nanos > 0 {
-            record(TIME, counts.nanos);
+            record(DATABASE_TIME, counts.nanos);
             number(STATEMENTS, counts.statements);
         }
         if counts.failed > 0 {
@@ -100,7 +99,8 @@ impl Statistics {
                     timing.name == name && timing.pool == one.pool && timing.route == one.route
                 })
             };
-            let [time, wait] = [TIME, WAIT].map(|name| of(name).map(|timing| timing.durations.clone()));
+            let [time, wait] =
+                [DATABASE_TIME, WAIT].map(|name| of(name).map(|timing| timing.durations.clone()));
             (one.time, one.wait) = (time.unwrap_or_default(), wait.unwrap_or_default());
         }
         all

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use maitred_stats::{Distribution, Foreign, Leaf, LeafKey, MAX_BYTES, Owner, TimingKey, read_texts};
 
-use crate::site::{ENGINE, Figures, LISTENERS, POOLS};
+use super::figures::{ENGINE, Figures, LISTENERS, POOLS};
 
 /// The figures of exchanges since the start, without exchanges that ended while counting was off.
 #[derive(Clone, Debug, Default)]

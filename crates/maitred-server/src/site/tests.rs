@@ -1,8 +1,9 @@
 use std::net::SocketAddr;
 
 use maitred_files::{StaticFiles, StaticSettings};
-use maitred_http::Method;
+use maitred_http::{FieldSet, Method, RequestHead, Status};
 use maitred_log::{End, RequestId};
+use maitred_match::Shape;
 use maitred_runtime::DatabaseCounts;
 use maitred_stats::exposition::{Format, whole};
 use maitred_stats::{ARENA_BYTES, Leaf, MAX_ROUTES, Span, Times, memory};

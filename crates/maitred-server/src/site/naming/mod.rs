@@ -14,13 +14,14 @@
 mod guesses;
 mod room;
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use maitred_http::{RequestHead, Status};
 use maitred_match::Shape;
-use maitred_stats::{Arena, OTHER, Routes};
+use maitred_stats::{Arena, OTHER, Recorder, Routes};
 
 use guesses::Guesses;
 use room::Room;
@@ -136,6 +137,20 @@ impl Naming {
             Some((method, path)) => format!("{method} {host}{path}"),
             None => text,
         }
+    }
+
+    /// Has the rarest routes make room, if that is wanted. Costs one load if not.
+    pub(super) fn make_room(&self, recorder: &Recorder, now: u64) {
+        if self.routes.is_wanting() {
+            self.room.make(&self.routes, recorder, now, |gone| self.forget(gone));
+        }
+    }
+
+    fn forget(&self, gone: &HashSet<u32>) {
+        for word in self.told.iter().filter(|word| gone.contains(&((word.load(Relaxed) & NUMBER) as u32))) {
+            word.store(0, Relaxed);
+        }
+        self.guesses.forget(gone);
     }
 
     fn note_told(&self, hash: u64, number: u32) {

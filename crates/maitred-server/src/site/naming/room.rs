@@ -3,11 +3,8 @@
 
 use std::collections::HashSet;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
 
-use maitred_stats::Recorder;
-
-use super::{NUMBER, Naming};
+use maitred_stats::{Recorder, Routes};
 
 /// Time between two looks, in nanoseconds. Each route has this time to come again.
 const PAUSE: u64 = 60_000_000_000;
@@ -24,14 +21,18 @@ struct Looked {
     counted: Vec<u64>,
 }
 
-impl Naming {
-    /// Makes room, if wanted and if the last look is long enough ago. Costs one load if not wanted.
-    pub(crate) fn make_room(&self, recorder: &Recorder, now: u64) {
-        if !self.routes.is_wanting() {
-            return;
-        }
+impl Room {
+    /// Makes room, if the last look is long enough ago. `forget` gets the numbers of the routes that go, before they
+    /// are used again.
+    pub(super) fn make(
+        &self,
+        routes: &Routes,
+        recorder: &Recorder,
+        now: u64,
+        forget: impl FnOnce(&HashSet<u32>),
+    ) {
         // Another thread that makes room does so for all.
-        let Ok(mut looked) = self.room.0.try_lock() else { return };
+        let Ok(mut looked) = self.0.try_lock() else { return };
         if now < looked.next {
             return;
         }
@@ -39,14 +40,10 @@ impl Naming {
         let before = looked.counted.iter().copied().chain(std::iter::repeat(0));
         let uses: Vec<u64> =
             counted.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).collect();
-        let moves = self.routes.make_room(&uses);
-        let gone: HashSet<u32> = moves.iter().map(|(number, _)| *number).collect();
-        for word in self.told.iter().filter(|word| gone.contains(&((word.load(Relaxed) & NUMBER) as u32))) {
-            word.store(0, Relaxed);
-        }
-        self.guesses.forget(&gone);
+        let moves = routes.make_room(&uses);
+        forget(&moves.iter().map(|(number, _)| *number).collect());
         recorder.move_routes(&moves);
         *looked = Looked { next: now.saturating_add(PAUSE), counted: recorder.requests() };
-        self.routes.set_free(&moves);
+        routes.set_free(&moves);
     }
 }
