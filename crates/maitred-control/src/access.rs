@@ -1,14 +1,13 @@
 //! Access control for queries and changes.
 
 use std::fmt;
-use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use maitred_http::{Method, RequestHead};
 use maitred_io::local::Credentials;
 
-use super::dashboard::{CSRF, Sessions};
+use super::sessions::{CSRF, Sessions, is_same};
 
 /// The origin of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,12 +120,6 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 fn strip_scheme(origin: &[u8]) -> Option<&[u8]> {
     origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"))
-}
-
-/// Compares without stopping at the first difference: how long it takes says nothing of the token but its length.
-pub(super) fn is_same(shown: &[u8], token: &[u8]) -> bool {
-    let differences = shown.iter().zip(token).fold(0, |all, (one, other)| all | black_box(one ^ other));
-    shown.len() == token.len() && differences == 0
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Changes of the running server.
 
+use super::given::Given;
+use super::nearest;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::table::Given;
-use super::{QueryContext, nearest};
+use super::query::QueryContext;
 use maitred_log::Level;
 
 pub(super) const LEVELS: &str = "error, warn, info or debug";

@@ -9,12 +9,12 @@ use maitred_io::clock;
 use maitred_match::Shape;
 use serde_json::Value;
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::Refusal;
 use super::pool::Wanted;
+use super::query::QueryContext;
 use super::sockets;
 use super::status::{shown_application, shown_host, shown_rule};
-use super::table::Given;
 use super::tls;
 use maitred_files::Now;
 use maitred_server::listening::Address;

@@ -11,17 +11,18 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use maitred_h1::{Event, Limits, Receiver, Sender};
-use maitred_http::{Method, RequestHead, ResponseHead, Status, Version, date};
-use maitred_io::clock;
+use maitred_h1::{Event, Limits, Receiver};
+use maitred_http::{Method, RequestHead};
 use maitred_io::local::{Credentials, wait_readable};
 
-use super::Inner;
 use super::access::{self, Caller, Denied, admit_local};
 use super::dashboard::{self, Feed, Item, Wanted};
 use super::guests::{Guest, Guests};
+use super::inner::Inner;
 use super::question::{Answered, Question, in_query};
-use super::snapshot::SNAPSHOT;
+use super::response::Answer;
+use super::sessions::is_same;
+use super::table::SNAPSHOT;
 use super::watch::SpinWatch;
 use maitred_server::CONTROL;
 
@@ -44,7 +45,8 @@ struct OfDoors {
 }
 
 /// Waits for knocks until the server is gone, and looks at its threads now and then.
-pub(super) fn serve(inner: &Arc<Inner>) {
+pub(super) fn serve(feed: &Arc<Feed>) {
+    let inner = &*feed.inner;
     let guests = Arc::new(OfDoors::default());
     let mut watch = SpinWatch::default();
     loop {
@@ -79,7 +81,7 @@ pub(super) fn serve(inner: &Arc<Inner>) {
         ];
         for guest in accepted.into_iter().flatten() {
             let received =
-                guest.and_then(|guest| guest.map_or(Ok(()), |guest| receive(inner, &guests, guest)));
+                guest.and_then(|guest| guest.map_or(Ok(()), |guest| receive(feed, &guests, guest)));
             if received.is_err() {
                 std::thread::sleep(PAUSE);
             }
@@ -105,20 +107,20 @@ enum Session {
     Admin(TcpStream),
 }
 
-fn receive(inner: &Arc<Inner>, guests: &Arc<OfDoors>, session: Session) -> io::Result<()> {
+fn receive(feed: &Arc<Feed>, guests: &Arc<OfDoors>, session: Session) -> io::Result<()> {
     let guest = match &session {
         Session::Local(stream, _) => guests.local.enter(stream.as_fd())?,
         Session::Admin(stream) => guests.admin.enter(stream.as_fd())?,
     };
-    let inner = Arc::clone(inner);
+    let feed = Arc::clone(feed);
     let spawned = std::thread::Builder::new().name(CONTROL.to_owned()).spawn(move || {
         // An error means that the client has gone and needs no answer.
         let _ = match session {
-            Session::Local(stream, peer) => answer_local(&inner, stream, peer, &guest),
-            Session::Admin(stream) => answer_admin(&inner, stream, &guest),
+            Session::Local(stream, peer) => answer_local(&feed.inner, stream, peer, &guest),
+            Session::Admin(stream) => answer_admin(&feed, stream, &guest),
         };
         drop(guest);
-        inner.bell.ring();
+        feed.inner.bell.ring();
     });
     spawned.map(drop)
 }
@@ -128,20 +130,21 @@ enum Reply {
     Feed(Vec<Item>, String),
 }
 
-fn admin_reply(inner: &Inner, asked: RequestSummary, peer: SocketAddr) -> Reply {
+fn admin_reply(feed: &Feed, asked: RequestSummary, peer: SocketAddr) -> Reply {
     let (head, body) = match asked {
         Ok(asked) => asked,
         Err(answer) => return Reply::Answer(answer),
     };
     let to_head = head.method == Method::Head;
-    match try_reply(inner, head, body, peer) {
-        Ok(Reply::Answer(answer)) => Reply::Answer(Answer { to_head, ..answer }),
+    match try_reply(feed, head, body, peer) {
+        Ok(Reply::Answer(answer)) => Reply::Answer(answer.asked_with_head(to_head)),
         Ok(feed) => feed,
-        Err((status, text)) => Reply::Answer(Answer { to_head, ..Answer::error(status, text) }),
+        Err((status, text)) => Reply::Answer(Answer::error(status, text).asked_with_head(to_head)),
     }
 }
 
-fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) -> Result<Reply, Denied> {
+fn try_reply(feed: &Feed, head: RequestHead, body: Vec<u8>, peer: SocketAddr) -> Result<Reply, Denied> {
+    let inner = &*feed.inner;
     let Some(sessions) = &inner.sessions else { return Err((404, "no browsers are served here")) };
     let token = inner.doors.token.as_deref();
     access::admit_place(&head, token.is_some())?;
@@ -177,7 +180,7 @@ fn try_reply(inner: &Inner, head: RequestHead, body: Vec<u8>, peer: SocketAddr) 
             let taken = answered.value().filter(|_| answered.status == 200);
             Reply::Answer(taken.map_or_else(|| answered.into(), |taken| dashboard::snapshot(&taken)))
         }
-        Some(Wanted::Feed) if inner.feed.is_full() => return Err((503, "too many pages follow already")),
+        Some(Wanted::Feed) if feed.is_full() => return Err((503, "too many pages follow already")),
         Some(Wanted::Feed) => {
             let given = in_query(head.query().unwrap_or_default());
             match Item::all(given.all("of")) {
@@ -194,7 +197,7 @@ fn judge(inner: &Inner, peer: SocketAddr, shown: &[u8], token: &str, wrong: Deni
     if !inner.strangers.may_show(peer.ip(), Instant::now()) {
         return Err(access::TOO_MANY);
     }
-    if access::is_same(shown, token.as_bytes()) {
+    if is_same(shown, token.as_bytes()) {
         return Ok(());
     }
     inner.note_wrong_token(peer);
@@ -213,13 +216,13 @@ fn answer_local(inner: &Inner, mut stream: UnixStream, peer: Credentials, guest:
     send(&mut stream, answer, |stream| stream.shutdown(std::net::Shutdown::Write))
 }
 
-fn answer_admin(inner: &Arc<Inner>, mut stream: TcpStream, guest: &Guest) -> io::Result<()> {
+fn answer_admin(feed: &Arc<Feed>, mut stream: TcpStream, guest: &Guest) -> io::Result<()> {
     let peer = stream.peer_addr()?;
     let asked = ask(&mut stream, |stream, left| stream.set_read_timeout(Some(left)))?;
     guest.has_asked();
-    let answer = match admin_reply(inner, asked, peer) {
+    let answer = match admin_reply(feed, asked, peer) {
         Reply::Answer(answer) => answer,
-        Reply::Feed(items, csrf) => return Feed::join(inner, stream, items, csrf, Caller::Remote(peer)),
+        Reply::Feed(items, csrf) => return feed.join(stream, items, csrf, Caller::Remote(peer)),
     };
     stream.set_write_timeout(Some(LIMIT))?;
     stream.set_read_timeout(Some(LINGER))?;
@@ -294,69 +297,6 @@ fn ask<S: Read>(
     }
 }
 
-pub(super) struct Answer {
-    status: u16,
-    media_type: String,
-    pub(super) body: Vec<u8>,
-    fields: Vec<(&'static str, String)>,
-    to_head: bool,
-}
-
-impl From<Answered> for Answer {
-    fn from(answered: Answered) -> Self {
-        let Answered { status, body, media_type, allow } = answered;
-        let fields = allow.into_iter().map(|allow| ("Allow", allow)).collect();
-        Self { status, media_type, body: body.into_bytes(), fields, to_head: false }
-    }
-}
-
-impl Answer {
-    pub(super) fn error(status: u16, text: &str) -> Self {
-        Answered::error(status, text).into()
-    }
-
-    pub(super) fn bytes(status: u16, media_type: &str, body: Vec<u8>) -> Self {
-        Self { status, media_type: media_type.to_owned(), body, fields: Vec::new(), to_head: false }
-    }
-
-    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.fields.push((name, value.to_owned()));
-        self
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        let Self { status, media_type, body, fields, to_head } = self;
-        let code = status;
-        let status = Status::from_code(status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
-        let mut head = ResponseHead::new(status).with("X-Content-Type-Options", "nosniff");
-        if !media_type.is_empty() {
-            head = head.with("Content-Type", &*media_type);
-        }
-        if !fields.iter().any(|(name, _)| *name == "Cache-Control") {
-            head = head.with("Cache-Control", "no-store");
-        }
-        for (name, value) in &fields {
-            head = head.with(name, value);
-        }
-        match code {
-            401 => head = head.with("WWW-Authenticate", "Bearer"),
-            429 => head = head.with("Retry-After", "1"),
-            _ => {}
-        }
-        let length = (!matches!(code, 204 | 304)).then_some(body.len() as u64);
-        let mut sender = Sender::new(Version::Http11, to_head, false);
-        let mut out = Vec::with_capacity(body.len() + 256);
-        // A head of our own can be sent.
-        let date = date::format(clock::unix_seconds());
-        let _ = sender.send_head(&head, length, &date, &mut out);
-        if sender.send_data(body.len() as u64, &mut out).allowed > 0 {
-            out.extend_from_slice(&body);
-        }
-        sender.finish(None, &mut out);
-        out
-    }
-}
-
 fn answer(inner: &Inner, asked: RequestSummary, caller: Caller) -> Answer {
     let (head, body) = match asked {
         Ok(asked) => asked,
@@ -374,5 +314,5 @@ fn answer(inner: &Inner, asked: RequestSummary, caller: Caller) -> Answer {
             .collect::<Vec<_>>()
             .join(", "),
     };
-    Answer { to_head: head.method == Method::Head, ..inner.answer(&question, caller).into() }
+    Answer::from(inner.answer(&question, caller)).asked_with_head(head.method == Method::Head)
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::Refusal;
-use super::table::Given;
+use super::query::QueryContext;
 
 pub(super) fn http2(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let plain = |series: &str| series.replacen("maitred_http2_", "", 1).replacen("_total", "", 1);

@@ -6,9 +6,10 @@ use maitred_log::{KeptEntry, Level, Log, write_iso_time};
 use serde_json::{Map, Value, json};
 
 use super::change::LEVELS;
+use super::given::Given;
+use super::nearest;
 use super::owner::Refusal;
-use super::table::Given;
-use super::{QueryContext, nearest};
+use super::query::QueryContext;
 
 /// The query.
 pub const LOGS: &str = "logs";

@@ -4,9 +4,9 @@ use maitred_io::machine;
 use maitred_io::process::Usage;
 use serde_json::{Value, json};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::Refusal;
-use super::table::Given;
+use super::query::QueryContext;
 
 /// The query.
 pub const MEMORY: &str = "memory";

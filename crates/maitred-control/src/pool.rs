@@ -1,13 +1,11 @@
 //! The pool that a question is about: its name, and the test whether an item belongs to it.
 
+use super::given::Given;
+use super::nearest;
 use super::owner::Refusal;
-use super::table::Given;
-use super::{QueryContext, nearest};
+use super::query::QueryContext;
 
 pub(super) const NAME: &str = "pool";
-
-/// The name in `stats` for work that runs in no pool.
-pub(super) const ENGINE: &str = "engine";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {

@@ -1,13 +1,11 @@
-//! A question as plain data, so that a supervisor can hand it on to workers, and the server's answer.
+//! A question and its answer as plain data, so that a supervisor can hand them on.
 
 use maitred_http::target;
 use maitred_stats::exposition::Format;
 use serde_json::{Value, json};
 
-use super::QueryContext;
-use super::access::Caller;
+use super::given::Given;
 use super::owner::Refusal;
-use super::table::{Given, commands, find};
 
 pub(super) const METRICS: &str = "metrics";
 
@@ -94,48 +92,6 @@ impl Question {
         }
         Ok(given)
     }
-}
-
-pub(super) fn answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Answered {
-    try_answer(asking, question, caller).unwrap_or_else(|refused| refused)
-}
-
-fn try_answer(asking: &QueryContext<'_>, question: &Question, caller: &Caller) -> Result<Answered, Answered> {
-    let name = question.name();
-    if name.is_empty() {
-        return Ok(Answered::json(200, &help()));
-    }
-    let is_query = question.is_query();
-    if question.is_for_metrics() {
-        let format = question.format();
-        let body = asking.server.figures().page(format);
-        let media_type = format.media_type().to_owned();
-        return Ok(Answered { status: 200, body, media_type, allow: None });
-    }
-    let command = find(&name)?;
-    if command.change && question.method != "POST" || !command.change && !is_query {
-        let allow = if command.change { "POST" } else { "GET, HEAD" };
-        let text = format!("{name} is asked with {}", if command.change { "POST" } else { "GET" });
-        return Err(Answered { allow: Some(allow.to_owned()), ..Answered::error(405, &text) });
-    }
-    let (value, lines) = command.run(asking, &question.given()?)?;
-    for line in lines {
-        asking.server.log().notice(format_args!("control: {line} ({caller})"));
-    }
-    Ok(Answered::json(200, &value))
-}
-
-/// The list of the commands, for a question without a path.
-pub fn help() -> Value {
-    let all = commands().iter().map(|command| {
-        json!({
-            "path": format!("/{}", command.name.replace(' ', "/")),
-            "method": if command.change { "POST" } else { "GET" },
-            "usage": command.usage(),
-            "help": command.help,
-        })
-    });
-    json!({ "commands": all.collect::<Vec<_>>() })
 }
 
 /// `name=value&name=value`, as a form sends it.

@@ -3,13 +3,9 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::QueryContext;
-use super::owner::Refusal;
+use super::given::WORKER;
 use super::question::{Answered, Question};
-use super::table::{Given, WORKER, commands};
-
-/// The query.
-pub const SNAPSHOT: &str = "snapshot";
+use super::table::{SNAPSHOT, commands};
 
 /// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";
@@ -86,11 +82,6 @@ pub fn snapshot_name(snapshot: &Value, ending: &str) -> String {
     let seconds = snapshot["taken"].as_f64().unwrap_or_default() as i64;
     let taken = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     format!("maitred-{}.{ending}", taken.strftime("%Y%m%d-%H%M%S"))
-}
-
-pub(super) fn snapshot(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
-    let caller = super::Caller::Relayed("a snapshot".to_owned());
-    Ok(snapshot_of(None, |question| super::question::answer(asking, question, &caller)))
 }
 
 #[cfg(test)]

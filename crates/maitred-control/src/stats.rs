@@ -7,10 +7,12 @@ use maitred_stats::{Distribution, Leaf, Span};
 use serde_json::{Value, json};
 
 use super::counted::Counted;
+use super::given::Given;
+use super::nearest;
 use super::owner::Refusal;
-use super::pool::{ENGINE, Wanted};
-use super::table::Given;
-use super::{QueryContext, nearest};
+use super::pool::Wanted;
+use super::query::QueryContext;
+use super::shown::ENGINE;
 use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;

@@ -6,11 +6,11 @@ use maitred_io::rights::{Capabilities, Rights};
 use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::{Refusal, Setting};
 use super::pool::Wanted;
+use super::query::QueryContext;
 use super::sockets;
-use super::table::Given;
 use maitred_server::{
     Application, END_REASONS, Host, Overflow, PathPattern, PoolLimits, PoolRule, Routes, START_REASONS,
 };

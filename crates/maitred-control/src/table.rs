@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use super::given::{Argument, Given, WORKER, option, optional, required, unless_given};
 use super::owner::{Done, Refusal};
-use super::pool::{self, Wanted};
+use super::query::QueryContext;
 use super::{
-    QueryContext, change, deliveries, explain, finding, history, http2, logs, memory, nearest, recent,
-    requests, snapshot, stats, status, threads, tls, websockets,
+    change, deliveries, explain, finding, history, http2, logs, memory, nearest, over_time, pool, recent,
+    requests, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.
@@ -19,43 +20,14 @@ pub struct Command {
     pub change: bool,
     /// One sentence.
     pub help: &'static str,
-    run: Run,
+    pub(super) run: Run,
 }
 
-enum Run {
+pub(super) enum Run {
     Query(fn(&QueryContext<'_>, &Given) -> Result<Value, Refusal>),
     Change(fn(&QueryContext<'_>, &Given) -> Result<Done, Refusal>),
-}
-
-/// An argument of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// Its name: in the help, over HTTP, and with two dashes before it where it is an option.
-    pub name: &'static str,
-    /// The values it takes, in words.
-    pub takes: &'static str,
-    /// Whether it must be there.
-    pub required: bool,
-    /// Whether it is written `--name VALUE`.
-    pub option: bool,
-    /// Its value where it is left out, also when a later argument is given.
-    pub unless_given: Option<&'static str>,
-}
-
-const fn required(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: true, option: false, unless_given: None }
-}
-
-const fn optional(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: false, option: false, unless_given: None }
-}
-
-const fn unless_given(name: &'static str, takes: &'static str, value: &'static str) -> Argument {
-    Argument { name, takes, required: false, option: false, unless_given: Some(value) }
-}
-
-pub(super) const fn option(name: &'static str, takes: &'static str) -> Argument {
-    Argument { name, takes, required: false, option: true, unless_given: None }
+    /// The answers of all other queries.
+    Snapshot,
 }
 
 const fn query(
@@ -76,8 +48,8 @@ const fn change(
     Command { name, arguments, change: true, help, run: Run::Change(run) }
 }
 
-/// The argument that a supervisor takes out: only this worker is asked.
-pub const WORKER: &str = "worker";
+/// The query for all answers at one time.
+pub const SNAPSHOT: &str = "snapshot";
 
 const POOL: Argument = option(pool::NAME, "the name of a pool");
 
@@ -103,16 +75,16 @@ const COMMANDS: &[Command] = &[
         finding::FINDING,
         &[POOL],
         "What stands in the way now, with its reason and what to look at next.",
-        finding::finding,
+        over_time::finding,
     ),
     query("active", &[POOL], "Requests in the application, the longest first.", requests::active),
     query("queued", &[POOL], "Requests that wait for a thread.", requests::queued),
     query("all", &[POOL], "Requests in the application, and those that wait for a thread.", requests::all),
     query(
-        history::NAME,
+        "history",
         &HISTORY,
         "The figures of each second of the last hour, 10 seconds of a day, 10 minutes of 30 days; the routes of each minute of two days.",
-        history::history,
+        over_time::history,
     ),
     query(
         recent::RECENT,
@@ -218,12 +190,13 @@ const COMMANDS: &[Command] = &[
         "What each process takes, and what the engine holds of it.",
         memory::memory,
     ),
-    query(
-        snapshot::SNAPSHOT,
-        &[POOL],
-        "All these answers at one time; 'maitred ctl snapshot FILE' makes a page of them that needs no server.",
-        snapshot::snapshot,
-    ),
+    Command {
+        name: SNAPSHOT,
+        arguments: &[POOL],
+        change: false,
+        help: "All these answers at one time; 'maitred ctl snapshot FILE' makes a page of them that needs no server.",
+        run: Run::Snapshot,
+    },
     change(
         "set",
         &[
@@ -262,10 +235,6 @@ const COMMANDS: &[Command] = &[
     change("drain", &[], "Ends the server gracefully, as SIGTERM does.", change::drain),
 ];
 
-/// Queries about parts of the server that belong to no pool, and about steps before a request has one.
-const OF_ALL_POOLS: [&str; 8] =
-    ["status", finding::FINDING, logs::LOGS, memory::MEMORY, snapshot::SNAPSHOT, "filters", "caches", "tls"];
-
 /// All commands, in the order of the help.
 pub fn commands() -> &'static [Command] {
     COMMANDS
@@ -286,26 +255,6 @@ pub fn find(name: &str) -> Result<&'static Command, Refusal> {
         };
         Refusal::unknown(format!("there is no command '{name}'; {remedy}"))
     })
-}
-
-/// Arguments as they were given: names and values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Given(pub Vec<(String, String)>);
-
-impl Given {
-    /// The value of an argument, the last one if it is given more than once.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
-    }
-
-    /// All values of an argument.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn needed(&self, name: &str) -> &str {
-        self.value(name).unwrap_or_default()
-    }
 }
 
 impl Command {
@@ -359,27 +308,6 @@ impl Command {
             };
         }
         text
-    }
-
-    pub(crate) fn run(
-        &self,
-        asking: &QueryContext<'_>,
-        given: &Given,
-    ) -> Result<(Value, Vec<String>), Refusal> {
-        self.check(given)?;
-        match self.run {
-            Run::Query(run) => {
-                let (wanted, mut answer) = (Wanted::of(asking, given)?, run(asking, given)?);
-                if let (Some(_), true) = (wanted.name, OF_ALL_POOLS.contains(&self.name)) {
-                    answer["note"] = "the same for every pool".into();
-                }
-                Ok((answer, Vec::new()))
-            }
-            Run::Change(run) => {
-                let Done { lines, value } = run(asking, given)?;
-                Ok((value.unwrap_or_else(|| serde_json::json!({ "changed": lines })), lines))
-            }
-        }
     }
 }
 

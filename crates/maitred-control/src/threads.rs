@@ -9,11 +9,11 @@ use maitred_server::Server;
 use maitred_server::inspect::{Inside, Member, ProcessThread, Role, ThreadList};
 use serde_json::{Value, json};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::{Done, Refusal};
 use super::pool::Wanted;
-use super::shown::moment;
-use super::table::Given;
+use super::query::QueryContext;
+use super::shown::{IDLE, moment};
 
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
     let shown = server.connections().at(inside.place)?;
@@ -21,8 +21,6 @@ pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, Str
     let asked = shown.request(inside.place.stream())?;
     Some((asked.method.as_str().to_owned(), asked.path(), peer))
 }
-
-pub(super) const IDLE: &str = "waits or serves";
 
 pub(super) fn doing(server: &Server, member: &Member) -> String {
     match member.inside() {

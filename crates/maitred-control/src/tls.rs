@@ -3,10 +3,10 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::Refusal;
+use super::query::QueryContext;
 use super::status::shown_host;
-use super::table::Given;
 use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 
 const SHOWN_HOSTS: usize = 20;

@@ -3,10 +3,10 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::QueryContext;
+use super::given::Given;
 use super::owner::Refusal;
 use super::pool::Wanted;
-use super::table::Given;
+use super::query::QueryContext;
 
 const MAX_LISTED: usize = 100;
 

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use maitred_server::CONTROL;
 
-use super::super::access::Caller;
-use super::super::question::Question;
-use super::super::table::find;
-use super::super::{Inner, Refusal};
+use crate::access::Caller;
+use crate::inner::Inner;
+use crate::owner::Refusal;
+use crate::question::Question;
+use crate::table::find;
 
 /// How often each query is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -78,13 +79,17 @@ struct State {
     is_running: bool,
 }
 
-#[derive(Default)]
 pub(in super::super) struct Feed {
+    pub(in super::super) inner: Arc<Inner>,
     state: Mutex<State>,
     called: Condvar,
 }
 
 impl Feed {
+    pub(in super::super) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, state: Mutex::default(), called: Condvar::new() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,7 +101,7 @@ impl Feed {
     /// A page begins to follow, until it goes or its session ends.
     /// Errors: it has gone, or the process has no thread left.
     pub(in super::super) fn join(
-        inner: &Arc<Inner>,
+        self: &Arc<Self>,
         stream: TcpStream,
         items: Vec<Item>,
         csrf: String,
@@ -105,16 +110,15 @@ impl Feed {
         stream.set_nonblocking(true)?;
         let waiting = HEAD.as_bytes().to_vec();
         let guest = Guest { stream, items, csrf, caller, waiting, took: Instant::now(), is_new: true };
-        let feed = &inner.feed;
-        let mut state = feed.state();
+        let mut state = self.state();
         state.guests.push(guest);
         if state.is_running {
-            feed.called.notify_one();
+            self.called.notify_one();
             return Ok(());
         }
-        let own = Arc::clone(inner);
+        let own = Arc::clone(self);
         let thread = std::thread::Builder::new().name(CONTROL.to_owned());
-        state.is_running = thread.spawn(move || own.feed.run(&own)).is_ok();
+        state.is_running = thread.spawn(move || own.run()).is_ok();
         if !state.is_running {
             state.guests.clear();
         }
@@ -126,7 +130,7 @@ impl Feed {
         self.called.notify_one();
     }
 
-    fn run(&self, inner: &Inner) {
+    fn run(&self) {
         let mut due = Instant::now();
         loop {
             let now = Instant::now();
@@ -136,7 +140,7 @@ impl Feed {
                 due = now + EVERY;
             }
             let mut guests = std::mem::take(&mut self.state().guests);
-            serve(inner, &mut guests, is_due);
+            serve(&self.inner, &mut guests, is_due);
             let mut state = self.state();
             // Those that have come meanwhile are served at once.
             let have_come = !state.guests.is_empty();

@@ -10,16 +10,14 @@
 //! ```
 
 mod feed;
-mod sessions;
 
 use maitred_http::{Method, RequestHead};
 use serde_json::{Value, json};
 
-use super::http::Answer;
 use super::question::Answered;
+use super::response::Answer;
 use super::snapshot::{snapshot_name, snapshot_page};
 pub(super) use feed::{Feed, Item};
-pub(super) use sessions::{CSRF, Sessions};
 
 const HERE: &str = "/dashboard";
 

@@ -14,19 +14,14 @@ mod wire;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maitred_finding::{Finding, Interval, MIN_INTERVAL, Picture};
 use maitred_io::clock;
 use serde_json::{Value, json};
 
-use super::QueryContext;
-use super::owner::Refusal;
-use super::table::Given;
-use super::threads;
 pub use picture::of as picture_of;
-use place::Common;
-pub use place::add_place;
+use place::LastPlace;
 pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 
 /// The query.
@@ -40,15 +35,11 @@ const APART: u64 = MIN_INTERVAL / 2;
 
 const FIRST: Duration = Duration::from_nanos(MIN_INTERVAL + MIN_INTERVAL / 8);
 
-/// How long it is not asked again where threads stand: each question takes the interpreter.
-const PLACE_FOR: Duration = Duration::from_secs(3);
-
 /// The pictures of the last seconds, of one process or of all of them.
 #[derive(Debug, Default)]
 pub struct Finder {
     kept: Mutex<VecDeque<Picture>>,
-    /// Where most threads stood, and when that was asked.
-    place: Mutex<Option<(Instant, Option<Common>)>>,
+    place: LastPlace,
 }
 
 impl Finder {
@@ -68,18 +59,11 @@ impl Finder {
         !self.kept().iter().any(|picture| is_right(picture, now))
     }
 
-    /// Where most threads stand: the place that was found some seconds ago, or the result of `ask`.
-    fn place(&self, ask: impl FnOnce() -> Option<Common>) -> Option<Common> {
-        let last = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, place)) = &*last()
-            && at.elapsed() < PLACE_FOR
-        {
-            return place.clone();
-        }
-        // Not under the lock: threads that keep the interpreter make it take seconds.
-        let place = ask();
-        *last() = Some((Instant::now(), place.clone()));
-        place
+    /// Adds to the answer of `finding` the place of most threads, and the cause of their waits, if the answer is about
+    /// threads: the wait is the cause behind a slow route, or behind threads that are taken. `ask` returns the answer of
+    /// `stacks`; it is called now and then.
+    pub fn add_place(&self, answer: &mut Value, ask: impl FnMut() -> Option<Value>) {
+        place::add_place(answer, &self.place, ask);
     }
 
     /// Waits until something follows from a picture that was taken just now.
@@ -162,14 +146,6 @@ fn at_rest(interval: &Interval) -> String {
     format!(
         "Nothing stands in the way: {ended} ended in {seconds:.1} s, {waited}, and the application needs {part:.0} % of {of}."
     )
-}
-
-/// The answer of this process. The first question has waited before (`Inner::answer`), without the objects that this
-/// one holds.
-pub(super) fn finding(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
-    let mut answer = asking.finder.answer(picture_of(asking.server));
-    add_place(&mut answer, asking.finder, || threads::stacks(asking, &Given::default()).ok()?.value);
-    Ok(answer)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use maitred_server::inspect::{Member, RequestSummary, Role};
 use maitred_server::{Computing, Place, Progress, Server};
 use maitred_stats::Span;
 
-use super::super::pool::ENGINE;
+use crate::shown::ENGINE;
 
 /// Requests that wait are looked at, of each pool, and deliveries that are kept: those that wait for longest.
 const MOST: usize = 1000;

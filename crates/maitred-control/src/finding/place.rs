@@ -1,14 +1,14 @@
 //! Where most busy threads stand: the line of the application in their stacks, and the reason for their waits there.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use maitred_finding::Cause;
 use maitred_io::waiting::Waiting;
 use serde_json::Value;
 
-use super::super::threads::IDLE;
-use super::Finder;
+use crate::shown::IDLE;
 
 /// Causes that the place of the threads helps to explain.
 const OF_THREADS: [&str; 4] = ["interpreter", "database", "slow-route", "threads"];
@@ -29,8 +29,31 @@ const SLEEPING: usize = 4;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
+/// How long it is not asked again where threads stand: each question takes the interpreter.
+const KEPT_FOR: Duration = Duration::from_secs(3);
+
+/// The place where most threads stood, and when that was asked.
+#[derive(Debug, Default)]
+pub(super) struct LastPlace(Mutex<Option<(Instant, Option<Common>)>>);
+
+impl LastPlace {
+    /// The place that was found some seconds ago, or the result of `ask`.
+    fn or_ask(&self, ask: impl FnOnce() -> Option<Common>) -> Option<Common> {
+        let last = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, place)) = &*last()
+            && at.elapsed() < KEPT_FOR
+        {
+            return place.clone();
+        }
+        // Not under the lock: threads that keep the interpreter make it take seconds.
+        let place = ask();
+        *last() = Some((Instant::now(), place.clone()));
+        place
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Common {
+struct Common {
     /// In words: which threads, and the line.
     place: String,
     line: (String, u32),
@@ -39,10 +62,8 @@ pub(super) struct Common {
     keeps: bool,
 }
 
-/// Adds to the answer of `finding` the place of most threads, and the cause of their waits, if the answer is about
-/// threads: the wait is the cause behind a slow route, or behind threads that are taken. `ask` returns the answer of
-/// `stacks`; it is called now and then.
-pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> Option<Value>) {
+/// See [`Finder::add_place`](super::Finder::add_place).
+pub(super) fn add_place(answer: &mut Value, last: &LastPlace, mut ask: impl FnMut() -> Option<Value>) {
     let Some(found) = answer["cause"].as_str().filter(|cause| OF_THREADS.contains(cause)) else { return };
     let (is_interpreter, is_open) = (found == Cause::Interpreter.name(), OF_WAITING.contains(&found));
     let route = answer["route"].as_str().map(ToOwned::to_owned);
@@ -52,7 +73,7 @@ pub fn add_place(answer: &mut Value, finder: &Finder, mut ask: impl FnMut() -> O
         common.waits_for = common.waits_for.filter(|_| !is_interpreter);
         Some(common)
     };
-    let common = finder.place(|| agreed(is_open, look, || std::thread::sleep(BETWEEN_LOOKS)));
+    let common = last.or_ask(|| agreed(is_open, look, || std::thread::sleep(BETWEEN_LOOKS)));
     let (Some(Common { place, waits_for, keeps, .. }), Some(sentence)) =
         (common, answer["sentence"].as_str())
     else {
@@ -244,10 +265,10 @@ mod tests {
         let mut sleeps = stack("GET /", &frames);
         sleeps["waits_for"] = "time".into();
         let stacks = || Some(json!({ "stacks": [sleeps.clone()] }));
-        let (finder, mut asked) = (Finder::new(), 0);
+        let (last, mut asked) = (LastPlace::default(), 0);
         for _ in 0..2 {
             let mut answer = json!({ "cause": "slow-route", "sentence": "It is slow." });
-            add_place(&mut answer, &finder, || {
+            add_place(&mut answer, &last, || {
                 asked += 1;
                 stacks()
             });
@@ -255,7 +276,7 @@ mod tests {
         }
         assert_eq!(asked, 2, "until two agree, and not again");
         let mut answer = json!({ "cause": "log", "sentence": "It is slow." });
-        add_place(&mut answer, &Finder::new(), || panic!("nobody asks"));
+        add_place(&mut answer, &LastPlace::default(), || panic!("nobody asks"));
         assert_eq!(answer["sentence"], "It is slow.");
     }
 
@@ -307,7 +328,7 @@ mod tests {
         let stacks = json!({ "stacks": [waits.clone(), waits, keeps] });
         for cause in ["interpreter", "slow-route", "threads"] {
             let (mut answer, mut asked) = (json!({ "cause": cause, "sentence": "It is slow." }), 0);
-            add_place(&mut answer, &Finder::new(), || {
+            add_place(&mut answer, &LastPlace::default(), || {
                 asked += 1;
                 Some(stacks.clone())
             });
@@ -327,7 +348,7 @@ mod tests {
         };
         let found = |cause: &str, stacks: &[Value]| {
             let mut answer = json!({ "cause": cause, "sentence": "It is slow.", "next": "look" });
-            add_place(&mut answer, &Finder::new(), || Some(json!({ "stacks": stacks })));
+            add_place(&mut answer, &LastPlace::default(), || Some(json!({ "stacks": stacks })));
             (answer["cause"].as_str().unwrap_or_default().to_owned(), answer)
         };
         let lock = Some("a lock");

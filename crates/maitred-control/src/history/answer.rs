@@ -15,12 +15,9 @@ use serde_json::{Map, Value, json};
 use maitred_history::{Figure, MAX_BYTES, latency};
 
 use super::{Keeper, routes};
-use crate::QueryContext;
+use crate::given::{Argument, Given, option};
 use crate::nearest;
 use crate::owner::Refusal;
-use crate::table::{Argument, Given, option};
-
-pub(crate) const NAME: &str = "history";
 
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
@@ -43,13 +40,6 @@ const SHOWN: u64 = 300;
 /// No figure: the times of requests by bucket.
 const LATENCY: &str = "latency";
 
-pub(crate) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
-    let kept = asking.history.ok_or_else(|| {
-        Refusal::conflict("this process keeps no history: with several workers the supervisor keeps that of all of them; leave the number of the worker out")
-    })?;
-    kept.answer(given)
-}
-
 impl Keeper {
     /// The answer to a question with these arguments.
     pub fn answer(&self, given: &Given) -> Result<Value, Refusal> {
@@ -68,7 +58,7 @@ impl Keeper {
         }
         let marked = from..if given.value("until").is_some() { to + 1 } else { u64::MAX };
         let (figures, with_latency) = wanted(given)?;
-        let resolution = duration(given, "resolution")?;
+        let resolution = given.duration("resolution")?;
         let step = resolution.unwrap_or_else(|| state.history.step_from(from));
         let table = state.history.table(from, to, step, &figures).ok_or_else(|| not_kept(step))?;
         let columns = figures.iter().zip(&table.values).map(|(figure, values)| {
@@ -96,7 +86,7 @@ impl Keeper {
 }
 
 fn span(given: &Given, newest: Option<u64>, shown: u64) -> Result<(u64, u64), Refusal> {
-    let (last, since, until) = (duration(given, "last")?, moment(given, "since")?, moment(given, "until")?);
+    let (last, since, until) = (given.duration("last")?, moment(given, "since")?, moment(given, "until")?);
     let to = until.unwrap_or_else(|| newest.unwrap_or_default());
     let from = match (since, last) {
         (Some(_), Some(_)) => {
@@ -120,20 +110,6 @@ fn number(value: Option<f64>) -> Value {
 
 fn not_kept(step: u64) -> Refusal {
     Refusal::wrong(format!("resolution: {step} s is not kept; there are 1s, 10s and 10m"))
-}
-
-/// Seconds, or with a unit.
-pub(super) fn duration(given: &Given, name: &str) -> Result<Option<u64>, Refusal> {
-    let units = [("s", 1), ("min", 60), ("m", 60), ("h", 3600), ("d", 86_400)];
-    let parse = |text: &str| {
-        let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-        let (digits, seconds) = unit.unwrap_or((text, 1));
-        digits.parse::<u32>().ok()?.checked_mul(seconds).filter(|seconds| *seconds > 0).map(u64::from)
-    };
-    let wrong = |text: &str| {
-        Refusal::wrong(format!("{name}: '{text}' is no time; write one such as 90, 10s, 5m, 1h or 7d"))
-    };
-    given.value(name).map(|text| parse(text).ok_or_else(|| wrong(text))).transpose()
 }
 
 /// A second since 1970, or the time of a clock, which was passed last within a day. The largest that a row can have is below 2^32.

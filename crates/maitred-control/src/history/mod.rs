@@ -22,7 +22,7 @@ use maitred_history::{Counts, Gauges, History, Sample};
 use maitred_io::process;
 use maitred_server::{Log, Server, Statistics};
 
-pub(super) use answer::{ARGUMENTS, NAME, history};
+pub(super) use answer::ARGUMENTS;
 use file::HistoryFile;
 pub use looked::{CounterSums, ProcessFigures, counts_of};
 

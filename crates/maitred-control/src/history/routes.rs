@@ -5,9 +5,8 @@ use std::ops::Range;
 use maitred_history::{ByRoute, Done};
 use serde_json::{Value, json};
 
-use super::answer::duration;
+use crate::given::Given;
 use crate::owner::Refusal;
-use crate::table::Given;
 
 pub(super) const SHOWN: u64 = 600;
 
@@ -44,7 +43,7 @@ fn by_minutes(routes: &ByRoute, route: &str, seconds: Range<u64>) -> Value {
 fn compared(routes: &ByRoute, given: &Given, seconds: Range<u64>) -> Result<Value, Refusal> {
     let ago = match given.value("routes") {
         Some("before") | None => seconds.end.saturating_sub(seconds.start),
-        Some(_) => duration(given, "routes")?.unwrap_or_default(),
+        Some(_) => given.duration("routes")?.unwrap_or_default(),
     };
     let earlier = seconds.start.saturating_sub(ago)..seconds.end.saturating_sub(ago);
     let (now, before) = (routes.done(seconds.clone()), routes.done(earlier.clone()));

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use maitred_control::{
     Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, MEMORY,
-    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, add_place, counts_of, find, help, merge_logs,
-    merge_recent, picture_from_json, process_row, snapshot_of, stats_of,
+    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent,
+    picture_from_json, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
@@ -521,7 +521,7 @@ impl Workers {
                 let mut answer = finder.answer(picture);
                 let path = "/stacks".to_owned();
                 let asked = Question { method: "POST".to_owned(), path, ..Question::default() };
-                add_place(&mut answer, finder, || {
+                finder.add_place(&mut answer, || {
                     let answers = self.ask(&asked, one, "the supervisor").into_iter();
                     let values = answers.filter(|(_, answer)| answer.status == 200);
                     Some(merge(

@@ -4,12 +4,11 @@
 //! A browser sends a cookie with every request, also with those that another page makes. So a change has to show [`CSRF`], whose value only a
 //! page of the same origin can read.
 
+use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::access::is_same;
-
-pub(in super::super) const CSRF: &str = "x-csrf-token";
+pub(super) const CSRF: &str = "x-csrf-token";
 
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 
@@ -22,7 +21,7 @@ struct Session {
     ends: Instant,
 }
 
-pub(in super::super) struct Sessions {
+pub(super) struct Sessions {
     /// The CSRF value for changes from a browser when no token is needed.
     open: String,
     /// Cookies do not tell ports apart.
@@ -33,7 +32,7 @@ pub(in super::super) struct Sessions {
 impl Sessions {
     /// `port` is that of the listener.
     /// Errors: the system has no random numbers.
-    pub(in super::super) fn new(port: u16) -> std::io::Result<Self> {
+    pub(super) fn new(port: u16) -> std::io::Result<Self> {
         Ok(Self { open: random()?, cookie: format!("maitred-{port}"), sessions: Mutex::default() })
     }
 
@@ -41,12 +40,12 @@ impl Sessions {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in super::super) fn open_csrf(&self) -> &str {
+    pub(super) fn open_csrf(&self) -> &str {
         &self.open
     }
 
     /// Begins one; the value of `Set-Cookie`.
-    pub(in super::super) fn begin(&self, now: Instant) -> std::io::Result<String> {
+    pub(super) fn begin(&self, now: Instant) -> std::io::Result<String> {
         let (id, csrf) = (random()?, random()?);
         let cookie =
             format!("{}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", self.cookie, LASTS.as_secs());
@@ -60,24 +59,20 @@ impl Sessions {
     }
 
     /// The CSRF value of the session that these cookies name; none if it is none of ours.
-    pub(in super::super) fn csrf<'a>(
-        &self,
-        cookies: impl Iterator<Item = &'a [u8]>,
-        now: Instant,
-    ) -> Option<String> {
+    pub(super) fn csrf<'a>(&self, cookies: impl Iterator<Item = &'a [u8]>, now: Instant) -> Option<String> {
         let id = self.id(cookies)?;
         let sessions = self.sessions();
         let found = sessions.iter().find(|session| is_same(id, session.id.as_bytes()));
         found.filter(|session| session.ends > now).map(|session| session.csrf.clone())
     }
 
-    pub(in super::super) fn end(&self, csrf: &str) -> String {
+    pub(super) fn end(&self, csrf: &str) -> String {
         self.sessions().retain(|session| session.csrf != csrf);
         format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
     }
 
     /// Whether the session that has this, or where no token is needed everybody, is still let in.
-    pub(in super::super) fn lasts(&self, csrf: &str, now: Instant) -> bool {
+    pub(super) fn lasts(&self, csrf: &str, now: Instant) -> bool {
         csrf == self.open || self.sessions().iter().any(|session| session.csrf == csrf && session.ends > now)
     }
 
@@ -85,6 +80,12 @@ impl Sessions {
         let mut pairs = cookies.flat_map(|value| value.split(|byte| *byte == b';'));
         pairs.find_map(|pair| pair.trim_ascii().strip_prefix(self.cookie.as_bytes())?.strip_prefix(b"="))
     }
+}
+
+/// Compares without stopping at the first difference: how long it takes says nothing of the token but its length.
+pub(super) fn is_same(shown: &[u8], token: &[u8]) -> bool {
+    let differences = shown.iter().zip(token).fold(0, |all, (one, other)| all | black_box(one ^ other));
+    shown.len() == token.len() && differences == 0
 }
 
 fn random() -> std::io::Result<String> {

@@ -1,0 +1,19 @@
+//! All that a query or a change may look at.
+
+use std::time::Duration;
+
+use maitred_server::Server;
+
+use super::doors::Doors;
+use super::finding::Finder;
+use super::history::Keeper;
+use super::owner::Owner;
+
+pub(crate) struct QueryContext<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) owner: &'a dyn Owner,
+    pub(crate) doors: &'a Doors,
+    pub(crate) finder: &'a Finder,
+    pub(crate) up: Duration,
+    pub(crate) history: Option<&'a Keeper>,
+}
