@@ -1,4 +1,4 @@
-//! All that a query or a change may look at.
+//! The context of a query or a change: server, owner, doors, history.
 
 use std::time::Duration;
 

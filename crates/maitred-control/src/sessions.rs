@@ -71,7 +71,7 @@ impl Sessions {
         format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
     }
 
-    /// Whether the session that has this, or where no token is needed everybody, is still let in.
+    /// Whether the session with this CSRF value goes on; that of browsers without a token always does.
     pub(super) fn lasts(&self, csrf: &str, now: Instant) -> bool {
         csrf == self.open || self.sessions().iter().any(|session| session.csrf == csrf && session.ends > now)
     }

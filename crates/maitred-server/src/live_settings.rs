@@ -1,4 +1,4 @@
-//! What is changed while a server runs, pools excepted.
+//! Settings that a running server takes, those of pools excepted.
 
 use std::sync::Arc;
 

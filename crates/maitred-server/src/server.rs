@@ -290,32 +290,32 @@ impl Server {
         self.shared().listeners.iter().map(Listening::state)
     }
 
-    /// Its connections and their requests.
+    /// The connections and their requests.
     pub fn connections(&self) -> Connections<'_> {
         Connections(&self.groups)
     }
 
-    /// Its threads.
+    /// The threads.
     pub fn threads(&self) -> Threads<'_> {
         Threads(self.first())
     }
 
-    /// Its pools.
+    /// The pools.
     pub fn pools(&self) -> Pools<'_> {
         Pools { groups: &self.groups, strategy: self.strategy }
     }
 
-    /// Where it leads requests.
+    /// The hosts, routes and pools to which requests are led.
     pub fn routing(&self) -> Routing<'_> {
         Routing(self.first())
     }
 
-    /// What it has counted.
+    /// The counts and times since the start.
     pub fn figures(&self) -> ServerFigures<'_> {
         ServerFigures(&self.groups)
     }
 
-    /// What can be changed while it runs.
+    /// The settings that hold at once when they are changed.
     pub fn settings(&self) -> LiveSettings<'_> {
         LiveSettings(self.first())
     }

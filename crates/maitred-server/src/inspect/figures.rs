@@ -11,7 +11,7 @@ use super::{Dispatched, RecentRequests};
 use crate::connection::Group;
 use crate::site::{self, Site, Statistics, Totals};
 
-/// What a server has counted and measured since its start, and its last requests.
+/// The counts and times of a server since its start, and its last requests.
 #[derive(Clone, Copy)]
 pub struct ServerFigures<'s>(pub(crate) &'s [Arc<Group>]);
 

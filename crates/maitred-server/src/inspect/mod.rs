@@ -1,4 +1,4 @@
-//! What a running server shows of itself: connections, requests, threads, figures.
+//! Handles to the parts of a running server: connections, requests, threads, routes, figures.
 //!
 //! Promises: each connection is copied under its own lock, and no two locks are held at once. So a request may be
 //! missing in two lists, or end, while the others are read.

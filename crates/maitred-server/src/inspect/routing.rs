@@ -1,4 +1,4 @@
-//! Where a request is led, without the request.
+//! The way of a request that is not made: route, path of the engine, pool.
 
 use maitred_http::RequestHead;
 use maitred_match::Shape;

@@ -1,4 +1,4 @@
-//! Which threads there are, and what they do.
+//! Threads with their roles and their stacks.
 
 use std::sync::Arc;
 
