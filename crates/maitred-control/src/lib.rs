@@ -4,6 +4,13 @@
 //! lock of a connection only to copy its state, and nothing waits for a query. A refused change has changed nothing; a
 //! change that was made is in the error log with its caller.
 //!
+//! A file imports those before it:
+//!
+//! ```text
+//! given, owner, question --> query --> a file for each group of commands --> table --> snapshot --> answer --> inner --> dashboard, http --> control
+//! arguments, refusals        context                                         names                             server or relay
+//! ```
+//!
 //! Leaves out: the command line (`maitred ctl`, in maitred-tools), and the valid values of settings, which the [`Owner`]
 //! checks.
 
