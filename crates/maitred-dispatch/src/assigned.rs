@@ -11,7 +11,7 @@ use maitred_io::clock;
 use crate::app_thread::AppThread;
 use crate::limiter::Admitted;
 use crate::pool::{Errand, Pool, Slot, WakeAction};
-use crate::worker::monitor;
+use crate::worker::{arrive, monitor};
 use crate::{Scheduler, Serve};
 
 pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
@@ -20,7 +20,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     pool.threads.started();
     let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
     if pool.grow_behind_start() {
-        own.perform(&WakeAction::Spawn);
+        own.perform(WakeAction::Spawn);
     }
     let slot = Slot::default();
     let mut given = None;
@@ -69,8 +69,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
         self.server.scheduler()
     }
 
-    fn perform(&self, call: &WakeAction) {
-        self.scheduler().perform_in(self.index, call, self.server);
+    fn perform(&self, call: WakeAction) {
+        self.scheduler().perform(self.index, call, self.server);
     }
 
     /// Enters with a request it has, or with an older one; none when this one waits.
@@ -78,8 +78,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
         if !self.pool.exclusive {
             return Some(job);
         }
-        let class = self.server.target(&job).class;
-        self.act_on(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
+        self.act_on(arrive(&**self.server, self.pool, &self.thread, job))
     }
 
     fn look(&self) -> Option<S::Job> {
@@ -134,7 +133,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     /// No thread enters while a request waits that no thread monitors, unless none is left.
     fn wake_for_queued(&self) {
         if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.wake_monitor() {
-            self.perform(&self.pool.wake_for_queue());
+            self.perform(self.pool.wake_for_queue());
         }
     }
 
@@ -142,7 +141,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
     fn make_way(&self) {
         let pool = self.pool;
         if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
-            self.perform(&pool.wake_for_queue());
+            self.perform(pool.wake_for_queue());
         }
     }
 }

@@ -327,8 +327,11 @@ impl<J> Pool<J> {
 
     /// A thread without a permit and without a request looks at the queue; `None` when it is empty.
     pub(super) fn look(&self, thread: &AppThread) -> Option<Admitted<J>> {
+        if self.queued() == 0 {
+            return None;
+        }
         let mut queue = self.lock();
-        if queue.is_empty() {
+        if queue.jobs.is_empty() {
             return None;
         }
         Some(match self.enter_with_next(&mut queue, thread, false) {
@@ -352,7 +355,7 @@ impl<J> Pool<J> {
                 if gives_way { first } else { other }
             }
         };
-        let next = self.pop_from(queue, |other| other == class);
+        let next = self.take_next(queue, |waiting| waiting.class == class);
         debug_assert!(next.is_some(), "a request of this class waits");
         next
     }
@@ -369,7 +372,7 @@ impl<J> Pool<J> {
             RouteClass::Normal => true,
             _ => !others_may && self.limiter.exchange(thread, *class),
         })?;
-        self.pop_from(&mut queue, |other| other == class)
+        self.take_next(&mut queue, |waiting| waiting.class == class)
     }
 
     /// A thread that polls is to monitor instead. False when no thread has a permit, or another one monitors.
@@ -416,14 +419,14 @@ impl<J> Pool<J> {
     /// still for too long.
     fn end_monitoring_if(&self, thread: &AppThread, sampled: Option<(Sample, bool)>) -> Option<Monitored<J>> {
         let mut queue = self.lock();
-        let Some(waits) = queue.oldest() else {
+        let Some(waits) = queue.jobs.oldest() else {
             self.limiter.monitored.store(false, Ordering::SeqCst);
             return Some(Monitored::Idle);
         };
         let mut next = self.enter_with_next(&mut queue, thread, true);
         if next.is_none() && matches!(sampled, Some((_, true))) {
             self.limiter.grant(thread, Permit::Released);
-            next = self.pop_from(&mut queue, |_| true);
+            next = self.take_next(&mut queue, |_| true);
         }
         let next = next?;
         self.limiter.monitored.store(false, Ordering::SeqCst);

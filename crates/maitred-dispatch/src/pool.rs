@@ -34,7 +34,7 @@ use crate::trace;
 use crate::writing::has_written;
 
 /// The step that is needed so that a thread runs a waiting request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeAction {
     Woken,
     /// One more thread must be made; it is counted already.
@@ -43,10 +43,13 @@ pub(crate) enum WakeAction {
     Nothing,
 }
 
-pub(crate) struct Pool<J> {
+/// A pool of application threads: those that poll, or others.
+pub struct Pool<J> {
+    /// Its name.
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    pub(super) threads: PoolThreads,
+    /// Its threads.
+    pub threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
     /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
     /// application code.
@@ -142,7 +145,7 @@ impl<J> Pool<J> {
             return Err(job);
         }
         // It is only handed over, if a thread is idle and may enter.
-        let enters = self.exclusive && queue.is_empty() && self.parked() > 0 && !self.limiter.is_taken();
+        let enters = self.exclusive && queue.jobs.is_empty() && self.parked() > 0 && !self.limiter.is_taken();
         queue.counted.add(WAITED, (!enters).into());
         let connection = self.sorting.get().map_or(0, |sorting| (sorting.connection_of)(&job));
         queue.jobs.push(Waiting { job, since: now, class, connection }, |job| self.route(job));
@@ -152,7 +155,7 @@ impl<J> Pool<J> {
 
     fn is_burst(&self, queue: &Queue<J>, now: u64) -> bool {
         self.bursts.load(Ordering::Relaxed)
-            && queue.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED)
+            && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED)
     }
 
     fn note_length(&self, queue: &Queue<J>) {
@@ -200,12 +203,8 @@ impl<J> Pool<J> {
         if self.exclusive { self.threads.max().saturating_sub(self.limiter.in_application()) } else { 0 }
     }
 
-    /// The request whose turn it is among those of classes that `may` enter.
-    pub(super) fn pop_from(&self, queue: &mut Queue<J>, may: impl Fn(RouteClass) -> bool) -> Option<J> {
-        self.take_next(queue, |waiting| may(waiting.class))
-    }
-
-    fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
+    /// The request whose turn it is among those that `may` enter.
+    pub(super) fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
         // A route that is not known is charged too, or would have its turn for ever.
         let waiting = queue.jobs.pop(|route| self.costs.of(route).max(FIRST_PAUSE), may)?;
         queue.taken += 1;
@@ -262,15 +261,15 @@ impl<J> Pool<J> {
     }
 
     pub(crate) fn pop(&self) -> Option<J> {
-        if self.queued.load(Ordering::SeqCst) == 0 {
+        if self.queued() == 0 {
             return None;
         }
         let mut queue = self.lock();
-        let since = queue.oldest()?;
+        let since = queue.jobs.oldest()?;
         if !self.exclusive && self.parked() > 0 {
             queue.note_idle(clock::monotonic().saturating_sub(since.max(self.parking.since())));
         }
-        self.pop_from(&mut queue, |_| true)
+        self.take_next(&mut queue, |_| true)
     }
 
     /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
@@ -405,7 +404,8 @@ impl<J> Pool<J> {
         self.lock().taken
     }
 
-    pub(super) fn figures(&self) -> PoolFigures {
+    /// Its figures now.
+    pub fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
             let queue = self.lock();
             (queue.counted.total(WAITED), queue.counted.total(REFUSED), queue.idleness())
@@ -434,12 +434,24 @@ impl<J> Pool<J> {
         self.threads.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
     }
 
-    pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
+    /// The counts of its locks.
+    pub fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
         [self.queue.snapshot(), self.threads.counts.snapshot()]
     }
 
-    pub(crate) fn queued(&self) -> usize {
+    /// Requests that wait.
+    pub fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
+    }
+
+    /// How long the first of them has done so, in nanoseconds; 0 where none does.
+    pub fn queue_age(&self, now: u64) -> u64 {
+        self.lock().jobs.oldest().map_or(0, |since| now.saturating_sub(since))
+    }
+
+    /// The class of this route at `now` in monotonic nanoseconds. `route` is called only if the class of any route is known.
+    pub fn class_of(&self, now: u64, route: impl FnOnce() -> u64) -> RouteClass {
+        if self.costs.is_watching(now) { self.costs.class(route(), now) } else { RouteClass::Normal }
     }
 }
 
@@ -465,15 +477,6 @@ impl<J> Queue<J> {
             taken: 0,
             longest_idle: 0,
         }
-    }
-
-    /// The start of the first request's wait, in monotonic nanoseconds.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.jobs.oldest()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
     }
 
     /// A request has waited for so many nanoseconds although a thread was idle. Where threads run side by side there is no such wait: a

@@ -11,7 +11,7 @@ use maitred_pool::scaling::{Ends, Load};
 use maitred_stats::pool::{End, Start, ThreadCounters};
 
 /// The threads of a pool.
-pub(crate) struct PoolThreads {
+pub struct PoolThreads {
     pub(crate) counts: NamedLock<Counts>,
     /// How often the limits were changed: a thread that is about to park looks at them again.
     pub(crate) changes: AtomicU64,
@@ -100,7 +100,8 @@ impl PoolThreads {
         ends
     }
 
-    pub(crate) fn limits(&self) -> PoolLimits {
+    /// The limits of the pool.
+    pub fn limits(&self) -> PoolLimits {
         self.counts.lock().limits
     }
 
@@ -112,13 +113,13 @@ impl PoolThreads {
     }
 
     /// How long a request may wait for its response; none without a limit.
-    pub(crate) fn request_limit(&self) -> Option<Duration> {
+    pub fn request_limit(&self) -> Option<Duration> {
         let nanos = self.request_limit.load(Ordering::Relaxed);
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
     /// Whether a thread is interrupted when its request has timed out.
-    pub(crate) fn interrupts(&self) -> bool {
+    pub fn interrupts(&self) -> bool {
         self.interrupts.load(Ordering::Relaxed)
     }
 

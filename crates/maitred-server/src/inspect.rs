@@ -133,7 +133,7 @@ impl Server {
 
     /// The names of the pools by their numbers.
     pub fn pool_names(&self) -> Vec<&str> {
-        self.first().scheduler.names()
+        self.first().scheduler.pools().map(|pool| &*pool.name).collect()
     }
 
     /// The figures of the pools by their numbers.
@@ -143,9 +143,9 @@ impl Server {
 
     /// The limits of the pools by their numbers: of the default pool the sums over all poll groups.
     pub fn pool_limits(&self) -> Vec<PoolLimits> {
-        let mut limits = self.first().scheduler.limits();
+        let mut limits = self.first().scheduler.pools().map(|pool| pool.threads.limits()).collect::<Vec<_>>();
         for group in &self.groups()[1..] {
-            let part = group.scheduler.limits().swap_remove(0);
+            let part = group.scheduler.pool_at(0).threads.limits();
             let whole = &mut limits[0];
             whole.min_threads += part.min_threads;
             whole.max_threads += part.max_threads;

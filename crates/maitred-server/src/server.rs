@@ -503,7 +503,7 @@ impl Server {
     /// at least one in each poll group. Returns false when no pool has this name.
     pub fn set_limits(&self, name: &str, limits: &PoolLimits) -> bool {
         let first = self.first();
-        if let Some(number) = first.scheduler.names().iter().position(|known| *known == name) {
+        if let Some(number) = first.scheduler.pools().position(|pool| pool.name == name) {
             first.site.guard.bandwidth.set_pool(number, limits.bandwidth);
         }
         if name != DEFAULT_POOL {
@@ -519,7 +519,7 @@ impl Server {
     /// # Errors
     /// A rule leads to a pool that does not exist; nothing has changed.
     pub fn set_rules(&self, rules: &[PoolRule]) -> Result<(), UnknownPool> {
-        let names = self.first().scheduler.names();
+        let names = self.pool_names();
         let map = Arc::new(PoolMap::new(&names[1..], rules)?);
         for group in &self.groups {
             group.set_pool_map(Arc::clone(&map));
