@@ -15,32 +15,24 @@ use crate::numbers::{DETACHED, FIRST_PAUSE, LONG};
 pub(super) enum Permit {
     /// The thread is neither in application code nor entering.
     None,
-    /// The thread has the pool's permit.
     Normal,
-    /// The thread has the permit of long computations.
     Long,
-    /// The thread is in application code, or entering, and not counted: it waits, runs without the interpreter, or was
-    /// let in beside the permit.
+    /// /// The thread is in application code, or entering, and not counted: it does without the interpreter, or was let in beside the permit.
     Released,
 }
 
-/// The activity of a thread in application code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// The thread holds the interpreter.
     Holds,
-    /// The thread waits for the interpreter.
     Wants,
-    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has
-    /// given the interpreter up.
+    /// /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given it up.
     Computes,
     /// The thread waits for something else, or its state is unknown.
     Waits,
 }
 
-/// The samples of a thread so far.
 pub(super) struct Seen {
-    /// How long it has computed so far, in nanoseconds.
+    /// /// In nanoseconds.
     pub(super) computed: u64,
     /// The last samples in a row in which it neither held the interpreter nor wanted it.
     pub(super) detached: u64,
@@ -65,9 +57,8 @@ pub(super) struct AppThread {
     pub(super) permits: Arc<AtomicUsize>,
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
-    /// The class of its request.
     class: AtomicU8,
-    /// The route of its request; 0 if that is not known.
+    /// /// 0 if that is not known.
     route: AtomicU64,
     samples: Samples,
     state: ThreadState,
@@ -82,15 +73,14 @@ struct Samples {
     /// How long they have seen it compute, and hold the interpreter.
     computed: AtomicU64,
     held: AtomicU64,
-    /// The last of them has seen it without the interpreter.
+    /// /// The last of them has seen it without the interpreter, and wait.
     away: AtomicBool,
+    waits: AtomicBool,
     /// The processor time of the thread at the last of them; 0 before the first.
     processor: AtomicU64,
     /// Those that have seen it without the interpreter, and those of the latter that have seen it compute.
     without: AtomicU64,
     parallel: AtomicU64,
-    /// The last of them has seen it wait.
-    waits: AtomicBool,
     /// The last ones in a row that have seen it neither hold the interpreter nor want it.
     detached: AtomicU64,
     /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
@@ -136,7 +126,6 @@ impl AppThread {
         self.permit.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// The thread enters application code at `now` with a request of this route.
     pub(super) fn enter(&self, now: u64, route: u64, class: RouteClass) {
         self.samples.clear();
         self.class.store(class as u8, Ordering::Relaxed);
@@ -161,16 +150,10 @@ impl AppThread {
             && self.samples.detached.load(Ordering::Relaxed) == 0
     }
 
-    pub(super) fn is_long(&self) -> bool {
-        self.is_of(RouteClass::CpuBound)
-    }
-
-    /// Whether its request is of this class.
     pub(super) fn is_of(&self, class: RouteClass) -> bool {
         self.class.load(Ordering::Relaxed) == class as u8
     }
 
-    /// Whether the last sample has seen it wait.
     pub(super) fn waits(&self) -> bool {
         self.samples.waits.load(Ordering::Relaxed)
     }
@@ -181,7 +164,7 @@ impl AppThread {
         (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
     }
 
-    /// The thread's activity now, as the kernel and the interpreter's lock report it. Some microseconds.
+    /// /// As the kernel and the interpreter's lock report it now. Some microseconds.
     pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
         match self.state.now() {
             Doing::Runs if lock.holder() == self.key => Activity::Holds,
@@ -231,7 +214,7 @@ impl AppThread {
         Seen { computed, detached: row, certainty }
     }
 
-    /// Whether this activity tells if the thread does without the interpreter. It has had a processor for `nanos` since the last sample.
+    /// /// Of this activity. The thread has had a processor for `nanos` since the last sample.
     fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
         if activity != Activity::Computes {
             self.samples.slept.store(0, Ordering::Relaxed);
@@ -254,7 +237,6 @@ impl AppThread {
         }
     }
 
-    /// Adds the samples of the last request.
     pub(super) fn tell(&self, request: &mut costs::Seen) {
         let Samples { count, computed, held, without, parallel, .. } = &self.samples;
         request.computed = computed.load(Ordering::Relaxed).min(request.nanos);

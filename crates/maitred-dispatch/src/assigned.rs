@@ -11,7 +11,7 @@ use maitred_io::clock;
 use crate::app_thread::AppThread;
 use crate::limiter::Admitted;
 use crate::pool::{Errand, Pool, Slot, WakeAction};
-use crate::worker::{arrive, monitor};
+use crate::worker::monitor;
 use crate::{Scheduler, Serve};
 
 pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
@@ -78,7 +78,8 @@ impl<'a, S: Serve> Assigned<'a, S> {
         if !self.pool.exclusive {
             return Some(job);
         }
-        self.act_on(arrive(&**self.server, self.pool, &self.thread, job))
+        let class = self.server.target(&job).class;
+        self.act_on(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
     }
 
     fn look(&self) -> Option<S::Job> {
@@ -137,10 +138,12 @@ impl<'a, S: Serve> Assigned<'a, S> {
         }
     }
 
-    /// Gives up the permit although something may wait.
     fn make_way(&self) {
         let pool = self.pool;
-        if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
+        pool.limiter.give_back(&self.thread);
+        if pool.limiter.is_monitored() {
+            pool.limiter.timer.fire_now(clock::monotonic());
+        } else if pool.exclusive && pool.queued() > 0 {
             self.perform(pool.wake_for_queue());
         }
     }

@@ -16,7 +16,6 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::parker::Parker;
@@ -37,12 +36,11 @@ const LOOK: u64 = LONG / 2 - USUAL;
 pub(super) struct BackupPoller {
     parked: AtomicBool,
     polls: AtomicBool,
-    /// Stands by beside an event loop.
+    /// /// It stands by beside an event loop.
     resting: AtomicBool,
     /// Ends polling, or the standby.
     released: Waker,
-    sleep: Parker,
-    /// The timer between two looks.
+    pub(super) sleep: Parker,
     timer: SampleTimer,
 }
 
@@ -58,8 +56,8 @@ impl BackupPoller {
         })
     }
 
-    /// The last thread that polled has entered application code or ended, or a thread that may do so has made
-    /// something ready. Two loads while the backup poller watches already.
+    /// /// The last thread that polled has entered application code or ended, or has made something ready that it may leave. Two loads while
+    /// /// the backup poller watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
             self.sleep.unpark();
@@ -75,8 +73,7 @@ impl BackupPoller {
         }
     }
 
-    /// Has a backup poller that waits beside an event loop look: something has come that the poller does not know of.
-    /// Two loads while it does not wait.
+    /// /// Something has come beside an event loop that the poller does not know of. Two loads while the backup poller does not wait.
     pub(super) fn wake_from_standby(&self) {
         if self.resting.load(Ordering::SeqCst) || self.polls.load(Ordering::SeqCst) {
             self.released.wake();
@@ -93,10 +90,6 @@ impl BackupPoller {
         rested
     }
 
-    pub(super) fn pause(&self, limit: Duration) {
-        self.sleep.park(Some(limit));
-    }
-
     pub(super) fn defer(&self, now: u64) {
         self.timer.defer(now, LOOK);
     }
@@ -110,10 +103,11 @@ impl BackupPoller {
 }
 
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
     let mut context = S::Context::default();
     let mut first = true;
     run_rounds(server, || {
-        if let Some(looped) = &server.scheduler().looped {
+        if let Some(looped) = &scheduler.looped {
             standby(server, looped, &mut context);
             return Round::GoOn;
         }
@@ -121,21 +115,16 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         if std::mem::take(&mut first) {
             take_over_polling(server, &mut context);
         }
-        park(server);
+        let BackupPoller { parked, sleep, .. } = &*scheduler.backup_poller;
+        parked.store(true, Ordering::SeqCst);
+        // Looked at after the store: a thread that entered before it did not wake the backup poller.
+        if !needs_watch(server) && !scheduler.is_stopping() {
+            sleep.park(None);
+        }
+        parked.store(false, Ordering::SeqCst);
         watch(server, &mut context);
         Round::GoOn
     });
-}
-
-/// Sleeps until there is something to watch.
-fn park<S: Serve>(server: &Arc<S>) {
-    let scheduler = server.scheduler();
-    scheduler.backup_poller.parked.store(true, Ordering::SeqCst);
-    // Looked at after the store: a thread that entered before it did not wake the backup poller.
-    if !needs_watch(server) && !scheduler.is_stopping() {
-        scheduler.backup_poller.sleep.park(None);
-    }
-    scheduler.backup_poller.parked.store(false, Ordering::SeqCst);
 }
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
@@ -145,7 +134,7 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 
-/// Looks until there has been nothing to watch for a while.
+/// /// Looks until there has been nothing to see for a while.
 fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
@@ -219,7 +208,6 @@ fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     }
 }
 
-/// Moves events of the poller to the ready list.
 pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events) {
     fetch(server, events, false);
     server.scheduler().ready.extend(events.iter().map(signals));

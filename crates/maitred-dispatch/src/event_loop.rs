@@ -37,7 +37,6 @@ maitred_io::sync::thread_local! {
     static IS_LOOP: Cell<bool> = Cell::new(false);
 }
 
-/// The scheduler's part of an event loop that polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
     waker: Waker,
@@ -76,7 +75,6 @@ impl Looped {
         }
     }
 
-    /// Whether the calling thread is the loop's.
     pub(super) fn is_here() -> bool {
         IS_LOOP.with(Cell::get)
     }
@@ -132,7 +130,6 @@ impl<S: Serve> LoopTurns<S> {
         self.server.scheduler().looped.as_ref().expect("only a looped scheduler has turns")
     }
 
-    /// Serves and runs until there is nothing or the turn is long enough.
     fn serve_all(&mut self) -> Turned {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
@@ -171,7 +168,10 @@ impl<S: Serve> LoopTurns<S> {
             if route > 0 {
                 scheduler.pool.costs.note(route, scheduler.pool.seen(now.saturating_sub(entered), now));
             }
-            self.send_unsent_in_time(now);
+            let unsent = self.looped().unsent.len();
+            if unsent == 0 || self.age.is_over(unsent, now) {
+                self.send_unsent();
+            }
         }
         self.has_backlog = true;
         self.send_unsent();
@@ -210,8 +210,7 @@ impl<S: Serve> LoopTurns<S> {
         if more { Turned::More } else { Turned::Wait }
     }
 
-    /// The next request: from the queue, the ready list, the poller; responses leave before the poller is
-    /// looked at.
+    /// /// From the queue, the ready list, the poller; responses leave before the poller is looked at.
     fn next_job(&mut self, looks: &mut u32) -> Option<S::Job> {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
@@ -270,13 +269,6 @@ impl<S: Serve> LoopTurns<S> {
     fn send_unsent(&mut self) {
         self.age = Age::default();
         self.looped().send_unsent(&self.server);
-    }
-
-    fn send_unsent_in_time(&mut self, now: u64) {
-        let waiting = self.looped().unsent.len();
-        if waiting == 0 || self.age.is_over(waiting, now) {
-            self.send_unsent();
-        }
     }
 
     fn serving<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {

@@ -28,7 +28,6 @@ pub(super) struct PeerGroup<J> {
     pub(super) backup_poller: Arc<BackupPoller>,
 }
 
-/// The other groups.
 pub(super) struct PeerGroups<J> {
     /// The next one first.
     pub(super) all: Box<[PeerGroup<J>]>,
@@ -41,7 +40,7 @@ impl<J> Pool<J> {
         self.offered.load(Ordering::SeqCst)
     }
 
-    /// Offers the waiting requests to threads of other groups, too. Returns whether there are any.
+    /// /// Offers the waiting requests to other groups. Whether there are any.
     fn offer(&self) -> bool {
         let queue = self.lock();
         let waits = !queue.jobs.is_empty();

@@ -9,14 +9,9 @@
 //! another host has the one of that host, or none. Where the language brings an event loop, that loop's thread is the only one that
 //! polls and runs application code (`event_loop`), and the backup poller stands by (`loop_watchdog`).
 //!
-//! A request that waits while another one waits for a database and a third one computes: it was read by a thread that found the permit
-//! taken, and is in the queue; that thread monitors. Its next samples see the first thread without the interpreter, which
-//! frees the permit if that thread has it, and the monitor enters. If the computing thread has the permit, a usual request waits until
-//! it ends, or has computed for long.
-//!
-//! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is forgotten
-//! while a thread is idle; never more than the most threads; with every application thread in
-//! application code, or none made yet, the backup poller serves.
+//! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is
+//! forgotten while a thread is idle; never more than the most threads; with every application thread in application code, or none made
+//! yet, the backup poller serves.
 
 #![allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
 
@@ -129,11 +124,14 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         locks: &Locks,
     ) -> io::Result<Self> {
-        let mut interpreters = Interpreters::new(locks);
-        if first.strategy != Strategy::Adaptive {
+        let mut locks = locks.to_vec();
+        if first.strategy != Strategy::Adaptive
+            && let Some(lock) = locks.get_mut(first.thread_host)
+        {
             // Only the adaptive strategy has a limiter.
-            interpreters.run_side_by_side(first);
+            *lock = None;
         }
+        let interpreters = Interpreters::new(&locks);
         Self::with_others(first, &named(others, &interpreters)?, max_pollers, &interpreters, None)
     }
 
@@ -294,7 +292,6 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Has a thread poll: the last one that did is in application code.
     fn wake_poller<S: Serve<Job = J>>(&self, server: &Arc<S>) -> WakeAction {
         let call = self.pool.wake_poller();
         self.perform(0, call, server);
@@ -349,7 +346,7 @@ impl<J: Send> Scheduler<J> {
         queued.unwrap_or_else(|job| server.refuse(job));
         if self.pool.exclusive && class.does_without() {
             // It may enter at once, and this thread may find another one first.
-            self.pool.limiter.fire_now(now);
+            self.pool.limiter.timer.fire_now(now);
         }
     }
 
@@ -368,8 +365,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Runs application code on this thread, which polls otherwise. `now` is a time before that, in monotonic
-    /// nanoseconds; the end is returned.
+    /// /// Runs application code on this thread, which polls otherwise, from `now` on, in monotonic nanoseconds. Returns the end.
     fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.pollers.note_progress();
@@ -401,17 +397,10 @@ impl<J: Send> Scheduler<J> {
         ended
     }
 
-    /// Runs application code from `now` on, in monotonic nanoseconds, on a thread that has no part in polling.
-    /// The end is returned.
+    /// /// As [`run`](Self::run), on a thread that has no part in polling.
     fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S, pool: &Pool<J>) -> u64 {
         let _beside = pool.exclusive.then(|| Counted::begin(&pool.limiter.interpreter.beside));
         run_timed(job, now, server, pool)
-    }
-
-    /// Whether no other thread with this interpreter is in application code.
-    fn is_nobody_inside(&self) -> bool {
-        self.inside.load(Ordering::SeqCst) == 0
-            && self.pool.limiter.interpreter.beside.load(Ordering::SeqCst) == 0
     }
 
     /// Puts something on the ready list, from a turn: this thread looks there next.
@@ -421,9 +410,8 @@ impl<J: Send> Scheduler<J> {
         self.backup_poller.release_polling();
     }
 
-    /// Puts something on the ready list, from application code or from a thread that does not serve.
-    /// A thread that serves looks there when it leaves application code, and the backup poller if that takes
-    /// long; any other thread wakes one.
+    /// /// Puts something on the ready list, from application code or from a thread that does not serve. A thread that serves looks there when
+    /// /// it leaves application code, and the backup poller if that takes long; any other thread wakes one.
     pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         let served_here = self.pollers.are_served_here();
@@ -467,8 +455,8 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a
-    /// poller: a thread that made work before that saw no poller to wake.
+    /// /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a poller: a thread that made work before
+    /// /// that saw no poller to wake.
     fn is_idle(&self) -> bool {
         #[cfg(shuttle)]
         if self.forgetful {

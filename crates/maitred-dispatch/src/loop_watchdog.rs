@@ -34,7 +34,7 @@ pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut 
     let mut progress = scheduler.pollers.progress.load(Ordering::SeqCst);
     let mut since = None;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
-        scheduler.backup_poller.pause(Duration::from_nanos(STUCK));
+        scheduler.backup_poller.sleep.park(Some(Duration::from_nanos(STUCK)));
         let now = clock::monotonic();
         let before = std::mem::replace(&mut progress, scheduler.pollers.progress.load(Ordering::SeqCst));
         if progress != before {
@@ -51,22 +51,16 @@ pub(super) fn standby<S: Serve>(server: &Arc<S>, looped: &Looped, context: &mut 
             continue;
         }
         since = None;
-        take_over(server, looped, progress, context);
-    }
-}
-
-/// Serves work that needs no application until the loop has made a step.
-fn take_over<S: Serve>(server: &Arc<S>, looped: &Looped, progress: u64, context: &mut S::Context) {
-    let scheduler = server.scheduler();
-    looped.event_loop.stands_still(true);
-    // Work that is served here would have called the loop: without a turn an idle loop would seem to stand still until
-    // the next request.
-    looped.wake();
-    poll_while(server, context, || {
-        scheduler.pollers.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
-    });
-    // At the end of the server it may stand still yet.
-    if !scheduler.is_stopping() {
-        looped.event_loop.stands_still(false);
+        looped.event_loop.stands_still(true);
+        // Work that is served here would have called the loop: without a turn an idle loop would seem to stand still until
+        // the next request.
+        looped.wake();
+        poll_while(server, context, || {
+            scheduler.pollers.progress.load(Ordering::SeqCst) == progress && !scheduler.is_stopping()
+        });
+        // At the end of the server it may stand still yet.
+        if !scheduler.is_stopping() {
+            looped.event_loop.stands_still(false);
+        }
     }
 }

@@ -45,19 +45,17 @@ pub(crate) enum WakeAction {
 
 /// A pool of application threads: those that poll, or others.
 pub struct Pool<J> {
-    /// Its name.
+    /// /// As the configuration calls it.
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    /// Its threads.
+    /// /// How many there are and may be.
     pub threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
-    /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
-    /// application code.
+    /// /// Where threads run side by side it only knows which are in application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
     // From here on copies of guarded values, to be read without the lock.
-    /// The length of the queue.
     queued: AtomicUsize,
     /// The costs of requests of each route, their routes, and whether they matter now.
     pub(super) costs: Costs,
@@ -82,15 +80,13 @@ pub(super) struct Sorting<J> {
 
 /// The reason for waking a parked thread.
 pub(crate) enum Errand<J> {
-    /// The thread is to look for work.
     Look,
     Run(J),
     Monitor,
-    /// The thread is to end, and is not counted any more.
+    /// /// The thread is not counted any more.
     End,
 }
 
-/// Where a thread of the pool parks.
 pub(crate) type Slot<J> = Arc<Place<Errand<J>>>;
 
 impl<J> Pool<J> {
@@ -139,9 +135,12 @@ impl<J> Pool<J> {
         self.wake(Counts::grow_for_queue)
     }
 
-    /// Puts a request into the queue.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
-        if !self.is_burst(queue, now) && queue.is_full(|| self.held_back()) {
+        let is_burst = self.bursts.load(Ordering::Relaxed)
+            && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED);
+        // There are threads for so many at most, which wait because the interpreter is busy.
+        let held_back = || self.threads.max().saturating_sub(self.limiter.in_application());
+        if !is_burst && queue.is_full(|| if self.exclusive { held_back() } else { 0 }) {
             return Err(job);
         }
         // It is only handed over, if a thread is idle and may enter.
@@ -151,11 +150,6 @@ impl<J> Pool<J> {
         queue.jobs.push(Waiting { job, since: now, class, connection }, |job| self.route(job));
         self.note_length(queue);
         Ok(())
-    }
-
-    fn is_burst(&self, queue: &Queue<J>, now: u64) -> bool {
-        self.bursts.load(Ordering::Relaxed)
-            && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED)
     }
 
     fn note_length(&self, queue: &Queue<J>) {
@@ -198,11 +192,6 @@ impl<J> Pool<J> {
         }
     }
 
-    /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
-    pub(super) fn held_back(&self) -> usize {
-        if self.exclusive { self.threads.max().saturating_sub(self.limiter.in_application()) } else { 0 }
-    }
-
     /// The request whose turn it is among those that `may` enter.
     pub(super) fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
         // A route that is not known is charged too, or would have its turn for ever.
@@ -214,8 +203,7 @@ impl<J> Pool<J> {
         Some(waiting.job)
     }
 
-    /// The next request in turn among those of routes that do not write their response to a disk, and for which `may`
-    /// returns true; it gets class and route.
+    /// /// The next request in turn of a route that does not write to a disk, if `may` says so of its class and route.
     pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
         self.take_next(&mut self.lock(), |waiting| {
             let route = self.route(&waiting.job);
@@ -223,12 +211,12 @@ impl<J> Pool<J> {
         })
     }
 
-    /// Wakes a thread that can poll: the thread that did is in application code.
+    /// /// Has a thread poll: the last one that did is in application code.
     pub(crate) fn wake_poller(&self) -> WakeAction {
         self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
-    /// Wakes a parked thread, or has one made if `grow` counts one more. `grow` gets the number of waiting requests.
+    /// /// Wakes a parked thread, or has one made if `grow` counts one more; it gets the number of waiting requests.
     fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
         if self.wake_parked() {
             return WakeAction::Woken;
@@ -272,8 +260,7 @@ impl<J> Pool<J> {
         self.take_next(&mut queue, |_| true)
     }
 
-    /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
-    /// its way none may have been made for them.
+    /// /// Counts one more thread for requests beside the one for a thread that has just begun: none may have been made on its way.
     pub(super) fn grow_behind_start(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
@@ -332,8 +319,7 @@ impl<J> Pool<J> {
         slot.take_message().unwrap_or(Errand::Look)
     }
 
-    /// Decides the next step of a thread that has run `served` requests. Its end is counted; if a thread is to be made
-    /// in its place, that one is counted, too.
+    /// /// Whether a thread that has run `served` requests ends. Its end is counted, and a thread that is to be made in its place.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
         let spent = served >= self.threads.budget.load(Ordering::Relaxed);
@@ -381,8 +367,7 @@ impl<J> Pool<J> {
         missing + usize::from(waiting)
     }
 
-    /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
-    /// one is made now, which is counted.
+    /// /// A thread's request has timed out, and the thread has not returned: another one may be made in its place.
     pub(super) fn lose_thread(&self) -> WakeAction {
         let mut counts = self.threads.counts.lock();
         counts.lost += 1;
@@ -479,8 +464,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// A request has waited for so many nanoseconds although a thread was idle. Where threads run side by side there is no such wait: a
-    /// request is queued only when no thread is idle.
+    /// /// A request has waited so long although a thread was idle. Where threads run side by side a request is queued only when none is.
     pub(super) fn note_idle(&mut self, nanos: u64) {
         self.counted.add(IDLE_REQUESTS, 1);
         self.counted.add(IDLE_NANOS, nanos);

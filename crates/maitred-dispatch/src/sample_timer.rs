@@ -9,7 +9,6 @@ use std::io;
 use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
-/// The timer of one thread that watches.
 pub(super) struct SampleTimer {
     alarm: Alarm,
     /// The time from which progress defers the alarm, in monotonic nanoseconds; `u64::MAX` while no thread waits.

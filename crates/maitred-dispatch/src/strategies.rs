@@ -30,19 +30,27 @@ impl<'a, S: Serve> Reader<'a, S> {
         Self { server, context: S::Context::default(), events: Events::with_capacity(events) }
     }
 
-    fn begin_round(&mut self) {
-        self.context.clock_mut().set_now(None);
-    }
-
-    /// The next request from the ready list, of which so many entries are `left` in this round.
     fn next_ready(&mut self, left: &mut usize) -> Option<S::Job> {
         serve_listed(self.server, left, &mut self.context)
     }
 
-    /// A request that the last wait has brought.
     fn next_polled(&mut self) -> Option<S::Job> {
-        self.begin_round();
+        self.context.clock_mut().set_now(None);
         serve_batch(self.server, &self.events, &mut self.context)
+    }
+
+    /// Gives away requests from the ready list, then one that `wait` brings.
+    fn round(&mut self, wait: impl FnOnce(&mut Events), give: impl Fn(&mut S::Context, S::Job)) -> Round {
+        self.context.clock_mut().set_now(None);
+        let mut left = self.server.scheduler().ready.len();
+        while let Some(job) = self.next_ready(&mut left) {
+            give(&mut self.context, job);
+        }
+        wait(&mut self.events);
+        if let Some(job) = self.next_polled() {
+            give(&mut self.context, job);
+        }
+        Round::GoOn
     }
 }
 
@@ -51,28 +59,22 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
     let mut reader = Reader::new(server, EVENTS);
-    let consume = |reader: &mut Reader<'_, S>, job| {
+    let wait = |events: &mut Events| {
+        scheduler.pollers.begin();
+        let took = scheduler.take_deferred(server);
+        poll(server, events, took);
+    };
+    let consume = |context: &mut S::Context, job| {
         if let Some(job) = scheduler.assign(job, server) {
-            let ended = scheduler.run(job, reader.context.clock().turn_began(), server);
-            reader.context.clock_mut().set_now(Some(ended));
+            let ended = scheduler.run(job, context.clock().turn_began(), server);
+            context.clock_mut().set_now(Some(ended));
         }
     };
     run_rounds(server, || {
-        reader.begin_round();
         while let Some(job) = scheduler.pool.pop() {
             scheduler.run(job, clock::monotonic(), server);
         }
-        let mut left = scheduler.ready.len();
-        while let Some(job) = reader.next_ready(&mut left) {
-            consume(&mut reader, job);
-        }
-        scheduler.pollers.begin();
-        let took = scheduler.take_deferred(server);
-        poll(server, &mut reader.events, took);
-        if let Some(job) = reader.next_polled() {
-            consume(&mut reader, job);
-        }
-        Round::GoOn
+        reader.round(wait, consume)
     });
     scheduler.pool.threads.ended();
 }
@@ -81,21 +83,13 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
+    let wait = |events: &mut Events| {
+        let took = scheduler.take_deferred(server);
+        fetch(server, events, scheduler.ready.is_empty() && !took);
+    };
     // For ever: a thread that makes something ready wakes it.
     scheduler.pollers.begin();
-    run_rounds(server, || {
-        reader.begin_round();
-        let mut left = scheduler.ready.len();
-        while let Some(job) = reader.next_ready(&mut left) {
-            scheduler.submit(job, server);
-        }
-        let took = scheduler.take_deferred(server);
-        fetch(server, &mut reader.events, scheduler.ready.is_empty() && !took);
-        if let Some(job) = reader.next_polled() {
-            scheduler.submit(job, server);
-        }
-        Round::GoOn
-    });
+    run_rounds(server, || reader.round(wait, |_, job| scheduler.submit(job, server)));
     scheduler.pollers.end();
 }
 
@@ -149,7 +143,7 @@ impl<S: Serve> Member<'_, S> {
         let server = self.reader.server;
         let scheduler = server.scheduler();
         let _seat = Seat::take(server);
-        self.reader.begin_round();
+        self.reader.context.clock_mut().set_now(None);
         let mut left = scheduler.ready.len();
         if let Some(job) = self.reader.next_ready(&mut left) {
             return Some(job);
@@ -182,7 +176,6 @@ impl<S: Serve> Member<'_, S> {
     }
 }
 
-/// The role of the producer while a thread has it.
 struct Seat<'a, S: Serve>(&'a Arc<S>);
 
 impl<'a, S: Serve> Seat<'a, S> {

@@ -30,7 +30,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of a request of this pool that was complete at `complete`, and that this thread has now.
     pub(super) fn of<J>(pool: &Pool<J>, complete: u64, has_budget: bool) -> Self {
         let budget = pool.threads.budget.load(Ordering::Relaxed);
         Self {

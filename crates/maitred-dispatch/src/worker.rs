@@ -12,8 +12,7 @@ use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 use maitred_pool::RouteClass;
-use maitred_turns::Signals;
-use maitred_turns::TurnContext;
+use maitred_turns::{Signals, TurnContext};
 
 use crate::app_thread::AppThread;
 use crate::limiter::{Admitted, Monitored, Monitoring};
@@ -140,8 +139,7 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 
     fn take(&mut self, job: S::Job) {
-        let scheduler = self.scheduler();
-        if let Some(job) = scheduler.assign(job, self.server) {
+        if let Some(job) = self.scheduler().assign(job, self.server) {
             self.run_here(job);
         }
     }
@@ -179,9 +177,8 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 }
 
-/// Serves the events of one wait until one is a request for the application; a request that never blocks is run. The events are this
-/// thread's own only as long as it is in the engine, which never waits: before it enters application code,
-/// the rest becomes everybody's, and a panic leaves nothing behind.
+/// /// Serves the events of one wait until one is a request for the application. The others are this thread's own only as long as it is in
+/// /// the engine, which never waits: before it enters application code they become everybody's, also in a panic.
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
@@ -206,7 +203,7 @@ pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
     (token, Signals::of(readiness))
 }
 
-/// The events of a wait that have not been served; they go to the ready list when this is dropped.
+/// /// Those that have not been served go to the ready list when this is dropped.
 struct Rest<'a, I: ExactSizeIterator<Item = (u64, Signals)>> {
     ready: &'a Ready,
     events: I,
@@ -218,7 +215,7 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// Serves present entries of the ready list, of which so many are `left` in this round, until one is a request for the application.
+/// /// The next request from the ready list, of which so many entries are `left` in this round.
 pub(super) fn serve_listed<S: Serve>(
     server: &Arc<S>,
     left: &mut usize,
@@ -236,9 +233,8 @@ pub(super) fn serve_listed<S: Serve>(
 
 /// The requests of one event.
 struct Served<J> {
-    /// The first request for this thread.
+    /// /// The first one that may block, for this thread.
     own: Option<J>,
-    /// Requests that never block.
     at_once: Vec<J>,
 }
 
@@ -280,14 +276,23 @@ impl<J: Send> Served<J> {
 
 impl<S: Serve> Worker<'_, S> {
     fn arrive(&self, job: S::Job) -> Admitted<S::Job> {
-        arrive(&**self.server, &self.scheduler().pool, &self.thread, job)
+        let class = self.server.target(&job).class;
+        self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic())
     }
 
     fn act_on(&mut self, mut admitted: Admitted<S::Job>) {
+        let scheduler = self.scheduler();
         loop {
             let job = match admitted {
                 Admitted::Run(job) => Some(job),
-                Admitted::Monitor => self.monitor_until_one_enters(),
+                Admitted::Monitor => {
+                    if !scheduler.pollers.any() {
+                        // This thread polled last, and the backup poller was not told when the others entered.
+                        scheduler.backup_poller.watch();
+                    }
+                    let progress = || scheduler.pollers.progress.load(Ordering::Relaxed);
+                    monitor(scheduler, &scheduler.pool, &self.thread, progress)
+                }
                 Admitted::Park => {
                     self.away = true;
                     None
@@ -302,28 +307,17 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
-        let scheduler = self.scheduler();
-        if !scheduler.pollers.any() {
-            // This thread polled last, and the backup poller was not told when the others entered.
-            scheduler.backup_poller.watch();
-        }
-        monitor(scheduler, &scheduler.pool, &self.thread, || {
-            scheduler.pollers.progress.load(Ordering::Relaxed)
-        })
-    }
-
-    /// Runs request after request until there is none, or this thread, which has a permit, has none any more: a request that is left
-    /// then.
+    /// /// Runs request after request while there is one and this thread has a permit. Returns the one that is left.
     fn run(&mut self, job: S::Job) -> Option<S::Job> {
         let (server, scheduler) = (self.server, self.scheduler());
+        let beside = &scheduler.pool.limiter.interpreter.beside;
+        let alone = || scheduler.inside.load(Ordering::SeqCst) == 0 && beside.load(Ordering::SeqCst) == 0;
         let now = clock::monotonic();
         let mut run = Run { now, next: Some(job), ended: false, count: 0 };
         while !run.ended {
             // The interpreter is kept between requests only while no other thread is in application code: one that has waited there can
             // have it at once at the end of a request, while in the middle of one it would have to interrupt. And only with a request
             // in hand: without one this thread would wait for the interpreter, which C code may keep for long.
-            let alone = || scheduler.is_nobody_inside();
             if run.next.is_some() && alone() {
                 server.attached(&mut || {
                     while !run.ended && alone() {
@@ -337,7 +331,7 @@ impl<S: Serve> Worker<'_, S> {
         run.next
     }
 
-    /// Runs one request, and finds the next. Never waits but in application code.
+    /// /// Never waits but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let limiter = &scheduler.pool.limiter;
@@ -364,7 +358,7 @@ impl<S: Serve> Worker<'_, S> {
         }
         if class != RouteClass::Normal && !scheduler.pollers.any() {
             // No thread polls: a monitor looks now, and polls if nothing waits.
-            limiter.fire_now(run.now);
+            limiter.timer.fire_now(run.now);
         }
         // The request's bytes from the poller have just been read.
         let entry = self.context.clock().turn_began().max(run.now);
@@ -386,10 +380,9 @@ impl<S: Serve> Worker<'_, S> {
         run.next = self.next_job();
     }
 
-    /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
-    /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
-    /// Without one the backup poller watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
-    /// that polls to: with a monitor it may fetch several events at once.
+    /// /// If requests wait, a parked thread is woken to monitor, or one that polls to look. If none waits and no thread polls, a parked one is
+    /// /// woken; one is made only for a request that takes long, or for a `busy` thread. A thread that is `busy`, asked once in [`NOW_AND_THEN`]
+    /// /// requests, has a parked one monitor, or asks the one that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
@@ -414,8 +407,7 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// The next request for this thread, which has the permit for a usual one, without waiting: from the queue, the ready list,
-    /// the poller.
+    /// /// The next request, without waiting: from the queue, the ready list, the poller.
     fn next_job(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         if let Some(job) = scheduler.pool.next_in_turn(&self.thread) {
@@ -431,7 +423,7 @@ impl<S: Serve> Worker<'_, S> {
         {
             return self.next_behind(job);
         }
-        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.threads.is_single();
+        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.threads.max() == 1;
         let events = if fetches_many { &mut self.more } else { &mut self.events };
         fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
@@ -452,17 +444,6 @@ impl<S: Serve> Worker<'_, S> {
     }
 }
 
-/// The next step of a thread of this pool that has a request.
-pub(super) fn arrive<S: Serve>(
-    server: &S,
-    pool: &Pool<S::Job>,
-    thread: &AppThread,
-    job: S::Job,
-) -> Admitted<S::Job> {
-    let class = server.target(&job).class;
-    pool.arrive(job, class, thread, clock::monotonic())
-}
-
 /// Monitors until a request may enter or none waits. `progress` is a number that changes while threads get on.
 pub(super) fn monitor<J: Send>(
     scheduler: &Scheduler<J>,
@@ -476,7 +457,7 @@ pub(super) fn monitor<J: Send>(
         match pool.monitor(thread, &mut monitoring, moving) {
             Monitored::Run(job) => return Some(job),
             Monitored::Idle => return None,
-            Monitored::Pause(pause) => pool.limiter.pause(clock::monotonic(), pause),
+            Monitored::Pause(pause) => pool.limiter.timer.wait(clock::monotonic(), pause),
         }
     }
     pool.end_monitoring();
@@ -495,12 +476,11 @@ struct Run<J> {
 
 pub(super) enum Round {
     GoOn,
-    /// The end: the thread is superfluous, and not counted any more.
+    /// /// The thread is superfluous, and not counted any more.
     End,
 }
 
-/// Takes round after round until the server stops, or the thread is superfluous. Catches panics of the engine. Returns whether
-/// the caller must still take the thread off the count.
+/// /// Takes round after round until the server stops, or the thread is superfluous. Returns whether the thread is counted still.
 pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
     server.scheduler().pollers.set_serving(true);
     let mut counted = true;
@@ -521,8 +501,8 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     counted
 }
 
-/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted
-/// afterwards. `took`: it has just taken something that brings events.
+/// /// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted afterwards.
+/// /// `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
     scheduler.backup_poller.release_polling();
@@ -530,7 +510,6 @@ pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     scheduler.pollers.end();
 }
 
-/// Fetches events; `waits` until there is one.
 pub(super) fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {
     let limit = if waits { None } else { Some(Duration::ZERO) };
     if let Err(error) = server.scheduler().poller.wait(events, limit) {

@@ -72,7 +72,7 @@ impl<J: Send> Scheduler<J> {
     /// A permit has become free while requests wait: the monitor, a polling thread or one that is unparked takes it.
     pub(super) fn make_way<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         if self.pool.limiter.is_monitored() {
-            self.pool.limiter.fire_now(clock::monotonic());
+            self.pool.limiter.timer.fire_now(clock::monotonic());
         } else if !self.pollers.wake() {
             self.wake_poller(server);
         }
