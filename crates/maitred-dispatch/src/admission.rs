@@ -1,5 +1,4 @@
-//! Whether new work is welcome. It matters for sources of work that several processes share: another process would do
-//! the work at once.
+//! Whether new work is welcome. It matters for sources of work that several processes share: another process would do it at once.
 //!
 //! ```text
 //! a source has work, and this process is not free:      the user stops watching the source, and reports that (set_deferred)
@@ -26,10 +25,9 @@ pub(super) fn set_backup_poller() {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Whether a request that came now would run at once, on this thread or another one of the pool that polls. The
-    /// caller is a thread that serves. Where threads share an interpreter the process is not free while another thread
-    /// computes there, however many permits there may be: the number of permits follows from waiting requests, and
-    /// there are none. The check costs some microseconds for each thread inside.
+    /// Whether a request that came now would run at once, on this thread, which serves, or another one of the pool that polls. Where threads
+    /// share an interpreter the process is not free while another thread computes there, however many permits there may be: the number of
+    /// permits follows from waiting requests, and there are none. The check costs some microseconds for each thread inside.
     pub fn is_free(&self) -> bool {
         if self.pool.queued() > 0 {
             return false;

@@ -17,7 +17,7 @@ pub(super) enum Permit {
     None,
     Normal,
     Long,
-    /// /// The thread is in application code, or entering, and not counted: it does without the interpreter, or was let in beside the permit.
+    /// The thread is in application code, or entering, and not counted: it does without the interpreter, or was let in beside the permit.
     Released,
 }
 
@@ -25,14 +25,14 @@ pub(super) enum Permit {
 pub(super) enum Activity {
     Holds,
     Wants,
-    /// /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given it up.
+    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given it up.
     Computes,
     /// The thread waits for something else, or its state is unknown.
     Waits,
 }
 
 pub(super) struct Seen {
-    /// /// In nanoseconds.
+    /// In nanoseconds.
     pub(super) computed: u64,
     /// The last samples in a row in which it neither held the interpreter nor wanted it.
     pub(super) detached: u64,
@@ -58,7 +58,7 @@ pub(super) struct AppThread {
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
     class: AtomicU8,
-    /// /// 0 if that is not known.
+    /// 0 if that is not known.
     route: AtomicU64,
     samples: Samples,
     state: ThreadState,
@@ -73,7 +73,7 @@ struct Samples {
     /// How long they have seen it compute, and hold the interpreter.
     computed: AtomicU64,
     held: AtomicU64,
-    /// /// The last of them has seen it without the interpreter, and wait.
+    /// The last of them has seen it without the interpreter, and wait.
     away: AtomicBool,
     waits: AtomicBool,
     /// The processor time of the thread at the last of them; 0 before the first.
@@ -164,7 +164,7 @@ impl AppThread {
         (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
     }
 
-    /// /// As the kernel and the interpreter's lock report it now. Some microseconds.
+    /// As the kernel and the interpreter's lock report it now. Some microseconds.
     pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
         match self.state.now() {
             Doing::Runs if lock.holder() == self.key => Activity::Holds,
@@ -214,7 +214,7 @@ impl AppThread {
         Seen { computed, detached: row, certainty }
     }
 
-    /// /// Of this activity. The thread has had a processor for `nanos` since the last sample.
+    /// Of this activity. The thread has had a processor for `nanos` since the last sample.
     fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
         if activity != Activity::Computes {
             self.samples.slept.store(0, Ordering::Relaxed);

@@ -29,14 +29,13 @@ use crate::numbers::{EVENTS, FEW_EVENTS, IDLE_LOOKS, LONG, NOW_AND_THEN, USUAL};
 use crate::sample_timer::{Pause, SampleTimer};
 use crate::worker::{Round, fetch, run_rounds, signals};
 
-/// Further looks after the first one, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a
-/// millisecond.
+/// Further looks, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a millisecond.
 const LOOK: u64 = LONG / 2 - USUAL;
 
 pub(super) struct BackupPoller {
     parked: AtomicBool,
     polls: AtomicBool,
-    /// /// It stands by beside an event loop.
+    /// It stands by beside an event loop.
     resting: AtomicBool,
     /// Ends polling, or the standby.
     released: Waker,
@@ -56,8 +55,7 @@ impl BackupPoller {
         })
     }
 
-    /// /// The last thread that polled has entered application code or ended, or has made something ready that it may leave. Two loads while
-    /// /// the backup poller watches already.
+    /// The last thread that polled is not there, or has made something ready that it may leave. Two loads while it watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
             self.sleep.unpark();
@@ -73,15 +71,14 @@ impl BackupPoller {
         }
     }
 
-    /// /// Something has come beside an event loop that the poller does not know of. Two loads while the backup poller does not wait.
+    /// Something has come beside an event loop that the poller does not know of. Two loads while the backup poller does not wait.
     pub(super) fn wake_from_standby(&self) {
         if self.resting.load(Ordering::SeqCst) || self.polls.load(Ordering::SeqCst) {
             self.released.wake();
         }
     }
 
-    /// Waits until the poller has something, or a thread wakes it. `pending` is asked when a thread that makes work can see that the
-    /// backup poller stands by.
+    /// Waits until the poller has something, or a thread wakes it, which looks at `resting` before `pending` is asked.
     pub(super) fn rest(&self, poller: &Poller, pending: impl FnOnce() -> bool) -> io::Result<()> {
         self.resting.store(true, Ordering::SeqCst);
         let rested = if pending() { Ok(()) } else { poller.watch(&self.released) };
@@ -134,7 +131,7 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 
-/// /// Looks until there has been nothing to see for a while.
+/// Looks until there has been nothing to see for a while.
 fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
@@ -172,8 +169,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     }
 }
 
-/// Looks at the poller once, while application code computes: to stay there would take the backup poller to a processor for each
-/// request, which waits anyway.
+/// Once, while application code computes: to stay there would take a processor from it for each request, which waits anyway.
 fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     scheduler.pollers.note_poll(clock::monotonic());

@@ -20,8 +20,7 @@ use crate::numbers::{COMPUTED, LONG, STEP, WAITS};
 /// Places: some times as many routes as an application has.
 const PLACES: usize = 1024;
 
-/// A request of so many nanoseconds may tell its class alone. Half of a long one: a route whose requests are now a little shorter, now a
-/// little longer than that keeps its class.
+/// A request of so many nanoseconds may tell its class alone; half of a long one, so that a route on the edge keeps its class.
 const TELLING: u64 = LONG / 2;
 
 /// A class is forgotten so many seconds after the last evidence, as documents promise; that of short requests, which [`WAITS`] of them
@@ -52,18 +51,18 @@ struct Place {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// /// How long it was in application code; how long samples have seen it compute, and hold the interpreter. In nanoseconds.
+    /// How long it was in application code; how long samples have seen it compute, and hold the interpreter. In nanoseconds.
     pub(super) nanos: u64,
     pub(super) computed: u64,
     pub(super) held: u64,
     /// The request's share of the time of all threads, likewise.
     pub(super) share: u64,
-    /// /// The response was written to a disk.
+    /// The response was written to a disk.
     pub(super) wrote: bool,
     /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
     pub(super) samples: u64,
     pub(super) without: u64,
-    /// /// Those of the latter that have seen it compute.
+    /// Those of the latter that have seen it compute.
     pub(super) parallel: u64,
     /// The end of the request, in monotonic nanoseconds.
     pub(super) ended: u64,

@@ -210,7 +210,7 @@ impl<S: Serve> LoopTurns<S> {
         if more { Turned::More } else { Turned::Wait }
     }
 
-    /// /// From the queue, the ready list, the poller; responses leave before the poller is looked at.
+    /// From the queue, the ready list, the poller; responses leave before the poller is looked at.
     fn next_job(&mut self, looks: &mut u32) -> Option<S::Job> {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
@@ -245,24 +245,22 @@ impl<S: Serve> LoopTurns<S> {
         if scheduler.pool.queued() == 0 {
             return None;
         }
-        if self.server.is_loop_full() {
-            self.looped().held.store(true, Ordering::SeqCst);
-            // Asked again: the end of one may not have seen that.
-            if self.server.is_loop_full() {
-                return None;
-            }
+        let held = &self.looped().held;
+        // Asked again behind the store: a thread that has just ended it may not have seen that requests wait.
+        let goes_on = |waits: &dyn Fn() -> bool| {
+            held.store(true, Ordering::SeqCst);
+            waits()
+        };
+        if self.server.is_loop_full() && goes_on(&|| self.server.is_loop_full()) {
+            return None;
         }
         if self.server.is_disk_behind() {
-            if let Some(job) = scheduler.pool.pop_light(|_, _| true) {
-                return Some(job);
-            }
-            self.looped().held.store(true, Ordering::SeqCst);
-            // Asked again: the thread that wrote last may not have seen that.
-            if self.server.is_disk_behind() {
-                return None;
+            let light = scheduler.pool.pop_light(|_, _| true);
+            if light.is_some() || goes_on(&|| self.server.is_disk_behind()) {
+                return light;
             }
         }
-        self.looped().held.store(false, Ordering::SeqCst);
+        held.store(false, Ordering::SeqCst);
         scheduler.pool.pop()
     }
 

@@ -31,8 +31,8 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// Calls `look` with requests that wait, the number of their pool and since when in monotonic nanoseconds: the
-    /// oldest `most` of each pool, and of the pools that groups share if `shared` says so. Under the queue's lock.
+    /// Calls `look` with the oldest `most` requests that wait in each pool, those that groups share if `shared` says so: with the number of
+    /// the pool, and since when in monotonic nanoseconds. Under the queue's lock.
     pub fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
         let pools = if shared { 1 + self.others.len() } else { 1 };
         for (number, pool) in self.pools().enumerate().take(pools) {

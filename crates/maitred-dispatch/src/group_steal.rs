@@ -40,7 +40,7 @@ impl<J> Pool<J> {
         self.offered.load(Ordering::SeqCst)
     }
 
-    /// /// Offers the waiting requests to other groups. Whether there are any.
+    /// Offers the waiting requests to other groups. Whether there are any.
     fn offer(&self) -> bool {
         let queue = self.lock();
         let waits = !queue.jobs.is_empty();
@@ -48,8 +48,7 @@ impl<J> Pool<J> {
         waits
     }
 
-    /// The offer ends when nothing waits any more, before the length says so: a thread that sees an offer finds something, or
-    /// a lock to wait for.
+    /// The offer ends before the length says so: a thread that sees an offer finds something, or a lock to wait for.
     pub(super) fn withdraw(&self, queue: &Queue<J>) {
         if queue.jobs.is_empty() && self.offered.load(Ordering::Relaxed) {
             self.offered.store(false, Ordering::SeqCst);
@@ -63,8 +62,8 @@ impl<J> PeerGroups<J> {
         self.all.iter().any(|group| group.pool.is_offered())
     }
 
-    /// No thread of this group, whose pool is `own`, is idle and none can be made; `inside` are in application code. Has a thread of
-    /// another group look at the requests here, or in a third group whose call has ended here.
+    /// No thread of this group, whose pool is `own`, is idle and none can be made. Has a thread of another group look at the requests here, or
+    /// in a third group whose call has ended here.
     pub(super) fn call(&self, own: &Pool<J>, inside: usize) {
         if self.all.is_empty() {
             return;

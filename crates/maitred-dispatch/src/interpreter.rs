@@ -22,6 +22,7 @@ use maitred_runtime::InterpreterLock;
 use crate::app_thread::{Activity, AppThread, Certainty, Permit, Seen};
 use crate::numbers::{DETACHED, LONG};
 
+#[derive(Default)]
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
@@ -56,21 +57,14 @@ pub(super) struct Sample {
 impl Interpreter {
     /// An interpreter with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
-        Self {
-            lock,
-            threads: Mutex::new(Threads::default()),
-            beside: AtomicUsize::new(0),
-            processors: maitred_io::machine::processors(),
-            longs: AtomicUsize::new(0),
-            long_ended: AtomicU64::new(0),
-        }
+        Self { lock, processors: maitred_io::machine::processors(), ..Self::default() }
     }
 
     pub(super) fn has_lock(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// /// Notes the calling thread, of the pool that counts its permits there.
+    /// Notes the calling thread, of the pool that counts its permits there.
     pub(super) fn add(&self, permits: &Arc<AtomicUsize>) -> Arc<AppThread> {
         let thread = AppThread::own(permits, self.lock.as_deref());
         self.with_threads(|threads| threads.all.push(Arc::clone(&thread)));
@@ -129,7 +123,7 @@ impl Interpreter {
         self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// /// Whether its request has waited for long while the last long computation ran, and may want the interpreter still.
+    /// Whether its request has waited for long while the last long computation ran, and may want the interpreter still.
     fn is_owed_a_turn(&self, thread: &AppThread) -> bool {
         !thread.is_of(RouteClass::CpuBound) && thread.has_long_wanted(self.long_ended.load(Ordering::SeqCst))
     }
@@ -139,12 +133,12 @@ impl Interpreter {
         self.longs.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// /// Whether a long computation holds the interpreter or wants it.
+    /// Whether a long computation holds the interpreter or wants it.
     pub(super) fn has_long(&self) -> bool {
         self.longs.load(Ordering::SeqCst) > 0
     }
 
-    /// /// As [`sample`](Self::sample), if there was none for [`LONG`].
+    /// As [`sample`](Self::sample), if there was none for [`LONG`].
     pub(super) fn sample_if_due(&self, now: u64) {
         if self.with_threads(|threads| now.saturating_sub(threads.sampled) >= LONG) {
             self.sample(now);

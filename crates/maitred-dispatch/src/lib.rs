@@ -162,9 +162,8 @@ impl<J: Send> Scheduler<J> {
         Ok(all)
     }
 
-    /// A scheduler for an event loop, whose thread runs all requests outside the pools of `others`; of the limits of
-    /// its own pool, `first`, those of threads do not hold. The threads of pools of the same host take turns with it: they hold
-    /// the same interpreter.
+    /// A scheduler for an event loop, whose thread runs all requests outside the pools of `others`: limits of threads of `first` do not hold.
+    /// The threads of pools of the same host take turns with it: they hold the same interpreter.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
@@ -365,7 +364,7 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// /// Runs application code on this thread, which polls otherwise, from `now` on, in monotonic nanoseconds. Returns the end.
+    /// Runs application code on this thread, which polls otherwise, from `now` on, in monotonic nanoseconds. Returns the end.
     fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.pollers.note_progress();
@@ -397,7 +396,7 @@ impl<J: Send> Scheduler<J> {
         ended
     }
 
-    /// /// As [`run`](Self::run), on a thread that has no part in polling.
+    /// As [`run`](Self::run), on a thread that has no part in polling.
     fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S, pool: &Pool<J>) -> u64 {
         let _beside = pool.exclusive.then(|| Counted::begin(&pool.limiter.interpreter.beside));
         run_timed(job, now, server, pool)
@@ -410,8 +409,8 @@ impl<J: Send> Scheduler<J> {
         self.backup_poller.release_polling();
     }
 
-    /// /// Puts something on the ready list, from application code or from a thread that does not serve. A thread that serves looks there when
-    /// /// it leaves application code, and the backup poller if that takes long; any other thread wakes one.
+    /// Puts something on the ready list, from application code or from a thread that does not serve. A thread that serves looks there when
+    /// it leaves application code, and the backup poller if that takes long; any other thread wakes one.
     pub fn make_ready(&self, token: u64, signals: Signals) {
         self.ready.push(token, signals);
         let served_here = self.pollers.are_served_here();
@@ -455,8 +454,8 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    /// /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a poller: a thread that made work before
-    /// /// that saw no poller to wake.
+    /// Whether there is nothing to do but to wait. Asked after the caller has counted itself as a poller: a thread that made work before
+    /// that saw no poller to wake.
     fn is_idle(&self) -> bool {
         #[cfg(shuttle)]
         if self.forgetful {

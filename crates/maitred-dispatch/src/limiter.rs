@@ -41,13 +41,13 @@ use crate::writing::set_own_thread;
 /// Permits of a pool: one thread holds the interpreter.
 const PERMITS: usize = 1;
 
-/// /// Pauses between two samples while the same requests are in application code double up to this.
+/// Pauses between two samples while the same requests are in application code double up to this.
 const LONGEST_PAUSE: u64 = LONG / 2;
 
-/// /// Each end of a request pushes the next sample back. While requests end all the time, one is taken this long after the one before.
+/// Each end of a request pushes the next sample back. While requests end all the time, one is taken this long after the one before.
 const LATEST: u64 = LONG;
 
-/// /// A request enters, against the samples, if none has left the queue for so long under the eyes of a monitor: samples may be wrong.
+/// A request enters, against the samples, if none has left the queue for so long under the eyes of a monitor: samples may be wrong.
 const STANDSTILL: u64 = UNNOTICED / 2;
 
 pub(super) struct Limiter {
@@ -56,7 +56,6 @@ pub(super) struct Limiter {
     permits: Arc<AtomicUsize>,
     /// A thread monitors. Written under the pool's lock.
     monitored: AtomicBool,
-    /// The timer between two samples.
     pub(super) timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
     wanted: AtomicBool,
@@ -67,15 +66,15 @@ pub(super) struct Limiter {
 pub(super) enum Admitted<J> {
     Run(J),
     Monitor,
-    /// /// Another thread monitors.
+    /// Another thread monitors.
     Park,
-    /// /// The queue is full.
+    /// The queue is full.
     Refuse(J),
 }
 
 /// The result of a step of the monitor.
 pub(super) enum Monitored<J> {
-    /// /// With the permit that it needs; the thread does not monitor any more.
+    /// With the permit that it needs; the thread does not monitor any more.
     Run(J),
     /// Nothing waits: the thread does not monitor any more.
     Idle,
@@ -88,7 +87,7 @@ pub(super) struct Monitoring {
     /// When the last sample was taken, and whether the next one decides if a long computation may enter.
     sampled: u64,
     owed: bool,
-    /// /// A number that changes while threads get on.
+    /// A number that changes while threads get on.
     progress: Option<u64>,
     /// Requests that have left the queue so far, and when the last one was seen to leave.
     taken: u64,
@@ -100,7 +99,7 @@ impl Monitoring {
         Self { pause: FIRST_PAUSE, sampled: 0, owed: false, progress: None, taken: 0, since: now }
     }
 
-    /// /// Whether requests have begun or ended since the last step.
+    /// Whether requests have begun or ended since the last step.
     pub(super) fn is_moving(&mut self, progress: u64) -> bool {
         self.progress.replace(progress).is_some_and(|before| before != progress)
     }
@@ -157,7 +156,6 @@ impl Limiter {
         &self.permits
     }
 
-    /// Threads of this pool in application code.
     pub(super) fn in_application(&self) -> usize {
         let mut count = 0;
         self.interpreter
@@ -206,7 +204,7 @@ impl Limiter {
         }
     }
 
-    /// /// Whether a request of this class may enter now, on a thread without a permit, which gets the one that it needs.
+    /// Whether a request of this class may enter now, on a thread without a permit, which gets the one that it needs.
     pub(super) fn admit(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::Normal if self.take(thread) => return true,
@@ -221,7 +219,7 @@ impl Limiter {
         true
     }
 
-    /// /// As [`admit`](Self::admit), on a thread that may have a permit already. It has none if the request may not enter.
+    /// As [`admit`](Self::admit), on a thread that may have a permit already. It has none if the request may not enter.
     pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
         match (thread.permit(), class) {
             (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,
@@ -233,7 +231,7 @@ impl Limiter {
         }
     }
 
-    /// /// As [`admit`](Self::admit), on a thread with the permit of usual requests, which it keeps if the request may not enter.
+    /// As [`admit`](Self::admit), on a thread with the permit of usual requests, which it keeps if the request may not enter.
     fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::CpuBound if !self.interpreter.take_long() => return false,
@@ -245,8 +243,7 @@ impl Limiter {
         true
     }
 
-    /// Whether a thread that comes out of application code may go on with usual requests: it has its permit still and there are
-    /// not too many, or gets one. Otherwise it has none.
+    /// Whether a thread that comes out of application code keeps its permit, as there are not too many, or gets one. Else it has none.
     pub(super) fn may_go_on(&self, thread: &AppThread) -> bool {
         if thread.permit() == Permit::Normal {
             let fewer = |permits| (permits > PERMITS).then(|| permits - 1);
@@ -281,7 +278,7 @@ impl Limiter {
         self.wanted.store(true, Ordering::SeqCst);
     }
 
-    /// /// Asked once.
+    /// Asked once.
     pub(super) fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
     }
@@ -321,7 +318,7 @@ impl<J> Pool<J> {
         }
     }
 
-    /// /// The next request that may enter, for a thread without a permit, which gets the one that it needs. `monitors`: it is the monitor.
+    /// The next request that may enter, for a thread without a permit, which gets the one that it needs. `monitors`: it is the monitor.
     fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread, monitors: bool) -> Option<J> {
         let mut classes = queue.jobs.classes();
         let first = classes.next()?;
@@ -340,8 +337,7 @@ impl<J> Pool<J> {
         next
     }
 
-    /// /// As [`enter_with_next`](Self::enter_with_next), for a thread that comes out of application code with the permit of usual ones. Only a
-    /// /// usual request, if another thread may take the others.
+    /// As [`enter_with_next`](Self::enter_with_next), with the permit of usual requests. Only a usual one, if another thread may take the others.
     pub(super) fn next_in_turn(&self, thread: &AppThread) -> Option<J> {
         if self.queued() == 0 {
             return None;
@@ -361,7 +357,7 @@ impl<J> Pool<J> {
         self.limiter.is_taken() && !self.limiter.monitored.swap(true, Ordering::SeqCst)
     }
 
-    /// /// One step of the monitor, if need be with a sample. `moving`: requests have begun or ended since the last step.
+    /// One step of the monitor, if need be with a sample. `moving`: requests have begun or ended since the last step.
     pub(super) fn monitor(
         &self,
         thread: &AppThread,
@@ -387,7 +383,7 @@ impl<J> Pool<J> {
         step.unwrap_or_else(|| Monitored::Pause(monitoring.behind(sample)))
     }
 
-    /// /// The end of monitoring, if a request may enter or none waits. `sampled`: behind this sample, and whether the queue stands still.
+    /// The end of monitoring, if a request may enter or none waits. `sampled`: behind this sample, and whether the queue stands still.
     fn end_monitoring_if(&self, thread: &AppThread, sampled: Option<(Sample, bool)>) -> Option<Monitored<J>> {
         let mut queue = self.lock();
         let Some(waits) = queue.jobs.oldest() else {
@@ -415,7 +411,7 @@ impl<J> Pool<J> {
         self.limiter.monitored.store(false, Ordering::SeqCst);
     }
 
-    /// /// A thread gives its permit back. Returns the next request that may enter, with the permit that it needs.
+    /// A thread gives its permit back. Returns the next request that may enter, with the permit that it needs.
     pub(super) fn leave(&self, thread: &AppThread) -> Option<J> {
         self.limiter.give_back(thread);
         if self.queued() == 0 {

@@ -86,8 +86,7 @@ impl Pollers {
         self.polled.store(now, Ordering::Relaxed);
     }
 
-    /// At a limiter: the threads inside have not looked at the poller for long. They have enough to do, and work without the application
-    /// waits.
+    /// At a limiter: the threads inside have had enough to do for long, and work without the application waits.
     pub(super) fn are_late(&self, now: u64) -> bool {
         now.saturating_sub(self.polled.load(Ordering::Relaxed)) > LONG
     }

@@ -45,13 +45,13 @@ pub(crate) enum WakeAction {
 
 /// A pool of application threads: those that poll, or others.
 pub struct Pool<J> {
-    /// /// As the configuration calls it.
+    /// As the configuration calls it.
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    /// /// How many there are and may be.
+    /// How many there are and may be.
     pub threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
-    /// /// Where threads run side by side it only knows which are in application code.
+    /// Where threads run side by side it only knows which are in application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
@@ -83,7 +83,7 @@ pub(crate) enum Errand<J> {
     Look,
     Run(J),
     Monitor,
-    /// /// The thread is not counted any more.
+    /// The thread is not counted any more.
     End,
 }
 
@@ -153,6 +153,7 @@ impl<J> Pool<J> {
     }
 
     fn note_length(&self, queue: &Queue<J>) {
+        self.withdraw(queue);
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         self.sorted.store(queue.jobs.is_sorted(), Ordering::Relaxed);
     }
@@ -198,12 +199,11 @@ impl<J> Pool<J> {
         let waiting = queue.jobs.pop(|route| self.costs.of(route).max(FIRST_PAUSE), may)?;
         queue.taken += 1;
         trace::note_taken(waiting.since);
-        self.withdraw(queue);
         self.note_length(queue);
         Some(waiting.job)
     }
 
-    /// /// The next request in turn of a route that does not write to a disk, if `may` says so of its class and route.
+    /// The next request in turn of a route that does not write to a disk, if `may` says so of its class and route.
     pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
         self.take_next(&mut self.lock(), |waiting| {
             let route = self.route(&waiting.job);
@@ -211,12 +211,12 @@ impl<J> Pool<J> {
         })
     }
 
-    /// /// Has a thread poll: the last one that did is in application code.
+    /// Has a thread poll: the last one that did is in application code.
     pub(crate) fn wake_poller(&self) -> WakeAction {
         self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
-    /// /// Wakes a parked thread, or has one made if `grow` counts one more; it gets the number of waiting requests.
+    /// Wakes a parked thread, or has one made if `grow` counts one more; it gets the number of waiting requests.
     fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
         if self.wake_parked() {
             return WakeAction::Woken;
@@ -241,7 +241,6 @@ impl<J> Pool<J> {
     pub(crate) fn discard(&self) {
         let mut queue = self.lock();
         let jobs = std::mem::take(&mut queue.jobs);
-        self.withdraw(&queue);
         self.note_length(&queue);
         // A request that is dropped is answered: not under the lock.
         drop(queue);
@@ -260,7 +259,7 @@ impl<J> Pool<J> {
         self.take_next(&mut queue, |_| true)
     }
 
-    /// /// Counts one more thread for requests beside the one for a thread that has just begun: none may have been made on its way.
+    /// Counts one more thread for requests beside the one for a thread that has just begun: none may have been made on its way.
     pub(super) fn grow_behind_start(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
@@ -319,7 +318,7 @@ impl<J> Pool<J> {
         slot.take_message().unwrap_or(Errand::Look)
     }
 
-    /// /// Whether a thread that has run `served` requests ends. Its end is counted, and a thread that is to be made in its place.
+    /// Whether a thread that has run `served` requests ends. Its end is counted, and a thread that is to be made in its place.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
         let spent = served >= self.threads.budget.load(Ordering::Relaxed);
@@ -357,8 +356,7 @@ impl<J> Pool<J> {
         self.threads.renew(&mut counts);
         let missing = counts.rule.floor().saturating_sub(counts.threads);
         counts.count_new(missing, Start::Least);
-        // Waiting requests need not wait any longer where there may be more threads now; a thread that begins asks for
-        // the next.
+        // For waiting requests; a thread that begins asks for the next one.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
         drop(counts);
         self.threads.changes.fetch_add(1, Ordering::SeqCst);
@@ -367,7 +365,7 @@ impl<J> Pool<J> {
         missing + usize::from(waiting)
     }
 
-    /// /// A thread's request has timed out, and the thread has not returned: another one may be made in its place.
+    /// A thread's request has timed out, and the thread has not returned: another one may be made in its place.
     pub(super) fn lose_thread(&self) -> WakeAction {
         let mut counts = self.threads.counts.lock();
         counts.lost += 1;
@@ -464,7 +462,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// /// A request has waited so long although a thread was idle. Where threads run side by side a request is queued only when none is.
+    /// A request has waited so long although a thread was idle. Where threads run side by side a request is queued only when none is.
     pub(super) fn note_idle(&mut self, nanos: u64) {
         self.counted.add(IDLE_REQUESTS, 1);
         self.counted.add(IDLE_NANOS, nanos);

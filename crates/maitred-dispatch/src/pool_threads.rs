@@ -1,5 +1,5 @@
-//! //! The threads of a pool: how many there are, how many there may be, and for how long each may stay. The counts have a lock; copies of
-//! //! them are read without it, at each request.
+//! The threads of a pool: how many there are, how many there may be, and for how long each may stay. The counts have a lock; copies of
+//! them are read without it, at each request.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl PoolThreads {
         counts.count_new(wanted.into(), Start::Least)
     }
 
-    /// /// For the name of the next thread.
+    /// For the name of the next thread.
     pub(crate) fn number(&self) -> usize {
         let counts = self.counts.lock();
         counts.counted.made() as usize
@@ -115,7 +115,7 @@ impl PoolThreads {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// /// Whether that interrupts its thread.
+    /// Whether that interrupts its thread.
     pub fn interrupts(&self) -> bool {
         self.interrupts.load(Ordering::Relaxed)
     }
@@ -160,7 +160,7 @@ impl PoolThreads {
         is_last && inside >= counts.threads - counts.starting
     }
 
-    /// /// Whether none has begun that has not ended.
+    /// Whether none has begun that has not ended.
     pub(crate) fn is_unmanned(&self) -> bool {
         let counts = self.counts.lock();
         counts.threads == counts.starting
@@ -172,7 +172,7 @@ impl PoolThreads {
         counts.threads < counts.rule.max_threads && counts.starting == 0
     }
 
-    /// /// Whether the configured limit is above 1.
+    /// Whether the configured limit is above 1.
     pub(crate) fn has_several(&self) -> bool {
         self.several.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! //! The ready list: connections with work to do that the poller will not report. Every thread that polls looks here before it waits.
-//! //!
-//! //! Pipelined requests after the fairness budget, connections whose exchange has ended elsewhere, due deadlines, and events of a wait that
-//! //! fetched several.
+//! The ready list: connections with work to do that the poller will not report. Every thread that polls looks here before it waits.
+//!
+//! Pipelined requests after the fairness budget, connections whose exchange has ended elsewhere, due deadlines, and events of a wait that
+//! fetched several.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,7 @@
 //! The timer of a thread that watches others: it may be fired early, or pushed back with every request.
 //!
-//! To wake up for each look would cost two changes of the thread and a timer, in a virtual machine some 10 to 30 µs, and stop
-//! a watched thread in the middle of a request. Setting the timer anew costs a fraction of that (4 µs there, 1 µs if the
-//! processor's next timer is not this one).
+//! To wake up for each look would cost two changes of the thread and a timer (10 to 30 µs in a virtual machine), and stop a watched thread
+//! in the middle of a request. Setting the timer anew costs 1 to 4 µs.
 
 use std::io;
 

@@ -30,10 +30,6 @@ impl<'a, S: Serve> Reader<'a, S> {
         Self { server, context: S::Context::default(), events: Events::with_capacity(events) }
     }
 
-    fn next_ready(&mut self, left: &mut usize) -> Option<S::Job> {
-        serve_listed(self.server, left, &mut self.context)
-    }
-
     fn next_polled(&mut self) -> Option<S::Job> {
         self.context.clock_mut().set_now(None);
         serve_batch(self.server, &self.events, &mut self.context)
@@ -43,7 +39,7 @@ impl<'a, S: Serve> Reader<'a, S> {
     fn round(&mut self, wait: impl FnOnce(&mut Events), give: impl Fn(&mut S::Context, S::Job)) -> Round {
         self.context.clock_mut().set_now(None);
         let mut left = self.server.scheduler().ready.len();
-        while let Some(job) = self.next_ready(&mut left) {
+        while let Some(job) = serve_listed(self.server, &mut left, &mut self.context) {
             give(&mut self.context, job);
         }
         wait(&mut self.events);
@@ -54,7 +50,6 @@ impl<'a, S: Serve> Reader<'a, S> {
     }
 }
 
-/// The life of the thread of PC.
 pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
@@ -101,7 +96,6 @@ pub(super) struct Production {
     successor_woken: AtomicBool,
 }
 
-/// The life of a thread of EPC.
 pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
@@ -144,8 +138,8 @@ impl<S: Serve> Member<'_, S> {
         let scheduler = server.scheduler();
         let _seat = Seat::take(server);
         self.reader.context.clock_mut().set_now(None);
-        let mut left = scheduler.ready.len();
-        if let Some(job) = self.reader.next_ready(&mut left) {
+        let context = &mut self.reader.context;
+        if let Some(job) = serve_listed(server, &mut scheduler.ready.len(), context) {
             return Some(job);
         }
         let took = scheduler.take_deferred(server);

@@ -46,12 +46,9 @@ impl Trace {
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { waiting, threads, idle, budget, queued } = *self;
-        write!(f, "{waiting} waiting, {threads} threads, {idle} idle, budget ")?;
-        match budget {
-            Some(budget) => write!(f, "{budget}")?,
-            None => f.write_str("-")?,
-        }
-        f.write_str(if queued { ", from the queue" } else { ", direct" })
+        let budget = budget.map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        let way = if queued { "from the queue" } else { "direct" };
+        write!(f, "{waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {way}")
     }
 }
 

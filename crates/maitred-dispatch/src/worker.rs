@@ -72,8 +72,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.server.scheduler()
     }
 
-    /// One step. After as many turns from the ready list as a wait fetches, the poller is looked at:
-    /// connections that always have more to do leave room for those that have something new.
+    /// After as many turns from the ready list as a wait fetches, the poller is looked at: connections that always have more to do leave room.
     fn round(&mut self) -> Round {
         let scheduler = self.scheduler();
         if self.done {
@@ -177,8 +176,8 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 }
 
-/// /// Serves the events of one wait until one is a request for the application. The others are this thread's own only as long as it is in
-/// /// the engine, which never waits: before it enters application code they become everybody's, also in a panic.
+/// Serves the events of one wait until one is a request for the application. The others are this thread's own only as long as it is in
+/// the engine, which never waits: before it enters application code they become everybody's, also in a panic.
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
@@ -203,7 +202,7 @@ pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
     (token, Signals::of(readiness))
 }
 
-/// /// Those that have not been served go to the ready list when this is dropped.
+/// Those that have not been served go to the ready list when this is dropped.
 struct Rest<'a, I: ExactSizeIterator<Item = (u64, Signals)>> {
     ready: &'a Ready,
     events: I,
@@ -215,7 +214,7 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
-/// /// The next request from the ready list, of which so many entries are `left` in this round.
+/// The next request from the ready list, of which so many entries are `left` in this round.
 pub(super) fn serve_listed<S: Serve>(
     server: &Arc<S>,
     left: &mut usize,
@@ -233,14 +232,13 @@ pub(super) fn serve_listed<S: Serve>(
 
 /// The requests of one event.
 struct Served<J> {
-    /// /// The first one that may block, for this thread.
+    /// The first one that may block, for this thread.
     own: Option<J>,
     at_once: Vec<J>,
 }
 
 impl<J: Send> Served<J> {
-    /// Serves one event. Further requests are given to other threads. Requests begin in their order: at a limiter all of them wait, and
-    /// this thread, which looks at the queue next, enters with the first.
+    /// Further requests are given to other threads. Requests begin in their order: at a limiter all wait, and this thread enters with the first.
     fn of<S: Serve<Job = J>>(server: &Arc<S>, event: (u64, Signals), context: &mut S::Context) -> Self {
         let scheduler = server.scheduler();
         scheduler.pollers.note_progress();
@@ -307,7 +305,7 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// /// Runs request after request while there is one and this thread has a permit. Returns the one that is left.
+    /// Runs request after request while there is one and this thread has a permit. Returns the one that is left.
     fn run(&mut self, job: S::Job) -> Option<S::Job> {
         let (server, scheduler) = (self.server, self.scheduler());
         let beside = &scheduler.pool.limiter.interpreter.beside;
@@ -331,7 +329,7 @@ impl<S: Serve> Worker<'_, S> {
         run.next
     }
 
-    /// /// Never waits but in application code.
+    /// Never waits but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let limiter = &scheduler.pool.limiter;
@@ -380,9 +378,9 @@ impl<S: Serve> Worker<'_, S> {
         run.next = self.next_job();
     }
 
-    /// /// If requests wait, a parked thread is woken to monitor, or one that polls to look. If none waits and no thread polls, a parked one is
-    /// /// woken; one is made only for a request that takes long, or for a `busy` thread. A thread that is `busy`, asked once in [`NOW_AND_THEN`]
-    /// /// requests, has a parked one monitor, or asks the one that polls to: with a monitor it may fetch several events at once.
+    /// If requests wait, a parked thread is woken to monitor, or one that polls to look. If none waits and no thread polls, a parked one is
+    /// woken; one is made only for a request that takes long, or for a `busy` thread. A thread that is `busy`, asked once in [`NOW_AND_THEN`]
+    /// requests, has a parked one monitor, or asks the one that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
@@ -407,7 +405,7 @@ impl<S: Serve> Worker<'_, S> {
         }
     }
 
-    /// /// The next request, without waiting: from the queue, the ready list, the poller.
+    /// The next request, without waiting: from the queue, the ready list, the poller.
     fn next_job(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         if let Some(job) = scheduler.pool.next_in_turn(&self.thread) {
@@ -476,11 +474,11 @@ struct Run<J> {
 
 pub(super) enum Round {
     GoOn,
-    /// /// The thread is superfluous, and not counted any more.
+    /// The thread is superfluous, and not counted any more.
     End,
 }
 
-/// /// Takes round after round until the server stops, or the thread is superfluous. Returns whether the thread is counted still.
+/// Takes round after round until the server stops, or the thread is superfluous. Returns whether the thread is counted still.
 pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
     server.scheduler().pollers.set_serving(true);
     let mut counted = true;
@@ -501,8 +499,8 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     counted
 }
 
-/// /// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted afterwards.
-/// /// `took`: it has just taken something that brings events.
+/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted afterwards.
+/// `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
     scheduler.backup_poller.release_polling();
