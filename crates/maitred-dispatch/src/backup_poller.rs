@@ -10,8 +10,6 @@
 //! polls. Until one polls, the backup poller does the work that needs no application: it reads, parses, answers from files,
 //! moves writes and timers, runs handlers that never block, and queues the other requests. Where a limiter lets one
 //! thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
-//!
-//! Where an event loop polls, the backup poller stands by in another way: see `loop_watchdog`.
 
 use std::cell::Cell;
 use std::io;
@@ -30,7 +28,7 @@ use crate::sample_timer::{Pause, SampleTimer};
 use crate::worker::{Round, fetch, run_rounds, signals};
 
 /// Further looks, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a millisecond.
-const LOOK: u64 = LONG / 2 - USUAL;
+pub(super) const LOOK: u64 = LONG / 2 - USUAL;
 
 pub(super) struct BackupPoller {
     parked: AtomicBool,
@@ -40,7 +38,7 @@ pub(super) struct BackupPoller {
     /// Ends polling, or the standby.
     released: Waker,
     pub(super) sleep: Parker,
-    timer: SampleTimer,
+    pub(super) timer: SampleTimer,
 }
 
 impl BackupPoller {
@@ -85,10 +83,6 @@ impl BackupPoller {
         self.resting.store(false, Ordering::SeqCst);
         self.released.clear();
         rested
-    }
-
-    pub(super) fn defer(&self, now: u64) {
-        self.timer.defer(now, LOOK);
     }
 
     /// Has the backup poller look at once, in any state.

@@ -1,4 +1,4 @@
-//! What an operator sees and changes of a scheduler: counts, limits, waiting requests, lost threads.
+//! Counts, limits, waiting requests and lost threads of a scheduler, for an operator.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The choice of the thread that runs a request.
 //!
 //! The thread that gets an event reads, parses, runs the handler and writes the answer itself (`worker`). As many threads poll as there
-//! are processors; further ones are parked (`pool`). The backup poller, a thread of the engine, watches while the last thread that polls is in
+//! are processors (`pollers`); further ones are parked (`pool`). The backup poller, a thread of the engine, watches while the last thread that polls is in
 //! application code. When that thread stands still, the backup poller wakes a parked thread or makes one, and polls itself until one does.
 //!
 //! Where the interpreter of a pool's language is one lock, a request enters application code by a limiter (`limiter`), and the backup poller only looks
@@ -58,7 +58,7 @@ use maitred_runtime::EventLoop;
 use maitred_stats::Counter;
 use maitred_turns::Signals;
 
-use backup_poller::BackupPoller;
+use backup_poller::{BackupPoller, LOOK};
 use event_loop::{LoopTurns, Looped};
 use group_steal::{PeerGroup, PeerGroups};
 use interpreters::Interpreters;
@@ -391,7 +391,7 @@ impl<J: Send> Scheduler<J> {
         let is_looked_at =
             self.pool.exclusive && (ended.saturating_sub(now) >= USUAL || self.pollers.are_late(ended));
         if self.looped.is_none() && !is_looked_at {
-            self.backup_poller.defer(ended);
+            self.backup_poller.timer.defer(ended, LOOK);
         }
         ended
     }

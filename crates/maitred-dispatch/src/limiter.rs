@@ -58,7 +58,7 @@ pub(super) struct Limiter {
     monitored: AtomicBool,
     pub(super) timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
-    wanted: AtomicBool,
+    pub(super) wanted: AtomicBool,
 }
 
 /// The next step of a thread with a request, or of one that found the queue not empty.
@@ -272,10 +272,6 @@ impl Limiter {
 
     pub(super) fn is_monitored(&self) -> bool {
         self.monitored.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn want_monitor(&self) {
-        self.wanted.store(true, Ordering::SeqCst);
     }
 
     /// Asked once.

@@ -91,9 +91,17 @@ pub(crate) type Slot<J> = Arc<Place<Errand<J>>>;
 
 impl<J> Pool<J> {
     pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
+        let queue = Queue {
+            jobs: FairQueue::default(),
+            capacity: limits.queue,
+            overflow: limits.overflow,
+            counted: QueueCounters::new(),
+            taken: 0,
+            longest_idle: 0,
+        };
         Self {
             name: name.to_owned(),
-            queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
+            queue: NamedLock::with_name(format!("{name}.queue").into(), queue),
             threads: PoolThreads::new(name, limits),
             parking: Parking::default(),
             limiter,
@@ -335,8 +343,7 @@ impl<J> Pool<J> {
             let is_surplus = load.begun() > counts.rule.max_threads;
             counts.end(if is_surplus { End::Limit } else { End::Spent });
             self.threads.budget_ends.store(clock::monotonic() + ENDS_APART, Ordering::Relaxed);
-            let surplus = counts.threads > counts.rule.max_threads;
-            self.threads.is_surplus.store(surplus, Ordering::SeqCst);
+            self.threads.publish(&counts);
             counts.count_new(replace.into(), Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
@@ -390,8 +397,10 @@ impl<J> Pool<J> {
     /// Its figures now.
     pub fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
-            let queue = self.lock();
-            (queue.counted.total(WAITED), queue.counted.total(REFUSED), queue.idleness())
+            let Queue { counted, longest_idle, .. } = &*self.lock();
+            let (requests, total_ns) = (counted.total(IDLE_REQUESTS), counted.total(IDLE_NANOS));
+            let idleness = Idleness { requests, total_ns, longest_ns: *longest_idle };
+            (counted.total(WAITED), counted.total(REFUSED), idleness)
         };
         let counts = self.threads.counts.lock();
         let (starts, ends) = counts.counted.by_reason();
@@ -451,30 +460,11 @@ pub(super) struct Queue<J> {
 }
 
 impl<J> Queue<J> {
-    pub(super) fn new(limits: &PoolLimits) -> Self {
-        Self {
-            jobs: FairQueue::default(),
-            capacity: limits.queue,
-            overflow: limits.overflow,
-            counted: QueueCounters::new(),
-            taken: 0,
-            longest_idle: 0,
-        }
-    }
-
     /// A request has waited so long although a thread was idle. Where threads run side by side a request is queued only when none is.
     pub(super) fn note_idle(&mut self, nanos: u64) {
         self.counted.add(IDLE_REQUESTS, 1);
         self.counted.add(IDLE_NANOS, nanos);
         self.longest_idle = self.longest_idle.max(nanos);
-    }
-
-    fn idleness(&self) -> Idleness {
-        Idleness {
-            requests: self.counted.total(IDLE_REQUESTS),
-            total_ns: self.counted.total(IDLE_NANOS),
-            longest_ns: self.longest_idle,
-        }
     }
 
     /// Whether a new request is refused; counted. Of the waiting requests `held_back` do not wait for a thread.

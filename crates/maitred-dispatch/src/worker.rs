@@ -176,8 +176,8 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 }
 
-/// Serves the events of one wait until one is a request for the application. The others are this thread's own only as long as it is in
-/// the engine, which never waits: before it enters application code they become everybody's, also in a panic.
+/// Serves the events of one wait until one is a request for the application. The others are this thread's own only while the thread is
+/// in the engine, which never waits: the rest is for all threads before application code runs, also in a panic.
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
@@ -398,7 +398,7 @@ impl<S: Serve> Worker<'_, S> {
                 scheduler.wake_poller(self.server);
             }
         } else if busy && !scheduler.pool.wake_monitor() {
-            scheduler.pool.limiter.want_monitor();
+            scheduler.pool.limiter.wanted.store(true, Ordering::SeqCst);
             scheduler.pollers.waker.wake();
             // On the same processor it would come too late: the next look at the poller takes the call away.
             thread::yield_now();
