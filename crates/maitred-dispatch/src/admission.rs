@@ -1,5 +1,4 @@
-//! Whether new work is welcome. It matters for sources of work that several processes share: another process would do
-//! the work at once.
+//! Whether new work is welcome. It matters for sources of work that several processes share: another process would do it at once.
 //!
 //! ```text
 //! a source has work, and this process is not free:      the user stops watching the source, and reports that (set_deferred)
@@ -18,7 +17,6 @@ use crate::writing::with_own_thread;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static POLLS_AS_BACKUP: Cell<bool> = Cell::new(false);
 }
 
@@ -27,12 +25,11 @@ pub(super) fn set_backup_poller() {
 }
 
 impl<J: Send> Scheduler<J> {
-    /// Whether a request that came now would run at once, on this thread or another one of the pool that polls. The
-    /// caller is a thread that serves. Where threads share an interpreter the process is not free while another thread
-    /// computes there, however many permits there may be: the number of permits follows from waiting requests, and
-    /// there are none. The check costs some microseconds for each thread inside.
+    /// Whether a request that came now would run at once, on this thread, which serves, or another one of the pool that polls. Where threads
+    /// share an interpreter the process is not free while another thread computes there, however many permits there may be: the number of
+    /// permits follows from waiting requests, and there are none. The check costs some microseconds for each thread inside.
     pub fn is_free(&self) -> bool {
-        if self.has_queue() {
+        if self.pool.queued() > 0 {
             return false;
         }
         let is_backup = POLLS_AS_BACKUP.with(Cell::get);
@@ -43,7 +40,7 @@ impl<J: Send> Scheduler<J> {
         if self.strategy == Strategy::Pec {
             return self.pool.parked() > 0 || self.pool.threads.has_room();
         }
-        if is_backup && self.pollers.load(Ordering::SeqCst) == 0 {
+        if is_backup && !self.pollers.any() {
             return false;
         }
         // The thread that asks may have a permit, and is between two requests.
@@ -52,17 +49,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Whether this group is free, for a caller that is none of its threads.
     pub fn is_free_apart(&self) -> bool {
-        !self.has_queue() && self.pollers.load(Ordering::SeqCst) > 0
-    }
-
-    /// Whether requests wait for a thread of the pool that polls.
-    pub fn has_queue(&self) -> bool {
-        self.pool.queued() > 0
-    }
-
-    /// How long the first of the requests that wait has done so, in nanoseconds; 0 where none does.
-    pub fn queue_age(&self, now: u64) -> u64 {
-        self.pool.lock().oldest().map_or(0, |since| now.saturating_sub(since))
+        self.pool.queued() == 0 && self.pollers.any()
     }
 
     /// Says whether work was turned away, so that a thread with nothing else to do has the user look for it.

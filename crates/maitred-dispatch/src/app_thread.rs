@@ -15,32 +15,24 @@ use crate::numbers::{DETACHED, FIRST_PAUSE, LONG};
 pub(super) enum Permit {
     /// The thread is neither in application code nor entering.
     None,
-    /// The thread has the pool's permit.
     Normal,
-    /// The thread has the permit of long computations.
     Long,
-    /// The thread is in application code, or entering, and not counted: it waits, runs without the interpreter, or was
-    /// let in beside the permit.
+    /// The thread is in application code, or entering, and not counted: it does without the interpreter, or was let in beside the permit.
     Released,
 }
 
-/// The activity of a thread in application code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// The thread holds the interpreter.
     Holds,
-    /// The thread waits for the interpreter.
     Wants,
-    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has
-    /// given the interpreter up.
+    /// The thread runs, or would if it had a processor, without the interpreter: in the engine, or in C code that has given it up.
     Computes,
     /// The thread waits for something else, or its state is unknown.
     Waits,
 }
 
-/// The samples of a thread so far.
 pub(super) struct Seen {
-    /// How long it has computed so far, in nanoseconds.
+    /// In nanoseconds.
     pub(super) computed: u64,
     /// The last samples in a row in which it neither held the interpreter nor wanted it.
     pub(super) detached: u64,
@@ -65,31 +57,45 @@ pub(super) struct AppThread {
     pub(super) permits: Arc<AtomicUsize>,
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
-    /// The class of its request.
     class: AtomicU8,
-    /// The route of its request; 0 if that is not known.
+    /// 0 if that is not known.
     route: AtomicU64,
-    /// How long samples have seen its request compute, in nanoseconds, and how many there were.
-    computed: AtomicU64,
-    samples: AtomicU64,
-    /// How long they have seen it hold the interpreter, in nanoseconds.
-    held: AtomicU64,
-    /// The last of them has seen it hold the interpreter or want it.
-    attached: AtomicBool,
-    /// The processor time of the thread at the last of them, in nanoseconds; 0 before the first.
-    processor: AtomicU64,
-    /// Samples of them that have seen it without the interpreter, and those of the latter that have seen it compute.
-    without: AtomicU64,
-    parallel: AtomicU64,
-    /// The last of them has seen it wait.
-    waits: AtomicBool,
-    /// The last samples in a row that have seen it neither hold the interpreter nor want it.
-    detached: AtomicU64,
-    /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
-    slept: AtomicU64,
+    samples: Samples,
     state: ThreadState,
     /// The thread's identity in the interpreter's lock.
     key: u64,
+}
+
+/// The samples of a thread in application code with its present request. Times are in nanoseconds.
+#[derive(Default)]
+struct Samples {
+    count: AtomicU64,
+    /// How long they have seen it compute, and hold the interpreter.
+    computed: AtomicU64,
+    held: AtomicU64,
+    /// The last of them has seen it without the interpreter, and wait.
+    away: AtomicBool,
+    waits: AtomicBool,
+    /// The processor time of the thread at the last of them; 0 before the first.
+    processor: AtomicU64,
+    /// Those that have seen it without the interpreter, and those of the latter that have seen it compute.
+    without: AtomicU64,
+    parallel: AtomicU64,
+    /// The last ones in a row that have seen it neither hold the interpreter nor want it.
+    detached: AtomicU64,
+    /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
+    slept: AtomicU64,
+}
+
+impl Samples {
+    fn clear(&self) {
+        let Self { count, computed, held, away, processor, without, parallel, waits, detached, slept } = self;
+        for number in [count, computed, held, processor, without, parallel, detached, slept] {
+            number.store(0, Ordering::Relaxed);
+        }
+        away.store(false, Ordering::Relaxed);
+        waits.store(false, Ordering::Relaxed);
+    }
 }
 
 impl AppThread {
@@ -100,16 +106,7 @@ impl AppThread {
             entered: AtomicU64::new(0),
             class: AtomicU8::new(RouteClass::Normal as u8),
             route: AtomicU64::new(0),
-            computed: AtomicU64::new(0),
-            samples: AtomicU64::new(0),
-            held: AtomicU64::new(0),
-            attached: AtomicBool::new(true),
-            processor: AtomicU64::new(0),
-            without: AtomicU64::new(0),
-            parallel: AtomicU64::new(0),
-            waits: AtomicBool::new(false),
-            detached: AtomicU64::new(0),
-            slept: AtomicU64::new(0),
+            samples: Samples::default(),
             state: ThreadState::own(),
             key: lock.map_or(0, InterpreterLock::own),
         })
@@ -129,18 +126,8 @@ impl AppThread {
         self.permit.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// The thread enters application code at `now` with a request of this route.
     pub(super) fn enter(&self, now: u64, route: u64, class: RouteClass) {
-        self.computed.store(0, Ordering::Relaxed);
-        self.samples.store(0, Ordering::Relaxed);
-        self.held.store(0, Ordering::Relaxed);
-        self.attached.store(true, Ordering::Relaxed);
-        self.processor.store(0, Ordering::Relaxed);
-        self.without.store(0, Ordering::Relaxed);
-        self.detached.store(0, Ordering::Relaxed);
-        self.slept.store(0, Ordering::Relaxed);
-        self.parallel.store(0, Ordering::Relaxed);
-        self.waits.store(false, Ordering::Relaxed);
+        self.samples.clear();
         self.class.store(class as u8, Ordering::Relaxed);
         self.route.store(route, Ordering::Relaxed);
         // 0 says that it is not there.
@@ -158,21 +145,17 @@ impl AppThread {
     /// Whether its request had been in application code for long by `then`, and was not last seen to do without the interpreter.
     pub(super) fn has_long_wanted(&self, then: u64) -> bool {
         let entered = self.entered.load(Ordering::Acquire);
-        entered != 0 && then.saturating_sub(entered) >= LONG && self.detached.load(Ordering::Relaxed) == 0
+        entered != 0
+            && then.saturating_sub(entered) >= LONG
+            && self.samples.detached.load(Ordering::Relaxed) == 0
     }
 
-    pub(super) fn is_long(&self) -> bool {
-        self.is_of(RouteClass::CpuBound)
-    }
-
-    /// Whether its request is of this class.
     pub(super) fn is_of(&self, class: RouteClass) -> bool {
         self.class.load(Ordering::Relaxed) == class as u8
     }
 
-    /// Whether the last sample has seen it wait.
     pub(super) fn waits(&self) -> bool {
-        self.waits.load(Ordering::Relaxed)
+        self.samples.waits.load(Ordering::Relaxed)
     }
 
     /// The route of its request, and for how long it has been in application code at `now`; `None` if it is not.
@@ -181,7 +164,7 @@ impl AppThread {
         (entered != 0).then(|| (self.route.load(Ordering::Relaxed), now.saturating_sub(entered)))
     }
 
-    /// The thread's activity now, as the kernel and the interpreter's lock report it. Some microseconds.
+    /// As the kernel and the interpreter's lock report it now. Some microseconds.
     pub(super) fn activity(&self, lock: &dyn InterpreterLock) -> Activity {
         match self.state.now() {
             Doing::Runs if lock.holder() == self.key => Activity::Holds,
@@ -194,56 +177,59 @@ impl AppThread {
     /// Notes a sample of the thread, `nanos` after its request has entered. From the first sample on the kernel counts
     /// the time on a processor; before that the thread may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
+        let Samples { count, computed, held, away, processor, without, parallel, waits, detached, slept } =
+            &self.samples;
+        let add = |number: &AtomicU64, more| number.fetch_add(more, Ordering::Relaxed) + more;
         let runs = matches!(activity, Activity::Holds | Activity::Computes);
-        self.waits.store(activity == Activity::Waits, Ordering::Relaxed);
-        let processor = self.state.processor_ns();
-        let before = match self.processor.swap(processor, Ordering::Relaxed) {
-            0 if runs => processor.saturating_sub(nanos.min(FIRST_PAUSE)),
-            0 => processor,
+        waits.store(activity == Activity::Waits, Ordering::Relaxed);
+        let time = self.state.processor_ns();
+        let before = match processor.swap(time, Ordering::Relaxed) {
+            0 if runs => time.saturating_sub(nanos.min(FIRST_PAUSE)),
+            0 => time,
             before => before,
         };
-        let nanos = processor.saturating_sub(before);
-        let computed = self.computed.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        let mut detached = self.detached.load(Ordering::Relaxed);
-        let was_open = detached == 0 && self.slept.load(Ordering::Relaxed) != 0;
+        let nanos = time.saturating_sub(before);
+        let computed = add(computed, nanos);
+        let row = detached.load(Ordering::Relaxed);
+        let was_open = row == 0 && slept.load(Ordering::Relaxed) != 0;
         let certainty = self.certainty(activity, nanos);
-        let attached = match certainty {
-            Certainty::Certain => matches!(activity, Activity::Holds | Activity::Wants),
+        let is_away = match certainty {
+            Certainty::Certain => matches!(activity, Activity::Computes | Activity::Waits),
             // Without a certain sample, the last known activity stays.
-            Certainty::Soon | Certainty::Open => self.attached.load(Ordering::Relaxed),
+            Certainty::Soon | Certainty::Open => away.load(Ordering::Relaxed),
         };
-        if self.attached.swap(attached, Ordering::Relaxed) && attached {
-            self.held.fetch_add(nanos, Ordering::Relaxed);
+        if !away.swap(is_away, Ordering::Relaxed) && !is_away {
+            add(held, nanos);
         }
-        if certainty == Certainty::Certain {
-            // The sample that has seen it begin to run without the interpreter counts now.
-            let samples = if was_open && !attached { 2 } else { 1 };
-            self.samples.fetch_add(samples, Ordering::Relaxed);
-            self.without.fetch_add(if attached { 0 } else { samples }, Ordering::Relaxed);
-            self.parallel
-                .fetch_add(if activity == Activity::Computes { samples } else { 0 }, Ordering::Relaxed);
-            detached = if attached { 0 } else { detached + samples };
-            self.detached.store(detached, Ordering::Relaxed);
+        if certainty != Certainty::Certain {
+            return Seen { computed, detached: row, certainty };
         }
-        Seen { computed, detached, certainty }
+        // The sample that has seen it begin to run without the interpreter counts now.
+        let samples = if was_open && is_away { 2 } else { 1 };
+        add(count, samples);
+        add(without, if is_away { samples } else { 0 });
+        add(parallel, if activity == Activity::Computes { samples } else { 0 });
+        let row = if is_away { row + samples } else { 0 };
+        detached.store(row, Ordering::Relaxed);
+        Seen { computed, detached: row, certainty }
     }
 
-    /// Whether this activity tells if the thread does without the interpreter. It has had a processor for `nanos` since the last sample.
+    /// Of this activity. The thread has had a processor for `nanos` since the last sample.
     fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
         if activity != Activity::Computes {
-            self.slept.store(0, Ordering::Relaxed);
+            self.samples.slept.store(0, Ordering::Relaxed);
             return Certainty::Certain;
         }
-        let first = self.slept.load(Ordering::Relaxed);
+        let first = self.samples.slept.load(Ordering::Relaxed);
         match first {
             0 => {}
             _ if nanos == 0 => return Certainty::Open,
             // The answer is known since the first samples, and costs more than the rest of a sample.
-            _ if self.detached.load(Ordering::Relaxed) >= DETACHED => return Certainty::Certain,
+            _ if self.samples.detached.load(Ordering::Relaxed) >= DETACHED => return Certainty::Certain,
             _ => {}
         }
         let slept = self.state.sleeps() + 1;
-        self.slept.store(slept, Ordering::Relaxed);
+        self.samples.slept.store(slept, Ordering::Relaxed);
         match first {
             0 => Certainty::Soon,
             _ if first == slept => Certainty::Certain,
@@ -251,14 +237,14 @@ impl AppThread {
         }
     }
 
-    /// Adds the samples of the last request.
     pub(super) fn tell(&self, request: &mut costs::Seen) {
-        let samples = self.samples.load(Ordering::Relaxed);
-        request.computed = self.computed.load(Ordering::Relaxed).min(request.nanos);
-        request.held = self.held.load(Ordering::Relaxed).min(request.nanos);
+        let Samples { count, computed, held, without, parallel, .. } = &self.samples;
+        request.computed = computed.load(Ordering::Relaxed).min(request.nanos);
+        request.held = held.load(Ordering::Relaxed).min(request.nanos);
+        let samples = count.load(Ordering::Relaxed);
         if samples > 0 {
-            (request.samples, request.without) = (samples, self.without.load(Ordering::Relaxed));
-            request.parallel = self.parallel.load(Ordering::Relaxed);
+            (request.samples, request.without) = (samples, without.load(Ordering::Relaxed));
+            request.parallel = parallel.load(Ordering::Relaxed);
         }
     }
 }

@@ -1,8 +1,6 @@
-//! A thread that has no part in polling: it runs the request that it is given, then waiting ones, and is idle
-//! otherwise.
+//! A thread that has no part in polling: it runs the request that it is given, then waiting ones, and is idle otherwise.
 //!
-//! Where there is one interpreter its pool has a [limiter](super::limiter) too: a request that may not enter waits in the queue, and
-//! the first thread that finds it there monitors.
+//! At a [limiter](super::limiter) a request that may not enter waits in the queue, and the first thread that finds it there monitors.
 
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>, index: usize) {
     pool.threads.started();
     let mut own = Assigned { server, index, pool, thread: pool.limiter.add(), served: 0, done: false };
     if pool.grow_behind_start() {
-        own.perform(&WakeAction::Spawn);
+        scheduler.perform(index, WakeAction::Spawn, server);
     }
     let slot = Slot::default();
     let mut given = None;
@@ -69,10 +67,6 @@ impl<'a, S: Serve> Assigned<'a, S> {
         self.server.scheduler()
     }
 
-    fn perform(&self, call: &WakeAction) {
-        self.scheduler().perform_in(self.index, call, self.server);
-    }
-
     /// Enters with a request it has, or with an older one; none when this one waits.
     fn arrive(&self, job: S::Job) -> Option<S::Job> {
         if !self.pool.exclusive {
@@ -107,42 +101,35 @@ impl<'a, S: Serve> Assigned<'a, S> {
 
     /// Runs a request, and at the limiter those that wait for as long as it has a permit. A request that is left then.
     fn serve(&mut self, job: S::Job) -> Option<S::Job> {
-        let mut next = Some(job);
+        let (scheduler, pool, mut next) = (self.scheduler(), self.pool, Some(job));
         while let Some(job) = next {
-            if self.pool.exclusive {
-                self.wake_for_queued();
+            if pool.exclusive {
+                // No thread enters while a request waits that no thread monitors, unless none is left.
+                if pool.queued() > 0 && !pool.limiter.is_monitored() && !pool.wake_monitor() {
+                    scheduler.perform(self.index, pool.wake_for_queue(), self.server);
+                }
                 let class = self.server.target(&job).class;
-                if !self.pool.limiter.admit_next(&self.thread, class) {
+                if !pool.limiter.admit_next(&self.thread, class) {
                     return Some(job);
                 }
             }
-            self.scheduler().run_assigned(job, clock::monotonic(), &**self.server, self.pool);
+            scheduler.run_assigned(job, clock::monotonic(), &**self.server, pool);
             self.served += 1;
-            if self.scheduler().ends_after(self.index, self.served, self.server) {
+            if scheduler.ends_after(self.index, self.served, self.server) {
                 self.done = true;
-                self.make_way();
+                pool.limiter.give_back(&self.thread);
+                if pool.limiter.is_monitored() {
+                    pool.limiter.timer.fire_now(clock::monotonic());
+                } else if pool.exclusive && pool.queued() > 0 {
+                    scheduler.perform(self.index, pool.wake_for_queue(), self.server);
+                }
                 return None;
             }
-            if !self.pool.exclusive || !self.pool.limiter.may_go_on(&self.thread) {
+            if !pool.exclusive || !pool.limiter.may_go_on(&self.thread) {
                 return None;
             }
-            next = self.pool.next_in_turn(&self.thread).or_else(|| self.pool.leave(&self.thread));
+            next = pool.next_in_turn(&self.thread).or_else(|| pool.leave(&self.thread));
         }
         None
-    }
-
-    /// No thread enters while a request waits that no thread monitors, unless none is left.
-    fn wake_for_queued(&self) {
-        if self.pool.queued() > 0 && !self.pool.limiter.is_monitored() && !self.pool.wake_monitor() {
-            self.perform(&self.pool.wake_for_queue());
-        }
-    }
-
-    /// Gives up the permit although something may wait.
-    fn make_way(&self) {
-        let pool = self.pool;
-        if pool.exclusive && !pool.step_aside(&self.thread, clock::monotonic()) && pool.queued() > 0 {
-            self.perform(&pool.wake_for_queue());
-        }
     }
 }

@@ -10,14 +10,10 @@
 //! polls. Until one polls, the backup poller does the work that needs no application: it reads, parses, answers from files,
 //! moves writes and timers, runs handlers that never block, and queues the other requests. Where a limiter lets one
 //! thread compute, it reads once each 2 ms instead, and wakes no thread unless it has read a request.
-//!
-//! Where an event loop polls, the backup poller stands by in another way: see `loop_watchdog`.
 
 use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use maitred_io::clock;
 use maitred_io::parker::Parker;
@@ -25,26 +21,24 @@ use maitred_io::poller::{Events, Poller, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_turns::TurnContext;
 
+use super::Serve;
 use super::loop_watchdog::standby;
-use super::{Serve, panic_text};
 use crate::numbers::{EVENTS, FEW_EVENTS, IDLE_LOOKS, LONG, NOW_AND_THEN, USUAL};
 use crate::sample_timer::{Pause, SampleTimer};
-use crate::worker::{fetch, signals};
+use crate::worker::{Round, fetch, run_rounds, signals};
 
-/// Further looks after the first one, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a
-/// millisecond.
-const LOOK: u64 = LONG / 2 - USUAL;
+/// Further looks, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a millisecond.
+pub(super) const LOOK: u64 = LONG / 2 - USUAL;
 
 pub(super) struct BackupPoller {
     parked: AtomicBool,
     polls: AtomicBool,
-    /// Stands by beside an event loop.
+    /// It stands by beside an event loop.
     resting: AtomicBool,
     /// Ends polling, or the standby.
     released: Waker,
-    sleep: Parker,
-    /// The timer between two looks.
-    timer: SampleTimer,
+    pub(super) sleep: Parker,
+    pub(super) timer: SampleTimer,
 }
 
 impl BackupPoller {
@@ -59,8 +53,7 @@ impl BackupPoller {
         })
     }
 
-    /// The last thread that polled has entered application code or ended, or a thread that may do so has made
-    /// something ready. Two loads while the backup poller watches already.
+    /// The last thread that polled is not there, or has made something ready that it may leave. Two loads while it watches already.
     pub(super) fn watch(&self) {
         if self.parked.load(Ordering::SeqCst) {
             self.sleep.unpark();
@@ -76,30 +69,20 @@ impl BackupPoller {
         }
     }
 
-    /// Has a backup poller that waits beside an event loop look: something has come that the poller does not know of.
-    /// Two loads while it does not wait.
+    /// Something has come beside an event loop that the poller does not know of. Two loads while the backup poller does not wait.
     pub(super) fn wake_from_standby(&self) {
         if self.resting.load(Ordering::SeqCst) || self.polls.load(Ordering::SeqCst) {
             self.released.wake();
         }
     }
 
-    /// Waits until the poller has something, or a thread wakes it. `pending` is asked when a thread that makes work can see that the
-    /// backup poller stands by.
+    /// Waits until the poller has something, or a thread wakes it, which looks at `resting` before `pending` is asked.
     pub(super) fn rest(&self, poller: &Poller, pending: impl FnOnce() -> bool) -> io::Result<()> {
         self.resting.store(true, Ordering::SeqCst);
         let rested = if pending() { Ok(()) } else { poller.watch(&self.released) };
         self.resting.store(false, Ordering::SeqCst);
         self.released.clear();
         rested
-    }
-
-    pub(super) fn pause(&self, limit: Duration) {
-        self.sleep.park(Some(limit));
-    }
-
-    pub(super) fn defer(&self, now: u64) {
-        self.timer.defer(now, LOOK);
     }
 
     /// Has the backup poller look at once, in any state.
@@ -112,63 +95,55 @@ impl BackupPoller {
 
 pub(super) fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    scheduler.set_serving(true);
     let mut context = S::Context::default();
     let mut first = true;
-    while !scheduler.is_stopping() {
-        let round = AssertUnwindSafe(|| {
-            if let Some(looped) = &scheduler.looped {
-                return standby(server, looped, &mut context);
-            }
-            // At the start no application thread polls yet.
-            if std::mem::take(&mut first) {
-                take_over_polling(server, &mut context);
-            }
-            park(server);
-            watch(server, &mut context);
-        });
-        if let Err(panic) = catch_unwind(round) {
-            server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
+    run_rounds(server, || {
+        if let Some(looped) = &scheduler.looped {
+            standby(server, looped, &mut context);
+            return Round::GoOn;
         }
-    }
-    scheduler.set_serving(false);
-}
-
-/// Sleeps until there is something to watch.
-fn park<S: Serve>(server: &Arc<S>) {
-    let scheduler = server.scheduler();
-    scheduler.backup_poller.parked.store(true, Ordering::SeqCst);
-    // Looked at after the store: a thread that entered before it did not wake the backup poller.
-    if !needs_watch(server) && !scheduler.is_stopping() {
-        scheduler.backup_poller.sleep.park(None);
-    }
-    scheduler.backup_poller.parked.store(false, Ordering::SeqCst);
+        // At the start no application thread polls yet.
+        if std::mem::take(&mut first) {
+            take_over_polling(server, &mut context);
+        }
+        let BackupPoller { parked, sleep, .. } = &*scheduler.backup_poller;
+        parked.store(true, Ordering::SeqCst);
+        // Looked at after the store: a thread that entered before it did not wake the backup poller.
+        if !needs_watch(server) && !scheduler.is_stopping() {
+            sleep.park(None);
+        }
+        parked.store(false, Ordering::SeqCst);
+        watch(server, &mut context);
+        Round::GoOn
+    });
 }
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
-    let unpolled = scheduler.pollers.load(Ordering::SeqCst) == 0
+    let unpolled = !scheduler.pollers.any()
         && (scheduler.inside.load(Ordering::SeqCst) > 0 || scheduler.pool.threads.is_unmanned());
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 
-/// Looks until there has been nothing to watch for a while.
+/// Looks until there has been nothing to see for a while.
 fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
-    let mut before = scheduler.progress.load(Ordering::Relaxed);
+    let mut before = scheduler.pollers.progress.load(Ordering::Relaxed);
     let mut pause = USUAL;
     while idle_looks < IDLE_LOOKS && !scheduler.is_stopping() {
         scheduler.backup_poller.timer.wait(clock::monotonic(), Pause { nanos: pause, most: u64::MAX });
         pause = LOOK;
-        let now = scheduler.progress.load(Ordering::Relaxed);
-        if !scheduler.ready.is_empty() && scheduler.pollers.load(Ordering::SeqCst) > 0 {
+        let now = scheduler.pollers.progress.load(Ordering::Relaxed);
+        if !scheduler.ready.is_empty() && scheduler.pollers.any() {
             // The thread that made it ready has gone into application code; those that poll do not know of it.
             idle_looks = 0;
-            scheduler.waker.wake();
+            scheduler.pollers.waker.wake();
         } else if !needs_watch(server) {
             idle_looks += 1;
-        } else if now == before || scheduler.is_unpolled_for_long(clock::monotonic()) {
+        } else if now == before
+            || (scheduler.pool.exclusive && scheduler.pollers.are_late(clock::monotonic()))
+        {
             idle_looks = 0;
             if scheduler.pool.exclusive && scheduler.pool.limiter.interpreter.is_busy_beside(None) {
                 poll_once(server, context);
@@ -188,14 +163,13 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     }
 }
 
-/// Looks at the poller once, while application code computes: to stay there would take the backup poller to a processor for each
-/// request, which waits anyway.
+/// Once, while application code computes: to stay there would take a processor from it for each request, which waits anyway.
 fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
-    scheduler.note_poll(clock::monotonic());
+    scheduler.pollers.note_poll(clock::monotonic());
     let mut events = Events::with_capacity(EVENTS);
     fetch_for_all(server, &mut events);
-    serve_ready(server, context, || !scheduler.is_stopping());
+    serve_ready(server, context, || !scheduler.is_stopping(), |job| scheduler.submit(job, server));
     wake_for_rest(server);
 }
 
@@ -206,7 +180,7 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let asked = Cell::new(0_u32);
     poll_while(server, context, || {
         asked.set(asked.get().wrapping_add(1));
-        scheduler.pollers.load(Ordering::SeqCst) == 0
+        !scheduler.pollers.any()
             && !scheduler.is_stopping()
             && !(scheduler.pool.exclusive
                 && asked.get().is_multiple_of(NOW_AND_THEN)
@@ -217,35 +191,39 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
 /// The thread that was woken has taken one request; the others need another thread, unless one monitors.
 fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
-    let left = scheduler.pool.queued() > 0 || scheduler.is_offered();
+    let left = scheduler.pool.queued() > 0 || scheduler.peer_groups.is_offered();
     scheduler.wake_reserve(false, server);
     if left && !scheduler.pool.limiter.is_monitored() {
         scheduler.wake_poller(server);
     }
 }
 
-/// Moves events of the poller to the ready list.
 pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events) {
     fetch(server, events, false);
     server.scheduler().ready.extend(events.iter().map(signals));
 }
 
 /// Serves the present entries of the ready list while `goes_on` says so: connections that come back to the list wait
-/// until the poller was looked at.
-fn serve_ready<S: Serve>(server: &Arc<S>, context: &mut S::Context, goes_on: impl Fn() -> bool) {
-    let scheduler = server.scheduler();
-    for _ in 0..scheduler.ready.len() {
+/// until the poller was looked at. Gives away the requests that may block.
+pub(super) fn serve_ready<S: Serve>(
+    server: &Arc<S>,
+    context: &mut S::Context,
+    goes_on: impl Fn() -> bool,
+    give: impl Fn(S::Job),
+) {
+    let ready = &server.scheduler().ready;
+    for _ in 0..ready.len() {
         if !goes_on() {
             break;
         }
-        let Some((token, signals)) = scheduler.ready.pop() else { break };
+        let Some((token, signals)) = ready.pop() else { break };
         let jobs = server.serve(token, signals, context);
         let began = context.clock().turn_began();
         for job in jobs {
             if server.is_non_blocking(&job) {
                 server.run(job, began);
             } else {
-                scheduler.submit(job, server);
+                give(job);
             }
         }
     }
@@ -257,14 +235,16 @@ pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, al
     let mut events = Events::with_capacity(FEW_EVENTS);
     // `alone` is asked after the store: a thread that polls since before it did not release the backup poller.
     scheduler.backup_poller.polls.store(true, Ordering::SeqCst);
-    if scheduler.is_offered() {
+    if scheduler.peer_groups.is_offered() {
         // A group that has offered it before the store did not wake the backup poller.
         scheduler.wake_poller(server);
     }
     while alone() {
         // Of a loop that came back and has entered the next handler; if it did before the store, it did not release the backup poller.
-        scheduler.send_unsent(server);
-        serve_ready(server, context, &alone);
+        if let Some(looped) = &scheduler.looped {
+            looped.send_unsent(server);
+        }
+        serve_ready(server, context, &alone, |job| scheduler.submit(job, server));
         let watched = if scheduler.ready.is_empty() {
             scheduler.poller.watch(&scheduler.backup_poller.released)
         } else {

@@ -20,8 +20,7 @@ use crate::numbers::{COMPUTED, LONG, STEP, WAITS};
 /// Places: some times as many routes as an application has.
 const PLACES: usize = 1024;
 
-/// A request of so many nanoseconds may tell its class alone. Half of a long one: a route whose requests are now a little shorter, now a
-/// little longer than that keeps its class.
+/// A request of so many nanoseconds may tell its class alone; half of a long one, so that a route on the edge keeps its class.
 const TELLING: u64 = LONG / 2;
 
 /// A class is forgotten so many seconds after the last evidence, as documents promise; that of short requests, which [`WAITS`] of them
@@ -32,6 +31,8 @@ const VALID_SHORT: u64 = VALID / 10;
 const SECOND: u64 = 1_000_000_000;
 const WRITES: u64 = 1;
 const CLASS_BITS: u64 = 0b11;
+const CLASSES: [RouteClass; 4] =
+    [RouteClass::Normal, RouteClass::Blocking, RouteClass::CpuBound, RouteClass::Parallel];
 const SCORE_SHIFT: u32 = 2;
 const SCORE_BITS: u64 = 0xff;
 const SECOND_SHIFT: u32 = 32;
@@ -48,23 +49,20 @@ struct Place {
     class: AtomicU64,
 }
 
-/// The observations of one request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// How long it was in application code, in nanoseconds.
+    /// How long it was in application code; how long samples have seen it compute, and hold the interpreter. In nanoseconds.
     pub(super) nanos: u64,
-    /// How long samples have seen it compute, likewise.
     pub(super) computed: u64,
-    /// How long samples have seen it hold the interpreter, likewise.
     pub(super) held: u64,
     /// The request's share of the time of all threads, likewise.
     pub(super) share: u64,
-    /// The request has written its response to a disk.
+    /// The response was written to a disk.
     pub(super) wrote: bool,
     /// Samples that were taken of it, and those that have seen it neither hold the interpreter nor want it.
     pub(super) samples: u64,
     pub(super) without: u64,
-    /// Samples without the interpreter that have seen the request compute.
+    /// Those of the latter that have seen it compute.
     pub(super) parallel: u64,
     /// The end of the request, in monotonic nanoseconds.
     pub(super) ended: u64,
@@ -79,32 +77,19 @@ struct Known {
 
 impl Known {
     fn of(word: u64) -> Self {
-        let class = match word & CLASS_BITS {
-            1 => RouteClass::Blocking,
-            2 => RouteClass::CpuBound,
-            3 => RouteClass::Parallel,
-            _ => RouteClass::Normal,
-        };
+        let class = CLASSES[(word & CLASS_BITS) as usize];
         Self { class, score: word >> SCORE_SHIFT & SCORE_BITS, second: word >> SECOND_SHIFT }
     }
 
     fn word(self) -> u64 {
-        let class = match self.class {
-            RouteClass::Normal => 0,
-            RouteClass::Blocking => 1,
-            RouteClass::CpuBound => 2,
-            RouteClass::Parallel => 3,
-        };
-        self.second << SECOND_SHIFT | self.score << SCORE_SHIFT | class
+        self.second << SECOND_SHIFT | self.score << SCORE_SHIFT | self.class as u64
     }
 
-    /// Whether it still holds in this second.
     fn holds(self, second: u64) -> bool {
         let short = self.class == RouteClass::Blocking && self.score > 0;
         second.saturating_sub(self.second) <= if short { VALID_SHORT } else { VALID }
     }
 
-    /// The class after a request that was sampled.
     fn after(self, seen: Seen, second: u64) -> Self {
         let without = seen.without * 2 > seen.samples;
         let is_long = seen.nanos >= TELLING;
@@ -160,7 +145,6 @@ impl Costs {
         now / SECOND < self.watched_until.load(Ordering::Relaxed)
     }
 
-    /// A request has been in application code for `nanos` until `ended`, both in nanoseconds.
     pub(super) fn watch(&self, nanos: u64, ended: u64) {
         if nanos >= TELLING {
             self.watched_until.store(ended / SECOND + VALID + 1, Ordering::Relaxed);

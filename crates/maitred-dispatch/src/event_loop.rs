@@ -18,15 +18,14 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Waker};
 use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_runtime::{EventLoop, Later, Turned, Turns};
-use maitred_turns::Signals;
 use maitred_turns::TurnContext;
 
-use crate::backup_poller::fetch_for_all;
+use crate::Serve;
+use crate::backup_poller::{fetch_for_all, serve_ready};
 use crate::numbers::{EVENTS, FEW_EVENTS, LONG, LOOKS, SWITCH};
 use crate::ready::Ready;
-use crate::worker::{fetch, serve, serve_batch};
+use crate::worker::{fetch, serve_batch, serve_listed};
 use crate::writing::has_written;
-use crate::{Scheduler, Serve};
 
 /// Handlers called in one turn before the loop's other tasks get theirs.
 const MAX_JOBS: u32 = EVENTS as u32;
@@ -35,11 +34,9 @@ const MAX_JOBS: u32 = EVENTS as u32;
 const SPAN: u64 = 2 * LONG;
 
 maitred_io::sync::thread_local! {
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static IS_LOOP: Cell<bool> = Cell::new(false);
 }
 
-/// The scheduler's part of an event loop that polls for it.
 pub(super) struct Looped {
     pub(super) event_loop: Arc<dyn EventLoop>,
     waker: Waker,
@@ -78,37 +75,23 @@ impl Looped {
         }
     }
 
+    pub(super) fn is_here() -> bool {
+        IS_LOOP.with(Cell::get)
+    }
+
+    pub(super) fn send_unsent<S: Serve>(&self, server: &Arc<S>) {
+        if self.unsent.is_empty() {
+            return;
+        }
+        let now = clock::monotonic();
+        while let Some((token, _)) = self.unsent.pop() {
+            server.send(token, now);
+        }
+    }
+
     #[cfg(all(test, shuttle))]
     pub(super) fn wait(&self, poller: &maitred_io::poller::Poller) {
         poller.watch(&self.waker).expect("simulated");
-    }
-}
-
-impl<J: Send> Scheduler<J> {
-    /// Whether a complete response of this thread waits for the end of the turn.
-    pub fn defers(&self) -> bool {
-        self.looped.is_some() && IS_LOOP.with(Cell::get)
-    }
-
-    /// Sends the complete response of a connection at the end of the turn.
-    pub fn send_later(&self, token: u64) {
-        if let Some(looped) = &self.looped {
-            looped.unsent.push(token, Signals::RESUME);
-            self.backup_poller.wake_from_standby();
-        }
-    }
-
-    pub(super) fn has_unsent(&self) -> bool {
-        self.looped.as_ref().is_some_and(|looped| !looped.unsent.is_empty())
-    }
-
-    pub(super) fn send_unsent<S: Serve<Job = J>>(&self, server: &Arc<S>) {
-        if let Some(looped) = self.looped.as_ref().filter(|looped| !looped.unsent.is_empty()) {
-            let now = clock::monotonic();
-            while let Some((token, _)) = looped.unsent.pop() {
-                server.send(token, now);
-            }
-        }
     }
 }
 
@@ -147,8 +130,9 @@ impl<S: Serve> LoopTurns<S> {
         self.server.scheduler().looped.as_ref().expect("only a looped scheduler has turns")
     }
 
-    /// Serves and runs until there is nothing or the turn is long enough.
     fn serve_all(&mut self) -> Turned {
+        let server = Arc::clone(&self.server);
+        let scheduler = server.scheduler();
         let event_loop = Arc::clone(&self.looped().event_loop);
         let most_later = most_later(event_loop.begin_turn());
         let mut looks = 0;
@@ -165,8 +149,6 @@ impl<S: Serve> LoopTurns<S> {
                 self.has_backlog = false;
                 return self.rest();
             };
-            let server = Arc::clone(&self.server);
-            let scheduler = server.scheduler();
             if server.target(&job).pool > 0 {
                 scheduler.submit(job, &server);
                 continue;
@@ -186,7 +168,10 @@ impl<S: Serve> LoopTurns<S> {
             if route > 0 {
                 scheduler.pool.costs.note(route, scheduler.pool.seen(now.saturating_sub(entered), now));
             }
-            self.send_unsent_in_time(now);
+            let unsent = self.looped().unsent.len();
+            if unsent == 0 || self.age.is_over(unsent, now) {
+                self.send_unsent();
+            }
         }
         self.has_backlog = true;
         self.send_unsent();
@@ -195,26 +180,20 @@ impl<S: Serve> LoopTurns<S> {
 
     /// Reads all connections with events, and queues the requests, so that the next one is chosen among all.
     fn gather(&mut self) {
-        let server = Arc::clone(&self.server);
-        let scheduler = server.scheduler();
+        let (server, scheduler) = (&self.server, self.server.scheduler());
+        let begin = || {
+            scheduler.pollers.note_progress();
+            true
+        };
         for look in 0..=LOOKS {
-            for _ in 0..scheduler.ready.len() {
-                let Some((token, signals)) = scheduler.ready.pop() else { break };
-                scheduler.note_progress();
-                for job in server.serve(token, signals, &mut self.context) {
-                    match server.target(&job).pool {
-                        _ if server.is_non_blocking(&job) => {
-                            server.run(job, self.context.clock().turn_began());
-                        }
-                        0 => scheduler.queue(job, &server),
-                        _ => scheduler.submit(job, &server),
-                    }
-                }
-            }
+            serve_ready(server, &mut self.context, begin, |job| match server.target(&job).pool {
+                0 => scheduler.queue(job, server),
+                _ => scheduler.submit(job, server),
+            });
             if look == LOOKS {
                 return;
             }
-            fetch_for_all(&server, &mut self.events);
+            fetch_for_all(server, &mut self.events);
             if self.events.iter().len() == 0 {
                 return;
             }
@@ -224,12 +203,14 @@ impl<S: Serve> LoopTurns<S> {
     fn rest(&self) -> Turned {
         let scheduler = self.server.scheduler();
         let waits = scheduler.pool.queued() > 0 && !self.looped().held.load(Ordering::SeqCst);
-        let more = waits || !scheduler.ready.is_empty() || scheduler.has_unsent() || scheduler.is_deferred();
+        let more = waits
+            || !scheduler.ready.is_empty()
+            || !self.looped().unsent.is_empty()
+            || scheduler.is_deferred();
         if more { Turned::More } else { Turned::Wait }
     }
 
-    /// The next request: from the queue, the ready list, the poller; responses leave before the poller is
-    /// looked at.
+    /// From the queue, the ready list, the poller; responses leave before the poller is looked at.
     fn next_job(&mut self, looks: &mut u32) -> Option<S::Job> {
         let server = Arc::clone(&self.server);
         let scheduler = server.scheduler();
@@ -238,11 +219,8 @@ impl<S: Serve> LoopTurns<S> {
                 return Some(job);
             }
             // The present entries only: connections that come back to the list wait for the next look.
-            for _ in 0..scheduler.ready.len() {
-                let Some((token, signals)) = scheduler.ready.pop() else { break };
-                if let Some(job) = serve(&server, token, signals, &mut self.context) {
-                    return Some(job);
-                }
+            if let Some(job) = serve_listed(&server, &mut scheduler.ready.len(), &mut self.context) {
+                return Some(job);
             }
             self.send_unsent();
             if *looks == LOOKS {
@@ -267,50 +245,41 @@ impl<S: Serve> LoopTurns<S> {
         if scheduler.pool.queued() == 0 {
             return None;
         }
-        if self.server.is_loop_full() {
-            self.looped().held.store(true, Ordering::SeqCst);
-            // Asked again: the end of one may not have seen that.
-            if self.server.is_loop_full() {
-                return None;
-            }
+        let held = &self.looped().held;
+        // Asked again behind the store: a thread that has just ended it may not have seen that requests wait.
+        let goes_on = |waits: &dyn Fn() -> bool| {
+            held.store(true, Ordering::SeqCst);
+            waits()
+        };
+        if self.server.is_loop_full() && goes_on(&|| self.server.is_loop_full()) {
+            return None;
         }
         if self.server.is_disk_behind() {
-            if let Some(job) = scheduler.pool.pop_light(|_, _| true) {
-                return Some(job);
-            }
-            self.looped().held.store(true, Ordering::SeqCst);
-            // Asked again: the thread that wrote last may not have seen that.
-            if self.server.is_disk_behind() {
-                return None;
+            let light = scheduler.pool.pop_light(|_, _| true);
+            if light.is_some() || goes_on(&|| self.server.is_disk_behind()) {
+                return light;
             }
         }
-        self.looped().held.store(false, Ordering::SeqCst);
+        held.store(false, Ordering::SeqCst);
         scheduler.pool.pop()
     }
 
     fn send_unsent(&mut self) {
         self.age = Age::default();
-        self.server.scheduler().send_unsent(&self.server);
-    }
-
-    fn send_unsent_in_time(&mut self, now: u64) {
-        let waiting = self.looped().unsent.len();
-        if waiting == 0 || self.age.is_over(waiting, now) {
-            self.send_unsent();
-        }
+        self.looped().send_unsent(&self.server);
     }
 
     fn serving<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let scheduler = self.server.scheduler();
         // The backup poller watches this counter.
-        scheduler.progress.fetch_add(1, Ordering::SeqCst);
+        scheduler.pollers.progress.fetch_add(1, Ordering::SeqCst);
         scheduler.backup_poller.release_polling();
         IS_LOOP.with(|cell| cell.set(true));
-        scheduler.set_serving(true);
+        scheduler.pollers.set_serving(true);
         let result = act(self);
         let scheduler = self.server.scheduler();
-        scheduler.set_serving(false);
-        scheduler.progress.fetch_add(1, Ordering::SeqCst);
+        scheduler.pollers.set_serving(false);
+        scheduler.pollers.progress.fetch_add(1, Ordering::SeqCst);
         result
     }
 }

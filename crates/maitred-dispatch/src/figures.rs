@@ -1,39 +1,38 @@
-//! The counters of the pools and locks of a scheduler.
+//! Counts, limits, waiting requests and lost threads of a scheduler, for an operator.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use maitred_io::sync::atomic::Ordering;
 use maitred_pool::PoolLimits;
-use maitred_stats::LockSnapshot;
-use maitred_stats::pool::PoolFigures;
+use maitred_stats::pool::MIGRATIONS_TOTAL;
+use maitred_stats::{Arena, Counter, LockSnapshot};
 
-use super::pool::{Pool, WakeAction};
-use super::{Scheduler, Serve};
+use super::pool::WakeAction;
+use super::{Scheduler, Serve, Trace, without_threads};
 
 impl<J: Send> Scheduler<J> {
-    /// The figures of all pools, the one that polls first.
-    pub fn figures(&self) -> Vec<PoolFigures> {
-        self.pools().map(Pool::figures).collect()
+    /// Counts in memory in which others find it, from now on: before the start. Of the pools that groups share one of them says so.
+    pub fn count_in(&mut self, arena: &Arena, shared: bool) {
+        self.peer_groups.migrations = Counter::in_arena(arena, MIGRATIONS_TOTAL);
+        let pools = if shared { 1 + self.others.len() } else { 1 };
+        self.pools().take(pools).for_each(|pool| pool.count_in(arena));
     }
 
-    /// The figures of the pool that polls, of which each group has a part.
-    pub fn own_figures(&self) -> PoolFigures {
-        self.pool.figures()
+    /// Requests of other groups that threads of this one have run.
+    pub fn migrations(&self) -> u64 {
+        self.peer_groups.migrations.total()
     }
 
-    /// The names of all pools, the one that polls first.
-    pub fn names(&self) -> Vec<&str> {
-        self.pools().map(|pool| &*pool.name).collect()
+    /// Application threads that exist or have been asked for: those that poll, or the others.
+    pub fn threads(&self, others: bool) -> usize {
+        match &self.looped {
+            _ if others => self.others.iter().map(|pool| pool.threads.count()).sum(),
+            Some(_) => 1,
+            None => self.pool.threads.count(),
+        }
     }
 
-    /// The limits of all pools, the one that polls first.
-    pub fn limits(&self) -> Vec<PoolLimits> {
-        self.pools().map(|pool| pool.threads.limits()).collect()
-    }
-
-    /// Calls `look` with requests that wait, the number of their pool and since when in monotonic nanoseconds: the
-    /// oldest `most` of each pool, and of the pools that groups share if `shared` says so. Under the queue's lock.
+    /// Calls `look` with the oldest `most` requests that wait in each pool, those that groups share if `shared` says so: with the number of
+    /// the pool, and since when in monotonic nanoseconds. Under the queue's lock.
     pub fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
         let pools = if shared { 1 + self.others.len() } else { 1 };
         for (number, pool) in self.pools().enumerate().take(pools) {
@@ -50,27 +49,16 @@ impl<J: Send> Scheduler<J> {
         std::iter::once(self.ready.lock_snapshot()).chain(unsent).chain(self.pool.lock_snapshots())
     }
 
-    /// The counters of the locks that all groups share.
-    pub fn shared_locks(&self) -> impl Iterator<Item = LockSnapshot> + '_ {
-        self.others.iter().flat_map(Pool::lock_snapshots)
-    }
-
-    /// The time limit of a request in this pool.
-    pub fn request_limit(&self, pool: usize) -> Option<Duration> {
-        self.pool_at(pool).threads.request_limit()
-    }
-
-    /// Whether the application is interrupted when that is over.
-    pub fn interrupts(&self, pool: usize) -> bool {
-        self.pool_at(pool).threads.interrupts()
+    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
+    pub fn trace(&self, pool: usize, complete: u64) -> Trace {
+        Trace::of(self.pool_at(pool), complete, self.looped.is_none())
     }
 
     /// A thread of the pool is lost until its request comes back.
     pub fn lose_thread<S: Serve<Job = J>>(&self, pool: usize, server: &Arc<S>) {
         // An event loop runs everything on one thread, in whose place there can be no other.
         if self.looped.is_none() {
-            let call = self.pool_at(pool).lose_thread();
-            self.perform_in(pool, &call, server);
+            self.perform(pool, self.pool_at(pool).lose_thread(), server);
         }
     }
 
@@ -84,13 +72,17 @@ impl<J: Send> Scheduler<J> {
     /// Changes the limits of the pool called `name`; false when there is none.
     pub fn set_limits<S: Serve<Job = J>>(&self, name: &str, limits: &PoolLimits, server: &Arc<S>) -> bool {
         let Some(index) = self.pools().position(|pool| pool.name == name) else { return false };
-        let limits = &self.possible(index, *limits);
+        let max_threads = limits.max_threads.max(1);
+        let limits = match index {
+            0 if self.looped.is_some() => without_threads(*limits),
+            _ => PoolLimits { max_threads, min_threads: limits.min_threads.min(max_threads), ..*limits },
+        };
         if index == 0 {
             // Before its parked threads are called, which look at this.
-            self.max_pollers.store(self.pollers_of(limits.max_threads), Ordering::SeqCst);
+            self.pollers.set_threads(limits.max_threads);
         }
-        for _ in 0..self.pool_at(index).set_limits(limits) {
-            self.perform_in(index, &WakeAction::Spawn, server);
+        for _ in 0..self.pool_at(index).set_limits(&limits) {
+            self.perform(index, WakeAction::Spawn, server);
         }
         true
     }

@@ -9,9 +9,6 @@
 //! Long            stays                                     Released
 //! Released        Normal again, or Long                     stays
 //! ```
-//! A thread loses its permit when two samples in a row have seen it without the interpreter: most requests give it up for some
-//! microseconds again and again, and a second thread would only get in between.
-//!
 //! A permit belongs to a pool, so that no pool waits for another one. The permit of long computations belongs to all pools of the host.
 
 use std::sync::{Arc, PoisonError};
@@ -25,12 +22,12 @@ use maitred_runtime::InterpreterLock;
 use crate::app_thread::{Activity, AppThread, Certainty, Permit, Seen};
 use crate::numbers::{DETACHED, LONG};
 
+#[derive(Default)]
 pub(super) struct Interpreter {
     lock: Option<Arc<dyn InterpreterLock>>,
     threads: Mutex<Threads>,
     /// Threads in application code that do not poll otherwise: those of named pools, and the reserve thread.
     pub(super) beside: AtomicUsize,
-    /// Processors that this process may use.
     processors: usize,
     /// Permits of long computations in use.
     longs: AtomicUsize,
@@ -60,21 +57,14 @@ pub(super) struct Sample {
 impl Interpreter {
     /// An interpreter with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
-        Self {
-            lock,
-            threads: Mutex::new(Threads::default()),
-            beside: AtomicUsize::new(0),
-            processors: maitred_io::machine::processors(),
-            longs: AtomicUsize::new(0),
-            long_ended: AtomicU64::new(0),
-        }
+        Self { lock, processors: maitred_io::machine::processors(), ..Self::default() }
     }
 
     pub(super) fn has_lock(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// The calling thread begins, in the pool that counts its permits there.
+    /// Notes the calling thread, of the pool that counts its permits there.
     pub(super) fn add(&self, permits: &Arc<AtomicUsize>) -> Arc<AppThread> {
         let thread = AppThread::own(permits, self.lock.as_deref());
         self.with_threads(|threads| threads.all.push(Arc::clone(&thread)));
@@ -89,7 +79,6 @@ impl Interpreter {
         act(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Calls `ask` with each thread in application code.
     pub(super) fn in_application(&self, mut ask: impl FnMut(&AppThread)) {
         self.with_threads(|threads| {
             threads.all.iter().filter(|thread| thread.in_application()).for_each(|thread| ask(thread));
@@ -134,10 +123,9 @@ impl Interpreter {
         self.longs.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Whether the request of a thread in application code has waited for long while the last long computation ran, and may want the
-    /// interpreter still.
+    /// Whether its request has waited for long while the last long computation ran, and may want the interpreter still.
     fn is_owed_a_turn(&self, thread: &AppThread) -> bool {
-        !thread.is_long() && thread.has_long_wanted(self.long_ended.load(Ordering::SeqCst))
+        !thread.is_of(RouteClass::CpuBound) && thread.has_long_wanted(self.long_ended.load(Ordering::SeqCst))
     }
 
     pub(super) fn give_long_back(&self) {
@@ -145,12 +133,12 @@ impl Interpreter {
         self.longs.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether a long computation has its permit: it holds the interpreter or wants it.
+    /// Whether a long computation holds the interpreter or wants it.
     pub(super) fn has_long(&self) -> bool {
         self.longs.load(Ordering::SeqCst) > 0
     }
 
-    /// Takes a sample at `now`, in monotonic nanoseconds, if there was none for [`LONG`].
+    /// As [`sample`](Self::sample), if there was none for [`LONG`].
     pub(super) fn sample_if_due(&self, now: u64) {
         if self.with_threads(|threads| now.saturating_sub(threads.sampled) >= LONG) {
             self.sample(now);
@@ -178,7 +166,6 @@ impl Interpreter {
         })
     }
 
-    /// Moves the permit of a thread that has been seen.
     fn move_permit(&self, thread: &AppThread, seen: &Seen) {
         match thread.permit() {
             Permit::Normal | Permit::Long if seen.detached >= DETACHED => _ = self.release(thread),
@@ -209,7 +196,7 @@ impl Interpreter {
 
     /// A thread without a permit uses the interpreter again: it has one again, also one more than there may be.
     fn regain(&self, thread: &AppThread) {
-        let (count, permit) = match thread.is_long() {
+        let (count, permit) = match thread.is_of(RouteClass::CpuBound) {
             true => (&self.longs, Permit::Long),
             false => (&*thread.permits, Permit::Normal),
         };

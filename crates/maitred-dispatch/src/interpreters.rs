@@ -33,13 +33,6 @@ impl Interpreters {
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })
     }
-
-    /// Has all threads of this pool's host run side by side.
-    pub(super) fn run_side_by_side(&mut self, pool: &PoolSettings) {
-        if let Some(interpreter) = self.0.get_mut(pool.thread_host) {
-            *interpreter = Arc::new(Interpreter::new(None));
-        }
-    }
 }
 
 #[cfg(all(test, not(shuttle)))]

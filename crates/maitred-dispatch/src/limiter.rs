@@ -41,15 +41,13 @@ use crate::writing::set_own_thread;
 /// Permits of a pool: one thread holds the interpreter.
 const PERMITS: usize = 1;
 
-/// Pauses between two samples while the same requests are in application code double up to this. In nanoseconds.
+/// Pauses between two samples while the same requests are in application code double up to this.
 const LONGEST_PAUSE: u64 = LONG / 2;
 
-/// Each end of a request pushes the next sample back. While requests end all the time, one is taken this long after the one before. In
-/// nanoseconds.
+/// Each end of a request pushes the next sample back. While requests end all the time, one is taken this long after the one before.
 const LATEST: u64 = LONG;
 
-/// A request enters, against the samples, if none has left the queue for so long under the eyes of a monitor. Samples
-/// may be wrong about a thread. In nanoseconds.
+/// A request enters, against the samples, if none has left the queue for so long under the eyes of a monitor: samples may be wrong.
 const STANDSTILL: u64 = UNNOTICED / 2;
 
 pub(super) struct Limiter {
@@ -58,32 +56,28 @@ pub(super) struct Limiter {
     permits: Arc<AtomicUsize>,
     /// A thread monitors. Written under the pool's lock.
     monitored: AtomicBool,
-    /// The timer between two samples.
-    timer: SampleTimer,
+    pub(super) timer: SampleTimer,
     /// A thread in application code is busy and wants a monitor.
-    wanted: AtomicBool,
+    pub(super) wanted: AtomicBool,
 }
 
 /// The next step of a thread with a request, or of one that found the queue not empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admitted<J> {
-    /// Runs this request, with the permit that it needs.
     Run(J),
-    /// Monitors.
     Monitor,
-    /// Parks: another thread monitors.
+    /// Another thread monitors.
     Park,
-    /// The queue is full, and this request is refused.
+    /// The queue is full.
     Refuse(J),
 }
 
 /// The result of a step of the monitor.
 pub(super) enum Monitored<J> {
-    /// Runs this request, with the permit that it needs; it does not monitor any more.
+    /// With the permit that it needs; the thread does not monitor any more.
     Run(J),
     /// Nothing waits: the thread does not monitor any more.
     Idle,
-    /// The next step is due after this.
     Pause(Pause),
 }
 
@@ -93,7 +87,7 @@ pub(super) struct Monitoring {
     /// When the last sample was taken, and whether the next one decides if a long computation may enter.
     sampled: u64,
     owed: bool,
-    /// A number that changes while threads get on, as it was at the last step.
+    /// A number that changes while threads get on.
     progress: Option<u64>,
     /// Requests that have left the queue so far, and when the last one was seen to leave.
     taken: u64,
@@ -105,7 +99,7 @@ impl Monitoring {
         Self { pause: FIRST_PAUSE, sampled: 0, owed: false, progress: None, taken: 0, since: now }
     }
 
-    /// Whether requests have begun or ended since the last step; `progress` is the number now.
+    /// Whether requests have begun or ended since the last step.
     pub(super) fn is_moving(&mut self, progress: u64) -> bool {
         self.progress.replace(progress).is_some_and(|before| before != progress)
     }
@@ -125,7 +119,6 @@ impl Monitoring {
         Pause { nanos, most: 0 }
     }
 
-    /// The pause while requests end at `now`.
     fn while_moving(&mut self, now: u64) -> Pause {
         // A request that has not ended by then has been in application code for about as long.
         self.pause = LONGEST_PAUSE;
@@ -135,7 +128,6 @@ impl Monitoring {
 }
 
 impl Limiter {
-    /// A limiter before an interpreter.
     pub(super) fn new(interpreter: &Arc<Interpreter>) -> io::Result<Self> {
         Ok(Self {
             interpreter: Arc::clone(interpreter),
@@ -164,7 +156,6 @@ impl Limiter {
         &self.permits
     }
 
-    /// Threads of this pool in application code.
     pub(super) fn in_application(&self) -> usize {
         let mut count = 0;
         self.interpreter
@@ -172,7 +163,6 @@ impl Limiter {
         count
     }
 
-    /// Takes the permit for a thread without one, if it is free.
     fn take(&self, thread: &AppThread) -> bool {
         let more = |permits| (permits < PERMITS).then_some(permits + 1);
         if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
@@ -214,8 +204,7 @@ impl Limiter {
         }
     }
 
-    /// Whether a request of this class may enter now, on a thread without a permit. If so, the thread has the permit
-    /// that it needs.
+    /// Whether a request of this class may enter now, on a thread without a permit, which gets the one that it needs.
     pub(super) fn admit(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::Normal if self.take(thread) => return true,
@@ -230,8 +219,7 @@ impl Limiter {
         true
     }
 
-    /// Whether a request may enter now, on a thread that may have a permit already. If the request may not enter, the
-    /// thread has none.
+    /// As [`admit`](Self::admit), on a thread that may have a permit already. It has none if the request may not enter.
     pub(super) fn admit_next(&self, thread: &AppThread, class: RouteClass) -> bool {
         match (thread.permit(), class) {
             (Permit::Normal, RouteClass::Normal) | (Permit::Long, RouteClass::CpuBound) => true,
@@ -243,8 +231,7 @@ impl Limiter {
         }
     }
 
-    /// Whether a thread with the permit of usual requests may enter with one of another class instead. If so, it has
-    /// the permit that it needs.
+    /// As [`admit`](Self::admit), on a thread with the permit of usual requests, which it keeps if the request may not enter.
     fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
         match class {
             RouteClass::CpuBound if !self.interpreter.take_long() => return false,
@@ -256,8 +243,7 @@ impl Limiter {
         true
     }
 
-    /// Whether a thread that comes out of application code may go on with usual requests: it has its permit still and there are
-    /// not too many, or gets one. Otherwise it has none.
+    /// Whether a thread that comes out of application code keeps its permit, as there are not too many, or gets one. Else it has none.
     pub(super) fn may_go_on(&self, thread: &AppThread) -> bool {
         if thread.permit() == Permit::Normal {
             let fewer = |permits| (permits > PERMITS).then(|| permits - 1);
@@ -279,30 +265,16 @@ impl Limiter {
         self.permits.load(Ordering::SeqCst) > 0
     }
 
-    pub(super) fn pause(&self, now: u64, pause: Pause) {
-        self.timer.wait(now, pause);
-    }
-
     /// A request has ended at `now`: the monitor need not look yet. One load while none waits.
     pub(super) fn note_end(&self, now: u64) {
         self.timer.defer(now, LONGEST_PAUSE);
-    }
-
-    /// A thread that waits for the monitor's sample has it taken now.
-    pub(super) fn fire_now(&self, now: u64) {
-        self.timer.fire_now(now);
     }
 
     pub(super) fn is_monitored(&self) -> bool {
         self.monitored.load(Ordering::SeqCst)
     }
 
-    /// A thread in application code is busy and wants a monitor: the thread that polls next.
-    pub(super) fn want_monitor(&self) {
-        self.wanted.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether a monitor is wanted; asked once.
+    /// Asked once.
     pub(super) fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
     }
@@ -319,26 +291,30 @@ impl<J> Pool<J> {
             return Admitted::Refuse(job);
         }
         // The thread that had the permit may have left without seeing this request.
-        match self.enter_with_next(&mut queue, thread, false) {
-            Some(next) => Admitted::Run(next),
-            None => self.monitor_or_park(),
-        }
+        self.enter_or_monitor(&mut queue, thread)
     }
 
     /// A thread without a permit and without a request looks at the queue; `None` when it is empty.
     pub(super) fn look(&self, thread: &AppThread) -> Option<Admitted<J>> {
-        let mut queue = self.lock();
-        if queue.is_empty() {
+        if self.queued() == 0 {
             return None;
         }
-        Some(match self.enter_with_next(&mut queue, thread, false) {
-            Some(next) => Admitted::Run(next),
-            None => self.monitor_or_park(),
-        })
+        let mut queue = self.lock();
+        if queue.jobs.is_empty() {
+            return None;
+        }
+        Some(self.enter_or_monitor(&mut queue, thread))
     }
 
-    /// The next request that may enter, for a thread without a permit, which gets the one that it needs. `monitors`:
-    /// this thread is the monitor.
+    fn enter_or_monitor(&self, queue: &mut Queue<J>, thread: &AppThread) -> Admitted<J> {
+        match self.enter_with_next(queue, thread, false) {
+            Some(next) => Admitted::Run(next),
+            None if self.limiter.monitored.swap(true, Ordering::SeqCst) => Admitted::Park,
+            None => Admitted::Monitor,
+        }
+    }
+
+    /// The next request that may enter, for a thread without a permit, which gets the one that it needs. `monitors`: it is the monitor.
     fn enter_with_next(&self, queue: &mut Queue<J>, thread: &AppThread, monitors: bool) -> Option<J> {
         let mut classes = queue.jobs.classes();
         let first = classes.next()?;
@@ -352,13 +328,12 @@ impl<J> Pool<J> {
                 if gives_way { first } else { other }
             }
         };
-        let next = self.pop_from(queue, |other| other == class);
+        let next = self.take_next(queue, |waiting| waiting.class == class);
         debug_assert!(next.is_some(), "a request of this class waits");
         next
     }
 
-    /// The next request for a thread that comes out of application code with the permit of usual ones; the thread gets
-    /// the permit that it needs. Only a usual one, if another thread may take the others.
+    /// As [`enter_with_next`](Self::enter_with_next), with the permit of usual requests. Only a usual one, if another thread may take the others.
     pub(super) fn next_in_turn(&self, thread: &AppThread) -> Option<J> {
         if self.queued() == 0 {
             return None;
@@ -369,7 +344,7 @@ impl<J> Pool<J> {
             RouteClass::Normal => true,
             _ => !others_may && self.limiter.exchange(thread, *class),
         })?;
-        self.pop_from(&mut queue, |other| other == class)
+        self.take_next(&mut queue, |waiting| waiting.class == class)
     }
 
     /// A thread that polls is to monitor instead. False when no thread has a permit, or another one monitors.
@@ -378,15 +353,7 @@ impl<J> Pool<J> {
         self.limiter.is_taken() && !self.limiter.monitored.swap(true, Ordering::SeqCst)
     }
 
-    fn monitor_or_park(&self) -> Admitted<J> {
-        match self.limiter.monitored.swap(true, Ordering::SeqCst) {
-            true => Admitted::Park,
-            false => Admitted::Monitor,
-        }
-    }
-
-    /// One step of the monitor: returns a request that may enter, if need be after a sample. `moving`: requests have
-    /// begun or ended since the last step.
+    /// One step of the monitor, if need be with a sample. `moving`: requests have begun or ended since the last step.
     pub(super) fn monitor(
         &self,
         thread: &AppThread,
@@ -412,18 +379,17 @@ impl<J> Pool<J> {
         step.unwrap_or_else(|| Monitored::Pause(monitoring.behind(sample)))
     }
 
-    /// The end of monitoring, if a request may enter or none waits; behind a sample, if one was taken. The queue may have stood
-    /// still for too long.
+    /// The end of monitoring, if a request may enter or none waits. `sampled`: behind this sample, and whether the queue stands still.
     fn end_monitoring_if(&self, thread: &AppThread, sampled: Option<(Sample, bool)>) -> Option<Monitored<J>> {
         let mut queue = self.lock();
-        let Some(waits) = queue.oldest() else {
+        let Some(waits) = queue.jobs.oldest() else {
             self.limiter.monitored.store(false, Ordering::SeqCst);
             return Some(Monitored::Idle);
         };
         let mut next = self.enter_with_next(&mut queue, thread, true);
         if next.is_none() && matches!(sampled, Some((_, true))) {
             self.limiter.grant(thread, Permit::Released);
-            next = self.pop_from(&mut queue, |_| true);
+            next = self.take_next(&mut queue, |_| true);
         }
         let next = next?;
         self.limiter.monitored.store(false, Ordering::SeqCst);
@@ -441,25 +407,13 @@ impl<J> Pool<J> {
         self.limiter.monitored.store(false, Ordering::SeqCst);
     }
 
-    /// A thread has nothing to run. Returns the next request in the queue that may enter, with the permit that it
-    /// needs; without one the thread has no permit any more.
+    /// A thread gives its permit back. Returns the next request that may enter, with the permit that it needs.
     pub(super) fn leave(&self, thread: &AppThread) -> Option<J> {
         self.limiter.give_back(thread);
         if self.queued() == 0 {
             return None;
         }
         self.enter_with_next(&mut self.lock(), thread, false)
-    }
-
-    /// A thread gives up its permit although requests may wait. A thread that monitors enters at once; false when none does and
-    /// another thread is to be woken.
-    pub(super) fn step_aside(&self, thread: &AppThread, now: u64) -> bool {
-        self.limiter.give_back(thread);
-        let monitored = self.limiter.is_monitored();
-        if monitored {
-            self.limiter.fire_now(now);
-        }
-        monitored
     }
 
     /// Queues a request of a thread that may not run it. A thread that monitors sees it; else a thread is woken.
@@ -473,7 +427,7 @@ impl<J> Pool<J> {
             return Ok(self.wake_for_queue());
         }
         if class.does_without() || !self.limiter.is_taken() {
-            self.limiter.fire_now(now);
+            self.limiter.timer.fire_now(now);
         }
         Ok(WakeAction::Woken)
     }

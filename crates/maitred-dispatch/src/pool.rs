@@ -34,7 +34,7 @@ use crate::trace;
 use crate::writing::has_written;
 
 /// The step that is needed so that a thread runs a waiting request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeAction {
     Woken,
     /// One more thread must be made; it is counted already.
@@ -43,18 +43,19 @@ pub(crate) enum WakeAction {
     Nothing,
 }
 
-pub(crate) struct Pool<J> {
+/// A pool of application threads: those that poll, or others.
+pub struct Pool<J> {
+    /// As the configuration calls it.
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    pub(super) threads: PoolThreads,
+    /// How many there are and may be.
+    pub threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
-    /// The limiter before the language's interpreter. Where threads run side by side it only knows which are in
-    /// application code.
+    /// Where threads run side by side it only knows which are in application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
     // From here on copies of guarded values, to be read without the lock.
-    /// The length of the queue.
     queued: AtomicUsize,
     /// The costs of requests of each route, their routes, and whether they matter now.
     pub(super) costs: Costs,
@@ -79,22 +80,28 @@ pub(super) struct Sorting<J> {
 
 /// The reason for waking a parked thread.
 pub(crate) enum Errand<J> {
-    /// The thread is to look for work.
     Look,
     Run(J),
     Monitor,
-    /// The thread is to end, and is not counted any more.
+    /// The thread is not counted any more.
     End,
 }
 
-/// Where a thread of the pool parks.
 pub(crate) type Slot<J> = Arc<Place<Errand<J>>>;
 
 impl<J> Pool<J> {
     pub(super) fn new(name: &str, limits: PoolLimits, exclusive: bool, limiter: Limiter) -> Self {
+        let queue = Queue {
+            jobs: FairQueue::default(),
+            capacity: limits.queue,
+            overflow: limits.overflow,
+            counted: QueueCounters::new(),
+            taken: 0,
+            longest_idle: 0,
+        };
         Self {
             name: name.to_owned(),
-            queue: NamedLock::with_name(format!("{name}.queue").into(), Queue::new(&limits)),
+            queue: NamedLock::with_name(format!("{name}.queue").into(), queue),
             threads: PoolThreads::new(name, limits),
             parking: Parking::default(),
             limiter,
@@ -136,13 +143,16 @@ impl<J> Pool<J> {
         self.wake(Counts::grow_for_queue)
     }
 
-    /// Puts a request into the queue.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
-        if !self.is_burst(queue, now) && queue.is_full(|| self.held_back()) {
+        let is_burst = self.bursts.load(Ordering::Relaxed)
+            && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED);
+        // There are threads for so many at most, which wait because the interpreter is busy.
+        let held_back = || self.threads.max().saturating_sub(self.limiter.in_application());
+        if !is_burst && queue.is_full(|| if self.exclusive { held_back() } else { 0 }) {
             return Err(job);
         }
         // It is only handed over, if a thread is idle and may enter.
-        let enters = self.exclusive && queue.is_empty() && self.parked() > 0 && !self.limiter.is_taken();
+        let enters = self.exclusive && queue.jobs.is_empty() && self.parked() > 0 && !self.limiter.is_taken();
         queue.counted.add(WAITED, (!enters).into());
         let connection = self.sorting.get().map_or(0, |sorting| (sorting.connection_of)(&job));
         queue.jobs.push(Waiting { job, since: now, class, connection }, |job| self.route(job));
@@ -150,12 +160,8 @@ impl<J> Pool<J> {
         Ok(())
     }
 
-    fn is_burst(&self, queue: &Queue<J>, now: u64) -> bool {
-        self.bursts.load(Ordering::Relaxed)
-            && queue.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED)
-    }
-
     fn note_length(&self, queue: &Queue<J>) {
+        self.withdraw(queue);
         self.queued.store(queue.jobs.len(), Ordering::SeqCst);
         self.sorted.store(queue.jobs.is_sorted(), Ordering::Relaxed);
     }
@@ -195,28 +201,17 @@ impl<J> Pool<J> {
         }
     }
 
-    /// Requests for which there are threads, and that wait because the interpreter is busy, at most.
-    pub(super) fn held_back(&self) -> usize {
-        if self.exclusive { self.threads.max().saturating_sub(self.limiter.in_application()) } else { 0 }
-    }
-
-    /// The request whose turn it is among those of classes that `may` enter.
-    pub(super) fn pop_from(&self, queue: &mut Queue<J>, may: impl Fn(RouteClass) -> bool) -> Option<J> {
-        self.take_next(queue, |waiting| may(waiting.class))
-    }
-
-    fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
+    /// The request whose turn it is among those that `may` enter.
+    pub(super) fn take_next(&self, queue: &mut Queue<J>, may: impl Fn(&Waiting<J>) -> bool) -> Option<J> {
         // A route that is not known is charged too, or would have its turn for ever.
         let waiting = queue.jobs.pop(|route| self.costs.of(route).max(FIRST_PAUSE), may)?;
         queue.taken += 1;
         trace::note_taken(waiting.since);
-        self.withdraw(queue);
         self.note_length(queue);
         Some(waiting.job)
     }
 
-    /// The next request in turn among those of routes that do not write their response to a disk, and for which `may`
-    /// returns true; it gets class and route.
+    /// The next request in turn of a route that does not write to a disk, if `may` says so of its class and route.
     pub(super) fn pop_light(&self, may: impl Fn(RouteClass, u64) -> bool) -> Option<J> {
         self.take_next(&mut self.lock(), |waiting| {
             let route = self.route(&waiting.job);
@@ -224,12 +219,12 @@ impl<J> Pool<J> {
         })
     }
 
-    /// Wakes a thread that can poll: the thread that did is in application code.
+    /// Has a thread poll: the last one that did is in application code.
     pub(crate) fn wake_poller(&self) -> WakeAction {
         self.wake(|counts, _| counts.grow(Start::Reading))
     }
 
-    /// Wakes a parked thread, or has one made if `grow` counts one more. `grow` gets the number of waiting requests.
+    /// Wakes a parked thread, or has one made if `grow` counts one more; it gets the number of waiting requests.
     fn wake(&self, grow: impl FnOnce(&mut Counts, usize) -> bool) -> WakeAction {
         if self.wake_parked() {
             return WakeAction::Woken;
@@ -254,7 +249,6 @@ impl<J> Pool<J> {
     pub(crate) fn discard(&self) {
         let mut queue = self.lock();
         let jobs = std::mem::take(&mut queue.jobs);
-        self.withdraw(&queue);
         self.note_length(&queue);
         // A request that is dropped is answered: not under the lock.
         drop(queue);
@@ -262,19 +256,18 @@ impl<J> Pool<J> {
     }
 
     pub(crate) fn pop(&self) -> Option<J> {
-        if self.queued.load(Ordering::SeqCst) == 0 {
+        if self.queued() == 0 {
             return None;
         }
         let mut queue = self.lock();
-        let since = queue.oldest()?;
+        let since = queue.jobs.oldest()?;
         if !self.exclusive && self.parked() > 0 {
             queue.note_idle(clock::monotonic().saturating_sub(since.max(self.parking.since())));
         }
-        self.pop_from(&mut queue, |_| true)
+        self.take_next(&mut queue, |_| true)
     }
 
-    /// Counts one more thread for requests that wait beside the one for a thread that has just begun: while it was on
-    /// its way none may have been made for them.
+    /// Counts one more thread for requests beside the one for a thread that has just begun: none may have been made on its way.
     pub(super) fn grow_behind_start(&self) -> bool {
         match self.queued().saturating_sub(1) {
             0 => false,
@@ -333,8 +326,7 @@ impl<J> Pool<J> {
         slot.take_message().unwrap_or(Errand::Look)
     }
 
-    /// Decides the next step of a thread that has run `served` requests. Its end is counted; if a thread is to be made
-    /// in its place, that one is counted, too.
+    /// Whether a thread that has run `served` requests ends. Its end is counted, and a thread that is to be made in its place.
     pub(super) fn after_request(&self, served: u64) -> After {
         trace::note_served(served);
         let spent = served >= self.threads.budget.load(Ordering::Relaxed);
@@ -351,8 +343,7 @@ impl<J> Pool<J> {
             let is_surplus = load.begun() > counts.rule.max_threads;
             counts.end(if is_surplus { End::Limit } else { End::Spent });
             self.threads.budget_ends.store(clock::monotonic() + ENDS_APART, Ordering::Relaxed);
-            let surplus = counts.threads > counts.rule.max_threads;
-            self.threads.is_surplus.store(surplus, Ordering::SeqCst);
+            self.threads.publish(&counts);
             counts.count_new(replace.into(), Start::Spent);
             drop(counts);
             // It may have been one of those that poll: those that are parked rely on them.
@@ -372,8 +363,7 @@ impl<J> Pool<J> {
         self.threads.renew(&mut counts);
         let missing = counts.rule.floor().saturating_sub(counts.threads);
         counts.count_new(missing, Start::Least);
-        // Waiting requests need not wait any longer where there may be more threads now; a thread that begins asks for
-        // the next.
+        // For waiting requests; a thread that begins asks for the next one.
         let waiting = !self.exclusive && counts.grow_for_queue(self.queued());
         drop(counts);
         self.threads.changes.fetch_add(1, Ordering::SeqCst);
@@ -382,8 +372,7 @@ impl<J> Pool<J> {
         missing + usize::from(waiting)
     }
 
-    /// A thread's request has timed out, and the thread has not returned: another one may be made in its place. Whether
-    /// one is made now, which is counted.
+    /// A thread's request has timed out, and the thread has not returned: another one may be made in its place.
     pub(super) fn lose_thread(&self) -> WakeAction {
         let mut counts = self.threads.counts.lock();
         counts.lost += 1;
@@ -405,10 +394,13 @@ impl<J> Pool<J> {
         self.lock().taken
     }
 
-    pub(super) fn figures(&self) -> PoolFigures {
+    /// Its figures now.
+    pub fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
-            let queue = self.lock();
-            (queue.counted.total(WAITED), queue.counted.total(REFUSED), queue.idleness())
+            let Queue { counted, longest_idle, .. } = &*self.lock();
+            let (requests, total_ns) = (counted.total(IDLE_REQUESTS), counted.total(IDLE_NANOS));
+            let idleness = Idleness { requests, total_ns, longest_ns: *longest_idle };
+            (counted.total(WAITED), counted.total(REFUSED), idleness)
         };
         let counts = self.threads.counts.lock();
         let (starts, ends) = counts.counted.by_reason();
@@ -434,12 +426,24 @@ impl<J> Pool<J> {
         self.threads.counts.lock().counted = ThreadCounters::in_arena(arena, &self.name);
     }
 
-    pub(super) fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
+    /// The counts of its locks.
+    pub fn lock_snapshots(&self) -> [maitred_stats::LockSnapshot; 2] {
         [self.queue.snapshot(), self.threads.counts.snapshot()]
     }
 
-    pub(crate) fn queued(&self) -> usize {
+    /// Requests that wait.
+    pub fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
+    }
+
+    /// How long the first of them has done so, in nanoseconds; 0 where none does.
+    pub fn queue_age(&self, now: u64) -> u64 {
+        self.lock().jobs.oldest().map_or(0, |since| now.saturating_sub(since))
+    }
+
+    /// The class of this route at `now` in monotonic nanoseconds. `route` is called only if the class of any route is known.
+    pub fn class_of(&self, now: u64, route: impl FnOnce() -> u64) -> RouteClass {
+        if self.costs.is_watching(now) { self.costs.class(route(), now) } else { RouteClass::Normal }
     }
 }
 
@@ -456,40 +460,11 @@ pub(super) struct Queue<J> {
 }
 
 impl<J> Queue<J> {
-    pub(super) fn new(limits: &PoolLimits) -> Self {
-        Self {
-            jobs: FairQueue::default(),
-            capacity: limits.queue,
-            overflow: limits.overflow,
-            counted: QueueCounters::new(),
-            taken: 0,
-            longest_idle: 0,
-        }
-    }
-
-    /// The start of the first request's wait, in monotonic nanoseconds.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.jobs.oldest()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
-    }
-
-    /// A request has waited for so many nanoseconds although a thread was idle. Where threads run side by side there is no such wait: a
-    /// request is queued only when no thread is idle.
+    /// A request has waited so long although a thread was idle. Where threads run side by side a request is queued only when none is.
     pub(super) fn note_idle(&mut self, nanos: u64) {
         self.counted.add(IDLE_REQUESTS, 1);
         self.counted.add(IDLE_NANOS, nanos);
         self.longest_idle = self.longest_idle.max(nanos);
-    }
-
-    fn idleness(&self) -> Idleness {
-        Idleness {
-            requests: self.counted.total(IDLE_REQUESTS),
-            total_ns: self.counted.total(IDLE_NANOS),
-            longest_ns: self.longest_idle,
-        }
     }
 
     /// Whether a new request is refused; counted. Of the waiting requests `held_back` do not wait for a thread.

@@ -1,6 +1,5 @@
-//! The threads of a pool: how many there are, how many there may be, and for how long each may stay.
-//!
-//! The counts have a lock; copies of them are read without it, at each request. Leaves out: the queue and the parked threads (`pool`).
+//! The threads of a pool: how many there are, how many there may be, and for how long each may stay. The counts have a lock; copies of
+//! them are read without it, at each request.
 
 use std::time::Duration;
 
@@ -11,13 +10,12 @@ use maitred_pool::scaling::{Ends, Load};
 use maitred_stats::pool::{End, Start, ThreadCounters};
 
 /// The threads of a pool.
-pub(crate) struct PoolThreads {
+pub struct PoolThreads {
     pub(crate) counts: NamedLock<Counts>,
     /// How often the limits were changed: a thread that is about to park looks at them again.
     pub(crate) changes: AtomicU64,
     /// How long a thread is parked at most, in nanoseconds.
     idle_limit: AtomicU64,
-    /// The most threads, and whether the configured one is above 1.
     max: AtomicUsize,
     several: AtomicBool,
     /// Requests after which a thread asks whether it ends, and when the next one may, in monotonic nanoseconds.
@@ -30,7 +28,6 @@ pub(crate) struct PoolThreads {
     interrupts: AtomicBool,
 }
 
-/// The counts and limits that the lock guards.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Threads that run or have been asked for.
@@ -75,7 +72,7 @@ impl PoolThreads {
         counts.count_new(wanted.into(), Start::Least)
     }
 
-    /// The number in the name of the next thread.
+    /// For the name of the next thread.
     pub(crate) fn number(&self) -> usize {
         let counts = self.counts.lock();
         counts.counted.made() as usize
@@ -100,7 +97,8 @@ impl PoolThreads {
         ends
     }
 
-    pub(crate) fn limits(&self) -> PoolLimits {
+    /// The limits of the pool.
+    pub fn limits(&self) -> PoolLimits {
         self.counts.lock().limits
     }
 
@@ -112,13 +110,13 @@ impl PoolThreads {
     }
 
     /// How long a request may wait for its response; none without a limit.
-    pub(crate) fn request_limit(&self) -> Option<Duration> {
+    pub fn request_limit(&self) -> Option<Duration> {
         let nanos = self.request_limit.load(Ordering::Relaxed);
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Whether a thread is interrupted when its request has timed out.
-    pub(crate) fn interrupts(&self) -> bool {
+    /// Whether that interrupts its thread.
+    pub fn interrupts(&self) -> bool {
         self.interrupts.load(Ordering::Relaxed)
     }
 
@@ -129,29 +127,24 @@ impl PoolThreads {
         self.publish(counts);
     }
 
-    /// Copies what is read without the lock.
     pub(crate) fn publish(&self, counts: &Counts) {
         let Counts { limits, rule, .. } = counts;
-        let limit = limits.request_timeout.map_or(0, |limit| limit.as_nanos().max(1));
-        self.request_limit.store(u64::try_from(limit).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let limit = limits.request_timeout.map_or(0, |limit| nanos(limit).max(1));
+        self.request_limit.store(limit, Ordering::Relaxed);
         self.interrupts.store(limits.interrupt, Ordering::Relaxed);
         self.max.store(rule.max_threads, Ordering::Relaxed);
         self.several.store(limits.max_threads > 1, Ordering::Relaxed);
-        self.budget.store(
-            if rule.thread_requests == 0 { u64::MAX } else { rule.thread_requests },
-            Ordering::Relaxed,
-        );
-        self.idle_limit
-            .store(u64::try_from(rule.thread_idle.as_nanos()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        let budget = if rule.thread_requests == 0 { u64::MAX } else { rule.thread_requests };
+        self.budget.store(budget, Ordering::Relaxed);
+        self.idle_limit.store(nanos(rule.thread_idle), Ordering::SeqCst);
         self.is_surplus.store(counts.threads > rule.max_threads, Ordering::SeqCst);
     }
 
-    /// Threads that run or have been asked for.
     pub(crate) fn count(&self) -> usize {
         self.counts.lock().threads
     }
 
-    /// How long a thread is parked at most, in nanoseconds.
     pub(crate) fn idle_limit(&self) -> u64 {
         self.idle_limit.load(Ordering::SeqCst)
     }
@@ -167,7 +160,7 @@ impl PoolThreads {
         is_last && inside >= counts.threads - counts.starting
     }
 
-    /// Whether no thread has begun that has not ended.
+    /// Whether none has begun that has not ended.
     pub(crate) fn is_unmanned(&self) -> bool {
         let counts = self.counts.lock();
         counts.threads == counts.starting
@@ -179,13 +172,9 @@ impl PoolThreads {
         counts.threads < counts.rule.max_threads && counts.starting == 0
     }
 
-    /// Whether the application has to expect several threads.
+    /// Whether the configured limit is above 1.
     pub(crate) fn has_several(&self) -> bool {
         self.several.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_single(&self) -> bool {
-        self.max() == 1
     }
 }
 

@@ -1,8 +1,7 @@
-//! The ready list: connections with work to do that the poller will not report.
+//! The ready list: connections with work to do that the poller will not report. Every thread that polls looks here before it waits.
 //!
-//! Pipelined requests after the fairness budget, connections whose exchange has ended elsewhere,
-//! due deadlines, and events of a wait that fetched several. Every thread that polls looks here
-//! before it waits.
+//! Pipelined requests after the fairness budget, connections whose exchange has ended elsewhere, due deadlines, and events of a wait that
+//! fetched several.
 
 use std::collections::VecDeque;
 
@@ -25,9 +24,7 @@ impl Ready {
     }
 
     pub(crate) fn push(&self, token: u64, signals: Signals) {
-        let mut list = self.list.lock();
-        list.push_back((token, signals));
-        self.length.store(list.len(), Ordering::SeqCst);
+        self.extend(std::iter::once((token, signals)));
     }
 
     pub(crate) fn extend(&self, items: impl ExactSizeIterator<Item = (u64, Signals)>) {

@@ -53,7 +53,7 @@ impl<J: Send> Scheduler<J> {
     /// Has requests run although all threads are in those of other routes, if that may be so. `comes`: one has come that may run so.
     pub(super) fn wake_reserve<S: Serve<Job = J>>(&self, comes: bool, server: &Arc<S>) {
         let full = self.inside.load(Ordering::SeqCst) >= self.pool.threads.max();
-        let is_alone = self.peer_groups.is_empty() && self.pool.threads.has_several();
+        let is_alone = self.peer_groups.all.is_empty() && self.pool.threads.has_several();
         if !is_alone || !full || self.pool.queued() == 0 || self.is_stopping() {
             return;
         }
@@ -69,7 +69,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let (pool, reserve) = (&scheduler.pool, &scheduler.reserve);
     let thread = pool.limiter.add();
-    scheduler.set_serving(true);
+    scheduler.pollers.set_serving(true);
     while !scheduler.is_stopping() {
         // Before the look: a request that comes behind it wakes this thread.
         reserve.watches.store(true, Ordering::SeqCst);
@@ -100,7 +100,7 @@ pub fn run<S: Serve>(server: &Arc<S>) {
             }
         }
     }
-    scheduler.set_serving(false);
+    scheduler.pollers.set_serving(false);
     pool.limiter.remove(&thread);
 }
 

@@ -1,15 +1,13 @@
 //! The timer of a thread that watches others: it may be fired early, or pushed back with every request.
 //!
-//! To wake up for each look would cost two changes of the thread and a timer, in a virtual machine some 10 to 30 µs, and stop
-//! a watched thread in the middle of a request. Setting the timer anew costs a fraction of that (4 µs there, 1 µs if the
-//! processor's next timer is not this one).
+//! To wake up for each look would cost two changes of the thread and a timer (10 to 30 µs in a virtual machine), and stop a watched thread
+//! in the middle of a request. Setting the timer anew costs 1 to 4 µs.
 
 use std::io;
 
 use maitred_io::poller::Alarm;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
 
-/// The timer of one thread that watches.
 pub(super) struct SampleTimer {
     alarm: Alarm,
     /// The time from which progress defers the alarm, in monotonic nanoseconds; `u64::MAX` while no thread waits.

@@ -19,8 +19,7 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// The scheduler of this.
     fn scheduler(&self) -> &Scheduler<Self::Job>;
 
-    /// Serves one token of a wait or of the ready list; returns the requests that have to be run. Never waits, never
-    /// runs application code.
+    /// Serves one token of a wait or of the ready list; returns the requests that have to be run. Never waits, never runs application code.
     fn serve(self: &Arc<Self>, token: u64, signals: Signals, context: &mut Self::Context) -> Jobs<Self::Job>;
 
     /// Sends the complete response that a handler has left with `token`; see [`Scheduler::send_later`].
@@ -38,20 +37,17 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Runs application code. False if no client waited for it any more, and it was not run.
     fn run(&self, job: Self::Job, now: u64) -> bool;
 
-    /// Whether too many bytes of responses wait for a disk. A server that says so calls
-    /// [`go_on_held`](Scheduler::go_on_held) when that is over.
+    /// Whether too many bytes of responses wait for a disk. A server that says so calls [`go_on_held`](Scheduler::go_on_held) when that is over.
     fn is_disk_behind(&self) -> bool {
         false
     }
 
-    /// Whether the event loop runs as many requests as it may. A server that says so calls [`go_on_held`](Scheduler::go_on_held) when one has
-    /// ended.
+    /// Whether the event loop runs as many requests as it may. A server that says so calls [`go_on_held`](Scheduler::go_on_held) later.
     fn is_loop_full(&self) -> bool {
         false
     }
 
-    /// Takes some of the deferred work, for a thread that has nothing else to do, see [`Scheduler::set_deferred`].
-    /// Returns whether there was some.
+    /// Takes deferred work, see [`Scheduler::set_deferred`], for a thread that has nothing else to do. Whether there was some.
     fn take_deferred(self: &Arc<Self>) -> bool {
         false
     }

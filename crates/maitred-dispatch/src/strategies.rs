@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use maitred_io::clock;
 use maitred_io::poller::Events;
-use maitred_io::sync::atomic::Ordering;
+use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_turns::TurnContext;
 
 use crate::Serve;
 use crate::numbers::EVENTS;
 use crate::pool::{Errand, Slot, WakeAction};
-use crate::worker::{Round, fetch, poll, run_rounds, serve_batch_of, serve_of};
+use crate::worker::{Round, fetch, poll, run_rounds, serve_batch, serve_listed};
 
 /// A thread that polls.
 struct Reader<'a, S: Serve> {
@@ -30,52 +30,46 @@ impl<'a, S: Serve> Reader<'a, S> {
         Self { server, context: S::Context::default(), events: Events::with_capacity(events) }
     }
 
-    /// The next request from the ready list, of which so many entries are `left` in this round.
-    fn next_ready(&mut self, left: &mut usize) -> Option<S::Job> {
-        while *left > 0 {
-            *left -= 1;
-            let (token, signals) = self.server.scheduler().ready.pop()?;
-            if let Some(job) = serve_of(self.server, (token, signals), &mut self.context, false).own {
-                return Some(job);
-            }
-        }
-        None
-    }
-
-    /// A request that the last wait has brought.
     fn next_polled(&mut self) -> Option<S::Job> {
         self.context.clock_mut().set_now(None);
-        serve_batch_of(self.server, &self.events, &mut self.context, false).own
+        serve_batch(self.server, &self.events, &mut self.context)
+    }
+
+    /// Gives away requests from the ready list, then one that `wait` brings.
+    fn round(&mut self, wait: impl FnOnce(&mut Events), give: impl Fn(&mut S::Context, S::Job)) -> Round {
+        self.context.clock_mut().set_now(None);
+        let mut left = self.server.scheduler().ready.len();
+        while let Some(job) = serve_listed(self.server, &mut left, &mut self.context) {
+            give(&mut self.context, job);
+        }
+        wait(&mut self.events);
+        if let Some(job) = self.next_polled() {
+            give(&mut self.context, job);
+        }
+        Round::GoOn
     }
 }
 
-/// The life of the thread of PC.
 pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
     let mut reader = Reader::new(server, EVENTS);
-    let consume = |reader: &mut Reader<'_, S>, job| {
+    let wait = |events: &mut Events| {
+        scheduler.pollers.begin();
+        let took = scheduler.take_deferred(server);
+        poll(server, events, took);
+    };
+    let consume = |context: &mut S::Context, job| {
         if let Some(job) = scheduler.assign(job, server) {
-            let ended = scheduler.run(job, reader.context.clock().turn_began(), server);
-            reader.context.clock_mut().set_now(Some(ended));
+            let ended = scheduler.run(job, context.clock().turn_began(), server);
+            context.clock_mut().set_now(Some(ended));
         }
     };
     run_rounds(server, || {
-        reader.context.clock_mut().set_now(None);
         while let Some(job) = scheduler.pool.pop() {
             scheduler.run(job, clock::monotonic(), server);
         }
-        let mut left = scheduler.ready.len();
-        while let Some(job) = reader.next_ready(&mut left) {
-            consume(&mut reader, job);
-        }
-        scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        let took = scheduler.take_deferred(server);
-        poll(server, &mut reader.events, took);
-        if let Some(job) = reader.next_polled() {
-            consume(&mut reader, job);
-        }
-        Round::GoOn
+        reader.round(wait, consume)
     });
     scheduler.pool.threads.ended();
 }
@@ -84,32 +78,24 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
 pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let mut reader = Reader::new(server, EVENTS);
-    let hand_over = |reader: &Reader<'_, S>, job| {
-        if server.is_non_blocking(&job) {
-            server.run(job, reader.context.clock().turn_began());
-        } else {
-            scheduler.submit(job, server);
-        }
+    let wait = |events: &mut Events| {
+        let took = scheduler.take_deferred(server);
+        fetch(server, events, scheduler.ready.is_empty() && !took);
     };
     // For ever: a thread that makes something ready wakes it.
-    scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-    run_rounds(server, || {
-        reader.context.clock_mut().set_now(None);
-        let mut left = scheduler.ready.len();
-        while let Some(job) = reader.next_ready(&mut left) {
-            hand_over(&reader, job);
-        }
-        let took = scheduler.take_deferred(server);
-        fetch(server, &mut reader.events, scheduler.ready.is_empty() && !took);
-        if let Some(job) = reader.next_polled() {
-            hand_over(&reader, job);
-        }
-        Round::GoOn
-    });
-    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+    scheduler.pollers.begin();
+    run_rounds(server, || reader.round(wait, |_, job| scheduler.submit(job, server)));
+    scheduler.pollers.end();
 }
 
-/// The life of a thread of EPC.
+/// The role of the producer of EPC.
+#[derive(Default)]
+pub(super) struct Production {
+    is_taken: AtomicBool,
+    /// A thread has been woken to take it.
+    successor_woken: AtomicBool,
+}
+
 pub(super) fn run_epc<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     scheduler.pool.threads.started();
@@ -133,12 +119,12 @@ impl<S: Serve> Member<'_, S> {
         if let Some(job) = scheduler.pool.pop() {
             return self.consume(job, clock::monotonic());
         }
-        if !scheduler.producing.swap(true, Ordering::SeqCst) {
-            scheduler.successor_woken.store(false, Ordering::SeqCst);
-            let produced = Seat { server: self.reader.server }.hold(|| self.produce());
-            return produced.map_or(Round::GoOn, |job| self.execute(job));
+        let production = &scheduler.production;
+        if !production.is_taken.swap(true, Ordering::SeqCst) {
+            production.successor_woken.store(false, Ordering::SeqCst);
+            return self.produce().map_or(Round::GoOn, |job| self.execute(job));
         }
-        let busy = || scheduler.producing.load(Ordering::SeqCst);
+        let busy = || production.is_taken.load(Ordering::SeqCst);
         match scheduler.pool.park(&self.slot, |waiting| !waiting && busy()) {
             Errand::Look | Errand::Monitor => Round::GoOn,
             Errand::End => Round::End,
@@ -146,16 +132,18 @@ impl<S: Serve> Member<'_, S> {
         }
     }
 
-    /// Polls and reads until there is a request, or something else to look at.
+    /// Polls and reads until there is a request, or something else to look at. The role is given up also in a panic.
     fn produce(&mut self) -> Option<S::Job> {
-        let scheduler = self.reader.server.scheduler();
+        let server = self.reader.server;
+        let scheduler = server.scheduler();
+        let _seat = Seat::take(server);
         self.reader.context.clock_mut().set_now(None);
-        let mut left = scheduler.ready.len();
-        if let Some(job) = self.reader.next_ready(&mut left) {
+        let context = &mut self.reader.context;
+        if let Some(job) = serve_listed(server, &mut scheduler.ready.len(), context) {
             return Some(job);
         }
-        let took = scheduler.take_deferred(self.reader.server);
-        fetch(self.reader.server, &mut self.reader.events, scheduler.is_idle() && !took);
+        let took = scheduler.take_deferred(server);
+        fetch(server, &mut self.reader.events, scheduler.is_idle() && !took);
         self.reader.next_polled()
     }
 
@@ -164,11 +152,12 @@ impl<S: Serve> Member<'_, S> {
         let server = self.reader.server;
         let scheduler = server.scheduler();
         let Some(job) = scheduler.assign(job, server) else { return Round::GoOn };
-        if !scheduler.producing.load(Ordering::SeqCst)
-            && !scheduler.successor_woken.swap(true, Ordering::SeqCst)
+        let Production { is_taken, successor_woken } = &scheduler.production;
+        if !is_taken.load(Ordering::SeqCst)
+            && !successor_woken.swap(true, Ordering::SeqCst)
             && scheduler.wake_poller(server) == WakeAction::Nothing
         {
-            scheduler.successor_woken.store(false, Ordering::SeqCst);
+            successor_woken.store(false, Ordering::SeqCst);
         }
         self.consume(job, self.reader.context.clock().turn_began())
     }
@@ -181,24 +170,20 @@ impl<S: Serve> Member<'_, S> {
     }
 }
 
-/// The role of the producer, given up also in a panic.
-struct Seat<'a, S: Serve> {
-    server: &'a Arc<S>,
-}
+struct Seat<'a, S: Serve>(&'a Arc<S>);
 
-impl<S: Serve> Seat<'_, S> {
-    fn hold<T>(self, act: impl FnOnce() -> T) -> T {
-        let scheduler = self.server.scheduler();
-        scheduler.pollers.fetch_add(1, Ordering::SeqCst);
-        scheduler.backup_poller.release_polling();
-        act()
+impl<'a, S: Serve> Seat<'a, S> {
+    fn take(server: &'a Arc<S>) -> Self {
+        server.scheduler().pollers.begin();
+        server.scheduler().backup_poller.release_polling();
+        Self(server)
     }
 }
 
 impl<S: Serve> Drop for Seat<'_, S> {
     fn drop(&mut self) {
-        let scheduler = self.server.scheduler();
-        scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-        scheduler.producing.store(false, Ordering::SeqCst);
+        let scheduler = self.0.scheduler();
+        scheduler.pollers.end();
+        scheduler.production.is_taken.store(false, Ordering::SeqCst);
     }
 }

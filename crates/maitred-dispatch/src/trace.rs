@@ -6,13 +6,11 @@ use std::fmt;
 
 use maitred_io::sync::atomic::Ordering;
 
-use super::Scheduler;
+use crate::pool::Pool;
 
 maitred_io::sync::thread_local! {
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SERVED: Cell<u64> = Cell::new(0);
     /// The start of the wait of the request that this thread took from a queue last, in monotonic nanoseconds.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static SINCE: Cell<u64> = Cell::new(0);
 }
 
@@ -31,15 +29,26 @@ pub struct Trace {
     pub queued: bool,
 }
 
+impl Trace {
+    pub(super) fn of<J>(pool: &Pool<J>, complete: u64, has_budget: bool) -> Self {
+        let budget = pool.threads.budget.load(Ordering::Relaxed);
+        Self {
+            waiting: pool.queued(),
+            threads: pool.threads.count(),
+            idle: pool.parked(),
+            budget: (has_budget && budget != u64::MAX).then(|| budget.saturating_sub(SERVED.with(Cell::get))),
+            // An older time belongs to an earlier request that was not traced.
+            queued: SINCE.with(Cell::take) >= complete.max(1),
+        }
+    }
+}
+
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { waiting, threads, idle, budget, queued } = *self;
-        write!(f, "{waiting} waiting, {threads} threads, {idle} idle, budget ")?;
-        match budget {
-            Some(budget) => write!(f, "{budget}")?,
-            None => f.write_str("-")?,
-        }
-        f.write_str(if queued { ", from the queue" } else { ", direct" })
+        let budget = budget.map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        let way = if queued { "from the queue" } else { "direct" };
+        write!(f, "{waiting} waiting, {threads} threads, {idle} idle, budget {budget}, {way}")
     }
 }
 
@@ -50,21 +59,4 @@ pub(super) fn note_served(served: u64) {
 /// Notes that this thread takes a request that has been in a queue since then.
 pub(super) fn note_taken(since: u64) {
     SINCE.with(|cell| cell.set(since));
-}
-
-impl<J: Send> Scheduler<J> {
-    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
-    pub fn trace(&self, pool: usize, complete: u64) -> Trace {
-        let pool = self.pool_at(pool);
-        let budget = pool.threads.budget.load(Ordering::Relaxed);
-        Trace {
-            waiting: pool.queued(),
-            threads: pool.threads.count(),
-            idle: pool.parked(),
-            budget: (budget != u64::MAX && self.looped.is_none())
-                .then(|| budget.saturating_sub(SERVED.with(Cell::get))),
-            // An older time belongs to an earlier request that was not traced.
-            queued: SINCE.with(Cell::take) >= complete.max(1),
-        }
-    }
 }

@@ -12,8 +12,7 @@ use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
 use maitred_pool::RouteClass;
-use maitred_turns::Signals;
-use maitred_turns::TurnContext;
+use maitred_turns::{Signals, TurnContext};
 
 use crate::app_thread::AppThread;
 use crate::limiter::{Admitted, Monitored, Monitoring};
@@ -22,19 +21,19 @@ use crate::pool::{Errand, Pool, Slot};
 use crate::ready::Ready;
 use crate::{Scheduler, Serve, panic_text};
 
-pub(super) struct Worker<'a, S: Serve> {
-    pub(super) server: &'a Arc<S>,
-    pub(super) slot: Slot<S::Job>,
-    pub(super) thread: Arc<AppThread>,
-    pub(super) context: S::Context,
-    pub(super) events: Events,
+struct Worker<'a, S: Serve> {
+    server: &'a Arc<S>,
+    slot: Slot<S::Job>,
+    thread: Arc<AppThread>,
+    context: S::Context,
+    events: Events,
     /// The events of looks at the poller between requests while a thread monitors, or if there is no other thread.
-    pub(super) more: Events,
+    more: Events,
     /// Turns from the ready list left before the poller is looked at.
-    pub(super) turns: usize,
+    turns: usize,
     /// Another thread monitors: this one parks in the next round.
-    pub(super) away: bool,
-    pub(super) served: u64,
+    away: bool,
+    served: u64,
     /// The thread is not counted any more, and ends.
     done: bool,
 }
@@ -47,7 +46,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         slot: Slot::default(),
         thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
-        events: Events::with_capacity(batch(scheduler.max_pollers())),
+        events: Events::with_capacity(batch(scheduler.pollers.max())),
         more: Events::with_capacity(FEW_EVENTS),
         turns: 1,
         away: false,
@@ -69,12 +68,11 @@ fn batch(max_pollers: usize) -> usize {
 }
 
 impl<'a, S: Serve> Worker<'a, S> {
-    pub(super) fn scheduler(&self) -> &'a Scheduler<S::Job> {
+    fn scheduler(&self) -> &'a Scheduler<S::Job> {
         self.server.scheduler()
     }
 
-    /// One step. After as many turns from the ready list as a wait fetches, the poller is looked at:
-    /// connections that always have more to do leave room for those that have something new.
+    /// After as many turns from the ready list as a wait fetches, the poller is looked at: connections that always have more to do leave room.
     fn round(&mut self) -> Round {
         let scheduler = self.scheduler();
         if self.done {
@@ -91,35 +89,39 @@ impl<'a, S: Serve> Worker<'a, S> {
             return self.park(|_| scheduler.pool.limiter.is_monitored());
         }
         if scheduler.pool.exclusive {
-            if self.look() {
+            if let Some(admitted) = scheduler.pool.look(&self.thread) {
+                self.act_on(admitted);
                 return Round::GoOn;
             }
         } else if let Some(job) = scheduler.pool.pop() {
             self.run_plainly(job, clock::monotonic());
             return Round::GoOn;
         }
-        if let Some((token, signals)) = self.next_ready() {
-            if let Some(job) = self.serve(token, signals) {
+        if self.turns > 0
+            && let Some(event) = scheduler.ready.pop()
+        {
+            self.turns -= 1;
+            if let Some(job) = Served::of(self.server, event, &mut self.context).run(self.server) {
                 self.take(job);
             }
             return Round::GoOn;
         }
-        let max_pollers = scheduler.max_pollers();
+        let max_pollers = scheduler.pollers.max();
         self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
-        let others = scheduler.pollers.fetch_add(1, Ordering::SeqCst);
+        let others = scheduler.pollers.begin();
         // After it is counted: the backup poller, which defers work that comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= max_pollers && !took {
-            scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
-            if let Some(job) = scheduler.visit() {
+            scheduler.pollers.end();
+            if let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
                 self.run_plainly(job, clock::monotonic());
                 return Round::GoOn;
             }
             return self.park(|waiting| {
                 !waiting
                     && scheduler.ready.is_empty()
-                    && !scheduler.is_offered()
-                    && scheduler.pollers.load(Ordering::SeqCst) >= scheduler.max_pollers()
+                    && !scheduler.peer_groups.is_offered()
+                    && scheduler.pollers.are_enough()
             });
         }
         poll(self.server, &mut self.events, took);
@@ -129,22 +131,21 @@ impl<'a, S: Serve> Worker<'a, S> {
             self.take(job);
         } else if wanted && scheduler.pool.begin_monitoring() {
             self.act_on(Admitted::Monitor);
-        } else if idle && let Some(job) = scheduler.visit() {
+        } else if idle && let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
             self.run_plainly(job, clock::monotonic());
         }
         Round::GoOn
     }
 
     fn take(&mut self, job: S::Job) {
-        let scheduler = self.scheduler();
-        if let Some(job) = scheduler.assign(job, self.server) {
+        if let Some(job) = self.scheduler().assign(job, self.server) {
             self.run_here(job);
         }
     }
 
     fn run_here(&mut self, job: S::Job) {
         if self.scheduler().pool.exclusive {
-            self.arrive(job);
+            self.act_on(self.arrive(job));
         } else {
             self.run_plainly(job, self.context.clock().turn_began());
         }
@@ -159,8 +160,8 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.is_done();
     }
 
-    pub(super) fn is_done(&mut self) -> bool {
-        self.done = self.done || self.scheduler().ends_after(0, self.served, self.server);
+    fn is_done(&mut self) -> bool {
+        self.done = self.scheduler().ends_after(0, self.served, self.server);
         self.done
     }
 
@@ -173,62 +174,35 @@ impl<'a, S: Serve> Worker<'a, S> {
         }
         Round::GoOn
     }
-
-    /// A connection from the ready list, if it is its turn.
-    pub(super) fn next_ready(&mut self) -> Option<(u64, Signals)> {
-        if self.turns == 0 {
-            return None;
-        }
-        let next = self.scheduler().ready.pop()?;
-        self.turns -= 1;
-        Some(next)
-    }
-
-    pub(super) fn serve(&mut self, token: u64, signals: Signals) -> Option<S::Job> {
-        serve(self.server, token, signals, &mut self.context)
-    }
 }
 
-/// Serves the events of one wait until one is a request for the application; a request that never blocks is run. The events are this
-/// thread's own only as long as it is in the engine, which never waits: before it enters application code,
-/// the rest becomes everybody's, and a panic leaves nothing behind.
+/// Serves the events of one wait until one is a request for the application. The others are this thread's own only while the thread is
+/// in the engine, which never waits: the rest is for all threads before application code runs, also in a panic.
 pub(super) fn serve_batch<S: Serve>(
     server: &Arc<S>,
     events: &Events,
     context: &mut S::Context,
 ) -> Option<S::Job> {
-    let Served { own, at_once } = serve_batch_of(server, events, context, true);
-    run_at_once(at_once, server);
-    own
-}
-
-/// As [`serve_batch`], but runs nothing: `separates` says whether requests that never block are told from others.
-pub(super) fn serve_batch_of<S: Serve>(
-    server: &Arc<S>,
-    events: &Events,
-    context: &mut S::Context,
-    separates: bool,
-) -> Served<S::Job> {
-    let ready = &server.scheduler().ready;
-    let mut rest = Rest { ready, events: events.iter().map(signals) };
-    while let Some((token, signals)) = rest.events.next() {
+    let mut rest = Rest { ready: &server.scheduler().ready, events: events.iter().map(signals) };
+    while let Some(event) = rest.events.next() {
         // The state of a connection that was idle is in no cache: fetched while this one is served.
         if let Some((next, _)) = rest.events.clone().next() {
             server.prefetch(next);
         }
-        let served = serve_of(server, (token, signals), context, separates);
+        let served = Served::of(server, event, context);
         if served.own.is_some() || !served.at_once.is_empty() {
-            return served;
+            drop(rest);
+            return served.run(server);
         }
     }
-    Served::none()
+    None
 }
 
 pub(super) fn signals((token, readiness): (u64, Readiness)) -> (u64, Signals) {
     (token, Signals::of(readiness))
 }
 
-/// The events of a wait that have not been served; they go to the ready list when this is dropped.
+/// Those that have not been served go to the ready list when this is dropped.
 struct Rest<'a, I: ExactSizeIterator<Item = (u64, Signals)>> {
     ready: &'a Ready,
     events: I,
@@ -240,94 +214,83 @@ impl<I: ExactSizeIterator<Item = (u64, Signals)>> Drop for Rest<'_, I> {
     }
 }
 
+/// The next request from the ready list, of which so many entries are `left` in this round.
+pub(super) fn serve_listed<S: Serve>(
+    server: &Arc<S>,
+    left: &mut usize,
+    context: &mut S::Context,
+) -> Option<S::Job> {
+    while *left > 0 {
+        let event = server.scheduler().ready.pop()?;
+        *left -= 1;
+        if let Some(job) = Served::of(server, event, context).run(server) {
+            return Some(job);
+        }
+    }
+    None
+}
+
 /// The requests of one event.
-pub(super) struct Served<J> {
-    /// The first request for this thread.
-    pub(super) own: Option<J>,
-    /// Requests that never block.
+struct Served<J> {
+    /// The first one that may block, for this thread.
+    own: Option<J>,
     at_once: Vec<J>,
 }
 
-impl<J> Served<J> {
-    const fn none() -> Self {
-        Self { own: None, at_once: Vec::new() }
-    }
-}
-
-/// Serves one event, and runs requests that never block. The first other one is returned, and further ones are given to other threads.
-pub(super) fn serve<S: Serve>(
-    server: &Arc<S>,
-    token: u64,
-    signals: Signals,
-    context: &mut S::Context,
-) -> Option<S::Job> {
-    let Served { own, at_once } = serve_of(server, (token, signals), context, true);
-    run_at_once(at_once, server);
-    own
-}
-
-/// Serves one event. The first request is returned, and further ones are given to other threads; those that never block are apart if
-/// `separates`. Requests begin in their order: at a limiter all of them wait, and this thread, which looks at the queue next, enters
-/// with the first.
-pub(super) fn serve_of<S: Serve>(
-    server: &Arc<S>,
-    (token, signals): (u64, Signals),
-    context: &mut S::Context,
-    separates: bool,
-) -> Served<S::Job> {
-    let scheduler = server.scheduler();
-    scheduler.note_progress();
-    let jobs = server.serve(token, signals, context);
-    let is_single = jobs.is_single();
-    let mut served = Served::none();
-    for job in jobs {
-        if separates && server.is_non_blocking(&job) {
-            served.at_once.push(job);
-        } else if is_single {
-            served.own = Some(job);
-        } else {
-            match server.target(&job).pool {
-                0 if scheduler.pool.exclusive => scheduler.queue(job, server),
-                0 if served.own.is_none() => served.own = Some(job),
-                _ => scheduler.submit(job, server),
+impl<J: Send> Served<J> {
+    /// Further requests are given to other threads. Requests begin in their order: at a limiter all wait, and this thread enters with the first.
+    fn of<S: Serve<Job = J>>(server: &Arc<S>, event: (u64, Signals), context: &mut S::Context) -> Self {
+        let scheduler = server.scheduler();
+        scheduler.pollers.note_progress();
+        let jobs = server.serve(event.0, event.1, context);
+        let is_single = jobs.is_single();
+        let mut served = Self { own: None, at_once: Vec::new() };
+        for job in jobs {
+            if server.is_non_blocking(&job) {
+                served.at_once.push(job);
+            } else if is_single {
+                served.own = Some(job);
+            } else {
+                match server.target(&job).pool {
+                    0 if scheduler.pool.exclusive => scheduler.queue(job, server),
+                    0 if served.own.is_none() => served.own = Some(job),
+                    _ => scheduler.submit(job, server),
+                }
             }
         }
+        served
     }
-    served
-}
 
-/// Runs requests that never block, on the thread that has read them and without a permit.
-pub(super) fn run_at_once<S: Serve>(jobs: Vec<S::Job>, server: &Arc<S>) {
-    for job in jobs {
-        server.scheduler().run(job, clock::monotonic(), server);
+    /// Runs those that never block, on the thread that has read them and without a permit. Returns the other one.
+    fn run<S: Serve<Job = J>>(self, server: &Arc<S>) -> Option<J> {
+        for job in self.at_once {
+            server.scheduler().run(job, clock::monotonic(), server);
+        }
+        self.own
     }
 }
 
 // ---- At the limiter ----
 
 impl<S: Serve> Worker<'_, S> {
-    fn arrive(&mut self, job: S::Job) {
+    fn arrive(&self, job: S::Job) -> Admitted<S::Job> {
         let class = self.server.target(&job).class;
-        let admitted = self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic());
-        self.act_on(admitted);
-    }
-
-    /// Looks at the queue; whether there was something to do.
-    fn look(&mut self) -> bool {
-        let pool = &self.scheduler().pool;
-        if pool.queued() == 0 {
-            return false;
-        }
-        let Some(admitted) = pool.look(&self.thread) else { return false };
-        self.act_on(admitted);
-        true
+        self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic())
     }
 
     fn act_on(&mut self, mut admitted: Admitted<S::Job>) {
+        let scheduler = self.scheduler();
         loop {
             let job = match admitted {
                 Admitted::Run(job) => Some(job),
-                Admitted::Monitor => self.monitor_until_one_enters(),
+                Admitted::Monitor => {
+                    if !scheduler.pollers.any() {
+                        // This thread polled last, and the backup poller was not told when the others entered.
+                        scheduler.backup_poller.watch();
+                    }
+                    let progress = || scheduler.pollers.progress.load(Ordering::Relaxed);
+                    monitor(scheduler, &scheduler.pool, &self.thread, progress)
+                }
                 Admitted::Park => {
                     self.away = true;
                     None
@@ -338,32 +301,21 @@ impl<S: Serve> Worker<'_, S> {
                 }
             };
             let Some(next) = job.and_then(|job| self.run(job)) else { return };
-            let class = self.server.target(&next).class;
-            admitted = self.scheduler().pool.arrive(next, class, &self.thread, clock::monotonic());
+            admitted = self.arrive(next);
         }
     }
 
-    fn monitor_until_one_enters(&mut self) -> Option<S::Job> {
-        let scheduler = self.scheduler();
-        if scheduler.pollers.load(Ordering::SeqCst) == 0 {
-            // This thread polled last, and the backup poller was not told when the others entered.
-            scheduler.backup_poller.watch();
-        }
-        monitor(scheduler, &scheduler.pool, &self.thread, || scheduler.progress.load(Ordering::Relaxed))
-    }
-
-    /// Runs request after request until there is none, or this thread, which has a permit, has none any more: a request that is left
-    /// then.
+    /// Runs request after request while there is one and this thread has a permit. Returns the one that is left.
     fn run(&mut self, job: S::Job) -> Option<S::Job> {
-        let server = Arc::clone(self.server);
-        let scheduler = server.scheduler();
+        let (server, scheduler) = (self.server, self.scheduler());
+        let beside = &scheduler.pool.limiter.interpreter.beside;
+        let alone = || scheduler.inside.load(Ordering::SeqCst) == 0 && beside.load(Ordering::SeqCst) == 0;
         let now = clock::monotonic();
         let mut run = Run { now, next: Some(job), ended: false, count: 0 };
         while !run.ended {
             // The interpreter is kept between requests only while no other thread is in application code: one that has waited there can
             // have it at once at the end of a request, while in the middle of one it would have to interrupt. And only with a request
             // in hand: without one this thread would wait for the interpreter, which C code may keep for long.
-            let alone = || scheduler.is_nobody_inside();
             if run.next.is_some() && alone() {
                 server.attached(&mut || {
                     while !run.ended && alone() {
@@ -377,7 +329,7 @@ impl<S: Serve> Worker<'_, S> {
         run.next
     }
 
-    /// Runs one request, and finds the next. Never waits but in application code.
+    /// Never waits but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let limiter = &scheduler.pool.limiter;
@@ -402,9 +354,9 @@ impl<S: Serve> Worker<'_, S> {
             (run.next, run.ended) = (Some(job), true);
             return;
         }
-        if class != RouteClass::Normal && scheduler.pollers.load(Ordering::SeqCst) == 0 {
+        if class != RouteClass::Normal && !scheduler.pollers.any() {
             // No thread polls: a monitor looks now, and polls if nothing waits.
-            limiter.fire_now(run.now);
+            limiter.timer.fire_now(run.now);
         }
         // The request's bytes from the poller have just been read.
         let entry = self.context.clock().turn_began().max(run.now);
@@ -417,33 +369,27 @@ impl<S: Serve> Worker<'_, S> {
             return;
         }
         if self.is_done() {
-            self.make_way();
+            // Requests may wait: the monitor, a polling thread or one that is unparked runs them.
+            limiter.give_back(&self.thread);
+            scheduler.make_way(self.server);
             run.ended = true;
             return;
         }
         run.next = self.next_job();
     }
 
-    /// Gives up the permit although requests may wait: the monitor, a polling thread or one that is unparked runs them.
-    fn make_way(&self) {
-        let scheduler = self.scheduler();
-        scheduler.pool.limiter.give_back(&self.thread);
-        scheduler.make_way(self.server);
-    }
-
-    /// Before a thread enters application code: if requests wait, a parked thread is woken to monitor, or one that polls to look. If none
-    /// waits and no thread polls, a parked one is woken; one is made only for a request that takes long, or every [`NOW_AND_THEN`] requests.
-    /// Without one the backup poller watches. A thread that is `busy`, asked once in [`NOW_AND_THEN`] requests, has a parked one monitor, or asks the one
-    /// that polls to: with a monitor it may fetch several events at once.
+    /// If requests wait, a parked thread is woken to monitor, or one that polls to look. If none waits and no thread polls, a parked one is
+    /// woken; one is made only for a request that takes long, or for a `busy` thread. A thread that is `busy`, asked once in [`NOW_AND_THEN`]
+    /// requests, has a parked one monitor, or asks the one that polls to: with a monitor it may fetch several events at once.
     fn before_entry(&self, class: RouteClass, busy: bool) {
         let scheduler = self.scheduler();
         if scheduler.pool.limiter.is_monitored() {
             return;
         }
-        let polled = scheduler.pollers.load(Ordering::SeqCst) > 0;
+        let polled = scheduler.pollers.any();
         if scheduler.pool.queued() > 0 || !scheduler.ready.is_empty() {
             if !scheduler.pool.wake_monitor() && polled {
-                scheduler.waker.wake();
+                scheduler.pollers.waker.wake();
             } else if !polled {
                 scheduler.leave_polling_to_another(class, self.server);
             }
@@ -452,34 +398,30 @@ impl<S: Serve> Worker<'_, S> {
                 scheduler.wake_poller(self.server);
             }
         } else if busy && !scheduler.pool.wake_monitor() {
-            scheduler.pool.limiter.want_monitor();
-            scheduler.waker.wake();
+            scheduler.pool.limiter.wanted.store(true, Ordering::SeqCst);
+            scheduler.pollers.waker.wake();
             // On the same processor it would come too late: the next look at the poller takes the call away.
             thread::yield_now();
         }
     }
 
-    /// The next request for this thread, which has the permit for a usual one, without waiting: from the queue, the ready list,
-    /// the poller.
+    /// The next request, without waiting: from the queue, the ready list, the poller.
     fn next_job(&mut self) -> Option<S::Job> {
         let scheduler = self.scheduler();
         if let Some(job) = scheduler.pool.next_in_turn(&self.thread) {
             return Some(job);
         }
-        while let Some((token, signals)) = self.next_ready() {
-            if let Some(job) = self.serve(token, signals) {
-                return self.next_behind(job);
-            }
+        if let Some(job) = serve_listed(self.server, &mut self.turns, &mut self.context) {
+            return self.next_behind(job);
         }
         self.turns = scheduler.ready.len().clamp(1, FEW_EVENTS);
-        scheduler.note_poll(self.context.clock().turn_began());
+        scheduler.pollers.note_poll(self.context.clock().turn_began());
         if scheduler.take_deferred(self.server)
-            && let Some((token, signals)) = self.next_ready()
-            && let Some(job) = self.serve(token, signals)
+            && let Some(job) = serve_listed(self.server, &mut 1, &mut self.context)
         {
             return self.next_behind(job);
         }
-        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.threads.is_single();
+        let fetches_many = scheduler.pool.limiter.is_monitored() || scheduler.pool.threads.max() == 1;
         let events = if fetches_many { &mut self.more } else { &mut self.events };
         fetch(self.server, events, false);
         match serve_batch(self.server, events, &mut self.context) {
@@ -513,7 +455,7 @@ pub(super) fn monitor<J: Send>(
         match pool.monitor(thread, &mut monitoring, moving) {
             Monitored::Run(job) => return Some(job),
             Monitored::Idle => return None,
-            Monitored::Pause(pause) => pool.limiter.pause(clock::monotonic(), pause),
+            Monitored::Pause(pause) => pool.limiter.timer.wait(clock::monotonic(), pause),
         }
     }
     pool.end_monitoring();
@@ -532,14 +474,13 @@ struct Run<J> {
 
 pub(super) enum Round {
     GoOn,
-    /// The end: the thread is superfluous, and not counted any more.
+    /// The thread is superfluous, and not counted any more.
     End,
 }
 
-/// Takes round after round until the server stops, or the thread is superfluous. Catches panics of the engine. Returns whether
-/// the caller must still take the thread off the count.
+/// Takes round after round until the server stops, or the thread is superfluous. Returns whether the thread is counted still.
 pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
-    server.scheduler().set_serving(true);
+    server.scheduler().pollers.set_serving(true);
     let mut counted = true;
     while counted && !server.scheduler().is_stopping() {
         match catch_unwind(AssertUnwindSafe(&mut round)) {
@@ -550,7 +491,7 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
             }
         }
     }
-    server.scheduler().set_serving(false);
+    server.scheduler().pollers.set_serving(false);
     if !counted {
         // Its successor may be long in coming.
         server.scheduler().backup_poller.watch();
@@ -558,16 +499,15 @@ pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> R
     counted
 }
 
-/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted
-/// afterwards. `took`: it has just taken something that brings events.
+/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted afterwards.
+/// `took`: it has just taken something that brings events.
 pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
     let scheduler = server.scheduler();
     scheduler.backup_poller.release_polling();
     fetch(server, events, scheduler.is_idle() && !took);
-    scheduler.pollers.fetch_sub(1, Ordering::SeqCst);
+    scheduler.pollers.end();
 }
 
-/// Fetches events; `waits` until there is one.
 pub(super) fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {
     let limit = if waits { None } else { Some(Duration::ZERO) };
     if let Err(error) = server.scheduler().poller.wait(events, limit) {

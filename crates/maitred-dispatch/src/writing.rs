@@ -14,9 +14,7 @@ use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
     /// The response of this thread's request goes to a disk, or will.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static WROTE: Cell<bool> = Cell::new(false);
-    #[allow(clippy::missing_const_for_thread_local, reason = "the simulated one takes no const block")]
     static OWN: RefCell<Option<Arc<AppThread>>> = RefCell::new(None);
 }
 
@@ -57,7 +55,7 @@ impl<J: Send> Scheduler<J> {
     /// Calls `act`, in which the thread of a handler writes to a disk. It does not count as one that serves meanwhile.
     pub fn write_out<S: Serve<Job = J>, T>(&self, server: &Arc<S>, act: impl FnOnce() -> T) -> T {
         // No other thread can do the work of a loop's thread, and other pools have no reserve thread.
-        if self.looped.is_some() || !self.is_served_here() {
+        if self.looped.is_some() || !self.pollers.are_served_here() {
             return act();
         }
         self.note_written();
@@ -74,10 +72,8 @@ impl<J: Send> Scheduler<J> {
     /// A permit has become free while requests wait: the monitor, a polling thread or one that is unparked takes it.
     pub(super) fn make_way<S: Serve<Job = J>>(&self, server: &Arc<S>) {
         if self.pool.limiter.is_monitored() {
-            self.pool.limiter.fire_now(clock::monotonic());
-        } else if self.pollers.load(Ordering::SeqCst) > 0 {
-            self.waker.wake();
-        } else {
+            self.pool.limiter.timer.fire_now(clock::monotonic());
+        } else if !self.pollers.wake() {
             self.wake_poller(server);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use maitred_dispatch::Pool;
 use maitred_io::listener::Backlog;
 use maitred_io::process;
 use maitred_limits::RULES_TOTAL;
@@ -197,9 +198,9 @@ impl Group {
 
     /// The figures of all pools. Each group has a part of the default pool and the whole of the others.
     pub(crate) fn pool_figures(&self) -> Vec<PoolFigures> {
-        let mut pools = self.scheduler.figures();
+        let mut pools = self.scheduler.pools().map(Pool::figures).collect::<Vec<_>>();
         for group in self.groups.all().filter(|group| group.number != self.number) {
-            pools[0].add(&group.scheduler.own_figures());
+            pools[0].add(&group.scheduler.pool_at(0).figures());
         }
         pools
     }
@@ -213,7 +214,7 @@ impl Group {
         }
         let folders = self.site.hosts.all().iter().flat_map(|host| host.routes().folders());
         folders.for_each(|(_, files)| add(&mut locks, files.lock_snapshot()));
-        locks.extend(self.scheduler.shared_locks());
+        locks.extend(self.scheduler.pools().skip(1).flat_map(Pool::lock_snapshots));
         let site = &self.site;
         locks.extend([
             site.figures.lock_snapshot(),

@@ -28,7 +28,7 @@ impl<'s> Pools<'s> {
 
     /// The names of the pools.
     pub fn names(self) -> Vec<&'s str> {
-        self.first().scheduler.names()
+        self.first().scheduler.pools().map(|pool| &*pool.name).collect()
     }
 
     /// The figures of the pools.
@@ -43,9 +43,9 @@ impl<'s> Pools<'s> {
 
     /// The limits: of the default pool the sums over all poll groups.
     pub fn limits(self) -> Vec<PoolLimits> {
-        let mut limits = self.first().scheduler.limits();
+        let mut limits: Vec<_> = self.first().scheduler.pools().map(|pool| pool.threads.limits()).collect();
         for group in &self.groups[1..] {
-            let part = group.scheduler.limits().swap_remove(0);
+            let part = group.scheduler.pool_at(0).threads.limits();
             let whole = &mut limits[0];
             whole.min_threads += part.min_threads;
             whole.max_threads += part.max_threads;
@@ -61,7 +61,7 @@ impl<'s> Pools<'s> {
     /// at least one in each poll group. Returns false when no pool has this name.
     pub fn set_limits(self, name: &str, limits: &PoolLimits) -> bool {
         let first = self.first();
-        if let Some(number) = first.scheduler.names().iter().position(|known| *known == name) {
+        if let Some(number) = first.scheduler.pools().position(|pool| pool.name == name) {
             first.site.guard.bandwidth.set_pool(number, limits.bandwidth);
         }
         if name != DEFAULT_POOL {

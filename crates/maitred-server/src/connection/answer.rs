@@ -167,7 +167,7 @@ fn hand_over(
     stream.summarise(&request, context.now, pool);
     stream.awaited = Awaited::of(context, &request, &stream, pool);
     let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
-    let interrupts = limited.is_some() && context.group.scheduler.interrupts(pool);
+    let interrupts = limited.is_some() && context.group.scheduler.pool_at(pool).threads.interrupts();
     let key = context.key(stream.number);
     let number = u16::try_from(pool).unwrap_or(u16::MAX);
     let origin =

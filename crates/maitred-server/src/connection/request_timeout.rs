@@ -57,7 +57,7 @@ impl Awaited {
         stream: &Stream,
         pool: usize,
     ) -> Option<Box<Self>> {
-        let limit = context.group.scheduler.request_limit(pool)?;
+        let limit = context.group.scheduler.pool_at(pool).threads.request_limit()?;
         let due = context.now.saturating_add(nanos(limit));
         let (head, number) = (request.head.clone(), request.number);
         let (peer, secure) = (request.endpoint.peer, request.endpoint.secure);

@@ -76,12 +76,12 @@ fn is_free(group: &Arc<Group>) -> bool {
 /// process, connections are taken one by one within the time that the oldest of these requests has waited: so new
 /// clients wait about as long as present ones.
 fn patience(group: &Group, now: u64) -> u64 {
-    if !group.scheduler.has_queue() {
+    if group.scheduler.pool_at(0).queued() == 0 {
         return PATIENCE;
     }
     let waiting =
         backlogs(group).map(|backlog| backlog.map_or(1, |backlog| u64::from(backlog.waiting))).sum::<u64>();
-    (group.scheduler.queue_age(now) / waiting.max(1)).clamp(PATIENCE, LONG_PATIENCE)
+    (group.scheduler.pool_at(0).queue_age(now) / waiting.max(1)).clamp(PATIENCE, LONG_PATIENCE)
 }
 
 /// Takes one connection from the first listener that has one.

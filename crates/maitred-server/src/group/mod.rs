@@ -485,7 +485,8 @@ impl<R: Resident> Serve for Group<R> {
     }
 
     fn target(&self, job: &Job) -> Target {
-        let class = self.scheduler.class_of(job.pool, maitred_io::clock::monotonic_coarse(), || job.route());
+        let pool = self.scheduler.pool_at(job.pool);
+        let class = pool.class_of(maitred_io::clock::monotonic_coarse(), || job.route());
         Target { pool: job.pool, class }
     }
 
