@@ -7,9 +7,10 @@ use maitred_server::DEFAULT_POOL;
 
 use crate::config::{Config, HostConfig, NamedPool};
 use crate::filters;
+use crate::forms::quoted;
 use crate::hosts;
 use crate::log_values::{LogPlace, is_on_terminal};
-use crate::options::{self, Definition, Kind, quoted};
+use crate::options::{self, Definition, Kind};
 use crate::origins::Source;
 use crate::pools;
 use crate::sources::Loaded;
@@ -27,7 +28,7 @@ pub fn report(loaded: &Loaded) -> String {
         files => format!("# read: {}\n", files.join(", ")),
     };
     let mut lines: Vec<Line> = options::all()
-        .filter(|definition| definition.is_in_file() && !matches!(definition.kind, Kind::Pools))
+        .filter(|definition| definition.is_in_file() && !matches!(definition.kind, Kind::Table))
         .map(|definition| {
             let source = loaded.origins.of(definition.name).clone();
             (line(definition, definition.show(&loaded.config)), Some(source))

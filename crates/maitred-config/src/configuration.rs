@@ -21,7 +21,7 @@ const FIELDS: [&str; 6] =
 pub fn of(config: &Config, origins: &Origins) -> Vec<Configured> {
     let plain = |value: Option<String>| value.map(|value| unquoted(&value));
     let mut all: Vec<Configured> = options::all()
-        .filter(|option| !matches!(option.kind, Kind::Pools | Kind::Action))
+        .filter(|option| !matches!(option.kind, Kind::Table | Kind::Action))
         .map(|option| Configured {
             name: option.name.to_owned(),
             value: plain(option.show(config)),

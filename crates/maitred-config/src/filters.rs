@@ -11,7 +11,7 @@ use maitred_match::BadPattern;
 use maitred_server::PoolRule;
 
 use crate::config::{BasicAuthConfig, Config, FilterConfig};
-use crate::options::quoted;
+use crate::forms::quoted;
 use crate::origins::{Origins, Source};
 use crate::pools::{CONDITIONS, NOBODY_IS_ASKED, set_condition};
 use crate::problem::Problem;

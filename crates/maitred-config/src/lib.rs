@@ -18,6 +18,7 @@ pub mod development;
 mod env_file;
 pub mod error_page;
 pub mod filters;
+pub mod forms;
 pub mod help;
 pub mod hosts;
 pub mod http2;

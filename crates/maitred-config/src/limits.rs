@@ -105,11 +105,6 @@ const NONE: &str = "none";
 /// The word for a number that depends on the machine.
 pub(crate) const AUTO: &str = "auto";
 
-/// Bytes, or none for `auto`.
-pub(crate) fn budget(text: &str) -> Result<Option<u64>, BadValue> {
-    if text == AUTO { Ok(None) } else { value::bytes(text).map(Some) }
-}
-
 /// Greatest rate, in requests a second.
 const MAX_RATE: f64 = 1_000_000.0;
 
@@ -197,12 +192,6 @@ mod tests {
         let mut automatic = LimitConfig::EMPTY;
         automatic.share(2);
         assert_eq!(automatic.buffer_budget, machine::memory_limit().map(|bytes| bytes / 8));
-    }
-
-    #[test]
-    fn a_budget_is_bytes_or_auto() {
-        assert_eq!((budget("auto"), budget("64m"), budget("0")), (Ok(None), Ok(Some(64 << 20)), Ok(Some(0))));
-        assert!(budget("").is_err() && budget("half").is_err());
     }
 
     #[test]

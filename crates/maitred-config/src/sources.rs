@@ -104,7 +104,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     for assignment in assignments.chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
         let wrong = |bad: BadValue| bad.at(source.place(definition));
-        if matches!(definition.kind, Kind::Pools) {
+        if matches!(definition.kind, Kind::Table) {
             for part in pools::parts(&texts, &source, inputs.earlier).map_err(wrong)? {
                 part.note_renamed(&mut renamed);
                 part.merge(&mut loaded.config, &mut loaded.origins)?;

@@ -5,7 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::tables;
-use crate::options::{self, Definition, Kind, MAX_SECONDS, MIN_SECONDS};
+use crate::forms::Holds;
+use crate::options::{self, Definition};
 use crate::reference::default;
 
 /// The schema, as text with a line end.
@@ -54,31 +55,17 @@ fn of(option: &Definition) -> Value {
 
 /// The schema of one value of the option.
 fn one(option: &Definition) -> Value {
-    let whole = |min: usize, max: usize| json!({ "type": "integer", "minimum": min, "maximum": max });
-    let seconds = |min: f64| json!({ "type": "number", "minimum": min, "maximum": MAX_SECONDS });
-    match option.kind {
-        Kind::Switch(_) => json!({ "type": "boolean" }),
-        Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => whole(min, max),
-        Kind::CountOrAuto(min, max, _) => json!({ "anyOf": [{ "const": "auto" }, whole(min, max)] }),
-        Kind::Percent(_) => whole(0, 100),
-        Kind::Seconds(_) => seconds(MIN_SECONDS),
-        Kind::SecondsOrOff(_) | Kind::SecondsOrAtOnce(_) => seconds(0.0),
-        Kind::Bytes(_) | Kind::BytesOrAuto(_) | Kind::Rate(_) | Kind::Hsts(_) | Kind::Account(_) => {
-            json!({ "type": ["number", "string"] })
+    let Some(facts) = option.facts() else { return json!({ "type": "string" }) };
+    match facts.holds {
+        Holds::Text | Holds::File | Holds::Folder => json!({ "type": "string" }),
+        Holds::Switch => json!({ "type": "boolean" }),
+        Holds::Whole(min, max, auto) => {
+            let whole = json!({ "type": "integer", "minimum": min, "maximum": max });
+            if auto { json!({ "anyOf": [{ "const": "auto" }, whole] }) } else { whole }
         }
-        Kind::Level(_)
-        | Kind::Interface(_)
-        | Kind::Lifespan(_)
-        | Kind::Overflow(_)
-        | Kind::Spans(_)
-        | Kind::Strategy(_)
-        | Kind::Accept(_)
-        | Kind::UnknownName(_)
-        | Kind::MinVersion(_)
-        | Kind::Http2(_)
-        | Kind::ClientAuth(_)
-        | Kind::Period(_) => json!({ "enum": option.placeholder.split('|').collect::<Vec<_>>() }),
-        _ => json!({ "type": "string" }),
+        Holds::Seconds(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Holds::NumberOrText => json!({ "type": ["number", "string"] }),
+        Holds::Words => json!({ "enum": facts.words }),
     }
 }
 

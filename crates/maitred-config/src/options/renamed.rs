@@ -1,6 +1,6 @@
 //! Names that options had in earlier versions. Earlier names still work, and a warning tells the new name of each, once.
 
-use super::Definition;
+use super::definition::{Definition, variable};
 
 /// An earlier name, and the present one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Names {
 
     /// The earlier name whose variable this is.
     pub(crate) fn of_variable(self, name: &str) -> Option<Renamed> {
-        self.0.iter().copied().find(|renamed| super::variable(renamed.old) == name)
+        self.0.iter().copied().find(|renamed| variable(renamed.old) == name)
     }
 }
 

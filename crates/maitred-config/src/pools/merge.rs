@@ -6,8 +6,9 @@ use std::mem;
 use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
 use crate::config::{Config, NamedPool, PoolConfig};
+use crate::forms::Count;
 use crate::options::renamed::{Renamed, Used};
-use crate::options::{Definition, Kind};
+use crate::options::{Definition, Kind, MAX_THREADS, pool};
 use crate::origins::{Origins, Source};
 use crate::problem::Problem;
 use crate::value::BadValue;
@@ -90,11 +91,12 @@ impl PoolPart {
 
 /// Parses a value into the named pool at `position`.
 pub(super) fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), BadValue> {
-    mem::swap(&mut config.pool, &mut config.pools[position].threads);
-    let set = in_named_pool(value.definition).set(config, std::slice::from_ref(&value.text));
-    mem::swap(&mut config.pool, &mut config.pools[position].threads);
-    let strategy = config.pools[position].threads.strategy;
-    if matches!(strategy, Strategy::Pc | Strategy::Epc) {
+    let threads = &mut config.pools[position].threads;
+    let set = match in_named_pool(value.definition).kind {
+        Kind::Pool(key) => key.set(threads, std::slice::from_ref(&value.text)),
+        _ => Ok(()),
+    };
+    if matches!(threads.strategy, Strategy::Pc | Strategy::Epc) {
         return Err(BadValue::new(
             format!("'{}' is for threads that poll, and those of a named pool never do", value.text),
             "write adaptive or pec",
@@ -103,13 +105,11 @@ pub(super) fn set(config: &mut Config, position: usize, value: &PoolValue) -> Re
     set
 }
 
+/// Only the default pool needs a thread at all times, for polling.
+const MIN_THREADS: Kind = Kind::Pool(&pool(Count(0, MAX_THREADS), |pool| &mut pool.min_threads));
+
 /// The option as a key of a named pool.
 pub(super) fn in_named_pool(definition: &Definition) -> Definition {
-    match definition.kind {
-        // Only the default pool needs a thread at all times, for polling.
-        Kind::Count(_, max, field) if definition.name == "min-threads" => {
-            Definition { kind: Kind::Count(0, max, field), ..*definition }
-        }
-        _ => *definition,
-    }
+    let kind = if definition.name == "min-threads" { MIN_THREADS } else { definition.kind };
+    Definition { kind, ..*definition }
 }

@@ -10,7 +10,7 @@ mod text;
 use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
 use crate::config::{Config, PoolConfig};
-use crate::options::{self, Definition};
+use crate::options::{self, Definition, Kind};
 use crate::origins::{Origins, Source};
 use crate::problem::{Problem, did_you_mean};
 use crate::tls;
@@ -103,7 +103,10 @@ pub fn takes(definition: &Definition, name: &str) -> String {
 
 /// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
 pub fn show(definition: &Definition, pool: &PoolConfig) -> Option<String> {
-    definition.show(&Config { pool: pool.clone(), ..Config::default() })
+    match definition.kind {
+        Kind::Pool(value) => value.show(pool),
+        _ => None,
+    }
 }
 
 /// Most bytes of a name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.

@@ -4,7 +4,7 @@ use maitred_http::Method;
 use maitred_http::fields::is_token;
 use maitred_server::{HostCondition, PoolRule};
 
-use crate::options::quoted;
+use crate::forms::quoted;
 use crate::value::{BadValue, pattern};
 
 /// The conditions of a rule, in the order in which they are shown.

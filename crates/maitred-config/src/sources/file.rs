@@ -143,7 +143,7 @@ impl Files {
             }
             let (definition, renamed) = find(&reading, at, key.get_ref())?;
             self.renamed.add(reading.at(at), renamed);
-            if matches!(definition.kind, Kind::Pools) {
+            if matches!(definition.kind, Kind::Table) {
                 self.pools.extend(pool_table::parts(&reading, value)?);
                 continue;
             }
