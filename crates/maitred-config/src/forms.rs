@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use maitred_compress::{CodingLevel, TypePattern};
+use maitred_http::Method;
 use maitred_log::{Format, Mask};
-use maitred_match::{Network, PathPattern};
+use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 use maitred_server::limits::RouteBandwidth;
 use maitred_server::{Overflow, Period, Strategy};
 
@@ -30,7 +31,7 @@ const MIN_SECONDS: f64 = 0.001;
 /// The longest time an option takes, in seconds: a day.
 const MAX_SECONDS: f64 = 86_400.0;
 
-/// What a value holds, for completion and the JSON schema.
+/// The content of a value, for completion and the JSON schema.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Holds {
     /// Any text.
@@ -51,11 +52,11 @@ pub enum Holds {
     Words,
 }
 
-/// What there is to know about the form of a value.
+/// Facts about the form of a value.
 pub struct Facts {
     /// The values it takes, in words.
     pub takes: String,
-    /// What one value holds.
+    /// The content of one value.
     pub holds: Holds,
     /// The words of which one is written, if it is so.
     pub words: Vec<&'static str>,
@@ -78,7 +79,7 @@ pub(crate) trait Form: Sync {
 
 /// A value in a `C`.
 pub trait Value<C>: Sync {
-    /// What there is to know about its form.
+    /// The facts about its form.
     fn facts(&self) -> Facts;
 
     /// Parses `texts` into the value.
@@ -121,6 +122,28 @@ impl<C: Clone, F: Form> Value<C> for At<C, F> {
 impl<C: Clone, F: Form> Field<C> for At<C, F> {
     fn take(&self, to: &mut C, from: &mut C) {
         *(self.field)(to) = (self.field)(from).clone();
+    }
+}
+
+/// A value that depends on others in the same `C`, which are set before it.
+pub(crate) struct Made<C: 'static> {
+    pub(crate) read: fn(&mut C, &[String]) -> Result<(), BadValue>,
+    pub(crate) show: fn(&C) -> Option<String>,
+    pub(crate) holds: Holds,
+    pub(crate) is_list: bool,
+}
+
+impl<C> Value<C> for Made<C> {
+    fn facts(&self) -> Facts {
+        Facts::new(if self.is_list { TEXTS } else { "text" }, self.holds, self.is_list)
+    }
+
+    fn set(&self, to: &mut C, texts: &[String]) -> Result<(), BadValue> {
+        (self.read)(to, texts)
+    }
+
+    fn show(&self, of: &C) -> Option<String> {
+        (self.show)(of)
     }
 }
 
@@ -273,7 +296,6 @@ impl<F: Form> Form for Auto<F> {
 }
 
 const TEXTS: &str = "text, or a list of texts";
-const SECONDS_HOLD: Holds = Holds::Seconds(0.0, MAX_SECONDS);
 
 pub(crate) const APPLICATION: One<Option<String>> = One {
     read: |text| Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
@@ -291,15 +313,15 @@ pub(crate) const PERCENT: One<u8> = One {
 };
 pub(crate) const SECONDS: One<Duration> = One {
     read: |text| value::seconds(text, MIN_SECONDS, MAX_SECONDS),
-    show: show_seconds,
+    show: |time| plain(&time.as_secs_f64()),
     takes: "seconds from 0.001 to 86400, fractions allowed",
     holds: Holds::Seconds(MIN_SECONDS, MAX_SECONDS),
 };
 pub(crate) const SECONDS_OR_OFF: One<Duration> = One {
     read: |text| value::seconds(text, 0.0, MAX_SECONDS),
-    show: show_seconds,
     takes: "seconds from 0 (off) to 86400, fractions allowed",
-    holds: SECONDS_HOLD,
+    holds: Holds::Seconds(0.0, MAX_SECONDS),
+    ..SECONDS
 };
 pub(crate) const SECONDS_OR_AT_ONCE: One<Duration> =
     One { takes: "seconds from 0 (at once) to 86400, fractions allowed", ..SECONDS_OR_OFF };
@@ -337,16 +359,19 @@ pub(crate) const FILES: List<PathBuf> = List {
     holds: Holds::File,
 };
 
-pub(crate) const URL_PATH: One<String> =
-    One { read: value::url_path, show: text, takes: "a URL path", holds: Holds::Text };
-pub(crate) const EVENT_LOOP: One<String> = One {
-    read: value::event_loop,
-    show: text,
-    takes: "auto, asyncio, uvloop, module:factory",
-    holds: Holds::Text,
-};
-pub(crate) const ADDRESS: One<ListenAddress> =
-    One { read: listen::tcp, show: text, takes: "host:port", holds: Holds::Text };
+pub(crate) const URL_PATH: One<String> = written(value::url_path, "a URL path");
+pub(crate) const EVENT_LOOP: One<String> =
+    written(value::event_loop, "auto, asyncio, uvloop, module:factory");
+pub(crate) const POOL_NAME: One<String> = written(|text| Ok(text.to_owned()), "the name of a pool");
+/// The number is set when all hosts are known.
+pub(crate) const HOST: One<HostCondition> =
+    written(|text| Ok(HostCondition { number: u16::MAX, name: text.into() }), "text");
+pub(crate) const METHOD: One<Method> = written(value::method, "text");
+pub(crate) const PATH: One<PathPattern> = written(value::pattern, "text");
+pub(crate) const HEADER: One<HeaderPattern> = written(value::pattern, "text");
+pub(crate) const NETWORK: One<Network> = written(value::pattern, "text");
+pub(crate) const CERTIFICATE: One<CertificatePattern> = written(value::pattern, "text");
+pub(crate) const ADDRESS: One<ListenAddress> = written(listen::tcp, "host:port");
 pub(crate) const ADDRESSES: List<ListenAddress> = texts(|texts| each(texts, listen::listen), TEXTS);
 pub(crate) const MOUNTS: List<Mount> = texts(|texts| each(texts, value::mount), TEXTS);
 pub(crate) const MOUNTED: List<MountedApplication> = texts(|texts| each(texts, mounted), TEXTS);
@@ -367,32 +392,21 @@ pub(crate) const ROUTES: List<RouteBandwidth> = List {
     holds: Holds::Text,
 };
 
-pub(crate) const ACCESS_LOG: One<LogPlace> = One {
-    read: log_values::access_place,
-    show: text,
-    takes: "auto, off, - (standard output), stderr, syslog, syslog:HOST:PORT, logging or a path",
-    holds: Holds::Text,
-};
-pub(crate) const ERROR_LOG: One<LogPlace> = One {
-    read: log_values::error_place,
-    takes: "stderr, stdout, syslog, syslog:HOST:PORT, logging or a path",
-    ..ACCESS_LOG
-};
-pub(crate) const LOG_FORMAT: One<Format> = One {
-    read: log_values::format,
-    show: text,
-    takes: "default, common, combined, times, json, or text with fields",
-    holds: Holds::Text,
-};
+pub(crate) const ACCESS_LOG: One<LogPlace> = written(
+    log_values::access_place,
+    "auto, off, - (standard output), stderr, syslog, syslog:HOST:PORT, logging or a path",
+);
+pub(crate) const ERROR_LOG: One<LogPlace> =
+    written(log_values::error_place, "stderr, stdout, syslog, syslog:HOST:PORT, logging or a path");
+pub(crate) const LOG_FORMAT: One<Format> =
+    written(log_values::format, "default, common, combined, times, json, or text with fields");
+pub(crate) const CONTROL_SOCKET: One<ControlSocket> = written(value::control_socket, "auto, off or a path");
 pub(crate) const MASK: One<Option<Mask>> = One {
     read: log_values::mask,
     show: |mask| Some(quoted(&log_values::show_mask(*mask))),
     takes: "off, on, or two numbers, to 32 and to 128",
     holds: Holds::Text,
 };
-pub(crate) const CONTROL_SOCKET: One<ControlSocket> =
-    One { read: value::control_socket, show: text, takes: "auto, off or a path", holds: Holds::Text };
-
 pub(crate) const PERIOD: Choice<Option<Period>> =
     Choice(&[("off", None), ("hourly", Some(Period::Hour)), ("daily", Some(Period::Day))]);
 pub(crate) const LEVEL: Choice<LogLevel> = Choice(&[
@@ -435,6 +449,11 @@ pub(crate) const CLIENT_AUTH: Choice<ClientAuth> = Choice(&[
     ("required", ClientAuth::Required),
 ]);
 
+/// A value that is written as it is shown.
+const fn written<T: Display>(read: fn(&str) -> Result<T, BadValue>, takes: &'static str) -> One<T> {
+    One { read, show: text, takes, holds: Holds::Text }
+}
+
 /// A list of values that are written as they are shown.
 const fn texts<T: Display>(read: fn(&[String]) -> Result<Vec<T>, BadValue>, takes: &'static str) -> List<T> {
     List { read, show: T::to_string, takes, holds: Holds::Text }
@@ -450,10 +469,6 @@ fn plain<T: Display>(value: &T) -> Option<String> {
 
 fn text<T: Display>(value: &T) -> Option<String> {
     Some(quoted(&value.to_string()))
-}
-
-fn show_seconds(time: &Duration) -> Option<String> {
-    plain(&time.as_secs_f64())
 }
 
 fn shown(path: &Path) -> String {

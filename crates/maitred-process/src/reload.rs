@@ -139,7 +139,7 @@ impl Reload {
             return Ok(());
         }
         for (host, wanted) in next.hosts.iter_mut().zip(&loaded.config.hosts) {
-            host.take_limits(wanted);
+            host.take(Needs::Filters, wanted);
         }
         plan.filters = Some(filters::rules(&loaded.config, &loaded.origins)?);
         next.site.hsts = loaded.config.site.hsts;
@@ -238,7 +238,7 @@ impl Reload {
                 plan.change_rules(&self.running, wanted);
                 next.rules.clone_from(&wanted.rules);
                 for (host, wanted) in next.hosts.iter_mut().zip(&wanted.hosts) {
-                    host.take_pool(wanted);
+                    host.take(Needs::Rules, wanted);
                 }
             } else {
                 plan.restart.push("match".to_owned());

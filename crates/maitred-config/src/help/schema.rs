@@ -4,10 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tables;
-use crate::forms::Holds;
+use crate::forms::{Facts, Holds};
 use crate::options::{self, Definition};
 use crate::reference::default;
+use crate::schema::{Key, Table, Takes};
+use crate::tables;
 
 /// The schema, as text with a line end.
 pub(super) fn text() -> String {
@@ -15,20 +16,7 @@ pub(super) fn text() -> String {
         .filter(|option| option.is_in_file())
         .map(|option| (option.name.to_owned(), of(option)))
         .collect();
-    for table in &tables::TABLES {
-        let known = |key: &&'static str| options::find(key).map_or_else(|| json!({}), of);
-        let own = table.keys().into_iter().map(|(key, what)| {
-            let mut value = known(&key);
-            value["description"] = json!(what);
-            (key.to_owned(), value)
-        });
-        let object = json!({ "type": "object", "properties": own.collect::<Map<_, _>>(), "additionalProperties": false });
-        let value = match table.names[0] {
-            "filter" => json!({ "type": "array", "items": object }),
-            _ => json!({ "type": "object", "additionalProperties": object }),
-        };
-        keys.insert(table.names[0].to_owned(), value);
-    }
+    keys.extend(tables::ALL.into_iter().map(|table| (table.names[0].to_owned(), of_table(table))));
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "maitred.toml",
@@ -40,12 +28,7 @@ pub(super) fn text() -> String {
 }
 
 fn of(option: &Definition) -> Value {
-    let one = one(option);
-    let mut value = if option.is_repeatable() {
-        json!({ "anyOf": [one, { "type": "array", "items": one }] })
-    } else {
-        one
-    };
+    let mut value = option.facts().map_or_else(|| json!({ "type": "string" }), |facts| of_value(&facts));
     value["description"] = json!(option.summary);
     if let Some(default) = default(option) {
         value["description"] = json!(format!("{} Default: {default}.", option.summary));
@@ -53,10 +36,34 @@ fn of(option: &Definition) -> Value {
     value
 }
 
-/// The schema of one value of the option.
-fn one(option: &Definition) -> Value {
-    let Some(facts) = option.facts() else { return json!({ "type": "string" }) };
-    match facts.holds {
+fn of_table(table: &Table) -> Value {
+    let object = of_keys((table.keys)());
+    if table.is_list() {
+        json!({ "type": "array", "items": object })
+    } else {
+        json!({ "type": "object", "additionalProperties": object })
+    }
+}
+
+fn of_keys(keys: Vec<Key>) -> Value {
+    let of_key = |key: Key| {
+        let mut value = match key.takes {
+            Takes::Value(facts) => of_value(&facts),
+            Takes::Tables(table) => of_table(table),
+            Takes::Rules { keys, .. } => {
+                let one = json!({ "anyOf": [{ "type": "string" }, of_keys(keys())] });
+                json!({ "anyOf": [one, { "type": "array", "items": one }] })
+            }
+        };
+        value["description"] = json!(key.help);
+        (key.name.to_owned(), value)
+    };
+    let keys: Map<_, _> = keys.into_iter().map(of_key).collect();
+    json!({ "type": "object", "properties": keys, "additionalProperties": false })
+}
+
+fn of_value(facts: &Facts) -> Value {
+    let one = match facts.holds {
         Holds::Text | Holds::File | Holds::Folder => json!({ "type": "string" }),
         Holds::Switch => json!({ "type": "boolean" }),
         Holds::Whole(min, max, auto) => {
@@ -66,7 +73,8 @@ fn one(option: &Definition) -> Value {
         Holds::Seconds(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
         Holds::NumberOrText => json!({ "type": ["number", "string"] }),
         Holds::Words => json!({ "enum": facts.words }),
-    }
+    };
+    if facts.is_list { json!({ "anyOf": [one, { "type": "array", "items": one }] }) } else { one }
 }
 
 #[cfg(test)]
@@ -85,7 +93,7 @@ mod tests {
         assert_eq!(keys["listen"]["anyOf"][1]["type"], "array");
         assert_eq!(
             keys["filter"]["items"]["properties"]["realm"]["description"],
-            tables::of_filter_key("realm")
+            "What clients show when they ask for the password."
         );
         assert_eq!(keys["host"]["additionalProperties"]["additionalProperties"], false);
         assert!(keys["config"].is_null(), "it says which file");

@@ -55,7 +55,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "pathsend",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.pathsend)),
         default: &["false"],
         summary: "Offer `http.response.pathsend` to ASGI applications: the engine sends a file by its path, such as each \
@@ -68,7 +67,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "factory",
-        placeholder: "",
         kind: Kind::Content(&site(SWITCH, |site| &mut site.factory)),
         default: &["false"],
         summary: "Call the attribute once, without arguments: it returns the application. Without a name maitred \
@@ -81,7 +79,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "app-dir",
         placeholder: "DIR",
         kind: Kind::Content(&site(Maybe(DIR), |site| &mut site.app_dir)),
-        default: &[],
         summary: "Look for the application's module in this folder, not in the current one. It comes first on \
                   Python's sys.path.",
         cost: "none",
@@ -92,7 +89,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "chdir",
         placeholder: "DIR",
         kind: Kind::Server(&server(Maybe(DIR), |config| &mut config.chdir)),
-        default: &[],
         summary: "Change to this folder once the configuration is read. All other relative paths start there, those \
                   of the application too.",
         cost: "none",
@@ -103,7 +99,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "env-file",
         placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.env_file)),
-        default: &[],
         summary: "Set environment variables before the application is imported. Lines are NAME=value, with quotes, \
                   comments and `export` as in a shell, without expansion. A variable that is set already keeps its \
                   value. Options of maitred are not read from this file.",
@@ -115,7 +110,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "hooks",
         placeholder: "MODULE|FILE.py",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.hooks)),
-        default: &[],
         summary: "A Python module with any of the functions before_start(), worker_ready(worker, pid) and \
                   worker_exit(worker, pid, code). With workers they run in the supervisor, which loads no \
                   application; else in the only process.",
@@ -140,7 +134,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "health-path",
         placeholder: "/URL",
         kind: Kind::Server(&server(Maybe(URL_PATH), |config| &mut config.health_path)),
-        default: &[],
         summary: "The engine answers GET and HEAD of this path with 200 and `ok`; after SIGTERM with 503 and `stopping` \
                   (drain-delay) or `draining`. No application thread is needed: the answer says nothing about the \
                   application.",
@@ -152,7 +145,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "metrics-path",
         placeholder: "/URL",
         kind: Kind::Server(&server(Maybe(URL_PATH), |config| &mut config.metrics_path)),
-        default: &[],
         summary: "The engine answers GET and HEAD of this path with its figures as Prometheus text, or as \
                   OpenMetrics if asked for: connections, requests and their times by route, pools, locks, the \
                   process. The list is in statistics.md.",

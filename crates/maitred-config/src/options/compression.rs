@@ -8,7 +8,6 @@ use crate::forms::{BYTES, CODING_LEVELS, PATHS, SWITCH, TYPE_PATTERNS};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "compress",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.compress)),
         default: &["false"],
         summary: "Compress responses of the application, and static files up to 1 MiB without compressed siblings, for \
@@ -53,7 +52,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "compress-except",
         placeholder: "/PATH",
         kind: Kind::Server(&server(PATHS, |config| &mut config.compression.except)),
-        default: &[],
         summary: "A path whose responses are not compressed, as in the rules of pools: /login, /stream/*, *.bin.",
         cost: "some ten nanoseconds each for responses that could be compressed",
         worst: "none",

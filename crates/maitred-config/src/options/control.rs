@@ -20,7 +20,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "admin",
         placeholder: "ADDR",
         kind: Kind::Server(&server(Maybe(ADDRESS), |config| &mut config.admin)),
-        default: &[],
         summary: "An address for the same by HTTP and JSON, and for the figures at /metrics. Without admin-token-file it must be a loopback address, \
                   and requests must be for a name of this machine.",
         cost: "a descriptor",
@@ -31,7 +30,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "admin-token-file",
         placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.admin_token_file)),
-        default: &[],
         summary: "A file whose first line clients of admin must show (Authorization: Bearer ...): 16 or more \
                   printable characters. Only its owner may have rights to it.",
         cost: "nothing",
@@ -42,7 +40,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "history",
         placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.history)),
-        default: &[],
         summary: "A file that keeps the history of the figures (`maitred ctl history`) over a restart. It is written every ten minutes and at the \
                   end: a new one beside it, then moved.",
         cost: "7.2 MB on the disk at most; the history itself takes that in memory, with the file or without it",

@@ -23,7 +23,7 @@ pub struct Definition {
     pub cost: &'static str,
     /// What a bad choice leads to.
     pub(crate) worst: &'static str,
-    /// What a change needs while the server runs.
+    /// The need of a change while the server runs.
     pub reload: Reload,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Reach {
     CommandLine,
 }
 
-/// What a change of a key needs while the server runs.
+/// The need of a change while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
     /// Only a restart applies it.
@@ -61,7 +61,7 @@ pub enum Reload {
     Filters,
 }
 
-/// What the value of an option is, and whose it is.
+/// The value of an option, and its owner.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// A value of the server.
@@ -101,7 +101,7 @@ pub(super) fn variable(name: &str) -> String {
 }
 
 impl Definition {
-    /// What most options have in common.
+    /// The part that most options have in common.
     pub(super) const fn of(reload: Reload) -> Self {
         Self {
             name: "",

@@ -30,7 +30,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "http2-upgrade",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.http2_upgrade)),
         default: &["false"],
         summary: "Let a client of HTTP/1.1 without TLS change to HTTP/2 (Upgrade: h2c, RFC 7540 section 3.2), with a \

@@ -18,7 +18,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "statistics",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.statistics)),
         default: &["true"],
         summary: "Count requests and their times by listener, pool, route and class of status, and what the \
@@ -29,7 +28,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "server-timing",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.server_timing)),
         default: &["false"],
         summary: "Tell clients in Server-Timing where the time of an application's response went, up to its head; \
@@ -40,7 +38,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "request-ids",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.request_ids)),
         default: &["false"],
         summary: "Give a request without an id (X-Request-ID or traceparent) the one that the logs use, as \
@@ -51,7 +48,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "response-ids",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.response_ids)),
         default: &["false"],
         summary: "Tell clients in X-Request-ID which id the logs have for their request: the one it brought, or else one of \

@@ -94,7 +94,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "client-exempt",
         placeholder: "NETWORK",
         kind: Kind::Server(&server(NETWORKS, |config| &mut config.limits.client_exempt)),
-        default: &[],
         summary: "Addresses without client-connections, client-rate and the limit of passwords that wait to be checked: a proxy, \
                   monitoring, your own network.",
         cost: "a comparison for each of them",
@@ -115,7 +114,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "route-bandwidth",
         placeholder: "PATH=BYTES",
         kind: Kind::Server(&server(ROUTES, |config| &mut config.limits.route_bandwidth)),
-        default: &[],
         summary: "Bytes a second for all responses of these paths together; they take turns. PATH is written as for \
                   pools: /video/*, *.iso. The most specific one counts; BYTES 0 is no limit.",
         cost: "as connection-bandwidth, and a comparison of the path for each request",

@@ -45,7 +45,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "access-log-except",
         placeholder: "/PATH",
         kind: Kind::Server(&server(PATHS, |config| &mut config.access_log_except)),
-        default: &[],
         summary: "A path whose requests have no line in the access log, as in the rules of pools: /healthz, /assets/*, *.css. \
                   They are counted all the same.",
         cost: "some ten nanoseconds each for a request",
@@ -75,7 +74,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "dispatch-trace",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.dispatch_trace)),
         default: &["false"],
         summary: "An entry in the error log for each request: what waited and which threads there were when it got its \

@@ -26,7 +26,6 @@ use crate::config::Config;
 use crate::problem::did_you_mean;
 pub(crate) use definition::pool;
 pub use definition::{Definition, Kind, Reload};
-use renamed::Names;
 pub(crate) use threads::MAX_THREADS;
 pub use workers::MAX_WORKERS;
 
@@ -84,11 +83,6 @@ pub fn of_pools() -> impl Iterator<Item = &'static Definition> {
 /// The option with this name.
 pub fn find(name: &str) -> Option<&'static Definition> {
     all().find(|definition| definition.name == name)
-}
-
-/// The key of a pool that is called so, or was.
-pub(crate) fn find_of_pool(name: &str, earlier: Names) -> Option<renamed::Found> {
-    earlier.find(name, |name| of_pools().find(|known| known.name == name))
 }
 
 /// The remedy for an unknown name: the nearest one, or where all are listed.

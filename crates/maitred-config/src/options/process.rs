@@ -8,7 +8,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "user",
         placeholder: "NAME|UID",
         kind: Kind::Server(&server(Maybe(ACCOUNT), |config| &mut config.user)),
-        default: &[],
         summary: "The user as whom the process acts, for good and without any capability, once it listens and before \
                   it loads the application. It is started as root.",
         cost: "that user must be able to read what is read later: Python, the application, files, the configuration \
@@ -20,7 +19,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "group",
         placeholder: "NAME|GID",
         kind: Kind::Server(&server(Maybe(ACCOUNT), |config| &mut config.group)),
-        default: &[],
         summary: "The group of the process, instead of the user's first one. The user's other groups stay; a user \
                   given by a number without an entry has this group alone.",
         cost: "nothing",
@@ -31,7 +29,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "pid-file",
         placeholder: "PATH",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.pid_file)),
-        default: &[],
         summary: "A file with the number of the process. It is made before the application is loaded, empty and \
                   locked; it has the number while the server serves, and is removed at the end. The file of a server \
                   that is gone is replaced.",
@@ -84,35 +81,24 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "config",
         placeholder: "FILE",
         kind: Kind::File,
-        default: &[],
         reach: Reach::NotInFile,
         summary: "The configuration file, instead of maitred.toml in the current directory. The files \
                   FILE.d/*.toml are read after it.",
-        cost: "",
-        worst: "",
         ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "version",
-        placeholder: "",
         kind: Kind::Action,
-        default: &[],
         reach: Reach::CommandLine,
         summary: "Print the version and the languages it runs (also -V).",
-        cost: "",
-        worst: "",
         ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "help",
-        placeholder: "",
         kind: Kind::Action,
-        default: &[],
         reach: Reach::CommandLine,
         summary: "Print what is needed daily (also -h, or the command help). With the name of an option or of a command \
                   behind it, all about that; with all, all about every option.",
-        cost: "",
-        worst: "",
         ..Definition::of(Reload::Restart)
     },
 ];

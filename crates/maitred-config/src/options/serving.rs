@@ -8,12 +8,9 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "application",
         placeholder: "APPLICATION",
         kind: Kind::Content(&site(APPLICATION, |site| &mut site.application)),
-        default: &[],
         reach: Reach::Argument,
         summary: "What to serve: module:attr, path/to/app.py (finds `app` or `application`) or a \
                   folder of static files.",
-        cost: "",
-        worst: "",
         ..Definition::of(Reload::Restart)
     },
     Definition {
@@ -43,7 +40,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "static",
         placeholder: "/URL=FOLDER",
         kind: Kind::Content(&site(MOUNTS, |site| &mut site.mounts)),
-        default: &[],
         summary: "Serve the files of FOLDER below /URL, without the application. The longest matching URL wins. With \
                   `,fallback=index.html` a path without a file gets this one and 200, for programs that have paths of \
                   their own in the browser; a path with a dot in its last part, such as /app.js, only if a page is asked \
@@ -56,7 +52,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "mount",
         placeholder: "/URL=APPLICATION",
         kind: Kind::Content(&site(MOUNTED, |site| &mut site.mounted)),
-        default: &[],
         summary: "Another application below /URL, which it gets as SCRIPT_NAME (WSGI) or root_path (ASGI). The longest \
                   URL wins, among static folders too. WSGI may stand beside ASGI: ASGI applications share one event loop, \
                   WSGI applications the threads of the pool `threads`. Parameters: `,interface=wsgi|asgi`, `,factory=on`, \
@@ -69,7 +64,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "error-page",
         placeholder: "STATUS=FILE",
         kind: Kind::Manner(&site(ERROR_PAGES, |site| &mut site.error_pages)),
-        default: &[],
         summary: "Send this file instead of the server's own text when the server answers with this status; 4xx and \
                   5xx stand for those without a file. Answers of the application stay as they are.",
         cost: "the files in memory, read at the start",
@@ -80,7 +74,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "sendfile",
         placeholder: "/URL=FOLDER",
         kind: Kind::Server(&server(MOUNTS, |config| &mut config.sendfile)),
-        default: &[],
         summary: "Let the application name a file of FOLDER as the body of its response: X-Sendfile has its path, \
                   X-Accel-Redirect its path below /URL. Clients do not see these fields; ranges and conditions work. \
                   Without this option the fields are passed on, for a proxy.",
@@ -90,7 +83,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "listing",
-        placeholder: "",
         kind: Kind::Manner(&site(SWITCH, |site| &mut site.listing)),
         default: &["false"],
         summary: "List the files of static folders that have no index.html.",

@@ -111,7 +111,6 @@ pub(super) const POOL: &[Definition] = &[
         name: "max-lost-threads",
         placeholder: "N",
         kind: Kind::Pool(&pool(Maybe(Count(0, MAX_THREADS)), |pool| &mut pool.max_lost_threads)),
-        default: &[],
         summary: "Lost threads that the pool replaces: those whose requests have timed out. As many as max-threads \
                   unless set; 0 replaces none.",
         cost: "up to this many threads beyond max-threads, while they are lost",
@@ -121,7 +120,6 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "interrupt",
-        placeholder: "",
         kind: Kind::Pool(&pool(SWITCH, |pool| &mut pool.interrupt)),
         default: &["false"],
         summary: "Raise an exception in the thread of a request that has timed out. A call into C ends first.",
@@ -175,7 +173,6 @@ pub(super) const NAMED: &[Definition] = &[Definition {
     name: "pool",
     placeholder: "NAME[,KEY=VALUE]...",
     kind: Kind::Table,
-    default: &[],
     summary: "A pool of threads for some of the requests, so that others never wait behind them. KEY is an option from \
               min-threads to strategy, or path, method, header or client: together these are the rule that leads requests \
               here. The same NAME again adds a rule. A missing key has the documented default, not the value of the \
@@ -190,7 +187,6 @@ pub(super) const GROUPS: &[Definition] = &[Definition {
     name: "poll-groups",
     placeholder: "N",
     kind: Kind::Server(&server(Maybe(Count(1, MAX_POLL_GROUPS)), |config| &mut config.poll_groups)),
-    default: &[],
     summary: "Groups of polling threads, each with its own connections: one for each 8 processors unless set, never more \
               than max-threads. They share the default pool's threads and queue. A request leaves its group only if all \
               threads there are busy. With an interpreter lock, an event loop, or a strategy other than adaptive there is \

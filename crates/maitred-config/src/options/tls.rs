@@ -8,7 +8,6 @@ use crate::forms::{
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "tls",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.tls.development)),
         default: &["false"],
         summary: "Serve https with a self-signed certificate for development: for localhost, 127.0.0.1, ::1 and the \
@@ -22,7 +21,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-cert",
         placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.certificates)),
-        default: &[],
         summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen without http:// or \
                   https:// then speak TLS, but not Unix sockets. Clients get the certificate with the name that they ask \
                   for, all others the first one (tls-unknown-name). In the table of a host it is for that host's names. \
@@ -35,7 +33,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-key",
         placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.keys)),
-        default: &[],
         summary: "The private key of the certificate in the same position, PEM; tls-key-password opens an encrypted \
                   one. A certificate file that has its key needs none. It is read before --user gives up rights: only root must be able to \
                   read it.",
@@ -47,7 +44,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-key-password",
         placeholder: "FILE|env:NAME",
         kind: Kind::Server(&server(FILES, |config| &mut config.tls.key_passwords)),
-        default: &[],
         summary: "A file with the passwords of encrypted keys (PKCS#8: ENCRYPTED PRIVATE KEY), one in each line, of which \
                   each is tried; or env: and the name of a variable that has one. It is read with the keys, before \
                   --user gives up rights.",
@@ -59,7 +55,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-ocsp",
         placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.ocsp)),
-        default: &[],
         summary: "The OCSP response for the certificate in the same position, DER, as 'openssl ocsp -respout' writes \
                   it. Clients get it with the certificate (stapling). - for none.",
         cost: "its bytes in each full handshake",
@@ -104,7 +99,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-client-ca",
         placeholder: "FILE",
         kind: Kind::Manner(&site(FILES, |site| &mut site.client_ca)),
-        default: &[],
         summary: "Certificates of the authorities that sign clients' certificates, PEM, one or more in a file.",
         cost: "none",
         worst: "a public authority: everybody can get a certificate of it",
@@ -114,7 +108,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-client-crl",
         placeholder: "FILE",
         kind: Kind::Manner(&site(FILES, |site| &mut site.client_crl)),
-        default: &[],
         summary: "Lists of revoked certificates of clients, PEM or DER. With any list, each certificate of a chain \
                   must be covered by one that has not expired. A host with a tls-client-ca of its own has none of the \
                   default host's lists.",
@@ -124,7 +117,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-tickets",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.tls.tickets)),
         default: &["true"],
         summary: "Give clients tickets with which they resume their session, also with another worker: no \
@@ -138,7 +130,6 @@ pub(super) const OPTIONS: &[Definition] = &[
         name: "tls-ticket-key",
         placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.tls.ticket_key)),
-        default: &[],
         summary: "A file of which the keys of tickets are made: 32 bytes or more, for example from 'openssl rand \
                   -out FILE 48'. With the same file several servers resume each other's sessions. Without it the \
                   keys are random, and shared by the workers of this server.",

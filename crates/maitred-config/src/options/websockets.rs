@@ -6,7 +6,6 @@ use crate::forms::{BYTES, SECONDS_OR_OFF, SWITCH};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "websockets",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.websockets.on)),
         default: &["true"],
         summary: "Let ASGI applications have WebSockets, over HTTP/1.1 and HTTP/2. Without it a request for one reaches the \
@@ -50,7 +49,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "websocket-deflate",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.websockets.deflate)),
         default: &["true"],
         summary: "Compress messages for clients that offer it (permessage-deflate, RFC 7692), as browsers do.",

@@ -26,7 +26,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "preload",
-        placeholder: "",
         kind: Kind::Server(&server(SWITCH, |config| &mut config.workers.preload)),
         default: &["false"],
         summary: "Import the application once and fork the workers from that process. They share the memory that \
