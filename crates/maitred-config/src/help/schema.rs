@@ -96,6 +96,10 @@ mod tests {
             "What clients show when they ask for the password."
         );
         assert_eq!(keys["host"]["additionalProperties"]["additionalProperties"], false);
+        assert_eq!(keys["filter"]["items"]["properties"]["scheme"]["enum"][1], "https");
+        let pool = &keys["pool"]["additionalProperties"]["properties"];
+        assert_eq!(pool["min-threads"]["minimum"], 0, "1 in the default pool only");
+        assert_eq!(pool["match"]["anyOf"][0]["anyOf"][1]["properties"]["path"]["type"], "string");
         assert!(keys["config"].is_null(), "it says which file");
     }
 }
