@@ -160,8 +160,8 @@ pub struct Config {
     pub history: Option<PathBuf>,
 }
 
-/// The options of one host. The meaning of the fields is that of the options with the same names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The options of one host. The meaning of the fields is that of the options with the same names. `Default` is what they are before those of the options are filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteConfig {
     /// `module:attr`, a path to a program, or a folder.
     pub application: Option<String>,
@@ -203,33 +203,6 @@ pub struct SiteConfig {
     pub hsts: Option<Hsts>,
 }
 
-impl SiteConfig {
-    /// Values before the option table has filled in the defaults.
-    pub fn empty() -> Self {
-        Self {
-            application: None,
-            interface: Interface::Auto,
-            factory: false,
-            app_dir: None,
-            root_path: String::new(),
-            mounted: Vec::new(),
-            mounts: Vec::new(),
-            listing: false,
-            error_pages: Vec::new(),
-            max_body: 0,
-            access_log: LogPlace::Off,
-            access_log_format: Format::default(),
-            certificates: Vec::new(),
-            keys: Vec::new(),
-            ocsp: Vec::new(),
-            client_auth: ClientAuth::None,
-            client_ca: Vec::new(),
-            client_crl: Vec::new(),
-            hsts: None,
-        }
-    }
-}
-
 /// A virtual host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostConfig {
@@ -245,8 +218,8 @@ pub struct HostConfig {
     pub given: BTreeSet<&'static str>,
 }
 
-/// The threads of a pool. The meaning of the fields is that of the options with the same names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The threads of a pool. The meaning of the fields is that of the options with the same names. `Default` is what they are before those of the options are filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolConfig {
     /// Least number of threads: at most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
     pub min_threads: usize,
@@ -324,25 +297,6 @@ pub struct NamedPool {
     pub threads: PoolConfig,
 }
 
-impl PoolConfig {
-    /// Values before the option table has filled in the defaults.
-    pub(crate) const EMPTY: Self = Self {
-        min_threads: 0,
-        max_threads: 0,
-        queue: 0,
-        queue_low: 0,
-        queue_high: 0,
-        thread_idle: Duration::ZERO,
-        thread_requests: 0,
-        request_timeout: Duration::ZERO,
-        max_lost_threads: None,
-        interrupt: false,
-        overflow: Overflow::Wait,
-        bandwidth: 0,
-        strategy: Strategy::Adaptive,
-    };
-}
-
 /// A filter as it is written. The meaning of the keys is in docs/operations/filters.md.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilterConfig {
@@ -386,7 +340,7 @@ impl Config {
     /// Values before the option table has filled in the defaults.
     pub fn empty() -> Self {
         Self {
-            site: SiteConfig::empty(),
+            site: SiteConfig::default(),
             hosts: Vec::new(),
             listen: Vec::new(),
             tls: TlsConfig::default(),
@@ -397,7 +351,7 @@ impl Config {
             websockets: WebSocketConfig::default(),
             trusted_proxies: Vec::new(),
             forwarded_fields: Vec::new(),
-            pool: PoolConfig::EMPTY,
+            pool: PoolConfig::default(),
             pools: Vec::new(),
             rules: Vec::new(),
             filters: Vec::new(),
@@ -427,7 +381,7 @@ impl Config {
             body_budget: 0,
             spool_threads: 0,
             spool: PathBuf::new(),
-            limits: LimitConfig::EMPTY,
+            limits: LimitConfig::default(),
             compress: false,
             compression: CompressionSettings::default(),
             response_memory: 0,

@@ -7,11 +7,10 @@
 use maitred_control::{Configured, HIDDEN};
 
 use crate::config::Config;
-use crate::filters;
-use crate::hosts;
 use crate::options::{self, Kind};
 use crate::origins::Origins;
-use crate::pools;
+use crate::schema::{Line, Shown, Written};
+use crate::tables;
 
 /// Keys of filters and conditions of rules that have values of header fields.
 const FIELDS: [&str; 6] =
@@ -21,44 +20,30 @@ const FIELDS: [&str; 6] =
 pub fn of(config: &Config, origins: &Origins) -> Vec<Configured> {
     let plain = |value: Option<String>| value.map(|value| unquoted(&value));
     let mut all: Vec<Configured> = options::all()
-        .filter(|option| !matches!(option.kind, Kind::Pools | Kind::Action))
+        .filter(|option| !matches!(option.kind, Kind::Table | Kind::Action))
         .map(|option| Configured {
             name: option.name.to_owned(),
             value: plain(option.show(config)),
             from: origins.of(option.name).to_string(),
         })
         .collect();
-    for pool in &config.pools {
-        all.extend(options::of_pools().map(|key| Configured {
-            name: format!("pool.{}.{}", pool.name, key.name),
-            value: plain(pools::show(key, &pool.threads)),
-            from: origins.of_pool(Some(&pool.name), key.name).to_string(),
-        }));
-    }
-    all.extend((0..).zip(&config.rules).map(|(position, rule)| Configured {
-        name: format!("pool.{}.match", rule.pool),
-        value: Some(without_fields(&pools::show_rule(rule))),
-        from: origins.of_rule(position).to_string(),
-    }));
-    for host in &config.hosts {
-        let own = Config { site: host.effective(&config.site), ..config.clone() };
-        all.extend(hosts::keys().filter(|key| host.given.contains(key.name)).map(|key| Configured {
-            name: format!("host.{}.{}", host.name.as_str(), key.name),
-            value: plain(key.show(&own)),
-            from: origins.hosts.of(host.name.as_str(), Some(key.name)).to_string(),
-        }));
-    }
-    for (position, filter) in config.filters.iter().enumerate() {
-        all.extend(filters::show(filter).into_iter().filter_map(|line| {
-            let (key, value) = line.split_once('=')?;
-            let key = key.trim();
-            let value = if FIELDS.contains(&key) { HIDDEN.to_owned() } else { unquoted(value.trim()) };
-            Some(Configured {
-                name: format!("filter {}: {key}", position + 1),
-                value: Some(value),
-                from: origins.of_filter(position).to_string(),
-            })
-        }));
+    for Shown { prefix, source: of_table, lines, .. } in tables::shown(config, origins) {
+        for Line { key, value, source } in lines {
+            let from = source.unwrap_or_else(|| of_table.clone()).to_string();
+            let name = format!("{prefix}{key}");
+            match value {
+                Written::Value(value) => {
+                    let value = if FIELDS.contains(&key) { Some(HIDDEN.to_owned()) } else { plain(value) };
+                    all.push(Configured { name, value, from });
+                }
+                Written::Outside(_) => {}
+                Written::Items(items) => all.extend(items.into_iter().map(|(text, source)| Configured {
+                    name: name.clone(),
+                    value: Some(without_fields(&text)),
+                    from: source.to_string(),
+                })),
+            }
+        }
     }
     all
 }

@@ -8,231 +8,359 @@ use maitred_filters::{
     Side, Statuses, Users,
 };
 use maitred_match::BadPattern;
-use maitred_server::PoolRule;
+use maitred_server::HostCondition;
 
 use crate::config::{BasicAuthConfig, Config, FilterConfig};
-use crate::options::quoted;
-use crate::origins::{Origins, Source};
-use crate::pools::{CONDITIONS, NOBODY_IS_ASKED, set_condition};
+use crate::forms::{
+    At, BYTES, CERTIFICATE, Choice, Facts, Form, HEADER, HOST, Holds, METHOD, Made, Maybe, NETWORK, Value,
+    list, quoted,
+};
+use crate::origins::Origins;
+use crate::pools::NOBODY_IS_ASKED;
 use crate::problem::Problem;
+use crate::schema::{Own, Part, Shown, Table};
 use crate::tls;
 use crate::value::{self, BadValue};
 
-/// The type of a key's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
-    Text,
-    Texts,
-}
+/// The key of the tables.
+const FILTER: &str = "filter";
 
-/// The keys of a filter: first the conditions, then the actions in the order in which requests meet them.
-pub(crate) const KEYS: [(&str, Takes); 22] = [
-    ("host", Takes::Text),
-    ("path", Takes::Texts),
-    ("method", Takes::Text),
-    ("header", Takes::Text),
-    ("client", Takes::Text),
-    ("client-certificate", Takes::Text),
-    ("scheme", Takes::Text),
-    ("access", Takes::Texts),
-    ("redirect", Takes::Text),
-    ("status", Takes::Text),
-    ("max-body", Takes::Text),
-    ("read-ahead", Takes::Text),
-    ("basic-auth", Takes::Text),
-    ("realm", Takes::Text),
-    ("rewrite", Takes::Text),
-    ("remove-request", Takes::Texts),
-    ("set-request", Takes::Texts),
-    ("add-request", Takes::Texts),
-    ("remove-response", Takes::Texts),
-    ("set-response", Takes::Texts),
-    ("add-response", Takes::Texts),
-    ("response-status", Takes::Text),
+pub(crate) const TABLE: Table = Table {
+    names: [FILTER, "filters"],
+    head: "[[filter]]",
+    summary: "A table in maitred.toml for each filter: who may ask, redirects, passwords, limits of bodies, other paths and fields. Conditions come \
+              first; without any it is for every request.",
+    document: "filters.md",
+    keys: || KEYS.iter().map(Own::key).collect(),
+    merge: |part, config, origins| merge(&part, None, config, origins),
+    show: show_tables,
+    check: |config, origins| rules(config, origins).map(drop),
+    warnings,
+};
+
+/// The keys of a filter: first the conditions, then the actions in the order in which requests meet them. A value that depends on another
+/// one stands behind it.
+const KEYS: [Own<FilterConfig>; 22] = [
+    Own::new(
+        "host",
+        &at(Maybe(HOST), |own| &mut own.rule.when.host),
+        "Condition: the name of a virtual host.",
+    ),
+    Own::new("path", &PATH, "Condition: a pattern such as /staff/*, or a list of them."),
+    Own::new(
+        "method",
+        &at(Maybe(METHOD), |own| &mut own.rule.when.method),
+        "Condition: a method, in capitals.",
+    ),
+    Own::new(
+        "header",
+        &at(Maybe(HEADER), |own| &mut own.rule.when.header),
+        "Condition: 'Name: value'; each * stands for anything.",
+    ),
+    Own::new(
+        "client",
+        &at(Maybe(NETWORK), |own| &mut own.rule.when.client),
+        "Condition: an address or a network.",
+    ),
+    Own::new(
+        "client-certificate",
+        &at(Maybe(CERTIFICATE), |own| &mut own.rule.when.certificate),
+        "Condition: a name in a verified certificate.",
+    ),
+    Own::new(
+        "scheme",
+        &at(Maybe(Choice(&[("http", false), ("https", true)])), |own| &mut own.rule.when.secure),
+        "Condition: 'http' or 'https'.",
+    ),
+    Own::new(
+        "access",
+        &ACCESS,
+        "Who may ask: a list of 'allow' and 'deny', each with an address, a network or 'all'. Others get 403.",
+    ),
+    Own::new("redirect", &REDIRECT, "To a path or a URL; each * is what * in path stands for."),
+    Own::new("status", &STATUS, "Of the redirect: 301, 302, 303, 307 or 308, which is the default."),
+    Own::new(
+        "max-body",
+        &at(Maybe(BYTES), |own| &mut own.rule.max_body),
+        "The longest body, in the place of the option max-body.",
+    ),
+    Own::new(
+        "read-ahead",
+        &at(Maybe(Choice(&[("on", true), ("off", false)])), |own| &mut own.rule.read_ahead),
+        "'on': the application runs when the body is there; 'off': with the head.",
+    ),
+    Own::new(
+        "basic-auth",
+        &BASIC_AUTH,
+        "A file of users (maitred passwd), or 'off'. Without a right password: 401.",
+    ),
+    Own::new("realm", &REALM, "What clients show when they ask for the password."),
+    Own::new("rewrite", &REWRITE, "Another path for the application and files."),
+    Own::new(
+        "remove-request",
+        &Change::Remove(Side::Request),
+        "Names of fields that are taken from the request.",
+    ),
+    Own::new(
+        "set-request",
+        &Change::Set(Side::Request),
+        "'Name: value': such a field of the request is replaced.",
+    ),
+    Own::new("add-request", &Change::Add(Side::Request), "'Name: value': one more field of the request."),
+    Own::new(
+        "remove-response",
+        &Change::Remove(Side::Response),
+        "Names of fields that are taken from every response.",
+    ),
+    Own::new(
+        "set-response",
+        &Change::Set(Side::Response),
+        "'Name: value': such a field of every response is replaced.",
+    ),
+    Own::new(
+        "add-response",
+        &Change::Add(Side::Response),
+        "'Name: value': one more field of every response.",
+    ),
+    Own::new(
+        "response-status",
+        &RESPONSE_STATUS,
+        "Fields of responses are changed for these statuses only, such as \"200, 301-308, 4xx\".",
+    ),
 ];
 
-/// Number of conditions in [`KEYS`]: those of pools, and the scheme.
-const CONDITION_COUNT: usize = CONDITIONS.len() + 1;
+/// The last condition in [`KEYS`]; actions are behind it.
+const LAST_CONDITION: &str = "scheme";
 
-/// The realm if none is given. Browsers show it.
-const REALM: &str = "Restricted";
+const fn at<F: Form>(form: F, field: fn(&mut FilterConfig) -> &mut F::Value) -> At<FilterConfig, F> {
+    At { form, field }
+}
 
-/// Values of a filter as they are written.
-pub(crate) struct Given(pub(crate) Vec<(&'static str, Vec<String>)>);
+/// The text of a value that is one text.
+fn one(texts: &[String]) -> &str {
+    texts.last().map_or("", String::as_str)
+}
 
-/// The key of the error, if the error belongs to one, and the error.
-pub(crate) type Wrong = (Option<&'static str>, BadValue);
+const TEXT: Made<FilterConfig> =
+    Made { read: |_, _| Ok(()), show: |_| None, holds: Holds::Text, is_list: false };
 
-impl Given {
-    fn texts(&self, key: &str) -> Option<&[String]> {
-        self.0.iter().find(|(given, _)| *given == key).map(|(_, texts)| texts.as_slice())
-    }
+/// A list makes a filter for each path.
+const PATH: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        filter.rule.when.path = Some(value::pattern(one(texts))?);
+        Ok(())
+    },
+    show: |filter| Some(quoted(&filter.rule.when.path.as_ref()?.to_string())),
+    is_list: true,
+    ..TEXT
+};
 
-    fn text(&self, key: &str) -> Option<&str> {
-        self.texts(key)?.first().map(String::as_str)
-    }
+const ACCESS: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        filter.rule.access = Some(Access::parse(texts)?);
+        Ok(())
+    },
+    show: |filter| Some(list(filter.rule.access.as_ref()?.texts())),
+    is_list: true,
+    ..TEXT
+};
 
-    /// Splits the values into one set for each path. An empty list of paths becomes an empty path, which the filter refuses.
-    pub(crate) fn each_path(self) -> impl Iterator<Item = Self> {
-        let count = self.texts("path").map_or(1, |paths| paths.len().max(1));
-        (0..count).map(move |position| {
-            let of_one = |(key, texts): &(&'static str, Vec<String>)| match *key {
-                "path" => (*key, vec![texts.get(position).cloned().unwrap_or_default()]),
-                _ => (*key, texts.clone()),
-            };
-            Self(self.0.iter().map(of_one).collect())
-        })
-    }
+const REDIRECT: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        let path = filter.rule.when.path.as_ref();
+        filter.rule.redirect = Some(Redirect::new(one(texts), path, Redirect::STATUS.code())?);
+        Ok(())
+    },
+    show: |filter| Some(quoted(filter.rule.redirect.as_ref()?.to())),
+    ..TEXT
+};
 
-    /// Makes the filter, for the first path.
-    pub(crate) fn filter(&self) -> Result<FilterConfig, Wrong> {
-        let mut rule = FilterRule { when: self.condition()?, ..FilterRule::default() };
-        let path = rule.when.path.clone();
-        let path = path.as_ref();
-        rule.access =
-            self.texts("access").map(Access::parse).transpose().map_err(|error| bad("access", error))?;
-        rule.redirect = self.redirect(path)?;
-        rule.max_body =
-            self.text("max-body").map(value::bytes).transpose().map_err(|error| (Some("max-body"), error))?;
-        rule.read_ahead = self.read_ahead()?;
-        rule.rewrite = match self.text("rewrite") {
-            Some(to) => Some(Rewrite::new(to, path).map_err(|error| bad("rewrite", error))?),
-            None => None,
-        };
-        rule.request = self.changes(Side::Request, ["remove-request", "set-request", "add-request"])?;
-        rule.response = self.changes(Side::Response, ["remove-response", "set-response", "add-response"])?;
-        rule.response_status = self.response_status(&rule.response)?;
-        let filter = FilterConfig { rule, basic_auth: self.basic_auth()? };
-        self.check(&filter)?;
-        Ok(filter)
-    }
+const STATUS: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        let Some(redirect) = &filter.rule.redirect else { return Err(alone("redirect")) };
+        let status = one(texts).parse().map_err(|_| {
+            let what = format!("'{}' is no status of a redirect", one(texts));
+            BadValue::new(what, "write one of 301, 302, 303, 307, 308")
+        })?;
+        filter.rule.redirect = Some(Redirect::new(redirect.to(), filter.rule.when.path.as_ref(), status)?);
+        Ok(())
+    },
+    show: |filter| Some(filter.rule.redirect.as_ref()?.status().code().to_string()),
+    holds: Holds::NumberOrText,
+    ..TEXT
+};
 
-    fn condition(&self) -> Result<Condition, Wrong> {
-        // Conditions have the same form as those of pools.
-        let mut rule = PoolRule::default();
-        for key in CONDITIONS {
-            if let Some(text) = self.text(key) {
-                set_condition(&mut rule, key, text).map_err(|error| (Some(key), error))?;
-            }
-        }
-        let PoolRule { host, method, path, header, client, certificate, .. } = rule;
-        let secure = self.secure()?;
-        Ok(Condition { host, path, method, header, client, certificate, secure })
-    }
-
-    fn secure(&self) -> Result<Option<bool>, Wrong> {
-        match self.text("scheme") {
-            None => Ok(None),
-            Some("https") => Ok(Some(true)),
-            Some("http") => Ok(Some(false)),
-            Some(other) => {
-                let what = format!("'{other}' is neither 'http' nor 'https'");
-                Err((Some("scheme"), BadValue::new(what, "write http or https")))
-            }
-        }
-    }
-
-    fn response_status(&self, response: &FieldChanges) -> Result<Option<Statuses>, Wrong> {
-        match self.text("response-status") {
-            None => Ok(None),
-            Some(_) if response.is_empty() => {
-                Err(alone("response-status", "set-response, add-response or remove-response"))
-            }
-            Some(text) => Statuses::parse(text).map(Some).map_err(|error| bad("response-status", error)),
-        }
-    }
-
-    fn read_ahead(&self) -> Result<Option<bool>, Wrong> {
-        match self.text("read-ahead") {
-            None => Ok(None),
-            Some("on") => Ok(Some(true)),
-            Some("off") => Ok(Some(false)),
-            Some(other) => {
-                let what = format!("'{other}' is neither 'on' nor 'off'");
-                Err((Some("read-ahead"), BadValue::new(what, "write on or off")))
-            }
-        }
-    }
-
-    fn redirect(&self, path: Option<&maitred_match::PathPattern>) -> Result<Option<Redirect>, Wrong> {
-        let Some(to) = self.text("redirect") else {
-            return match self.text("status") {
-                None => Ok(None),
-                Some(_) => Err(alone("status", "redirect")),
-            };
-        };
-        let status = match self.text("status") {
-            None => Redirect::STATUS.code(),
-            Some(text) => text.parse().map_err(|_| {
-                let what = format!("'{text}' is no status of a redirect");
-                (Some("status"), BadValue::new(what, "write one of 301, 302, 303, 307, 308"))
-            })?,
-        };
-        // The status is checked first: otherwise an error about it would name the key "redirect".
-        Redirect::new("/", None, status).map_err(|error| bad("status", error))?;
-        Redirect::new(to, path, status).map(Some).map_err(|error| bad("redirect", error))
-    }
-
-    fn basic_auth(&self) -> Result<Option<BasicAuthConfig>, Wrong> {
-        let realm = self.text("realm");
-        match self.text("basic-auth") {
-            None if realm.is_some() => Err(alone("realm", "basic-auth")),
-            None => Ok(None),
-            Some("off") if realm.is_some() => Err(alone("realm", "a file in basic-auth")),
-            Some("off") => Ok(Some(BasicAuthConfig::Off)),
-            Some("") => {
+const BASIC_AUTH: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        filter.basic_auth = Some(match one(texts) {
+            "off" => BasicAuthConfig::Off,
+            "" => {
                 let remedy = "write the path of a file that 'maitred passwd' has made, or off";
-                Err((Some("basic-auth"), BadValue::new("the path is empty", remedy)))
+                return Err(BadValue::new("the path is empty", remedy));
             }
-            Some(file) => Ok(Some(BasicAuthConfig::Users {
-                file: file.into(),
-                realm: realm.unwrap_or(REALM).to_owned(),
-            })),
+            // Browsers show the realm.
+            file => BasicAuthConfig::Users { file: file.into(), realm: "Restricted".to_owned() },
+        });
+        Ok(())
+    },
+    show: |filter| match filter.basic_auth.as_ref()? {
+        BasicAuthConfig::Off => Some(quoted("off")),
+        BasicAuthConfig::Users { file, .. } => Some(quoted(&file.display().to_string())),
+    },
+    ..TEXT
+};
+
+const REALM: Made<FilterConfig> = Made {
+    read: |filter, texts| match &mut filter.basic_auth {
+        None => Err(alone("basic-auth")),
+        Some(BasicAuthConfig::Off) => Err(alone("a file in basic-auth")),
+        Some(BasicAuthConfig::Users { realm, .. }) => {
+            one(texts).clone_into(realm);
+            Ok(())
         }
+    },
+    show: |filter| match filter.basic_auth.as_ref()? {
+        BasicAuthConfig::Off => None,
+        BasicAuthConfig::Users { realm, .. } => Some(quoted(realm)),
+    },
+    ..TEXT
+};
+
+const REWRITE: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        filter.rule.rewrite = Some(Rewrite::new(one(texts), filter.rule.when.path.as_ref())?);
+        Ok(())
+    },
+    show: |filter| Some(quoted(filter.rule.rewrite.as_ref()?.to())),
+    ..TEXT
+};
+
+const RESPONSE_STATUS: Made<FilterConfig> = Made {
+    read: |filter, texts| {
+        if filter.rule.response.is_empty() {
+            return Err(alone("set-response, add-response or remove-response"));
+        }
+        filter.rule.response_status = Some(Statuses::parse(one(texts))?);
+        Ok(())
+    },
+    show: |filter| Some(quoted(&filter.rule.response_status.as_ref()?.to_string())),
+    ..TEXT
+};
+
+fn alone(missing: &str) -> BadValue {
+    BadValue::new(format!("it says nothing without {missing}"), "leave it out, or give that too")
+}
+
+/// A list of changes of header fields.
+enum Change {
+    Remove(Side),
+    Set(Side),
+    Add(Side),
+}
+
+impl Value<FilterConfig> for Change {
+    fn facts(&self) -> Facts {
+        ACCESS.facts()
     }
 
-    fn changes(&self, side: Side, [remove, set, add]: [&'static str; 3]) -> Result<FieldChanges, Wrong> {
-        let mut changes = FieldChanges::default();
-        for name in self.texts(remove).unwrap_or_default() {
-            changes.remove(side, name).map_err(|error| bad(remove, error))?;
-        }
-        for field in self.texts(set).unwrap_or_default() {
-            changes.set(side, field).map_err(|error| bad(set, error))?;
-        }
-        for field in self.texts(add).unwrap_or_default() {
-            changes.add(side, field).map_err(|error| bad(add, error))?;
-        }
-        Ok(changes)
-    }
-
-    /// Checks the keys of the filter together.
-    fn check(&self, filter: &FilterConfig) -> Result<(), Wrong> {
-        let unconditional = FilterConfig {
-            rule: FilterRule { when: Condition::default(), ..filter.rule.clone() },
-            ..filter.clone()
-        };
-        if unconditional == FilterConfig::default() {
-            let actions: Vec<&str> = KEYS[CONDITION_COUNT..].iter().map(|(key, _)| *key).collect();
-            let remedy = format!("give it one of {}", actions.join(", "));
-            return Err((None, BadValue::new("the filter does nothing", remedy)));
-        }
-        if filter.rule.redirect.is_some() {
-            let never = ["basic-auth", "rewrite"].into_iter().find(|key| self.text(key).is_some());
-            if let Some(key) = never {
-                let what = "the redirect answers before that".to_owned();
-                return Err((Some(key), BadValue::new(what, "leave one of them out")));
-            }
+    fn set(&self, to: &mut FilterConfig, texts: &[String]) -> Result<(), BadValue> {
+        for text in texts {
+            match self {
+                Self::Remove(side) => changes(to, *side).remove(*side, text),
+                Self::Set(side) => changes(to, *side).set(*side, text),
+                Self::Add(side) => changes(to, *side).add(*side, text),
+            }?;
         }
         Ok(())
     }
+
+    fn show(&self, of: &FilterConfig) -> Option<String> {
+        let mut of = of.clone();
+        let texts: Vec<String> = match self {
+            Self::Remove(side) => changes(&mut of, *side).removed().map(ToOwned::to_owned).collect(),
+            Self::Set(side) => changes(&mut of, *side).set_fields().collect(),
+            Self::Add(side) => changes(&mut of, *side).added().collect(),
+        };
+        (!texts.is_empty()).then(|| list(texts))
+    }
 }
 
-fn bad(key: &'static str, BadPattern { what, remedy }: BadPattern) -> Wrong {
-    (Some(key), BadValue { what, remedy })
+fn changes(filter: &mut FilterConfig, side: Side) -> &mut FieldChanges {
+    match side {
+        Side::Request => &mut filter.rule.request,
+        Side::Response => &mut filter.rule.response,
+    }
 }
 
-fn alone(key: &'static str, missing: &str) -> Wrong {
-    (Some(key), BadValue::new(format!("it says nothing without {missing}"), "leave it out, or give that too"))
+/// Merges a table of filters, one for each of its paths; in the table of a host it is for that host.
+///
+/// # Errors
+/// A value is not valid, or the filter as a whole.
+pub(crate) fn merge(
+    part: &Part,
+    host: Option<&str>,
+    config: &mut Config,
+    origins: &mut Origins,
+) -> Result<(), Problem> {
+    let paths = part.given.iter().find(|given| given.key == "path");
+    // An empty list of paths becomes an empty path, which the filter refuses.
+    for position in 0..paths.map_or(1, |paths| paths.items.len().max(1)) {
+        let mut filter = read(part, position)?;
+        if let Some(host) = host {
+            if filter.rule.when.host.is_some() {
+                let place = part.source.place_in(FILTER, "", Some("host"));
+                return Err(Problem::new(place, "the filter stands in the table of a host", "leave it out"));
+            }
+            filter.rule.when.host = Some(HostCondition { number: u16::MAX, name: host.into() });
+        }
+        config.filters.push(filter);
+        origins.filters.push(part.source.clone());
+    }
+    Ok(())
+}
+
+/// Reads the filter for the path at this position of the list.
+fn read(part: &Part, path: usize) -> Result<FilterConfig, Problem> {
+    let mut filter = FilterConfig::default();
+    for own in &KEYS {
+        let Some(mut given) = part.given.iter().find(|given| given.key == own.name).cloned() else {
+            continue;
+        };
+        if own.name == "path" {
+            given.items = given.items.drain(..).skip(path).take(1).collect();
+        }
+        given
+            .set(own.value, &mut filter)
+            .map_err(|(bad, source)| bad.at(source.place_in(FILTER, "", Some(own.name))))?;
+    }
+    check(&filter).map_err(|(key, bad)| {
+        let given = part.given.iter().find(|given| Some(given.key) == key);
+        bad.at(given.map_or(&part.source, |given| &given.source).place_in(FILTER, "", key))
+    })?;
+    Ok(filter)
+}
+
+/// Checks the keys of the filter together. An error has the key that is wrong, if it is one.
+fn check(filter: &FilterConfig) -> Result<(), (Option<&'static str>, BadValue)> {
+    let unconditional = FilterConfig {
+        rule: FilterRule { when: Condition::default(), ..filter.rule.clone() },
+        ..filter.clone()
+    };
+    if unconditional == FilterConfig::default() {
+        let names = KEYS.iter().map(|own| own.name).skip_while(|name| *name != LAST_CONDITION).skip(1);
+        let remedy = format!("give it one of {}", names.collect::<Vec<_>>().join(", "));
+        return Err((None, BadValue::new("the filter does nothing", remedy)));
+    }
+    if filter.rule.redirect.is_some() {
+        let later = [("basic-auth", filter.basic_auth.is_some()), ("rewrite", filter.rule.rewrite.is_some())];
+        if let Some((key, _)) = later.into_iter().find(|(_, given)| *given) {
+            return Err((
+                Some(key),
+                BadValue::new("the redirect answers before that", "leave one of them out"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The filters for a server; reads the files of users.
@@ -248,7 +376,7 @@ pub fn rules(config: &Config, origins: &Origins) -> Result<Vec<FilterRule>, Prob
             None => None,
             Some(BasicAuthConfig::Off) => Some(Authentication::Off),
             Some(BasicAuthConfig::Users { file, realm }) => {
-                let place = |key: &str| origins.of_filter(position).place_in_filter(Some(key));
+                let place = |key: &str| origins.of_filter(position).place_in(FILTER, "", Some(key));
                 let users = match files.iter().find(|(path, _)| path == file) {
                     Some((_, users)) => Arc::clone(users),
                     None => {
@@ -277,135 +405,70 @@ fn not_read(place: String, file: &std::path::Path, error: &BadUsers) -> Problem 
     Problem::new(place, format!("{shown}: {error}"), remedy)
 }
 
-/// A filter as a file would have it, line by line, behind `[[filter]]`.
-pub fn show(filter: &FilterConfig) -> Vec<String> {
-    let FilterRule {
-        when,
-        access,
-        redirect,
-        max_body,
-        read_ahead,
-        authentication: _,
-        rewrite,
-        request,
-        response,
-        response_status,
-    } = &filter.rule;
-    let mut lines = Vec::new();
-    let mut line = |key: &str, value: String| lines.push(format!("{key:<16} = {value}"));
-    let conditions = [
-        ("host", when.host.as_ref().map(ToString::to_string)),
-        ("path", when.path.as_ref().map(ToString::to_string)),
-        ("method", when.method.as_ref().map(ToString::to_string)),
-        ("header", when.header.as_ref().map(ToString::to_string)),
-        ("client", when.client.as_ref().map(ToString::to_string)),
-        ("client-certificate", when.certificate.as_ref().map(ToString::to_string)),
-        ("scheme", when.secure.map(|secure| if secure { "https" } else { "http" }.to_owned())),
-    ];
-    for (key, text) in conditions {
-        if let Some(text) = text {
-            line(key, quoted(&text));
-        }
-    }
-    let list = |texts: Vec<String>| {
-        format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
+/// The filters as tables.
+fn show_tables(config: &Config, origins: &Origins) -> Vec<Shown> {
+    let shown = |(position, filter): (usize, &FilterConfig)| Shown {
+        head: TABLE.head.to_owned(),
+        prefix: format!("{FILTER} {}: ", position + 1),
+        source: origins.of_filter(position).clone(),
+        lines: KEYS.iter().filter_map(|own| own.line(filter, None)).collect(),
     };
-    if let Some(access) = access {
-        line("access", list(access.texts().collect()));
-    }
-    if let Some(redirect) = redirect {
-        line("redirect", quoted(redirect.to()));
-        line("status", redirect.status().code().to_string());
-    }
-    if let Some(bytes) = max_body {
-        line("max-body", value::show_bytes(*bytes));
-    }
-    if let Some(on) = read_ahead {
-        line("read-ahead", quoted(if *on { "on" } else { "off" }));
-    }
-    match &filter.basic_auth {
-        None => {}
-        Some(BasicAuthConfig::Off) => line("basic-auth", quoted("off")),
-        Some(BasicAuthConfig::Users { file, realm }) => {
-            line("basic-auth", quoted(&file.display().to_string()));
-            line("realm", quoted(realm));
-        }
-    }
-    if let Some(rewrite) = rewrite {
-        line("rewrite", quoted(rewrite.to()));
-    }
-    for (side, changes) in [("request", request), ("response", response)] {
-        let removed: Vec<String> = changes.removed().map(ToOwned::to_owned).collect();
-        let parts = [
-            ("remove", removed),
-            ("set", changes.set_fields().collect()),
-            ("add", changes.added().collect()),
-        ];
-        for (what, texts) in parts.into_iter().filter(|(_, texts)| !texts.is_empty()) {
-            line(&format!("{what}-{side}"), list(texts));
-        }
-    }
-    if let Some(statuses) = response_status {
-        line("response-status", quoted(&statuses.to_string()));
-    }
-    lines
+    config.filters.iter().enumerate().map(shown).collect()
 }
 
+/// Actions of which that of the most specific filter counts, and of equal filters that of the last one.
+const REPLACED: [&str; 6] = ["access", "redirect", "max-body", "read-ahead", "basic-auth", "rewrite"];
+
 /// Warns of filters that have no effect: their client certificate is never asked for, or a later filter decides.
-pub fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
+fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     let mut warnings = Vec::new();
     for (position, filter) in config.filters.iter().enumerate() {
-        let rule = &filter.rule;
-        if rule.when.certificate.is_some() && !tls::asks_clients(config) {
-            let place = origins.of_filter(position).place_in_filter(Some("client-certificate"));
-            warnings.push(format!("{place}: {NOBODY_IS_ASKED}"));
+        let place = |key| origins.of_filter(position).place_in(FILTER, "", Some(key));
+        if filter.rule.when.certificate.is_some() && !tls::asks_clients(config) {
+            warnings.push(format!("{}: {NOBODY_IS_ASKED}", place("client-certificate")));
         }
-        for later in &config.filters[position + 1..] {
-            let same = later.rule.when == rule.when;
-            let replaced = [
-                ("access", rule.access.is_some() && later.rule.access.is_some()),
-                ("redirect", rule.redirect.is_some() && later.rule.redirect.is_some()),
-                ("max-body", rule.max_body.is_some() && later.rule.max_body.is_some()),
-                ("read-ahead", rule.read_ahead.is_some() && later.rule.read_ahead.is_some()),
-                ("basic-auth", filter.basic_auth.is_some() && later.basic_auth.is_some()),
-                ("rewrite", rule.rewrite.is_some() && later.rule.rewrite.is_some()),
-            ];
-            for (key, _) in replaced.into_iter().filter(|(_, replaced)| same && *replaced) {
-                let place = origins.of_filter(position).place_in_filter(Some(key));
-                warnings
-                    .push(format!("{place}: a later filter for the same requests decides; leave one out"));
+        let same = |later: &&FilterConfig| later.rule.when == filter.rule.when;
+        for later in config.filters[position + 1..].iter().filter(same) {
+            for own in KEYS.iter().filter(|own| REPLACED.contains(&own.name)) {
+                if own.value.show(filter).is_some() && own.value.show(later).is_some() {
+                    let place = place(own.name);
+                    warnings.push(format!(
+                        "{place}: a later filter for the same requests decides; leave one out"
+                    ));
+                }
             }
         }
     }
     warnings
 }
 
-impl Source {
-    /// The name of a filter, or of one of its keys, for errors.
-    pub(crate) fn place_in_filter(&self, key: Option<&str>) -> String {
-        let place = match self {
-            Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: "),
-            _ => String::new(),
-        };
-        match key {
-            Some(key) => format!("{place}filter.{key}"),
-            None => format!("{place}filter"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origins::Source;
+    use crate::schema::{Given, Item};
 
-    fn given(values: &[(&'static str, &[&str])]) -> Given {
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Given(values.iter().map(|(key, texts)| (*key, owned(texts))).collect())
+    fn filter(values: &[(&'static str, &[&str])]) -> Result<FilterConfig, Problem> {
+        let source = Source::Control;
+        let item = |text: &&str| Item::Text((*text).to_owned(), source.clone());
+        let given = |(key, texts): &(&'static str, &[&str])| Given {
+            key,
+            renamed: None,
+            items: texts.iter().map(item).collect(),
+            source: source.clone(),
+        };
+        let given = values.iter().map(given).collect();
+        read(&Part { name: String::new(), source: source.clone(), given }, 0)
+    }
+
+    fn show(filter: &FilterConfig) -> Vec<String> {
+        let shown = |own: &Own<FilterConfig>| Some(format!("{} = {}", own.name, own.value.show(filter)?));
+        KEYS.iter().filter_map(shown).collect()
     }
 
     #[test]
     fn filters_are_shown_as_they_are_written() {
-        let filter = given(&[
+        let filter = filter(&[
             ("path", &["/old/*"]),
             ("method", &["POST"]),
             ("header", &["X-Kind: a*"]),
@@ -424,28 +487,28 @@ mod tests {
             ("response-status", &["200, 301-308"]),
         ]);
         assert_eq!(
-            show(&filter.filter().expect("valid")),
+            show(&filter.expect("valid")),
             [
-                "path             = \"/old/*\"",
-                "method           = \"POST\"",
-                "header           = \"X-Kind: a*\"",
-                "client           = \"10.0.0.0/8\"",
+                "path = \"/old/*\"",
+                "method = \"POST\"",
+                "header = \"X-Kind: a*\"",
+                "client = \"10.0.0.0/8\"",
                 "client-certificate = \"*.shop.example\"",
-                "scheme           = \"http\"",
-                "access           = [\"allow 10.1.0.0/16\", \"deny all\"]",
-                "max-body         = \"1m\"",
-                "read-ahead       = \"off\"",
-                "basic-auth       = \"users.txt\"",
-                r#"realm            = "Staff \"only\"""#,
-                "rewrite          = \"/new/*\"",
-                "remove-request   = [\"X-A\"]",
-                "set-response     = [\"X-B: 1\", \"X-C: 2\"]",
-                "add-response     = [\"X-D: 3\"]",
-                "response-status  = \"200, 301-308\"",
+                "scheme = \"http\"",
+                "access = [\"allow 10.1.0.0/16\", \"deny all\"]",
+                "max-body = \"1m\"",
+                "read-ahead = \"off\"",
+                "basic-auth = \"users.txt\"",
+                r#"realm = "Staff \"only\"""#,
+                "rewrite = \"/new/*\"",
+                "remove-request = [\"X-A\"]",
+                "set-response = [\"X-B: 1\", \"X-C: 2\"]",
+                "add-response = [\"X-D: 3\"]",
+                "response-status = \"200, 301-308\"",
             ]
         );
-        let redirect = given(&[("redirect", &["/new"]), ("status", &["303"])]).filter().expect("valid");
-        assert_eq!(show(&redirect), ["redirect         = \"/new\"", "status           = 303"]);
+        let redirect = self::filter(&[("redirect", &["/new"]), ("status", &["303"])]).expect("valid");
+        assert_eq!(show(&redirect), ["redirect = \"/new\"", "status = 303"]);
         assert_eq!(redirect.rule.redirect.expect("one").status().code(), 303);
     }
 
@@ -476,8 +539,8 @@ mod tests {
             (&[("path", &["a"]), ("rewrite", &["/b"])], Some("path"), "did you mean '/a'?"),
             (&[("access", &["deny"])], Some("access"), "the client '' is no address"),
             (&[("max-body", &["many"])], Some("max-body"), "many"),
-            (&[("read-ahead", &["yes"])], Some("read-ahead"), "'yes' is neither 'on' nor 'off'"),
-            (&[("scheme", &["ftp"])], Some("scheme"), "'ftp' is neither 'http' nor 'https'"),
+            (&[("read-ahead", &["yes"])], Some("read-ahead"), "'yes' is none of on, off"),
+            (&[("scheme", &["ftp"])], Some("scheme"), "'ftp' is none of http, https"),
             (&[("scheme", &["http"])], None, "does nothing; give it one of access, redirect"),
             (&[("response-status", &["200"])], Some("response-status"), "says nothing without set-response"),
             (
@@ -487,10 +550,9 @@ mod tests {
             ),
             (&[("set-response", &["Connection: close"])], Some("set-response"), "is the engine's own"),
         ] {
-            let (found, BadValue { what, remedy }) = given(values).filter().expect_err("wrong");
-            assert_eq!(found, key);
-            let text = format!("{what}; {remedy}");
-            assert!(text.contains(part), "{text}");
+            let text = filter(values).expect_err("wrong").to_string();
+            let place = key.map_or("filter: ".to_owned(), |key| format!("filter.{key}: "));
+            assert!(text.starts_with(&place) && text.contains(part), "{text}");
         }
     }
 
@@ -498,8 +560,8 @@ mod tests {
     fn the_page_has_every_key() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/filters.md");
         let page = std::fs::read_to_string(page).expect("docs/operations/filters.md");
-        for (key, _) in KEYS {
-            assert!(page.contains(&format!("`{key}`")), "{key}");
+        for Own { name, .. } in &KEYS {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
         }
     }
 }

@@ -5,8 +5,8 @@
 //! sources  command line, environment, files ─> Config, Origins ─> validation ─> Checked
 //!          tables: pools, hosts, filters  ─┘                  └─> check, configuration, help, reference, man, completion
 //! ```
-//! Every option is defined once, in [`options`]. An error names the place of the value, the fault and a remedy. Leaves out: whatever begins,
-//! changes or ends a process.
+//! Every option is defined once, in [`options`], every kind of tables by a schema in its own file (`tables` lists them); the forms of values
+//! are in [`forms`]. An error names the place of the value, the fault and a remedy. Leaves out: whatever begins, changes or ends a process.
 
 pub mod accounts;
 pub mod check;
@@ -18,6 +18,7 @@ pub mod development;
 mod env_file;
 pub mod error_page;
 pub mod filters;
+pub mod forms;
 pub mod help;
 pub mod hosts;
 pub mod http2;
@@ -36,7 +37,9 @@ pub mod problem;
 pub mod proxies;
 pub mod reference;
 pub mod rights;
+mod schema;
 pub mod sources;
+mod tables;
 pub mod tls;
 pub mod tls_values;
 pub mod validation;

@@ -10,7 +10,7 @@ use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteB
 use crate::value::{self, BadValue};
 
 /// The limits on peers. The meaning of the fields is that of the options with the same names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitConfig {
     /// Least bytes per second of a request; zero for any rate.
     pub min_rate_in: u64,
@@ -43,24 +43,6 @@ pub struct LimitConfig {
 }
 
 impl LimitConfig {
-    /// Values before the option table has filled in the defaults.
-    pub(crate) const EMPTY: Self = Self {
-        min_rate_in: 0,
-        min_rate_out: 0,
-        min_rate_grace: Duration::ZERO,
-        client_connections: 0,
-        client_rate: 0,
-        client_burst: 0,
-        handshake_rate: 0,
-        client_ipv6_prefix: 0,
-        client_exempt: Vec::new(),
-        connection_bandwidth: 0,
-        route_bandwidth: Vec::new(),
-        buffer_budget: None,
-        head_budget: 0,
-        max_connections: 0,
-    };
-
     /// Divides the limits of the whole server by the number of workers.
     pub(crate) fn share(&mut self, workers: u64) {
         let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
@@ -104,11 +86,6 @@ const NONE: &str = "none";
 
 /// The word for a number that depends on the machine.
 pub(crate) const AUTO: &str = "auto";
-
-/// Bytes, or none for `auto`.
-pub(crate) fn budget(text: &str) -> Result<Option<u64>, BadValue> {
-    if text == AUTO { Ok(None) } else { value::bytes(text).map(Some) }
-}
 
 /// Greatest rate, in requests a second.
 const MAX_RATE: f64 = 1_000_000.0;
@@ -186,23 +163,17 @@ mod tests {
             max_connections: 10,
             client_rate: 7,
             route_bandwidth: vec![route],
-            ..LimitConfig::EMPTY
+            ..LimitConfig::default()
         };
         limits.share(3);
         assert_eq!((limits.buffer_budget, limits.max_connections, limits.client_rate), (Some(30), 3, 7));
         assert_eq!(limits.route_bandwidth[0].bytes, 33);
-        let mut unlimited = LimitConfig { buffer_budget: Some(0), ..LimitConfig::EMPTY };
+        let mut unlimited = LimitConfig { buffer_budget: Some(0), ..LimitConfig::default() };
         unlimited.share(3);
         assert_eq!((unlimited.buffer_budget, unlimited.max_connections), (Some(0), 0));
-        let mut automatic = LimitConfig::EMPTY;
+        let mut automatic = LimitConfig::default();
         automatic.share(2);
         assert_eq!(automatic.buffer_budget, machine::memory_limit().map(|bytes| bytes / 8));
-    }
-
-    #[test]
-    fn a_budget_is_bytes_or_auto() {
-        assert_eq!((budget("auto"), budget("64m"), budget("0")), (Ok(None), Ok(Some(64 << 20)), Ok(Some(0))));
-        assert!(budget("").is_err() && budget("half").is_err());
     }
 
     #[test]

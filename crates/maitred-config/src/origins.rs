@@ -80,28 +80,25 @@ impl Source {
         }
     }
 
-    /// The place of a virtual host, or of one of its keys, for errors.
-    pub(crate) fn place_in_host(&self, host: &str, key: Option<&str>) -> String {
-        let place = match self {
-            Self::File { path, line } | Self::DropIn { path, line } => format!("{path}:{line}: host.{host}"),
-            _ => format!("host.{host}"),
-        };
-        key.map_or(place.clone(), |key| format!("{place}.{key}"))
+    /// Whether this is a line of a file.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::DropIn { .. })
     }
 
-    /// The place of a named pool, or of one of its keys, for errors.
-    pub(crate) fn place_in_pool(&self, pool: &str, key: Option<&str>) -> String {
-        let (pool, separator) = match self {
+    /// The place of a table of this kind, or of one of its keys, for errors. Tables of a list have no name.
+    pub(crate) fn place_in(&self, kind: &str, name: &str, key: Option<&str>) -> String {
+        let table = if name.is_empty() { kind.to_owned() } else { format!("{kind}.{name}") };
+        let (table, separator) = match self {
             Self::File { path, line } | Self::DropIn { path, line } => {
-                (format!("{path}:{line}: pool.{pool}"), ".")
+                (format!("{path}:{line}: {table}"), ".")
             }
-            Self::Environment(name) => (format!("{name} {pool}"), ": "),
-            Self::Control => (format!("pool.{pool}"), "."),
-            Self::Default | Self::CommandLine | Self::Familiar(_) | Self::Development => {
-                (format!("--pool {pool}"), ": ")
-            }
+            Self::Environment(variable) => (format!("{variable} {name}"), ": "),
+            Self::Control => (table, "."),
+            // Of a kind that is an option, too: `--pool NAME,KEY=VALUE`.
+            _ if options::find(kind).is_some() => (format!("--{kind} {name}"), ": "),
+            _ => (table, "."),
         };
-        key.map_or(pool.clone(), |key| format!("{pool}{separator}{key}"))
+        key.map_or(table.clone(), |key| format!("{table}{separator}{key}"))
     }
 }
 
@@ -202,14 +199,14 @@ impl Origins {
     /// The place of a key of a pool, for errors; without a name that of the default pool.
     pub(crate) fn describe_pool(&self, pool: Option<&str>, key: &str) -> String {
         match pool {
-            Some(pool) => self.of_pool(Some(pool), key).place_in_pool(pool, Some(key)),
+            Some(pool) => self.of_pool(Some(pool), key).place_in("pool", pool, Some(key)),
             None => self.describe(key),
         }
     }
 
     /// The place of a host, or of one of its keys, for errors.
     pub fn describe_host(&self, host: &str, key: Option<&str>) -> String {
-        self.hosts.of(host, key).place_in_host(host, key)
+        self.hosts.of(host, key).place_in("host", host, key)
     }
 
     /// The source of the rule at this position of the configuration.
@@ -224,6 +221,6 @@ impl Origins {
 
     /// The place of a pool, for errors.
     pub(crate) fn place_of_pool(&self, pool: &str) -> String {
-        self.pools.of(pool, None).place_in_pool(pool, None)
+        self.pools.of(pool, None).place_in("pool", pool, None)
     }
 }

@@ -5,17 +5,14 @@
 pub(crate) mod command_line;
 pub mod environment;
 pub mod file;
-mod filter_table;
-mod host_table;
-mod pool_table;
 mod reading;
+mod table;
 
 use std::path::PathBuf;
 
 use crate::commands::Command;
 use crate::config::Config;
 use crate::development;
-use crate::filters;
 use crate::hosts;
 use crate::listen;
 use crate::options::renamed::Names;
@@ -23,6 +20,7 @@ use crate::options::{self, Kind};
 use crate::origins::{Assignment, Origins, Source};
 use crate::pools;
 use crate::problem::Problem;
+use crate::tables;
 use crate::value::BadValue;
 use file::SourceFile;
 
@@ -92,22 +90,18 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let mut renamed = files.renamed;
     renamed.extend(variables.renamed);
     renamed.extend(line.renamed);
-    for part in files.pools {
-        part.note_renamed(&mut renamed);
-        part.merge(&mut loaded.config, &mut loaded.origins)?;
+    for (table, part) in files.tables {
+        part.note_renamed(table, &mut renamed);
+        (table.merge)(part, &mut loaded.config, &mut loaded.origins)?;
     }
-    for part in files.hosts {
-        part.merge(&mut loaded.config, &mut loaded.origins)?;
-    }
-    (loaded.config.filters, loaded.origins.filters) = files.filters.into_iter().unzip();
     let assignments = variables.suggested.into_iter().chain(files.assignments);
     for assignment in assignments.chain(variables.assignments).chain(line.assignments) {
         let Assignment { definition, texts, source } = assignment;
         let wrong = |bad: BadValue| bad.at(source.place(definition));
-        if matches!(definition.kind, Kind::Pools) {
+        if matches!(definition.kind, Kind::Table) {
             for part in pools::parts(&texts, &source, inputs.earlier).map_err(wrong)? {
-                part.note_renamed(&mut renamed);
-                part.merge(&mut loaded.config, &mut loaded.origins)?;
+                part.note_renamed(&pools::TABLE, &mut renamed);
+                (pools::TABLE.merge)(part, &mut loaded.config, &mut loaded.origins)?;
             }
         } else {
             definition.set(&mut loaded.config, &texts).map_err(wrong)?;
@@ -127,8 +121,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     loaded.warnings.extend(renamed.warnings());
     loaded.warnings.extend(without_effect(&loaded));
     loaded.warnings.extend(listen::warnings(&loaded.config.listen));
-    loaded.warnings.extend(pools::warnings(&loaded.config, &loaded.origins));
-    loaded.warnings.extend(filters::warnings(&loaded.config, &loaded.origins));
+    loaded.warnings.extend(tables::warnings(&loaded.config, &loaded.origins));
     Ok(loaded)
 }
 

@@ -81,6 +81,9 @@ const OFF: &str = "off";
 const SUBDOMAINS: &str = "include-subdomains";
 const PRELOAD: &str = "preload";
 
+/// Options of hosts for certificates of clients.
+pub(crate) const CLIENTS: [&str; 3] = ["tls-client-auth", "tls-client-ca", "tls-client-crl"];
+
 /// The values of the option, in words.
 pub const HSTS: &str =
     "off, or seconds from 0 to 315360000, with ,include-subdomains and ,preload behind them";

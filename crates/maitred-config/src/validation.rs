@@ -8,7 +8,6 @@ use std::sync::Arc;
 use maitred_server::listening::Address;
 
 use crate::config::{Config, SiteConfig};
-use crate::hosts;
 use crate::listen::ListenAddress;
 use crate::mounted::MountedApplication;
 use crate::origins::{Origins, Source};
@@ -16,7 +15,7 @@ use crate::problem::{Problem, correct, folder_of};
 use crate::rights::{self, Wanted};
 use crate::tls::{self, Material};
 use crate::value::{Interface, Mount};
-use crate::{development, env_file, error_page, filters, logs, pools};
+use crate::{development, env_file, error_page, logs, pools, tables};
 
 /// The configuration as it applies to this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,8 +133,7 @@ pub fn change_folder(config: &Config, origins: &Origins) -> Result<(), Problem> 
 pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let at = |name: &str| origins.describe(name);
     development::check(config, origins)?;
-    pools::check(config, origins)?;
-    hosts::check(config, origins)?;
+    tables::check(config, origins)?;
     check_heads(config, origins)?;
     let environment = match &config.env_file {
         Some(path) => env_file::read(path, &at("env-file"))?,
@@ -164,7 +162,6 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
         return Err(Problem::new(at("sendfile"), what, "leave it out"));
     }
     logs::check(config, origins)?;
-    filters::rules(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
     if *origins.of("spool") != Source::Default {
         check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;

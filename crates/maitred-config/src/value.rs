@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use maitred_http::Method;
+use maitred_http::fields::is_token;
 use maitred_match::BadPattern;
 
 use crate::problem::{Problem, did_you_mean};
@@ -28,6 +30,12 @@ impl BadValue {
     /// The error of the user who wrote the value at `place`.
     pub fn at(self, place: impl Into<String>) -> Problem {
         Problem::new(place, self.what, self.remedy)
+    }
+}
+
+impl From<BadPattern> for BadValue {
+    fn from(BadPattern { what, remedy }: BadPattern) -> Self {
+        Self { what, remedy }
     }
 }
 
@@ -232,7 +240,19 @@ pub(crate) fn bytes(text: &str) -> Result<u64, BadValue> {
 
 /// Parses a value whose type has its own parser.
 pub(crate) fn pattern<T: FromStr<Err = BadPattern>>(text: &str) -> Result<T, BadValue> {
-    text.parse().map_err(|BadPattern { what, remedy }| BadValue { what, remedy })
+    text.parse().map_err(BadValue::from)
+}
+
+/// Parses a method. Methods are case-sensitive (RFC 9110 §9.1): `get` is another one than `GET`, and surely a mistake.
+pub(crate) fn method(text: &str) -> Result<Method, BadValue> {
+    let upper = text.to_ascii_uppercase();
+    let is_known = !matches!(Method::from_token(&upper), Method::Other(_));
+    let remedy = match upper {
+        upper if upper != text && is_known => format!("did you mean '{upper}'?"),
+        _ if is_token(text.as_bytes()) => return Ok(Method::from_token(text)),
+        _ => "write one, such as POST, or a path that starts with '/'".to_owned(),
+    };
+    Err(BadValue::new(format!("'{text}' is no method"), remedy))
 }
 
 pub(crate) fn folder(text: &str) -> Result<PathBuf, BadValue> {

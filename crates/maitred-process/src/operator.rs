@@ -6,9 +6,9 @@ use maitred_config::config::Config;
 use maitred_config::configuration;
 use maitred_config::hosts;
 use maitred_config::log_values::LogPlace;
-use maitred_config::options::{self, Definition, renamed};
+use maitred_config::options::{self, Definition};
 use maitred_config::origins::Source;
-use maitred_config::pools;
+use maitred_config::pools::{self, Mapped};
 use maitred_config::problem::{Problem, did_you_mean};
 use maitred_control::{Configured, Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
@@ -153,29 +153,22 @@ impl Owner for Operator {
     fn add_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
         let mut reload = self.reload();
         let source = Source::Control;
-        let parts = pools::parts(&[text.to_owned()], &source, renamed::NAMES)
-            .map_err(|bad| Refusal::wrong(format!("{}; {}", bad.what, bad.remedy)))?;
-        let mut wanted = reload.running.clone();
-        for part in parts {
-            let known = names(&reload.running);
-            if !known.contains(&part.name) {
-                return Err(unknown_pool(&part.name, &known));
-            }
-            if let Some(value) = part.values.first() {
-                let name = format!("pool.{}.{}", part.name, value.definition.name);
-                return Err(Refusal::wrong(format!(
-                    "{} is no condition; 'set {name}' changes it",
-                    value.definition.name
-                )));
-            }
-            let Some(rules) = part.rules else {
-                let conditions = pools::CONDITIONS.join(", ");
-                return Err(Refusal::wrong(format!(
-                    "a rule has conditions: {conditions}; write {text},path=/x/*"
-                )));
-            };
-            wanted.rules.extend(rules.into_iter().map(|(rule, _)| rule));
+        let Mapped { pool, key, rule } = pools::mapped(text).map_err(Refusal::wrong)?;
+        let known = names(&reload.running);
+        if !known.contains(&pool) {
+            return Err(unknown_pool(&pool, &known));
         }
+        if let Some(key) = key {
+            return Err(Refusal::wrong(format!("{key} is no condition; 'set pool.{pool}.{key}' changes it")));
+        }
+        let Some(rule) = rule else {
+            let conditions = pools::conditions();
+            return Err(Refusal::wrong(format!(
+                "a rule has conditions: {conditions}; write {text},path=/x/*"
+            )));
+        };
+        let mut wanted = reload.running.clone();
+        wanted.rules.push(rule);
         hosts::resolve(&mut wanted, &reload.origins)
             .map_err(|problem| Refusal::wrong(problem.to_string()))?;
         let lines = reload.change(&wanted, server).map_err(Refusal::conflict)?;

@@ -6,7 +6,7 @@
 
 use maitred_config::config::{Config, NamedPool, PoolConfig};
 use maitred_config::filters;
-use maitred_config::options::{self, Definition, Kind};
+use maitred_config::options::{self, Definition, Kind, Reload as Needs};
 use maitred_config::origins::Origins;
 use maitred_config::pools;
 use maitred_config::problem::Problem;
@@ -113,11 +113,6 @@ impl Reload {
         Ok(plan.lines)
     }
 
-    /// Whether changes of this option are planned with the filters or with TLS.
-    fn is_elsewhere(option: &Definition) -> bool {
-        option.name == options::tls::HSTS || options::of_terms().any(|of_terms| of_terms.name == option.name)
-    }
-
     fn read(&self) -> Result<Loaded, Problem> {
         let loaded = sources::load(&self.inputs)?;
         let Loaded { config, origins, .. } = &loaded;
@@ -144,7 +139,7 @@ impl Reload {
             return Ok(());
         }
         for (host, wanted) in next.hosts.iter_mut().zip(&loaded.config.hosts) {
-            host.take_limits(wanted);
+            host.take(Needs::Filters, wanted);
         }
         plan.filters = Some(filters::rules(&loaded.config, &loaded.origins)?);
         next.site.hsts = loaded.config.site.hsts;
@@ -162,7 +157,9 @@ impl Reload {
         server: &Server,
     ) -> Result<(), Problem> {
         let wanted = &loaded.config;
-        let changed = options::of_terms().filter(|option| option.show(&self.running) != option.show(wanted));
+        let changed = options::all().filter(|option| {
+            option.reload == Needs::Terms && option.show(&self.running) != option.show(wanted)
+        });
         let changed: Vec<&Definition> = changed.collect();
         let Some(running) =
             self.tls.as_mut().filter(|_| tls::is_on(wanted) && same_hosts(wanted, &self.running))
@@ -201,30 +198,24 @@ impl Reload {
     /// Compares `wanted` with the current configuration. Returns the changes, and the configuration after them.
     fn plan(&self, wanted: &Config) -> (Plan, Config) {
         let mut plan = Plan::default();
-        let of_server =
-            options::all().filter(|option| !options::of_pools().any(|key| key.name == option.name));
         let mut next = self.running.clone();
-        for option in of_server.filter(|option| !matches!(option.kind, Kind::Pools)) {
+        for option in options::all().filter(|option| !matches!(option.kind, Kind::Pool(_))) {
             let [before, after] = [&self.running, wanted].map(|config| option.show(config));
-            if before == after || Self::is_elsewhere(option) {
+            if before == after || matches!(option.reload, Needs::Terms | Needs::Filters) {
                 continue;
             }
-            if !options::live().any(|live| live.name == option.name) {
+            if !option.is_live() {
                 plan.restart.push(option.name.to_owned());
                 continue;
             }
             let [before, after] =
                 [before, after].map(|text| text.unwrap_or_default().trim_matches('"').to_owned());
             plan.lines.push(format!("{} {before} -> {after}", option.name));
-            // A value can always be read from its shown text.
-            let read = option.set(&mut next, &option.texts(wanted));
-            debug_assert!(read.is_ok(), "{}", option.name);
-            if options::of_peers().any(|of_peers| of_peers.name == option.name) {
-                plan.peers = Some(next.limits.settings());
-            } else if options::is_of_responses(option) {
-                plan.writer = Some(settings::writer(&next));
-            } else {
-                plan.insight = Some((settings::insight(&next), next.dispatch_trace));
+            option.take(&mut next, &mut wanted.clone());
+            match option.reload {
+                Needs::Peers => plan.peers = Some(next.limits.settings()),
+                Needs::Responses => plan.writer = Some(settings::writer(&next)),
+                _ => plan.insight = Some((settings::insight(&next), next.dispatch_trace)),
             }
         }
         next.pool = plan.change(DEFAULT_POOL, &self.running.pool, &wanted.pool, self.single);
@@ -247,7 +238,7 @@ impl Reload {
                 plan.change_rules(&self.running, wanted);
                 next.rules.clone_from(&wanted.rules);
                 for (host, wanted) in next.hosts.iter_mut().zip(&wanted.hosts) {
-                    host.take_pool(wanted);
+                    host.take(Needs::Rules, wanted);
                 }
             } else {
                 plan.restart.push("match".to_owned());

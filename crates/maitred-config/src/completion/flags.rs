@@ -1,6 +1,7 @@
 //! The words of the scripts: options with their values, commands, questions.
 
 use crate::commands::WORDS;
+use crate::forms::Holds;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::{self, Definition, Kind};
 
@@ -46,11 +47,11 @@ fn of_familiar(familiar: Familiar) -> Option<Flag> {
 }
 
 pub(super) fn takes(option: &Definition) -> Takes {
-    match option.kind {
+    match option.facts().map(|facts| facts.holds) {
         _ if option.is_switch() => Takes::Nothing,
-        Kind::Folder(_) => Takes::Folder,
-        Kind::Path(_) if option.placeholder == "DIR" => Takes::Folder,
-        Kind::Path(_) | Kind::Files(_) | Kind::File => Takes::File,
+        Some(Holds::Folder) => Takes::Folder,
+        Some(Holds::File) => Takes::File,
+        None if matches!(option.kind, Kind::File) => Takes::File,
         _ => match words(option.placeholder) {
             words if words.is_empty() => Takes::Text,
             words => Takes::Words(words),

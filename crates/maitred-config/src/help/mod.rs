@@ -137,7 +137,7 @@ fn about_name(name: &str) -> Result<Help, Problem> {
     let mut text = option.map(about_option).unwrap_or_default();
     if let Some(table) = tables::find(name).filter(|_| !name.starts_with('-')) {
         text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(&table.text());
+        text.push_str(&tables::text(table));
     }
     if let Some(familiar) = familiar {
         text.push_str(&about_familiar(familiar));
@@ -166,7 +166,7 @@ fn unknown(name: &str) -> Problem {
     let bare = name.trim_start_matches('-');
     let theirs = familiar::all().map(|familiar| familiar.name.trim_start_matches('-'));
     let names = options::all().map(|option| option.name).chain(WORDS.iter().map(|word| word.name));
-    let of_tables = tables::TABLES.iter().flat_map(|table| table.names);
+    let of_tables = crate::tables::ALL.into_iter().flat_map(|table| table.names);
     let remedy = match nearest(bare, names.chain(of_tables).chain(theirs)) {
         Some(meant) => format!("did you mean 'maitred help {meant}'?"),
         None => "'maitred help all' has every option, and 'maitred help' the commands".to_owned(),

@@ -4,9 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tables;
-use crate::options::{self, Definition, Kind, MAX_SECONDS, MIN_SECONDS};
+use crate::forms::{Facts, Holds};
+use crate::options::{self, Definition};
 use crate::reference::default;
+use crate::schema::{Key, Table, Takes};
+use crate::tables;
 
 /// The schema, as text with a line end.
 pub(super) fn text() -> String {
@@ -14,20 +16,7 @@ pub(super) fn text() -> String {
         .filter(|option| option.is_in_file())
         .map(|option| (option.name.to_owned(), of(option)))
         .collect();
-    for table in &tables::TABLES {
-        let known = |key: &&'static str| options::find(key).map_or_else(|| json!({}), of);
-        let own = table.keys().into_iter().map(|(key, what)| {
-            let mut value = known(&key);
-            value["description"] = json!(what);
-            (key.to_owned(), value)
-        });
-        let object = json!({ "type": "object", "properties": own.collect::<Map<_, _>>(), "additionalProperties": false });
-        let value = match table.names[0] {
-            "filter" => json!({ "type": "array", "items": object }),
-            _ => json!({ "type": "object", "additionalProperties": object }),
-        };
-        keys.insert(table.names[0].to_owned(), value);
-    }
+    keys.extend(tables::ALL.into_iter().map(|table| (table.names[0].to_owned(), of_table(table))));
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "maitred.toml",
@@ -39,12 +28,7 @@ pub(super) fn text() -> String {
 }
 
 fn of(option: &Definition) -> Value {
-    let one = one(option);
-    let mut value = if option.is_repeatable() {
-        json!({ "anyOf": [one, { "type": "array", "items": one }] })
-    } else {
-        one
-    };
+    let mut value = option.facts().map_or_else(|| json!({ "type": "string" }), |facts| of_value(&facts));
     value["description"] = json!(option.summary);
     if let Some(default) = default(option) {
         value["description"] = json!(format!("{} Default: {default}.", option.summary));
@@ -52,34 +36,45 @@ fn of(option: &Definition) -> Value {
     value
 }
 
-/// The schema of one value of the option.
-fn one(option: &Definition) -> Value {
-    let whole = |min: usize, max: usize| json!({ "type": "integer", "minimum": min, "maximum": max });
-    let seconds = |min: f64| json!({ "type": "number", "minimum": min, "maximum": MAX_SECONDS });
-    match option.kind {
-        Kind::Switch(_) => json!({ "type": "boolean" }),
-        Kind::Count(min, max, _) | Kind::CountOrNone(min, max, _) => whole(min, max),
-        Kind::CountOrAuto(min, max, _) => json!({ "anyOf": [{ "const": "auto" }, whole(min, max)] }),
-        Kind::Percent(_) => whole(0, 100),
-        Kind::Seconds(_) => seconds(MIN_SECONDS),
-        Kind::SecondsOrOff(_) | Kind::SecondsOrAtOnce(_) => seconds(0.0),
-        Kind::Bytes(_) | Kind::BytesOrAuto(_) | Kind::Rate(_) | Kind::Hsts(_) | Kind::Account(_) => {
-            json!({ "type": ["number", "string"] })
-        }
-        Kind::Level(_)
-        | Kind::Interface(_)
-        | Kind::Lifespan(_)
-        | Kind::Overflow(_)
-        | Kind::Spans(_)
-        | Kind::Strategy(_)
-        | Kind::Accept(_)
-        | Kind::UnknownName(_)
-        | Kind::MinVersion(_)
-        | Kind::Http2(_)
-        | Kind::ClientAuth(_)
-        | Kind::Period(_) => json!({ "enum": option.placeholder.split('|').collect::<Vec<_>>() }),
-        _ => json!({ "type": "string" }),
+fn of_table(table: &Table) -> Value {
+    let object = of_keys((table.keys)());
+    if table.is_list() {
+        json!({ "type": "array", "items": object })
+    } else {
+        json!({ "type": "object", "additionalProperties": object })
     }
+}
+
+fn of_keys(keys: Vec<Key>) -> Value {
+    let of_key = |key: Key| {
+        let mut value = match key.takes {
+            Takes::Value(facts) => of_value(&facts),
+            Takes::Tables(table) => of_table(table),
+            Takes::Rules { keys, .. } => {
+                let one = json!({ "anyOf": [{ "type": "string" }, of_keys(keys())] });
+                json!({ "anyOf": [one, { "type": "array", "items": one }] })
+            }
+        };
+        value["description"] = json!(key.help);
+        (key.name.to_owned(), value)
+    };
+    let keys: Map<_, _> = keys.into_iter().map(of_key).collect();
+    json!({ "type": "object", "properties": keys, "additionalProperties": false })
+}
+
+fn of_value(facts: &Facts) -> Value {
+    let one = match facts.holds {
+        Holds::Text | Holds::File | Holds::Folder => json!({ "type": "string" }),
+        Holds::Switch => json!({ "type": "boolean" }),
+        Holds::Whole(min, max, auto) => {
+            let whole = json!({ "type": "integer", "minimum": min, "maximum": max });
+            if auto { json!({ "anyOf": [{ "const": "auto" }, whole] }) } else { whole }
+        }
+        Holds::Seconds(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Holds::NumberOrText => json!({ "type": ["number", "string"] }),
+        Holds::Words => json!({ "enum": facts.words }),
+    };
+    if facts.is_list { json!({ "anyOf": [one, { "type": "array", "items": one }] }) } else { one }
 }
 
 #[cfg(test)]
@@ -98,9 +93,13 @@ mod tests {
         assert_eq!(keys["listen"]["anyOf"][1]["type"], "array");
         assert_eq!(
             keys["filter"]["items"]["properties"]["realm"]["description"],
-            tables::of_filter_key("realm")
+            "What clients show when they ask for the password."
         );
         assert_eq!(keys["host"]["additionalProperties"]["additionalProperties"], false);
+        assert_eq!(keys["filter"]["items"]["properties"]["scheme"]["enum"][1], "https");
+        let pool = &keys["pool"]["additionalProperties"]["properties"];
+        assert_eq!(pool["min-threads"]["minimum"], 0, "1 in the default pool only");
+        assert_eq!(pool["match"]["anyOf"][0]["anyOf"][1]["properties"]["path"]["type"], "string");
         assert!(keys["config"].is_null(), "it says which file");
     }
 }

@@ -1,9 +1,9 @@
 //! Virtual hosts: from the tables `[host."NAME"]` to the server's settings.
 //!
-//! The keys of a host are the options of the default host, with the same definitions: while a host's value is parsed, the host is in
-//! the default host's place. A host has its own applications, files and certificates. It takes error pages, log and limits from the
-//! default host unless its table has them.
+//! The keys of a host are the options of the default host, with the same definitions. A host has its own applications, files and
+//! certificates. It takes error pages, log and limits from the default host unless its table has them.
 
+mod keys;
 mod merge;
 
 use std::collections::HashMap;
@@ -13,128 +13,62 @@ use maitred_filters::{Condition, FieldChanges, FilterRule, Side};
 use maitred_server::{DEFAULT_POOL, HostCondition, HostPattern, PathPattern, PoolRule};
 
 use crate::config::{Config, HostConfig, SiteConfig};
-use crate::options::{self, Definition};
+use crate::options::{self, Definition, Kind, Reload};
 use crate::origins::Origins;
-use crate::problem::{Problem, did_you_mean, nearest};
+use crate::problem::{Problem, did_you_mean};
+use crate::schema::{Line, Shown, Table, Written};
+use keys::{HOST, OWN, keys, options, value_of};
 
-pub(crate) use merge::HostPart;
+pub(crate) const TABLE: Table = Table {
+    names: [HOST, "hosts"],
+    head: "[host.\"NAME\"]",
+    summary: "A table in maitred.toml for each virtual host. Options that it does not have are those outside of host tables, but for what says what \
+              is served.",
+    document: "hosts.md",
+    keys,
+    merge: merge::merge,
+    show: |config, origins| config.hosts.iter().map(|host| host.shown(config, origins)).collect(),
+    check,
+    warnings: |_, _| Vec::new(),
+};
 
-/// Options for applications, files and certificates. A host does not take them from the default host.
-const CONTENT: [&str; 10] = [
-    "application",
-    "interface",
-    "factory",
-    "app-dir",
-    "root-path",
-    "mount",
-    "static",
-    "tls-cert",
-    "tls-key",
-    "tls-ocsp",
-];
-
-/// Options that a host takes from the default host unless it has its own.
-const MANNER: [&str; 9] = [
-    "listing",
-    "error-page",
-    "max-body",
-    "access-log",
-    "access-log-format",
-    "hsts",
-    "tls-client-auth",
-    "tls-client-ca",
-    "tls-client-crl",
-];
-
-/// Options of hosts that the terms of TLS depend on.
-const TLS: [&str; 6] =
-    ["tls-cert", "tls-key", "tls-ocsp", "tls-client-auth", "tls-client-ca", "tls-client-crl"];
-
-/// Options of hosts for certificates of clients.
-pub(crate) const CLIENTS: [&str; 3] = ["tls-client-auth", "tls-client-ca", "tls-client-crl"];
-
-/// The keys of a host besides those of the options.
-pub(crate) const OTHERS: [&str; 3] = ["names", "pool", "filter"];
+/// A change of the longest body of a host is applied with the filters; the default host has a setting.
+fn reload_of(option: &Definition) -> Reload {
+    if option.name == "max-body" { Reload::Filters } else { option.reload }
+}
 
 /// Most hosts: their numbers have 16 bits, and 0 is the default host.
 const MAX_HOSTS: usize = u16::MAX as usize - 1;
 
-/// The options that are also the keys of a host.
-pub(crate) fn keys() -> impl Iterator<Item = &'static Definition> {
-    CONTENT.into_iter().chain(MANNER).filter_map(options::find)
-}
-
-/// Whether hosts do not take this option from the default host.
-pub(crate) fn is_content(definition: &Definition) -> bool {
-    CONTENT.contains(&definition.name)
-}
-
-/// The remedy for an unknown key of a host.
-pub(crate) fn suggest_key(key: &str) -> String {
-    let known: Vec<&str> = OTHERS.into_iter().chain(keys().map(|known| known.name)).collect();
-    match nearest(key, known.iter().copied()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None if options::find(key).is_some_and(Definition::is_in_file) => {
-            "it is the same for all hosts: write it above the first table".to_owned()
-        }
-        None => format!("a host has {}", known.join(", ")),
-    }
-}
-
 impl HostConfig {
     /// The options of the host, with those of the default host where the host has none of its own.
     pub(crate) fn effective(&self, default: &SiteConfig) -> SiteConfig {
-        let mut site = self.site.clone();
+        let (mut site, mut default) = (self.site.clone(), default.clone());
         let own = |key: &str| self.given.contains(key);
-        if !own("listing") {
-            site.listing = default.listing;
-        }
-        if !own("error-page") {
-            site.error_pages.clone_from(&default.error_pages);
-        }
-        if !own("max-body") {
-            site.max_body = default.max_body;
-        }
-        if !own("access-log") {
-            site.access_log.clone_from(&default.access_log);
-        }
-        if !own("access-log-format") {
-            site.access_log_format.clone_from(&default.access_log_format);
-        }
-        if !own("hsts") {
-            site.hsts = default.hsts;
-        }
-        if !own("tls-client-auth") {
-            site.client_auth = default.client_auth;
-        }
-        if !own("tls-client-ca") {
-            site.client_ca.clone_from(&default.client_ca);
-        }
-        // Lists of revoked certificates belong to authorities: with other authorities the default host's lists do not apply.
-        if !own("tls-client-crl") && !own("tls-client-ca") {
-            site.client_crl.clone_from(&default.client_crl);
+        for option in options() {
+            let Kind::Manner(value) = option.kind else { continue };
+            // Lists of revoked certificates belong to authorities: with other authorities the default host's lists do not apply.
+            let is_own = own(option.name) || option.name == "tls-client-crl" && own("tls-client-ca");
+            if !is_own {
+                value.take(&mut site, &mut default);
+            }
         }
         site
     }
 
-    /// Takes over those limits of `other` that a running server can change.
-    pub fn take_limits(&mut self, other: &Self) {
-        self.site.max_body = other.site.max_body;
-        self.take_key("max-body", other);
-        self.site.hsts = other.site.hsts;
-        self.take_key("hsts", other);
-    }
-
-    /// Takes over the certificates of `other`, and the rules for certificates of clients.
-    pub fn take_certificates(&mut self, other: &Self) {
-        self.site.take_certificates(&other.site);
-        TLS.into_iter().for_each(|key| self.take_key(key, other));
-    }
-
-    /// Takes over the pool of `other`.
-    pub fn take_pool(&mut self, other: &Self) {
-        self.pool.clone_from(&other.pool);
-        self.take_key("pool", other);
+    /// Takes over those values of `other` whose changes need this while the server runs.
+    pub fn take(&mut self, what: Reload, other: &Self) {
+        let mut site = other.site.clone();
+        for option in options().filter(|option| reload_of(option) == what) {
+            if let Some(value) = value_of(option) {
+                value.take(&mut self.site, &mut site);
+                self.take_key(option.name, other);
+            }
+        }
+        if what == Reload::Rules {
+            self.pool.clone_from(&other.pool);
+            self.take_key("pool", other);
+        }
     }
 
     fn take_key(&mut self, key: &'static str, other: &Self) {
@@ -148,10 +82,32 @@ impl HostConfig {
     /// Whether a running server can change this host into `other`.
     pub fn differs_only_live(&self, other: &Self) -> bool {
         let mut own = self.clone();
-        own.take_limits(other);
-        own.take_pool(other);
-        own.take_certificates(other);
+        [Reload::Filters, Reload::Rules, Reload::Terms].into_iter().for_each(|what| own.take(what, other));
         own == *other
+    }
+
+    /// The host's table. Options from the default host are marked: as keys they would become the host's own.
+    fn shown(&self, config: &Config, origins: &Origins) -> Shown {
+        let name = self.name.as_str();
+        let source = |key: &str| Some(origins.hosts.of(name, Some(key)).clone());
+        let own = OWN.iter().filter(|own| self.given.contains(own.name));
+        let mut lines: Vec<Line> = own.filter_map(|own| own.line(self, source(own.name))).collect();
+        let site = self.effective(&config.site);
+        for option in options() {
+            let value = value_of(option).and_then(|value| value.show(&site));
+            if self.given.contains(option.name) {
+                lines.push(Line {
+                    key: option.name,
+                    value: Written::Value(value),
+                    source: source(option.name),
+                });
+            } else if let (Some(value), Kind::Manner(_)) = (value, option.kind) {
+                let source = Some(origins.of(option.name).clone());
+                lines.push(Line { key: option.name, value: Written::Outside(value), source });
+            }
+        }
+        let source = origins.hosts.of(name, None).clone();
+        Shown { head: TABLE.head_of(name), prefix: format!("{HOST}.{name}."), source, lines }
     }
 
     /// Whether the host has its own setting of the access log, which may be none.
@@ -160,26 +116,15 @@ impl HostConfig {
     }
 }
 
-impl SiteConfig {
-    pub(crate) fn take_certificates(&mut self, other: &Self) {
-        self.certificates.clone_from(&other.certificates);
-        self.keys.clone_from(&other.keys);
-        self.ocsp.clone_from(&other.ocsp);
-        self.client_auth = other.client_auth;
-        self.client_ca.clone_from(&other.client_ca);
-        self.client_crl.clone_from(&other.client_crl);
-    }
-}
-
 impl Config {
     /// Takes over the options of the terms of TLS from a configuration with the same hosts.
     pub fn take_terms(&mut self, other: &Self) {
-        let handshake_timeout = self.tls.handshake_timeout;
-        self.tls.clone_from(&other.tls);
-        self.tls.handshake_timeout = handshake_timeout;
-        self.site.take_certificates(&other.site);
+        let mut from = Self { hosts: Vec::new(), ..other.clone() };
+        for option in options::all().filter(|option| option.reload == Reload::Terms) {
+            option.take(self, &mut from);
+        }
         for (host, other) in self.hosts.iter_mut().zip(&other.hosts) {
-            host.take_certificates(other);
+            host.take(Reload::Terms, other);
         }
     }
 
@@ -274,12 +219,12 @@ pub fn resolve(config: &mut Config, origins: &Origins) -> Result<(), Problem> {
     };
     for (position, rule) in config.rules.iter_mut().enumerate() {
         if let Some(host) = &mut rule.host {
-            host.number = number(host, &|| origins.of_rule(position).place_in_pool(&rule.pool, None))?;
+            host.number = number(host, &|| origins.of_rule(position).place_in("pool", &rule.pool, None))?;
         }
     }
     for (position, filter) in config.filters.iter_mut().enumerate() {
         if let Some(host) = &mut filter.rule.when.host {
-            host.number = number(host, &|| origins.of_filter(position).place_in_filter(Some("host")))?;
+            host.number = number(host, &|| origins.of_filter(position).place_in("filter", "", Some("host")))?;
         }
     }
     Ok(())

@@ -2,71 +2,70 @@
 
 use maitred_compress::{CODINGS, TYPES};
 
-use super::{Definition, Kind, Reach};
+use super::definition::{Definition, Kind, Reload, server};
+use crate::forms::{BYTES, CODING_LEVELS, PATHS, SWITCH, TYPE_PATTERNS};
 
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "compress",
-        placeholder: "",
-        kind: Kind::Switch(|config| &mut config.compress),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.compress)),
         default: &["false"],
-        reach: Reach::Everywhere,
         summary: "Compress responses of the application, and static files up to 1 MiB without compressed siblings, for \
                   clients that accept it. Each block of a stream leaves at once. `Content-Encoding: identity` or \
                   `Cache-Control: no-transform` keeps a response as it is.",
         cost: "processor time: for 100 KiB about 0.7 ms with zstd, 2 ms with gzip",
         worst: "a page that repeats input beside a secret can give the secret away (BREACH): see compression.md",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "compress-encodings",
         placeholder: "gzip|br|zstd[:LEVEL]",
-        kind: Kind::Codings(|config| &mut config.compression.codings),
+        kind: Kind::Server(&server(CODING_LEVELS, |config| &mut config.compression.codings)),
         default: CODINGS,
-        reach: Reach::Everywhere,
         summary: "A coding, and how hard to try. The first one that a client accepts is taken, unless the client \
                   prefers another. Levels are 1 to 9, of br 1 to 6.",
         cost: "from gzip:2 to gzip:9 four to seven times the time for 7 % fewer bytes",
         worst: "high levels: responses wait for the processor",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "compress-types",
         placeholder: "TYPE",
-        kind: Kind::Types(|config| &mut config.compression.types),
+        kind: Kind::Server(&server(TYPE_PATTERNS, |config| &mut config.compression.types)),
         default: TYPES,
-        reach: Reach::Everywhere,
         summary: "A type of content to compress: text/html, text/* or *+json. Those named replace the default.",
         cost: "none for other types",
         worst: "images, videos and archives are compressed already: time for nothing",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "compress-min",
         placeholder: "BYTES",
-        kind: Kind::Bytes(|config| &mut config.compression.min_length),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.compression.min_length)),
         default: &["1k"],
-        reach: Reach::Everywhere,
         summary: "The shortest response that is compressed. One whose length is not known is always compressed.",
         cost: "a hundred microseconds or less for each response between the two values",
         worst: "below some hundred bytes nothing is gained: it fits a packet anyway",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "compress-except",
         placeholder: "/PATH",
-        kind: Kind::Paths(|config| &mut config.compression.except),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Server(&server(PATHS, |config| &mut config.compression.except)),
         summary: "A path whose responses are not compressed, as in the rules of pools: /login, /stream/*, *.bin.",
         cost: "some ten nanoseconds each for responses that could be compressed",
         worst: "none",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "compress-memory",
         placeholder: "BYTES",
-        kind: Kind::Bytes(|config| &mut config.compression.memory),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.compression.memory)),
         default: &["64m"],
-        reach: Reach::Everywhere,
         summary: "Memory for the compressors of all unfinished streams together; a stream that begins beyond it is \
                   not compressed. One takes 0.4 MiB with gzip, 1.8 MiB with zstd, 1.5 to 3 MiB with br.",
         cost: "this much memory at most",
         worst: "too little: of many event streams only the first are compressed",
+        ..Definition::of(Reload::Restart)
     },
 ];

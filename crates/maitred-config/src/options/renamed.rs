@@ -1,6 +1,6 @@
 //! Names that options had in earlier versions. Earlier names still work, and a warning tells the new name of each, once.
 
-use super::Definition;
+use super::definition::variable;
 
 /// An earlier name, and the present one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +17,15 @@ pub struct Names(pub(crate) &'static [Renamed]);
 /// The earlier names of this version: no option has been renamed so far.
 pub const NAMES: Names = Names(&[]);
 
-/// An option, and the earlier name of it that was used, if one was.
-pub(crate) type Found = (&'static Definition, Option<Renamed>);
-
 impl Names {
-    /// Finds the option of `known` with this name or earlier name.
-    pub(crate) fn find(
+    /// Finds the option or the key of `known` with this name or earlier name.
+    pub(crate) fn find<T>(
         self,
         name: &str,
-        known: impl Fn(&str) -> Option<&'static Definition>,
-    ) -> Option<Found> {
-        if let Some(definition) = known(name) {
-            return Some((definition, None));
+        known: impl Fn(&str) -> Option<T>,
+    ) -> Option<(T, Option<Renamed>)> {
+        if let Some(found) = known(name) {
+            return Some((found, None));
         }
         let renamed = self.0.iter().find(|renamed| renamed.old == name)?;
         Some((known(renamed.new)?, Some(*renamed)))
@@ -36,7 +33,7 @@ impl Names {
 
     /// The earlier name whose variable this is.
     pub(crate) fn of_variable(self, name: &str) -> Option<Renamed> {
-        self.0.iter().copied().find(|renamed| super::variable(renamed.old) == name)
+        self.0.iter().copied().find(|renamed| variable(renamed.old) == name)
     }
 }
 

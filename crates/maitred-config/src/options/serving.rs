@@ -1,25 +1,23 @@
 //! Applications, files and listeners.
 
-use super::{Definition, Kind, Reach};
+use super::definition::{Definition, Kind, Reach, Reload, server, site};
+use crate::forms::{ADDRESSES, APPLICATION, ERROR_PAGES, MOUNTED, MOUNTS, SWITCH};
 
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "application",
         placeholder: "APPLICATION",
-        kind: Kind::Application(|config| &mut config.site.application),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Content(&site(APPLICATION, |site| &mut site.application)),
+        reach: Reach::Argument,
         summary: "What to serve: module:attr, path/to/app.py (finds `app` or `application`) or a \
                   folder of static files.",
-        cost: "",
-        worst: "",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "listen",
         placeholder: "[https://|http://]ADDR[,redirect=https][,read-ahead=off][,writer=off]",
-        kind: Kind::Addresses(|config| &mut config.listen),
+        kind: Kind::Server(&server(ADDRESSES, |config| &mut config.listen)),
         default: &["127.0.0.1:8000"],
-        reach: Reach::Everywhere,
         summary: "An address to accept connections on: host:port, :port (all IPv4 interfaces), [ipv6]:port ([::]: all \
                   interfaces of both families, unless an IPv4 address has that port too), port 0 for a free one; a name \
                   stands for its first IPv4 address, else its first IPv6 address. unix:/PATH or unix:@NAME is a Unix \
@@ -36,64 +34,60 @@ pub(super) const OPTIONS: &[Definition] = &[
         cost: "a descriptor each",
         worst: ":port and [::]:port accept everybody who can reach the machine. read-ahead=off: each slow upload \
                 keeps a WSGI thread. writer=off: each slow reader does",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "static",
         placeholder: "/URL=FOLDER",
-        kind: Kind::Mounts(|config| &mut config.site.mounts),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Content(&site(MOUNTS, |site| &mut site.mounts)),
         summary: "Serve the files of FOLDER below /URL, without the application. The longest matching URL wins. With \
                   `,fallback=index.html` a path without a file gets this one and 200, for programs that have paths of \
                   their own in the browser; a path with a dot in its last part, such as /app.js, only if a page is asked \
                   for (Accept: text/html).",
         cost: "none for requests elsewhere",
         worst: "everything in the folder that is not a dot-file is public",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "mount",
         placeholder: "/URL=APPLICATION",
-        kind: Kind::Mounted(|config| &mut config.site.mounted),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Content(&site(MOUNTED, |site| &mut site.mounted)),
         summary: "Another application below /URL, which it gets as SCRIPT_NAME (WSGI) or root_path (ASGI). The longest \
                   URL wins, among static folders too. WSGI may stand beside ASGI: ASGI applications share one event loop, \
                   WSGI applications the threads of the pool `threads`. Parameters: `,interface=wsgi|asgi`, `,factory=on`, \
                   `,app-dir=DIR`, `,pool=NAME`.",
         cost: "the memory of the application",
         worst: "all applications share one process: one that crashes it or keeps the interpreter stops the others",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "error-page",
         placeholder: "STATUS=FILE",
-        kind: Kind::ErrorPages(|config| &mut config.site.error_pages),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Manner(&site(ERROR_PAGES, |site| &mut site.error_pages)),
         summary: "Send this file instead of the server's own text when the server answers with this status; 4xx and \
                   5xx stand for those without a file. Answers of the application stay as they are.",
         cost: "the files in memory, read at the start",
         worst: "a large page is sent to everybody who asks for something that is missing",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "sendfile",
         placeholder: "/URL=FOLDER",
-        kind: Kind::Mounts(|config| &mut config.sendfile),
-        default: &[],
-        reach: Reach::Everywhere,
+        kind: Kind::Server(&server(MOUNTS, |config| &mut config.sendfile)),
         summary: "Let the application name a file of FOLDER as the body of its response: X-Sendfile has its path, \
                   X-Accel-Redirect its path below /URL. Clients do not see these fields; ranges and conditions work. \
                   Without this option the fields are passed on, for a proxy.",
         cost: "the open files of a static folder",
         worst: "an application that lets clients choose the value gives away every file of the folder but dot-files",
+        ..Definition::of(Reload::Restart)
     },
     Definition {
         name: "listing",
-        placeholder: "",
-        kind: Kind::Switch(|config| &mut config.site.listing),
+        kind: Kind::Manner(&site(SWITCH, |site| &mut site.listing)),
         default: &["false"],
-        reach: Reach::Everywhere,
         summary: "List the files of static folders that have no index.html.",
         cost: "reading the folder for each such request",
         worst: "shows names that nobody was meant to guess",
+        ..Definition::of(Reload::Restart)
     },
 ];

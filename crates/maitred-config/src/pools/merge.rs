@@ -5,111 +5,71 @@ use std::mem;
 
 use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
+use super::keys::{check_name, value_of};
+use super::rule::{self, MATCH, POOL};
 use crate::config::{Config, NamedPool, PoolConfig};
-use crate::options::renamed::{Renamed, Used};
-use crate::options::{Definition, Kind};
+use crate::forms::Field;
+use crate::options;
 use crate::origins::{Origins, Source};
 use crate::problem::Problem;
+use crate::schema::{Given, Part};
 use crate::value::BadValue;
 
-/// One source's table of a named pool, or its rules of the default pool.
-#[derive(Debug)]
-pub struct PoolPart {
-    /// The name of the pool.
-    pub name: String,
-    /// The source of the table.
-    pub(crate) source: Source,
-    /// The keys except the rules.
-    pub values: Vec<PoolValue>,
-    /// `None` without that key.
-    pub rules: Option<Vec<(PoolRule, Source)>>,
-}
-
-/// A value as it was written.
-pub struct PoolValue {
-    /// The definition of the key.
-    pub definition: &'static Definition,
-    /// The earlier name of the key that was used, if one was.
-    pub(crate) renamed: Option<Renamed>,
-    pub(crate) text: String,
-    pub(crate) source: Source,
-}
-
-impl std::fmt::Debug for PoolValue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}={} ({})", self.definition.name, self.text, self.source)
+/// Merges the table of a named pool, or the rules of the default pool.
+///
+/// # Errors
+/// The name, a value or a rule is not valid, or not valid in a named pool.
+pub(super) fn merge(part: Part, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
+    let Part { name, source, given } = part;
+    check_name(&name).map_err(|bad| bad.at(source.place_in(POOL, "", None)))?;
+    origins.pools.name(&name, source);
+    if name != DEFAULT_POOL && !config.pools.iter().any(|pool| pool.name == name) {
+        config.pools.push(NamedPool { name: name.clone(), threads: PoolConfig::named() });
     }
+    let mut rules: Option<Vec<(PoolRule, Source)>> = None;
+    for given in &given {
+        if given.key == MATCH {
+            let own = given.items.iter().map(|item| rule::read(&name, item));
+            rules.get_or_insert_default().extend(own.collect::<Result<Vec<_>, _>>()?);
+            continue;
+        }
+        let pool = config.pools.iter_mut().find(|pool| pool.name == name);
+        let Some((pool, value)) = pool.zip(options::find(given.key).and_then(value_of)) else {
+            return Err(of_default(given));
+        };
+        set(&mut pool.threads, value, &given.texts())
+            .map_err(|bad| bad.at(given.source.place_in(POOL, &name, Some(given.key))))?;
+        origins.pools.set(&name, given.key, given.source.clone());
+    }
+    if let Some(rules) = rules {
+        let before = mem::take(&mut config.rules).into_iter().zip(mem::take(&mut origins.rules));
+        let kept = before.filter(|(rule, _)| rule.pool != name);
+        (config.rules, origins.rules) = kept.chain(rules).unzip();
+    }
+    Ok(())
 }
 
-impl PoolPart {
-    /// Notes the earlier names of keys in this part.
-    pub(crate) fn note_renamed(&self, used: &mut Used) {
-        for PoolValue { renamed, source, .. } in &self.values {
-            let place = source.place_in_pool(&self.name, None);
-            used.add(place, *renamed);
-        }
-    }
-
-    /// Merges this part into `config`.
-    ///
-    /// # Errors
-    /// A value is not valid, or not valid in a named pool.
-    pub(crate) fn merge(self, config: &mut Config, origins: &mut Origins) -> Result<(), Problem> {
-        let Self { name, source, values, rules } = self;
-        origins.pools.name(&name, source);
-        if name == DEFAULT_POOL {
-            if let Some(value) = values.first() {
-                let key = value.definition.name;
-                return Err(Problem::new(
-                    value.source.place_in_pool(&name, Some(value.definition.name)),
-                    format!(
-                        "the pool '{DEFAULT_POOL}' has rules only: it is what {key} outside of pools is for"
-                    ),
-                    format!("set {key} there"),
-                ));
-            }
-        } else {
-            let position = config.pools.iter().position(|pool| pool.name == name).unwrap_or_else(|| {
-                config.pools.push(NamedPool { name: name.clone(), threads: PoolConfig::named() });
-                config.pools.len() - 1
-            });
-            for value in values {
-                let set = set(config, position, &value);
-                set.map_err(|bad| bad.at(value.source.place_in_pool(&name, Some(value.definition.name))))?;
-                origins.pools.set(&name, value.definition.name, value.source);
-            }
-        }
-        if let Some(rules) = rules {
-            let before = mem::take(&mut config.rules).into_iter().zip(mem::take(&mut origins.rules));
-            let kept = before.filter(|(rule, _)| rule.pool != name);
-            (config.rules, origins.rules) = kept.chain(rules).unzip();
-        }
-        Ok(())
-    }
+fn of_default(given: &Given) -> Problem {
+    let key = given.key;
+    Problem::new(
+        given.source.place_in(POOL, DEFAULT_POOL, Some(key)),
+        format!("the pool '{DEFAULT_POOL}' has rules only: it is what {key} outside of pools is for"),
+        format!("set {key} there"),
+    )
 }
 
-/// Parses a value into the named pool at `position`.
-pub(super) fn set(config: &mut Config, position: usize, value: &PoolValue) -> Result<(), BadValue> {
-    mem::swap(&mut config.pool, &mut config.pools[position].threads);
-    let set = in_named_pool(value.definition).set(config, std::slice::from_ref(&value.text));
-    mem::swap(&mut config.pool, &mut config.pools[position].threads);
-    let strategy = config.pools[position].threads.strategy;
-    if matches!(strategy, Strategy::Pc | Strategy::Epc) {
+/// Parses a value of a named pool.
+pub(super) fn set(
+    threads: &mut PoolConfig,
+    value: &dyn Field<PoolConfig>,
+    texts: &[String],
+) -> Result<(), BadValue> {
+    value.set(threads, texts)?;
+    if matches!(threads.strategy, Strategy::Pc | Strategy::Epc) {
         return Err(BadValue::new(
-            format!("'{}' is for threads that poll, and those of a named pool never do", value.text),
+            format!("'{}' is for threads that poll, and those of a named pool never do", texts.concat()),
             "write adaptive or pec",
         ));
     }
-    set
-}
-
-/// The option as a key of a named pool.
-pub(super) fn in_named_pool(definition: &Definition) -> Definition {
-    match definition.kind {
-        // Only the default pool needs a thread at all times, for polling.
-        Kind::Count(_, max, field) if definition.name == "min-threads" => {
-            Definition { kind: Kind::Count(0, max, field), ..*definition }
-        }
-        _ => *definition,
-    }
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Pools of threads, and the rules that lead requests to pools: from the sources to the server's settings.
 //!
-//! The keys of a named pool are the options of the default pool, with the same definitions: while a named pool's value is
-//! parsed, the named pool is in the default pool's place.
+//! The keys of a named pool are the options of the default pool, with the same definitions.
 
+mod keys;
 mod merge;
 mod rule;
 mod text;
@@ -12,15 +12,56 @@ use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettin
 use crate::config::{Config, PoolConfig};
 use crate::options::{self, Definition};
 use crate::origins::{Origins, Source};
-use crate::problem::{Problem, did_you_mean};
+use crate::problem::Problem;
+use crate::schema::{Line, Shown, Table, Written};
 use crate::tls;
 use crate::value::BadValue;
 
-use merge::in_named_pool;
-pub use merge::{PoolPart, PoolValue};
-pub use rule::{CONDITIONS, show_rule};
-pub(crate) use rule::{NOBODY_IS_ASKED, set_condition, short_rule};
-pub use text::parts;
+use keys::{keys, value_of};
+pub(crate) use rule::NOBODY_IS_ASKED;
+use rule::{MATCH, POOL};
+pub use rule::{conditions, show_rule};
+pub(crate) use text::parts;
+pub use text::{Mapped, mapped};
+
+pub(crate) const TABLE: Table = Table {
+    names: [POOL, "pools"],
+    head: "[pool.NAME]",
+    summary: "A table in maitred.toml for each pool of threads: the options of the default pool, and which requests it gets.",
+    document: "threads.md",
+    keys,
+    merge: merge::merge,
+    show: show_tables,
+    check,
+    warnings,
+};
+
+/// The tables of pools: the values of named ones, and the rules.
+fn show_tables(config: &Config, origins: &Origins) -> Vec<Shown> {
+    // The default pool may have rules, exceptions from those of others, but has no table otherwise.
+    let of_default =
+        config.rules.iter().any(|rule| rule.pool == DEFAULT_POOL).then_some((DEFAULT_POOL, None));
+    let named = config.pools.iter().map(|pool| (&*pool.name, Some(&pool.threads)));
+    of_default.into_iter().chain(named).map(|(name, pool)| show_table(config, origins, name, pool)).collect()
+}
+
+fn show_table(config: &Config, origins: &Origins, name: &str, pool: Option<&PoolConfig>) -> Shown {
+    let line = |(pool, key): (&PoolConfig, &'static Definition)| Line {
+        key: key.name,
+        value: Written::Value(show(key, pool)),
+        source: Some(origins.of_pool(Some(name), key.name).clone()),
+    };
+    let keys = pool.into_iter().flat_map(|pool| options::of_pools().map(move |key| (pool, key)));
+    let mut lines: Vec<Line> = keys.map(line).collect();
+    let rules = (0..).zip(&config.rules).filter(|(_, rule)| rule.pool == name);
+    let rules: Vec<_> =
+        rules.map(|(position, rule)| (show_rule(rule), origins.of_rule(position).clone())).collect();
+    if !rules.is_empty() {
+        lines.push(Line { key: MATCH, value: Written::Items(rules), source: None });
+    }
+    let source = origins.pools.of(name, None).clone();
+    Shown { head: TABLE.head_of(name), prefix: format!("{POOL}.{name}."), source, lines }
+}
 
 impl PoolConfig {
     /// The defaults of a named pool.
@@ -86,44 +127,23 @@ pub fn set_key(
     definition: &'static Definition,
     text: &str,
 ) -> Result<(), BadValue> {
-    match config.pools.iter().position(|pool| pool.name == name) {
-        None => definition.set(config, &[text.to_owned()]),
-        Some(position) => {
-            let value =
-                PoolValue { definition, renamed: None, text: text.to_owned(), source: Source::Control };
-            merge::set(config, position, &value)
-        }
+    let texts = [text.to_owned()];
+    let pool = config.pools.iter_mut().find(|pool| pool.name == name);
+    match pool.zip(value_of(definition)) {
+        Some((pool, value)) => merge::set(&mut pool.threads, value, &texts),
+        None => definition.set(config, &texts),
     }
 }
 
 /// The allowed values of a key of the pool called `name`, in words.
 pub fn takes(definition: &Definition, name: &str) -> String {
-    if name == DEFAULT_POOL { definition.takes() } else { in_named_pool(definition).takes() }
+    let named = value_of(definition).filter(|_| name != DEFAULT_POOL);
+    named.map_or_else(|| definition.takes(), |value| value.facts().takes)
 }
 
 /// The value of a key of a pool as `maitred.toml` would have it; `None` where there is none.
 pub fn show(definition: &Definition, pool: &PoolConfig) -> Option<String> {
-    definition.show(&Config { pool: pool.clone(), ..Config::default() })
-}
-
-/// Most bytes of a name: it is part of the names of threads, of which Linux shows 15 bytes, and of lines in logs.
-const MAX_NAME: usize = 32;
-
-pub(crate) fn check_name(name: &str) -> Result<(), BadValue> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let plain = name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_plain);
-    if plain && name.len() <= MAX_NAME {
-        return Ok(());
-    }
-    let remedy = format!("write 1 to {MAX_NAME} letters, digits, '-' and '_', a letter first");
-    Err(BadValue::new(format!("'{name}' is no name of a pool"), remedy))
-}
-
-/// The remedy for an unknown key of a pool. `others` are the keys besides those of the options.
-pub(crate) fn suggest_key(key: &str, others: &[&str]) -> String {
-    let known: Vec<&str> =
-        options::of_pools().map(|known| known.name).chain(others.iter().copied()).collect();
-    did_you_mean(key, known.iter().copied(), format!("a pool has {}", known.join(", ")))
+    value_of(definition)?.show(pool)
 }
 
 /// Checks the keys of all pools together.
@@ -207,7 +227,7 @@ pub fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     }
     for (position, rule) in config.rules.iter().enumerate() {
         if rule.certificate.is_some() && !tls::asks_clients(config) {
-            let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+            let place = origins.of_rule(position).place_in(POOL, &rule.pool, None);
             warnings.push(format!("{place}: {NOBODY_IS_ASKED}: {}", show_rule(rule)));
         }
     }
@@ -215,7 +235,7 @@ pub fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
         let later = config.rules.iter().skip(position + 1).find(|later| {
             PoolRule { pool: rule.pool.clone(), ..(*later).clone() } == *rule && later.pool != rule.pool
         })?;
-        let place = origins.of_rule(position).place_in_pool(&rule.pool, None);
+        let place = origins.of_rule(position).place_in(POOL, &rule.pool, None);
         let text = show_rule(rule);
         Some(format!("{place}: a later rule leads the same requests to the pool '{}': {text}", later.pool))
     }));

@@ -1,27 +1,92 @@
 //! Rules as they are written: `/path`, `METHOD /path`, or condition by condition.
 
 use maitred_http::Method;
-use maitred_http::fields::is_token;
-use maitred_server::{HostCondition, PoolRule};
+use maitred_server::PoolRule;
 
-use crate::options::quoted;
-use crate::value::{BadValue, pattern};
+use crate::forms::{At, CERTIFICATE, Form, HEADER, HOST, METHOD, Maybe, NETWORK, PATH, quoted};
+use crate::origins::Source;
+use crate::problem::Problem;
+use crate::schema::{Item, Key, Own};
+use crate::value::{self, BadValue};
+
+/// The key of the tables.
+pub(super) const POOL: &str = "pool";
+
+/// The key of the rules.
+pub(super) const MATCH: &str = "match";
 
 /// The conditions of a rule, in the order in which they are shown.
-pub const CONDITIONS: [&str; 6] = ["host", "method", "path", "header", "client", "client-certificate"];
+const CONDITIONS: [Own<PoolRule>; 6] = [
+    Own::new("host", &rule(Maybe(HOST), |rule| &mut rule.host), "The name of a virtual host."),
+    Own::new("method", &rule(Maybe(METHOD), |rule| &mut rule.method), "A method, in capitals."),
+    Own::new("path", &rule(Maybe(PATH), |rule| &mut rule.path), "A pattern such as /staff/*."),
+    Own::new("header", &rule(Maybe(HEADER), |rule| &mut rule.header), "'Name: value'; each * is anything."),
+    Own::new("client", &rule(Maybe(NETWORK), |rule| &mut rule.client), "An address or a network."),
+    Own::new(
+        "client-certificate",
+        &rule(Maybe(CERTIFICATE), |rule| &mut rule.certificate),
+        "A name in a verified certificate.",
+    ),
+];
+
+const fn rule<F: Form>(form: F, field: fn(&mut PoolRule) -> &mut F::Value) -> At<PoolRule, F> {
+    At { form, field }
+}
 
 /// The warning about a condition that no client can meet, since clients are not asked for certificates.
 pub(crate) const NOBODY_IS_ASKED: &str =
     "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
 
+/// The keys of a rule.
+pub(super) fn keys() -> Vec<Key> {
+    CONDITIONS.iter().map(Own::key).collect()
+}
+
+/// The names of the conditions.
+pub fn conditions() -> String {
+    CONDITIONS.each_ref().map(|own| own.name).join(", ")
+}
+
+/// Reads an item of `match` in the table of a pool.
+pub(super) fn read(pool: &str, item: &Item) -> Result<(PoolRule, Source), Problem> {
+    match item {
+        Item::Text(text, source) => {
+            let rule = short_rule(pool, text);
+            let rule = rule.map_err(|bad| bad.at(source.place_in(POOL, pool, Some(MATCH))))?;
+            Ok((rule, source.clone()))
+        }
+        Item::Table(part) => {
+            let mut rule = PoolRule { pool: pool.to_owned(), ..PoolRule::default() };
+            for given in &part.given {
+                let Some(own) = CONDITIONS.iter().find(|own| own.name == given.key) else { continue };
+                given.set(own.value, &mut rule).map_err(|(bad, source)| {
+                    // On the command line a condition stands beside the keys of the pool.
+                    let inside = format!("{MATCH}.{}", own.name);
+                    let key = if source.is_file() { &inside } else { own.name };
+                    bad.at(source.place_in(POOL, pool, Some(key)))
+                })?;
+            }
+            if rule.is_unconditional() {
+                let place = part.source.place_in(POOL, pool, Some(MATCH));
+                return Err(Problem::new(
+                    place,
+                    "a rule has no condition",
+                    format!("it has {}", conditions()),
+                ));
+            }
+            Ok((rule, part.source.clone()))
+        }
+    }
+}
+
 /// The rule `/path` or `METHOD /path`.
-pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
+pub(super) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
     let mut rule = PoolRule { pool: pool.to_owned(), ..PoolRule::default() };
     let text = text.trim();
     let path = match text.split_once(' ') {
         // A space may be part of a path.
         Some((word, path)) if !word.starts_with(['/', '*']) => {
-            set_condition(&mut rule, "method", word)?;
+            rule.method = Some(value::method(word)?);
             path.trim_start()
         }
         _ if !matches!(Method::from_token(text), Method::Other(_)) => {
@@ -30,35 +95,8 @@ pub(crate) fn short_rule(pool: &str, text: &str) -> Result<PoolRule, BadValue> {
         }
         _ => text,
     };
-    set_condition(&mut rule, "path", path)?;
+    rule.path = Some(value::pattern(path)?);
     Ok(rule)
-}
-
-/// Parses one of the [`CONDITIONS`] into a rule.
-pub(crate) fn set_condition(rule: &mut PoolRule, condition: &str, text: &str) -> Result<(), BadValue> {
-    match condition {
-        // The number is set when all hosts are known.
-        "host" => rule.host = Some(HostCondition { number: u16::MAX, name: text.into() }),
-        "method" => rule.method = Some(method(text)?),
-        "path" => rule.path = Some(pattern(text)?),
-        "header" => rule.header = Some(pattern(text)?),
-        "client" => rule.client = Some(pattern(text)?),
-        "client-certificate" => rule.certificate = Some(pattern(text)?),
-        other => return Err(BadValue::new(format!("'{other}' is no condition"), CONDITIONS.join(", "))),
-    }
-    Ok(())
-}
-
-/// Parses a method. Methods are case-sensitive (RFC 9110 §9.1): `get` is another one than `GET`, and surely a mistake.
-fn method(text: &str) -> Result<Method, BadValue> {
-    let upper = text.to_ascii_uppercase();
-    let is_known = !matches!(Method::from_token(&upper), Method::Other(_));
-    let remedy = match upper {
-        upper if upper != text && is_known => format!("did you mean '{upper}'?"),
-        _ if is_token(text.as_bytes()) => return Ok(Method::from_token(text)),
-        _ => "write one, such as POST, or a path that starts with '/'".to_owned(),
-    };
-    Err(BadValue::new(format!("'{text}' is no method"), remedy))
 }
 
 /// The rule as an item of a `match` list.
@@ -69,18 +107,8 @@ pub fn show_rule(rule: &PoolRule) -> String {
         (None, Some(path)) if is_short => quoted(&path.to_string()),
         (Some(method), Some(path)) if is_short => quoted(&format!("{method} {path}")),
         _ => {
-            let texts = [
-                host.as_ref().map(ToString::to_string),
-                method.as_ref().map(ToString::to_string),
-                path.as_ref().map(ToString::to_string),
-                header.as_ref().map(ToString::to_string),
-                client.as_ref().map(ToString::to_string),
-                certificate.as_ref().map(ToString::to_string),
-            ];
-            let conditions = CONDITIONS.iter().zip(texts);
-            let items: Vec<String> =
-                conditions.filter_map(|(name, text)| Some(format!("{name} = {}", quoted(&text?)))).collect();
-            format!("{{ {} }}", items.join(", "))
+            let shown = |own: &Own<PoolRule>| Some(format!("{} = {}", own.name, own.value.show(rule)?));
+            format!("{{ {} }}", CONDITIONS.iter().filter_map(shown).collect::<Vec<_>>().join(", "))
         }
     }
 }

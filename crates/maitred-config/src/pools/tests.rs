@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::keys::check_name;
+use super::rule::short_rule;
 use super::*;
 use crate::config::NamedPool;
 

@@ -5,7 +5,7 @@ use crate::help;
 use crate::options::development::RELOAD;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
-use crate::options::{self, Definition, Kind, Reach};
+use crate::options::{self, Definition, Kind};
 use crate::origins::{Assignment, Source};
 use crate::problem::{Problem, did_you_mean};
 
@@ -112,7 +112,7 @@ fn find(argument: &str, earlier: Names) -> Result<Flag<'_>, Problem> {
     };
     if let Some((definition, renamed)) = found {
         return match attached {
-            Some(_) if fixed.is_some() || definition.reach == Reach::CommandLine => Err(takes_none()),
+            Some(_) if fixed.is_some() || !definition.is_in_environment() => Err(takes_none()),
             _ => Ok(Flag { definition, renamed, name: None, value: attached.or(fixed) }),
         };
     }

@@ -6,18 +6,14 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use crate::config::FilterConfig;
-use crate::hosts::HostPart;
-use crate::options::renamed::{Found, Names, Used};
-use crate::options::{self, Kind};
-use crate::origins::{Assignment, Source};
-use crate::pools::PoolPart;
-use crate::problem::{Problem, nearest};
-
-use super::filter_table::{self, FILTER};
-use super::host_table::{self, HOST};
-use super::pool_table;
 use super::reading::{Reading, in_order, texts};
+use super::table;
+use crate::options::renamed::{Names, Renamed, Used};
+use crate::options::{self, Definition};
+use crate::origins::{Assignment, Source};
+use crate::problem::{Problem, nearest};
+use crate::schema::{Part, Table};
+use crate::tables;
 
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";
@@ -31,12 +27,8 @@ pub(crate) struct Files {
     /// The known earlier names of options; `renamed` has those in the files.
     earlier: Names,
     pub(crate) renamed: Used,
-    /// Tables of named pools, in order.
-    pub(crate) pools: Vec<PoolPart>,
-    /// Tables of virtual hosts, in order.
-    pub(crate) hosts: Vec<HostPart>,
-    /// Filters, in order.
-    pub(crate) filters: Vec<(FilterConfig, Source)>,
+    /// The tables, in order.
+    pub(crate) tables: Vec<(&'static Table, Part)>,
 }
 
 /// A file as it was read.
@@ -131,22 +123,13 @@ impl Files {
         })?;
         for (key, value) in in_order(table.get_ref()) {
             let at = key.span().start;
-            if key.get_ref() == FILTER {
-                self.filters.extend(filter_table::filters(&reading, value)?);
-                continue;
-            }
-            if key.get_ref() == HOST {
-                let tables = host_table::tables(&reading, value)?;
-                self.hosts.extend(tables.hosts);
-                self.filters.extend(tables.filters);
+            if let Some(table) = tables::find(key.get_ref()) {
+                let parts = table::parts(&reading, table, value)?;
+                self.tables.extend(parts.into_iter().map(|part| (table, part)));
                 continue;
             }
             let (definition, renamed) = find(&reading, at, key.get_ref())?;
             self.renamed.add(reading.at(at), renamed);
-            if matches!(definition.kind, Kind::Pools) {
-                self.pools.extend(pool_table::parts(&reading, value)?);
-                continue;
-            }
             let texts = texts(definition, value).map_err(|(at, what, remedy)| {
                 Problem::new(format!("{}: {}", reading.at(at), definition.name), what, remedy)
             })?;
@@ -157,12 +140,16 @@ impl Files {
     }
 }
 
+/// An option, and the earlier name of it that was used, if one was.
+type Found = (&'static Definition, Option<Renamed>);
+
 fn find(reading: &Reading<'_>, at: usize, key: &str) -> Result<Found, Problem> {
     let known = |name: &str| options::find(name).filter(|definition| definition.is_in_file());
     reading.earlier.find(key, known).ok_or_else(|| {
-        let remedy = match nearest(key, [FILTER, HOST]) {
-            Some(FILTER) => "did you mean '[[filter]]'?".to_owned(),
-            Some(_) => "did you mean '[host.\"NAME\"]'?".to_owned(),
+        let of_tables = tables::ALL.into_iter().filter(|table| options::find(table.names[0]).is_none());
+        let meant = nearest(key, of_tables.map(|table| table.names[0])).and_then(tables::find);
+        let remedy = match meant {
+            Some(table) => format!("did you mean '{}'?", table.head),
             None => options::suggest(key, |known| known.is_in_file().then(|| known.name.to_owned())),
         };
         Problem::new(reading.at(at), format!("unknown key '{key}'"), remedy)

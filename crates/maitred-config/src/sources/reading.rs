@@ -1,4 +1,4 @@
-//! Reading the values of a file: places for errors, texts, and tables by name.
+//! Reading the values of a file: places for errors, and texts.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,6 @@ use toml::de::{DeTable, DeValue};
 use crate::options::Definition;
 use crate::options::renamed::Names;
 use crate::origins::Source;
-use crate::problem::Problem;
 
 /// A file while it is read.
 pub(super) struct Reading<'a> {
@@ -47,35 +46,6 @@ pub(super) fn in_order<'a, 'b>(table: &'b DeTable<'a>) -> Vec<(&'b Key<'a>, &'b 
     entries
 }
 
-/// A table with a name: the place and the name, and the table.
-pub(super) type Named<'b, 'a> = (usize, &'b str, &'b DeTable<'a>);
-
-/// The tables `[KIND.NAME]`, or the error where `value` has anything else. `form` and `example` are heads of such a table.
-///
-/// # Errors
-/// The value is no table of tables.
-pub(super) fn named<'b, 'a>(
-    reading: &'b Reading<'_>,
-    kind: &'static str,
-    (form, example): (&'static str, &'static str),
-    value: &'b Value<'a>,
-) -> Result<impl Iterator<Item = Result<Named<'b, 'a>, Problem>>, Problem> {
-    let DeValue::Table(tables) = value.get_ref() else {
-        let place = format!("{}: {kind}", reading.at(value.span().start));
-        let what = format!("the value is of the type {}", value.get_ref().type_str());
-        return Err(Problem::new(place, what, format!("write a table {form} for each {kind}")));
-    };
-    Ok(in_order(tables).into_iter().map(move |(name, value)| {
-        let (at, name) = (name.span().start, name.get_ref().as_ref());
-        let DeValue::Table(table) = value.get_ref() else {
-            let found = value.get_ref().type_str();
-            let what = format!("'{name}' in [{kind}] is no {kind}, it is of the type {found}");
-            return Err(Problem::new(reading.at(at), what, format!("give the {kind} a name: {example}")));
-        };
-        Ok((at, name, table))
-    }))
-}
-
 /// The offset in the file, the fault, and the remedy.
 pub(super) type Wrong = (usize, String, String);
 
@@ -83,13 +53,14 @@ pub(super) type Wrong = (usize, String, String);
 pub(super) fn texts(definition: &Definition, value: &Value<'_>) -> Result<Vec<String>, Wrong> {
     match value.get_ref() {
         DeValue::Array(values) if definition.is_repeatable() => {
-            values.iter().map(|value| text(definition, value)).collect()
+            values.iter().map(|value| text(&definition.takes(), value)).collect()
         }
-        _ => Ok(vec![text(definition, value)?]),
+        _ => Ok(vec![text(&definition.takes(), value)?]),
     }
 }
 
-pub(super) fn text(definition: &Definition, value: &Value<'_>) -> Result<String, Wrong> {
+/// One value. `takes` says what may be written.
+pub(super) fn text(takes: &str, value: &Value<'_>) -> Result<String, Wrong> {
     let at = value.span().start;
     Ok(match value.get_ref() {
         DeValue::String(text) => text.to_string(),
@@ -101,7 +72,7 @@ pub(super) fn text(definition: &Definition, value: &Value<'_>) -> Result<String,
         DeValue::Boolean(value) => value.to_string(),
         other => {
             let what = format!("the value is of the type {}", other.type_str());
-            return Err((at, what, format!("expected: {}", definition.takes())));
+            return Err((at, what, format!("expected: {takes}")));
         }
     })
 }

@@ -419,3 +419,27 @@ fn a_worker_has_its_part_of_what_is_for_all() {
         assert_eq!((one.body_budget, one.response_budget), (16 << 20, 8 << 20));
     }
 }
+
+#[test]
+fn every_table_tells_of_unknown_keys_alike() {
+    for table in tables::ALL {
+        let head = table.head_of("a");
+        let [kind, _] = table.names;
+        let error = |key: &str| Case::new(&[("maitred.toml", &format!("{head}\n{key} = 1\n"))]).error(&[]);
+        let known = (table.keys)();
+        let first = known[0].name;
+        let unknown = format!("maitred.toml:2: unknown key 'zzz' in {head}; a {kind} has {first}, ");
+        assert!(error("zzz").starts_with(&unknown), "{}", error("zzz"));
+        let near = format!("unknown key '{first}x' in {head}; did you mean '{first}'?");
+        assert!(error(&format!("{first}x")).ends_with(&near), "{}", error(&format!("{first}x")));
+        let option = format!("behind {head} it belongs to the {kind}, which has no such key");
+        assert!(error("drain-timeout").ends_with(&option), "{}", error("drain-timeout"));
+    }
+}
+
+#[test]
+fn an_item_of_a_list_that_is_wrong_is_told_with_its_line() {
+    let text = "[[filter]]\nset-response = [\n\"X-A: 1\",\n\"Connection: close\",\n]\n";
+    let error = Case::new(&[("maitred.toml", text)]).error(&[]);
+    assert!(error.starts_with("maitred.toml:4: filter.set-response: "), "{error}");
+}

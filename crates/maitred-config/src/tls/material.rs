@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use super::files::{Files, place};
 use super::{development, is_on, pairs};
 use crate::config::{Config, SiteConfig};
+use crate::http2;
 use crate::origins::Origins;
 use crate::problem::Problem;
 use crate::tls_values as values;
-use crate::{hosts, http2};
 
 /// See the module text.
 #[derive(Debug)]
@@ -228,7 +228,7 @@ fn clients(
             table.insert(name, number);
         }
         let mut own = 0;
-        if hosts::CLIENTS.into_iter().any(|key| host.given.contains(key)) {
+        if values::CLIENTS.into_iter().any(|key| host.given.contains(key)) {
             let site = host.effective(&config.site);
             let keys = (site.client_auth as u8, site.client_ca.clone(), site.client_crl.clone());
             own = match known.get(&keys) {

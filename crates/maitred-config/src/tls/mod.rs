@@ -16,10 +16,9 @@ mod report;
 use maitred_server::listening::Address;
 
 use crate::config::{Config, HostConfig, SiteConfig};
-use crate::hosts;
 use crate::origins::Origins;
 use crate::problem::Problem;
-use crate::tls_values::ClientAuth;
+use crate::tls_values::{CLIENTS, ClientAuth};
 
 pub use files::Stamps;
 use pairs::server_name;
@@ -107,7 +106,7 @@ fn check_clients(
         );
         Err(Problem::new(place, what, remedy))
     };
-    if let Some(key) = hosts::CLIENTS.into_iter().find(|key| host.is_some() && is_own(key)) {
+    if let Some(key) = CLIENTS.into_iter().find(|key| host.is_some() && is_own(key)) {
         if !is_on(config) {
             let remedy = "give one with tls-cert and tls-key, or leave this out";
             return wrong(key, "it says nothing without a certificate", remedy);

@@ -35,7 +35,8 @@ fn errors_name_file_line_and_key() {
         ),
         (
             "[host.a]\nmax-threads = 2",
-            ":2: unknown key 'max-threads' in [host.\"a\"]; it is the same for all hosts",
+            ":2: unknown key 'max-threads' in [host.\"a\"]; write it above the first table: behind [host.\"a\"] \
+             it belongs to the host, which has no such key",
         ),
         ("[host.a]\nmount = \"api:app\"", ":2: host.a.mount: 'api:app' has no '='; write /url=application"),
         (

@@ -201,7 +201,7 @@ fn errors_in_tables_of_pools_name_file_line_key_and_remedy() {
         (
             "[pool.reports]\nlisten = \":1\"\n",
             "maitred.toml:2: unknown key 'listen' in [pool.reports]; write it above the first table: behind \
-             [pool.reports] it belongs to the pool",
+             [pool.reports] it belongs to the pool, which has no such key",
         ),
         (
             "[pool.reports]\npath = \"/a\"\n",
@@ -239,7 +239,7 @@ fn errors_in_tables_of_pools_name_file_line_key_and_remedy() {
         ),
         (
             "[pool.\"a b\"]\n",
-            "maitred.toml:1: 'a b' is no name of a pool; write 1 to 32 letters, digits, '-' and '_', a letter first",
+            "maitred.toml:1: pool: 'a b' is no name of a pool; write 1 to 32 letters, digits, '-' and '_', a letter first",
         ),
     ] {
         assert_eq!(Case::new(&[("maitred.toml", text)]).error(&[]), error);
@@ -262,10 +262,7 @@ fn errors_in_rules_name_the_line_of_the_rule() {
             "match = [{ x = 1 }]",
             ":2: pool.a.match: unknown key 'x' in a rule; a rule has host, method, path, ",
         ),
-        (
-            "match = [{ path = 1 }]",
-            ":2: pool.a.match: path: the value is of the type integer; expected: text",
-        ),
+        ("match = [{ path = 1 }]", ":2: pool.a.match.path: the value is of the type integer; expected: text"),
         (
             "match = [{}]",
             ":2: pool.a.match: a rule has no condition; it has host, method, path, header, client, \
@@ -273,13 +270,13 @@ fn errors_in_rules_name_the_line_of_the_rule() {
         ),
         (
             "match = [\n{ client = \"10.1.0.0/8\" }]",
-            ":3: pool.a.match: client: the client '10.1.0.0/8' has bits behind its prefix; did you mean \
+            ":3: pool.a.match.client: the client '10.1.0.0/8' has bits behind its prefix; did you mean \
              '10.0.0.0/8'?",
         ),
-        ("match = [{ header = \"X-Kind\" }]", ":2: pool.a.match: header: the header 'X-Kind' has no ':'; "),
+        ("match = [{ header = \"X-Kind\" }]", ":2: pool.a.match.header: the header 'X-Kind' has no ':'; "),
         (
             "match = [{ method = \"get\" }]",
-            ":2: pool.a.match: method: 'get' is no method; did you mean 'GET'?",
+            ":2: pool.a.match.method: 'get' is no method; did you mean 'GET'?",
         ),
     ] {
         let error_found = Case::new(&[("maitred.toml", &format!("[pool.a]\n{text}\n"))]).error(&[]);
@@ -297,10 +294,7 @@ fn errors_in_pools_on_the_command_line_name_pool_key_and_remedy() {
             "a,path=/a,path=/b",
             "--pool: a: path is given twice; for another rule write --pool a,... once more",
         ),
-        (
-            "a,path=b",
-            "--pool: a: path: the path 'b' starts neither with '/' nor with '*'; did you mean '/b'?",
-        ),
+        ("a,path=b", "--pool a: path: the path 'b' starts neither with '/' nor with '*'; did you mean '/b'?"),
         (
             "a,queue=0",
             "--pool a: queue: '0' is not a whole number from 1 to 1000000; give one, for example 1",
