@@ -87,6 +87,8 @@ pub(super) struct AppThread {
     detached: AtomicU64,
     /// How often it had gone to sleep, and one more, when it was first seen to run without the interpreter; 0 while it does not.
     slept: AtomicU64,
+    /// Since when the peer of its response has taken nothing, in monotonic nanoseconds; 0 while the thread does not wait for a peer.
+    peer_idle: AtomicU64,
     state: ThreadState,
     /// The thread's identity in the interpreter's lock.
     key: u64,
@@ -110,6 +112,7 @@ impl AppThread {
             waits: AtomicBool::new(false),
             detached: AtomicU64::new(0),
             slept: AtomicU64::new(0),
+            peer_idle: AtomicU64::new(0),
             state: ThreadState::own(),
             key: lock.map_or(0, InterpreterLock::own),
         })
@@ -141,6 +144,7 @@ impl AppThread {
         self.slept.store(0, Ordering::Relaxed);
         self.parallel.store(0, Ordering::Relaxed);
         self.waits.store(false, Ordering::Relaxed);
+        self.peer_idle.store(0, Ordering::Relaxed);
         self.class.store(class as u8, Ordering::Relaxed);
         self.route.store(route, Ordering::Relaxed);
         // 0 says that it is not there.
@@ -153,6 +157,17 @@ impl AppThread {
 
     pub(super) fn in_application(&self) -> bool {
         self.entered.load(Ordering::Acquire) != 0
+    }
+
+    /// Notes since when the peer of its response has taken nothing; none if the thread does not wait for a peer.
+    pub(super) fn note_peer(&self, idle_since: Option<u64>) {
+        self.peer_idle.store(idle_since.map_or(0, |since| since.max(1)), Ordering::Relaxed);
+    }
+
+    /// What was noted so.
+    pub(super) fn peer_idle_since(&self) -> Option<u64> {
+        let since = self.peer_idle.load(Ordering::Relaxed);
+        (since != 0).then_some(since)
     }
 
     /// Whether its request had been in application code for long by `then`, and was not last seen to do without the interpreter.

@@ -27,6 +27,7 @@ mod costs;
 mod event_loop;
 mod figures;
 mod group_steal;
+mod held_threads;
 mod interpreter;
 mod interpreters;
 mod limiter;
@@ -75,6 +76,8 @@ use ready::Ready;
 use reserve_thread::ReserveThread;
 use writing::{Counted, with_own_thread};
 
+pub use by_hand::Inside;
+pub use held_threads::{has_to_give_up_peer, note_idle_peer};
 pub use interpreters::Locks;
 pub use reserve_thread::run as run_reserve;
 pub use serve::{Serve, Target};
