@@ -164,7 +164,7 @@ impl AppThread {
         self.peer_idle.store(idle_since.map_or(0, |since| since.max(1)), Ordering::Relaxed);
     }
 
-    /// What was noted so.
+    /// The time noted by [`note_peer`](Self::note_peer).
     pub(super) fn peer_idle_since(&self) -> Option<u64> {
         let since = self.peer_idle.load(Ordering::Relaxed);
         (since != 0).then_some(since)
