@@ -61,6 +61,8 @@ pub(super) struct AppThread {
     /// 0 if that is not known.
     route: AtomicU64,
     samples: Samples,
+    /// Since when the peer of its response has taken nothing, in monotonic nanoseconds; 0 while the thread does not wait for a peer.
+    peer_idle: AtomicU64,
     state: ThreadState,
     /// The thread's identity in the interpreter's lock.
     key: u64,
@@ -107,6 +109,7 @@ impl AppThread {
             class: AtomicU8::new(RouteClass::Normal as u8),
             route: AtomicU64::new(0),
             samples: Samples::default(),
+            peer_idle: AtomicU64::new(0),
             state: ThreadState::own(),
             key: lock.map_or(0, InterpreterLock::own),
         })
@@ -128,6 +131,7 @@ impl AppThread {
 
     pub(super) fn enter(&self, now: u64, route: u64, class: RouteClass) {
         self.samples.clear();
+        self.peer_idle.store(0, Ordering::Relaxed);
         self.class.store(class as u8, Ordering::Relaxed);
         self.route.store(route, Ordering::Relaxed);
         // 0 says that it is not there.
@@ -140,6 +144,17 @@ impl AppThread {
 
     pub(super) fn in_application(&self) -> bool {
         self.entered.load(Ordering::Acquire) != 0
+    }
+
+    /// Notes since when the peer of its response has taken nothing; none if the thread does not wait for a peer.
+    pub(super) fn note_peer(&self, idle_since: Option<u64>) {
+        self.peer_idle.store(idle_since.map_or(0, |since| since.max(1)), Ordering::Relaxed);
+    }
+
+    /// The time noted by [`note_peer`](Self::note_peer).
+    pub(super) fn peer_idle_since(&self) -> Option<u64> {
+        let since = self.peer_idle.load(Ordering::Relaxed);
+        (since != 0).then_some(since)
     }
 
     /// Whether its request had been in application code for long by `then`, and was not last seen to do without the interpreter.

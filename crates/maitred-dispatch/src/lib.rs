@@ -23,6 +23,7 @@ mod costs;
 mod event_loop;
 mod figures;
 mod group_steal;
+mod held_threads;
 mod interpreter;
 mod interpreters;
 mod limiter;
@@ -71,6 +72,7 @@ use reserve_thread::ReserveThread;
 use strategies::Production;
 use writing::{Counted, with_own_thread};
 
+pub use held_threads::{Inside, has_to_give_up_peer, note_idle_peer};
 pub use interpreters::Locks;
 pub use pool::Pool;
 pub use reserve_thread::run as run_reserve;

@@ -41,11 +41,13 @@ pub enum Rule {
     PasswordQueue,
     /// A client has shown the admin listener a wrong token.
     WrongToken,
+    /// No byte of a response was taken while requests waited for the thread that makes it.
+    HeldThread,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::HeadTimeout,
         Self::BodyTimeout,
         Self::SendTimeout,
@@ -62,6 +64,7 @@ impl Rule {
         Self::PasswordShare,
         Self::PasswordQueue,
         Self::WrongToken,
+        Self::HeldThread,
     ];
 
     /// The name in figures: that of the option, unless several rules have one.
@@ -73,6 +76,7 @@ impl Rule {
             Self::PasswordShare => "password-share",
             Self::PasswordQueue => "password-queue",
             Self::WrongToken => "wrong-token",
+            Self::HeldThread => "held-thread",
             other => other.option().trim_start_matches('-'),
         }
     }
@@ -93,6 +97,7 @@ impl Rule {
             Self::HeadBudget => "--head-budget",
             Self::WrongPassword | Self::PasswordShare | Self::PasswordQueue => "basic-auth",
             Self::WrongToken => "--admin-token-file",
+            Self::HeldThread => "--max-threads",
         }
     }
 
@@ -114,6 +119,9 @@ impl Rule {
             Self::PasswordShare => "too many of its passwords wait to be checked; 429",
             Self::PasswordQueue => "too many passwords of all clients wait to be checked; 503",
             Self::WrongToken => "a wrong token at the admin listener; 401",
+            Self::HeldThread => {
+                "nothing was taken of a response while requests waited for its thread; closed"
+            }
         }
     }
 }

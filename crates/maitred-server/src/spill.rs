@@ -32,8 +32,9 @@ use maitred_runtime::{CloseFile, Content};
 use maitred_log::Log;
 use maitred_spool::Spooler;
 
-/// Length from which a file gets no further content, in bytes: the response goes on in another file.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// Length from which a file gets no further content, in bytes: the response goes on in another file. A response that is so far ahead of an
+/// idle peer holds its thread in vain.
+pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
 
 /// Content up to this size is not counted as referenced: such content is copied behind its head.
 pub(crate) const MIN_COUNTED: u64 = 16 * 1024;

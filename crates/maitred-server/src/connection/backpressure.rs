@@ -3,12 +3,15 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use maitred_dispatch::{has_to_give_up_peer, note_idle_peer};
+use maitred_io::clock;
 use maitred_runtime::{Flow, Observe, SendError};
 
-use crate::connection::Group;
-use crate::connection::Key;
-use crate::connection::spilling;
+use crate::connection::{Connection, Group, Key, spilling};
 use crate::spill::{Lot, Which};
+
+/// So often a thread that waits looks whether requests wait for it.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Wakes the waiting thread on changes.
 #[derive(Default)]
@@ -37,30 +40,19 @@ enum Step {
 /// read. With a limit of 0, only checks.
 ///
 /// # Errors
-/// The peer is gone.
+/// The peer is gone, or is given up: it takes nothing while requests wait for this thread.
 pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow, SendError> {
     let until = Instant::now() + limit;
     let room = Arc::new(Room::default());
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let step = group.with_stream(key, |connection| {
-            if connection.wire.is_dead() {
-                return Err(SendError::Closed);
-            }
-            if !connection.is_full(group, key) {
-                return Ok(Step::Go);
-            }
-            if left.is_zero() {
-                // A call that does not wait keeps the present observer.
-                return Ok(Step::Wait);
-            }
-            if let Some(lot) = connection.lend(group, Which::All) {
-                return Ok(Step::Write(lot));
-            }
-            if let Some(stream) = connection.stream_of(key) {
+            let step = next_step(connection, group, key, (left.is_zero(), clock::monotonic()))?;
+            if let (Step::Wait, Some(stream)) = (&step, connection.stream_of(key).filter(|_| !left.is_zero()))
+            {
                 stream.observer = Some(Arc::clone(&room) as Arc<dyn Observe>);
             }
-            Ok(Step::Wait)
+            Ok(step)
         });
         match step.ok_or(SendError::Closed)?? {
             Step::Go => return Ok(Flow::Ready),
@@ -72,10 +64,52 @@ pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow
             Step::Wait => {
                 let mut made = room.made.lock().unwrap_or_else(PoisonError::into_inner);
                 if !*made {
-                    made = room.wake.wait_timeout(made, left).unwrap_or_else(PoisonError::into_inner).0;
+                    made = room
+                        .wake
+                        .wait_timeout(made, left.min(LOOK))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
                 }
                 *made = false;
             }
         }
     }
 }
+
+/// The next step at `now`. One that `only_checks` writes nothing and gives up no peer.
+///
+/// # Errors
+/// As of [`wait`].
+fn next_step(
+    connection: &mut Connection,
+    group: &Group,
+    key: Key,
+    (only_checks, now): (bool, u64),
+) -> Result<Step, SendError> {
+    if connection.wire.is_dead() {
+        return Err(SendError::Closed);
+    }
+    let idle_since = connection.peer_idle_since(key, now);
+    note_idle_peer(idle_since);
+    if !connection.is_full(group, key) {
+        return Ok(Step::Go);
+    }
+    if only_checks {
+        return Ok(Step::Wait);
+    }
+    let gives_up = idle_since.is_some_and(|since| has_to_give_up_peer(&group.scheduler, since, now));
+    // A response that the application is still making holds its thread by itself, until much more of it is made than was taken.
+    if (!gives_up || !connection.is_far_ahead(key))
+        && let Some(lot) = connection.lend(group, Which::All)
+    {
+        return Ok(Step::Write(lot));
+    }
+    if gives_up {
+        connection.give_up_peer(group, key);
+        return Err(SendError::Closed);
+    }
+    Ok(Step::Wait)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use maitred_limits::Rule;
 use maitred_log::End;
 use maitred_runtime::{Closed, Flow, Last, Messages, Observe, SendError};
 use maitred_turns::Signals;
@@ -14,12 +15,12 @@ use super::link::Link;
 use super::protocol::{see_link, with_link};
 use super::record::Record;
 use super::responder::OwnLimits;
-use super::sending::has_peer_ended;
+use super::sending::{fail_sending, has_peer_ended};
 use super::spilling::{exchange, lend, note_sender, take_back};
 use super::streaming_body::LiveReader;
 use super::websocket::{Socket, begin_websocket, count_message, end_of_websocket, take_messages};
 use super::{Connection, Group, Key, Protocol, Stream};
-use crate::spill::{Lot, Part, Which, Written};
+use crate::spill::{Lot, MAX_FILE, Part, Which, Written};
 
 impl Group {
     /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
@@ -168,6 +169,37 @@ impl Connection {
     /// Whether a handler of this exchange has to wait.
     pub(super) fn is_full(&self, group: &Group, key: Key) -> bool {
         see_link!(self, |link, wire| link.is_full(wire, group, key))
+    }
+
+    /// Since when the peer has taken nothing of what waits of an exchange; none while nothing waits for the peer.
+    pub(super) fn peer_idle_since(&mut self, key: Key, now: u64) -> Option<u64> {
+        let still = self.wire.look_at_reader(now);
+        match &self.protocol {
+            Protocol::H1(_) => still,
+            Protocol::Framed(framed) => framed.peer_idle_since(key, still),
+        }
+    }
+
+    /// Whether much more of the response waits in files than a peer is behind that pauses.
+    pub(super) fn is_far_ahead(&mut self, key: Key) -> bool {
+        let filed =
+            with_link!(self, |link, wire| link.writer_of(wire, key).map(|writer| writer.marks().file));
+        filed.is_some_and(|filed| filed >= MAX_FILE)
+    }
+
+    /// Ends the response of an exchange whose peer takes nothing, because requests wait for the thread of its handler.
+    pub(super) fn give_up_peer(&mut self, group: &Group, key: Key) {
+        let wire = &mut self.wire;
+        group.site.guard.applied.note(Rule::HeldThread, wire.peer, &group.site.log);
+        match &mut self.protocol {
+            Protocol::H1(h1) => {
+                wire.transport.reset_when_closed();
+                wire.ended_as = End::TooSlow;
+                // The connection closes when the handler has let go of it.
+                let _ = fail_sending(h1, wire, group);
+            }
+            Protocol::Framed(framed) => framed.reset_stream(wire, group, key, End::TooSlow),
+        }
     }
 
     pub(super) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {

@@ -12,7 +12,7 @@ use crate::connection::link::Link;
 use crate::connection::own_response::refuse_noted;
 use crate::connection::sending::{arm, check_reader};
 use crate::connection::wire::Wire;
-use crate::connection::{Context, Group, NEVER, Turn, nanos};
+use crate::connection::{Context, Group, Key, NEVER, Turn, nanos};
 use crate::group::slots::Token;
 
 /// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
@@ -45,6 +45,17 @@ impl Framed {
             wire.deadline = if partial > 0 { partial + nanos(group.site.timeouts.head) } else { NEVER };
         }
         arm(self, wire, group, token);
+    }
+
+    /// Since when the peer has taken nothing of an exchange; none while the exchange does not wait for that. The connection takes nothing
+    /// since `still`, if it does not.
+    pub(in crate::connection) fn peer_idle_since(&self, key: Key, still: Option<u64>) -> Option<u64> {
+        let queue = self.queue_of(key)?;
+        let since = match &queue.patience {
+            Some(patience) if queue.is_stalled(self.outward) => patience.moved(),
+            _ => still.filter(|_| queue.has_more())?,
+        };
+        Some(since.max(queue.moved))
     }
 
     /// Looks at streams whose time is over, of the request's body or of a reader that takes nothing, and at the connection's. `alone`

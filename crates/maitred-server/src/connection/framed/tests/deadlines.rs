@@ -1,5 +1,6 @@
 //! Time that an exchange, its peer or the connection has.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::client::{
     open,
 };
 use super::{Do, Done, Puppet};
+use crate::connection::Key;
 use crate::settings::Settings;
 
 #[test]
@@ -101,6 +103,28 @@ fn without_credit_for_the_connection_its_streams_are_reset_in_time() {
     assert_eq!(client.answers(), [Part::Reset(3, CANCEL)]);
     assert_eq!(puppets[1].does(Do::Send("x".into())), Done::Gone);
     puppets.into_iter().for_each(Puppet::finishes);
+}
+
+#[test]
+fn a_stream_whose_peer_gives_no_credit_is_given_up_and_the_others_go_on() {
+    let mut client = open(|_| {});
+    let [idle, other] = client.begins([(1, "/a"), (3, "/b")]);
+    assert!(client.gives(0, 1 << 20).is_empty());
+    idle.does(Do::Send(vec![b'x'; 2 * WINDOW]));
+    client.answers();
+    let key = Key { token: client.driven.token, stream: 1 };
+    let now = clock::monotonic() + 3_000_000_000;
+    let since = client.driven.look(|connection| connection.peer_idle_since(key, now));
+    assert!(since.is_some_and(|since| now - since >= 3_000_000_000), "{since:?}");
+    let answers = client.driven.look(|connection| connection.peer_idle_since(Key { stream: 3, ..key }, now));
+    assert_eq!(answers, None, "nothing of it waits");
+    let group = Arc::clone(&client.driven.group);
+    client.driven.look(|connection| connection.give_up_peer(&group, key));
+    client.driven.goes_on();
+    assert_eq!(idle.does(Do::Send("x".into())), Done::Gone);
+    other.does(Do::Send("x".into()));
+    assert_eq!(client.answers(), [Part::Reset(1, CANCEL), ok(3), Part::Data(3, b"x".to_vec())]);
+    [idle, other].into_iter().for_each(Puppet::finishes);
 }
 
 #[test]
