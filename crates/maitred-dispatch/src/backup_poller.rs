@@ -180,11 +180,11 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let asked = Cell::new(0_u32);
     poll_while(server, context, || {
         asked.set(asked.get().wrapping_add(1));
-        !scheduler.pollers.any()
-            && !scheduler.is_stopping()
-            && !(scheduler.pool.exclusive
+        !(scheduler.pollers.any()
+            || scheduler.is_stopping()
+            || (scheduler.pool.exclusive
                 && asked.get().is_multiple_of(NOW_AND_THEN)
-                && scheduler.pool.limiter.interpreter.is_busy_beside(None))
+                && scheduler.pool.limiter.interpreter.is_busy_beside(None)))
     });
 }
 

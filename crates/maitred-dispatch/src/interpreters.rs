@@ -22,10 +22,7 @@ impl Interpreters {
         Self(locks.iter().map(|lock| Arc::new(Interpreter::new(lock.clone()))).collect())
     }
 
-    /// The interpreter of this pool's host.
-    ///
-    /// # Errors
-    /// The pool names a host that does not exist.
+    /// Fails if the pool names a host that does not exist.
     pub(super) fn of(&self, pool: &PoolSettings) -> io::Result<&Arc<Interpreter>> {
         self.0.get(pool.thread_host).ok_or_else(|| {
             let PoolSettings { name, thread_host, .. } = pool;

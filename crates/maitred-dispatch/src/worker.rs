@@ -230,7 +230,6 @@ pub(super) fn serve_listed<S: Serve>(
     None
 }
 
-/// The requests of one event.
 struct Served<J> {
     /// The first one that may block, for this thread.
     own: Option<J>,
