@@ -4,10 +4,11 @@ use maitred_http::Status;
 use maitred_limits::Rule;
 
 use super::Context;
+use super::answer::respond;
 use super::held::lacks_room;
 use super::link::Link;
-use super::own_response::{OwnResponse, respond};
 use super::pipeline::Received;
+use super::response::Response;
 use super::stream::Stream;
 use super::wire::Wire;
 
@@ -56,7 +57,7 @@ pub(super) fn answer_not_now(
 ) -> Received {
     let NotNow { status, text, seconds } = refusal;
     let is_complete = stream.facts.is_some_and(|facts| facts.complete);
-    let response = OwnResponse::text(status, text)
+    let response = Response::text(status, text)
         .with("Retry-After", seconds.to_string())
         .keep_alive(is_complete && status == Status::TOO_MANY_REQUESTS);
     respond(link, wire, context, stream, response)

@@ -12,9 +12,10 @@ use maitred_runtime::{Exchange, Handler};
 use maitred_stats::exposition::Format;
 
 use super::link::Link;
-use super::own_response::{OwnResponse, respond};
 use super::request_timeout::Awaited;
 use super::responder::{Origin, Responder};
+use super::response::Response;
+use super::stages::{Asked, Maker};
 use super::stream::Stream;
 use super::streaming_body::live_reader;
 use super::wire::Wire;
@@ -31,23 +32,23 @@ const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
 const FILE_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The response about the server as a whole (RFC 9110 §9.3.7).
-fn about_server(site: &Site, head: &RequestHead) -> OwnResponse {
+fn about_server(site: &Site, head: &RequestHead) -> Response {
     if head.method != Method::Options {
-        return OwnResponse::new(ResponseHead::new(Status::BAD_REQUEST));
+        return Response::new(ResponseHead::new(Status::BAD_REQUEST));
     }
     let methods = if site.hosts.has_application() { SERVER_METHODS } else { FILE_METHODS };
-    OwnResponse::new(ResponseHead::new(Status::NO_CONTENT)).with("Allow", methods)
+    Response::new(ResponseHead::new(Status::NO_CONTENT)).with("Allow", methods)
 }
 
 /// Whether this server is ready for requests.
-fn health(group: &Group) -> OwnResponse {
+fn health(group: &Group) -> Response {
     let (status, text) = match (group.groups.is_ready(), group.is_draining()) {
         (true, _) => (Status::OK, "ok\n"),
         (false, false) => (Status::SERVICE_UNAVAILABLE, "stopping\n"),
         (false, true) => (Status::SERVICE_UNAVAILABLE, "draining\n"),
     };
     // A new connection may reach another server.
-    OwnResponse::text(status, text).with("Cache-Control", "no-store").keep_alive(status == Status::OK)
+    Response::text(status, text).with("Cache-Control", "no-store").keep_alive(status == Status::OK)
 }
 
 /// Whether a request belongs to a session of Engine.IO (used by Socket.IO) by long polling: the next request has to
@@ -84,19 +85,19 @@ pub(super) fn answer(
         Destination::Files(mount) => file(link, wire, context, &mut stream, mount),
         Destination::Slash => match folder_location(head.path(), head.query()) {
             Some(location) => {
-                OwnResponse::new(ResponseHead::new(Status::PERMANENT_REDIRECT)).with("Location", location)
+                Response::new(ResponseHead::new(Status::PERMANENT_REDIRECT)).with("Location", location)
             }
-            None => OwnResponse::status(Status::BAD_REQUEST),
+            None => Response::status(Status::BAD_REQUEST),
         },
-        Destination::Bad => OwnResponse::status(Status::BAD_REQUEST),
-        Destination::Nothing => OwnResponse::status(Status::NOT_FOUND),
+        Destination::Bad => Response::status(Status::BAD_REQUEST),
+        Destination::Nothing => Response::status(Status::NOT_FOUND),
         Destination::Server => about_server(&context.group.site, head),
         Destination::Health => health(context.group),
     };
     respond(link, wire, context, stream, response)
 }
 
-fn metrics(link: &impl Link, context: &Context<'_>, head: &RequestHead) -> OwnResponse {
+fn metrics(link: &impl Link, context: &Context<'_>, head: &RequestHead) -> Response {
     let format = Format::accepted(head.fields.all("accept"));
     let mut text = String::new();
     // Reading the process's memory takes a while.
@@ -108,7 +109,7 @@ fn metrics(link: &impl Link, context: &Context<'_>, head: &RequestHead) -> OwnRe
         .with("Content-Type", format.media_type())
         .with("Vary", "Accept")
         .with("Cache-Control", "no-store");
-    OwnResponse::with_content(head, text.into())
+    Response::with_content(head, text.into())
 }
 
 /// A file of the static mount with this number.
@@ -118,7 +119,7 @@ pub(super) fn file(
     context: &mut Context<'_>,
     stream: &mut Stream,
     mount: usize,
-) -> OwnResponse {
+) -> Response {
     let site = &context.group.site;
     let head = &stream.request.head;
     wire.shape(context, None, head, stream.queue.as_deref_mut());
@@ -131,11 +132,11 @@ pub(super) fn file(
         link.beside_interpreter(context, &mut || answer = Some(files.answer(head, below, now)));
     }
     context.scratch.path = path;
-    let Some(answer) = answer else { return OwnResponse::status(Status::NOT_FOUND) };
+    let Some(answer) = answer else { return Response::status(Status::NOT_FOUND) };
     if let Some(note) = &answer.note {
         site.log.error(format_args!("{}: {note}", head.path().escape_ascii()));
     }
-    OwnResponse::with_body(answer.head, answer.length, answer.body)
+    Response::with_body(answer.head, answer.length, answer.body)
 }
 
 fn hand_over(
@@ -209,4 +210,64 @@ fn pool_for(wire: &Wire, context: &mut Context<'_>, stream: &Stream, handler: &d
         map.find(head, path, wire.client_of(stream).peer.ip())
     });
     group.pool_for(handler, pool)
+}
+
+/// The option with the limit of the head, for the log.
+fn option_of(reason: &str) -> &'static str {
+    match reason {
+        "field too large" => " (--max-field)",
+        "request head too large" => " (--max-head)",
+        _ => "",
+    }
+}
+
+/// Sends a response of the engine to a request that no handler has.
+pub(super) fn respond(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+    response: Response,
+) -> Received {
+    let secure = wire.client_of(&stream).secure;
+    let (head, number) = (&stream.request.head, stream.request.number);
+    let asked = Asked { head, number, passed: stream.passed.as_deref(), maker: Maker::Engine { secure } };
+    let response = response.finished(&context.group.site, &asked);
+    wire.served = wire.served.saturating_add(1);
+    link.send_own(wire, context, stream, response)
+}
+
+/// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
+pub(super) fn refuse(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    let log = &context.group.site.log;
+    log.info(format_args!(
+        "{}: {} {}: {reason}{}",
+        wire.client_of(&stream).peer,
+        status.code(),
+        status.reason(),
+        option_of(reason)
+    ));
+    refuse_noted(link, wire, context, stream, status, reason)
+}
+
+/// Refuses a request; the line of the rule is in the log already.
+pub(super) fn refuse_noted(
+    link: &mut impl Link,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+    mut stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    // A head that could not be read has no other facts.
+    stream.request.head.tls = wire.session();
+    context.group.site.counters.refused.add(1);
+    respond(link, wire, context, stream, Response::refusal(status, reason))
 }

@@ -11,8 +11,8 @@ use maitred_spool::{Progress, Share, Spool};
 
 use super::Context;
 use super::answer::answer;
+use super::answer::refuse;
 use super::link::Link;
-use super::own_response::refuse;
 use super::stream::Stream;
 use super::streaming_body::{Live, MAX_DROPPED};
 use super::wire::Wire;

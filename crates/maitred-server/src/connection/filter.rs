@@ -16,8 +16,9 @@ use maitred_http::{BodyLength, Status, target};
 use maitred_limits::Rule;
 
 use super::Context;
+use super::answer::{refuse, respond};
 use super::link::Link;
-use super::own_response::{OwnResponse, refuse, respond};
+use super::response::Response;
 use super::stream::Stream;
 use super::streaming_body::MAX_DROPPED;
 use super::wire::Wire;
@@ -149,7 +150,7 @@ pub(super) fn answer_filtered(
     };
     // A client that waits for 100 may or may not send the body after the response.
     let keeps = facts.complete || is_short && !facts.expect_continue;
-    let response = OwnResponse::with_content(head, body.into_owned().into()).keep_alive(keeps);
+    let response = Response::with_content(head, body.into_owned().into()).keep_alive(keeps);
     let received = respond(link, wire, context, stream, response);
     if matches!(received, Received::Answered) && !facts.complete {
         link.drop_rest(wire, context, facts);

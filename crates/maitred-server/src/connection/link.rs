@@ -16,9 +16,10 @@ use maitred_http::RequestHead;
 use maitred_log::End;
 use maitred_runtime::SendError;
 
-use super::own_response::OwnResponse;
+use super::own_limits::OwnLimits;
 use super::request_timeout::Awaited;
-use super::responder::{Encoder, OwnLimits};
+use super::responder::Encoder;
+use super::response::Response;
 use super::stream::Stream;
 use super::wire::Wire;
 use super::writer::Writer;
@@ -71,7 +72,7 @@ pub(crate) trait Link: Sized {
         wire: &mut Wire,
         context: &mut Context<'_>,
         stream: Box<Stream>,
-        response: OwnResponse,
+        response: Response,
     ) -> Received;
 
     /// Sends the response of the engine in the place of a handler that is late. Returns the turn that follows if the

@@ -9,11 +9,11 @@ use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, Method, Status};
 
 use super::admission::{admit, answer_not_now};
+use super::answer::refuse;
 use super::answer::{ambiguous_pool, answer};
 use super::body::{Keeping, advance_spool, keep};
 use super::filter::{Filtered, answer_filtered, filter};
 use super::link::Link;
-use super::own_response::refuse;
 use super::redirect::redirect;
 use super::stream::Stream;
 use super::streaming_body::{answer_live, is_read_live};

@@ -27,7 +27,8 @@ use maitred_runtime::Request;
 use maitred_stats::Times;
 
 use super::link::Link;
-use super::own_response::{Asked, OwnResponse};
+use super::response::Response;
+use super::stages::{Asked, Maker};
 use super::stream::Stream;
 use super::wire::Wire;
 use super::{Context, NEVER, Turn, nanos};
@@ -73,17 +74,18 @@ impl Awaited {
     }
 
     fn asked(&self) -> Asked<'_> {
-        Asked { passed: self.passed.as_deref(), head: &self.head, number: self.number, secure: self.secure }
+        let maker = Maker::Engine { secure: self.secure };
+        Asked { head: &self.head, number: self.number, passed: self.passed.as_deref(), maker }
     }
 }
 
 /// Status of the response that the engine sends in place of the handler.
 const LATE: Status = Status::GATEWAY_TIMEOUT;
 
-pub(super) fn late_response(context: &Context<'_>, awaited: &Awaited) -> OwnResponse {
+pub(super) fn late_response(context: &Context<'_>, awaited: &Awaited) -> Response {
     let seconds = awaited.limit.as_secs_f64();
     let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
-    OwnResponse::text(LATE, text).finished(&context.group.site, &awaited.asked())
+    Response::text(LATE, text).finished(&context.group.site, &awaited.asked())
 }
 
 impl Stream {

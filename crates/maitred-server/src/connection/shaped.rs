@@ -5,7 +5,7 @@ use maitred_io::clock;
 use maitred_limits::Shaper;
 
 use super::framed::Queue;
-use super::responder::OwnLimits;
+use super::own_limits::OwnLimits;
 use super::wire::Wire;
 use super::writer::{MAX_BYTES_A_TURN, Sent};
 use super::{Context, Group, NEVER};

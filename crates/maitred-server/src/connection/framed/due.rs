@@ -7,9 +7,9 @@ use maitred_limits::minimum::Late;
 use maitred_log::End;
 
 use super::Framed;
+use crate::connection::answer::refuse_noted;
 use crate::connection::held::idle_time;
 use crate::connection::link::Link;
-use crate::connection::own_response::refuse_noted;
 use crate::connection::sending::{arm, check_reader};
 use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, Key, NEVER, Turn, nanos};

@@ -34,10 +34,11 @@ use maitred_runtime::SendError;
 
 use super::held::STREAM;
 use super::link::Link;
-use super::own_response::OwnResponse;
+use super::own_limits::OwnLimits;
 use super::pipeline::Received;
 use super::request_timeout::Awaited;
-use super::responder::{Encoder, OwnLimits, ValueSender};
+use super::responder::{Encoder, ValueSender};
+use super::response::Response;
 use super::stream::Stream;
 use super::wire::{Phase, Wire};
 use super::writer::Writer;
@@ -210,6 +211,11 @@ impl Framed {
     }
 }
 
+/// The head of a response of the engine, of which frames are made later.
+fn heads_of(response: &Response, context: &mut Context<'_>, is_head: bool) -> Heads {
+    ValueSender::new(is_head).only(&response.head, Some(response.length), context.scratch.date())
+}
+
 impl Link for Framed {
     fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.values()
@@ -263,11 +269,11 @@ impl Link for Framed {
         wire: &mut Wire,
         context: &mut Context<'_>,
         mut stream: Box<Stream>,
-        response: OwnResponse,
+        response: Response,
     ) -> Received {
         let is_head = stream.request.head.method == Method::Head;
         let (status, refused) = (response.head.status, response.refused);
-        let (heads, body_bytes) = (response.heads(context, is_head), response.body_bytes(is_head));
+        let (heads, body_bytes) = (heads_of(&response, context, is_head), response.body_bytes(is_head));
         let peer = wire.client_of(&stream).peer;
         let (listener, begun) = (wire.listener.into(), context.now);
         let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };

@@ -8,11 +8,11 @@ use maitred_log::End;
 
 use super::queue::Queue;
 use super::{Framed, Granted, http2};
+use crate::connection::answer::refuse;
 use crate::connection::body::advance_spool;
 use crate::connection::body::{Keeping, spill};
 use crate::connection::held::{NO_ROOM, lacks_room};
 use crate::connection::link::Link;
-use crate::connection::own_response::refuse;
 use crate::connection::pipeline::{Received, data_received, head_received, pass_filters, request_received};
 use crate::connection::sending::peer_gone;
 use crate::connection::stream::Stream;

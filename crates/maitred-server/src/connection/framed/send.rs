@@ -10,8 +10,8 @@ use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, Observe, SendError};
 
-use super::Framed;
 use super::queue::{Heads, Queue, Values};
+use super::{Framed, heads_of};
 use crate::connection;
 use crate::connection::link::Link;
 use crate::connection::record::Record;
@@ -369,7 +369,7 @@ impl Framed {
     ) {
         let response = late_response(context, &awaited);
         let is_head = awaited.head.method == Method::Head;
-        let heads = response.heads(context, is_head);
+        let heads = heads_of(&response, context, is_head);
         let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
         let record = timed_out(wire, context, awaited, response.body_bytes(is_head), (begun, waited));
         let body = if is_head { Body::Empty } else { response.body };

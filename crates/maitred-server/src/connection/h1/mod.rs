@@ -24,9 +24,10 @@ use maitred_runtime::SendError;
 
 use super::framed::{Framed, go_over};
 use super::link::Link;
-use super::own_response::OwnResponse;
+use super::own_limits::OwnLimits;
 use super::request_timeout::Awaited;
-use super::responder::{Encoder, OwnLimits};
+use super::responder::Encoder;
+use super::response::Response;
 use super::sending::peer_gone;
 use super::stream::Stream;
 use super::wire::{Phase, Wire};
@@ -108,7 +109,7 @@ impl Link for H1 {
         wire: &mut Wire,
         context: &mut Context<'_>,
         stream: Box<Stream>,
-        response: OwnResponse,
+        response: Response,
     ) -> Received {
         send::own(wire, context, stream, response)
     }

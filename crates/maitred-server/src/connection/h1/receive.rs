@@ -13,11 +13,11 @@ use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
 use super::H1;
+use crate::connection::answer::{refuse, refuse_noted};
 use crate::connection::body::{Keeping, advance_spool, refuse_unkept, share, spill};
 use crate::connection::framed::goes_over;
 use crate::connection::held::{first_request_time, idle_time};
 use crate::connection::link::Link;
-use crate::connection::own_response::{refuse, refuse_noted};
 use crate::connection::pipeline::{
     Received, data_received, end_dropped, head_received, pass_filters, request_received,
 };

@@ -19,8 +19,8 @@ use super::H1;
 use crate::connection;
 use crate::connection::held::idle_time;
 use crate::connection::link::Link;
-use crate::connection::own_response::OwnResponse;
 use crate::connection::request_timeout::{Awaited, late_response, timed_out};
+use crate::connection::response::Response;
 use crate::connection::sending::{arm, fail_sending, flow, flush, put_off, send_kept};
 use crate::connection::spilling::relieve_later;
 use crate::connection::stream::Stream;
@@ -254,7 +254,7 @@ pub(super) fn own(
     wire: &mut Wire,
     context: &mut Context<'_>,
     stream: Box<Stream>,
-    response: OwnResponse,
+    response: Response,
 ) -> Received {
     let (version, is_head) = (stream.request.head.version, stream.request.head.method == Method::Head);
     let (status, refused) = (response.head.status, response.refused);
@@ -301,7 +301,7 @@ fn write_own(
     wire: &mut Wire,
     context: &mut Context<'_>,
     mut sender: Sender,
-    response: OwnResponse,
+    response: Response,
 ) -> Result<bool, HeadError> {
     let date = *context.scratch.date();
     let out = &mut context.scratch.out;

@@ -2,43 +2,38 @@
 
 mod encoder;
 mod measured;
-mod own_limits;
 mod reshaped;
 mod trailers;
 mod websocket;
 
 use crate::connection::record::Kept;
 use crate::connection::record::Record;
-use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_dispatch::Trace;
-use maitred_files::Submitted;
+use maitred_files::Body;
 use maitred_filters::Passed;
-use maitred_h1::{Finish, HeadError, TRAILER};
+use maitred_h1::{Finish, HeadError, HeadReport, TRAILER};
 use maitred_http::{FieldSet, Peer, ResponseHead, Status};
 use maitred_io::clock;
-use maitred_io::sync::atomic::Ordering;
-use maitred_log::{End, RequestId, upstream_queue};
-use maitred_match::Shape;
+use maitred_log::End;
 use maitred_runtime::{
-    Closed, Content, Database, DatabaseCounts, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages,
-    Observe, Request, Respond, SendError, Tail,
+    Closed, Content, FileRange, Flow, Last, MAX_LABEL, MessageKind, Messages, Observe, Request, Respond,
+    SendError, Tail,
 };
-use maitred_stats::{Span, Spans, Times};
+use maitred_stats::Times;
 
 use super::drain::Endless;
 use super::spilling::spill;
+use super::stages::{Asked, Draft, Handling, Maker, On, shape};
 use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
 use crate::site::Computing;
 use crate::site::Figures;
 use crate::spill::{MIN_COUNTED, Which};
 pub(crate) use encoder::{Encoder, ValueSender};
 use measured::Measured;
-pub(crate) use own_limits::OwnLimits;
-use reshaped::{Reshaped, Reshaping};
+use reshaped::{Held, Reshaping};
 
 /// The responder of one exchange.
 pub(crate) struct Responder {
@@ -66,8 +61,8 @@ pub(crate) struct Responder {
     direct: bool,
     /// The application's label for the response.
     label: Option<Arc<str>>,
-    /// Parts of a submitted file, which replaces the body.
-    submitted: Option<Vec<Content>>,
+    /// The file that takes the place of the body.
+    submitted: Option<Body>,
     /// The application has announced fields behind the body.
     announced: bool,
     /// Fields behind the body, when the response ends with them.
@@ -273,25 +268,66 @@ impl Responder {
         sent
     }
 
-    /// The file that the application has submitted in place of the response, if any.
-    ///
-    /// # Errors
-    /// The application may not submit this file.
-    fn submit(&self, request: &Request, head: &ResponseHead) -> Result<Option<Submitted>, SendError> {
-        let site = &self.group.site;
-        let on = On(self.origin.peer, request);
-        let found = site.submissions.find(&request.head, head).map_err(|text| {
-            site.log.error(format_args!("{on}: the application's response cannot be sent: {text}"));
-            SendError::InvalidField(text)
-        })?;
-        if let Some(note) = found.as_ref().and_then(|submitted| submitted.note.as_ref()) {
-            site.log.error(format_args!("{on}: {note}"));
+    /// Encodes the head that the stages have made, unless its form depends on the body.
+    fn encode_head(&mut self, request: &Request, draft: Draft<'_>) -> Result<(), SendError> {
+        let before = draft.wish.as_ref().map(|_| self.encoder.clone());
+        let sent =
+            with_date(|date| self.encoder.send_head(&draft.head, draft.length, date, &mut self.buffer));
+        match sent {
+            Ok(report) => self.note_head(request, &draft, report),
+            Err(HeadError::AlreadySent) => return Err(SendError::Closed),
+            Err(error) => {
+                let (log, on) = (&self.group.site.log, On(self.origin.peer, request));
+                log.error(format_args!("{on}: the application's response cannot be sent: {error}"));
+                return Err(SendError::InvalidField(error.to_string()));
+            }
         }
-        Ok(found)
+        if let (Some(encoder), Some(wish)) = (before, draft.wish) {
+            // The head can be sent, but its form depends on the body.
+            self.encoder = encoder;
+            self.buffer.clear();
+            let held = Held { head: draft.head.into_owned(), length: draft.length, wish };
+            self.reshaping = Some(Box::new(Reshaping::Held(held)));
+        }
+        Ok(())
+    }
+
+    /// Notes the facts of a head that can be sent: on the connection, and in the error log.
+    fn note_head(&mut self, request: &Request, draft: &Draft<'_>, report: HeadReport) {
+        self.status = draft.head.status;
+        if report.close && self.encoder.is_framed() {
+            self.with_connection(Connection::leave);
+        }
+        if draft.length.is_none()
+            && let Some(endless) = Endless::of(&draft.head)
+        {
+            self.with_connection(|connection| connection.begin_endless(&self.group, self.key, endless));
+        }
+        let (log, on) = (&self.group.site.log, On(self.origin.peer, request));
+        for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
+            let text =
+                format!("the application set {name}, which belongs to the connection; it was not sent");
+            log.warn_once(shape(request), &on, &text);
+        }
+        draft.warnings.iter().for_each(|text| log.warn_once(shape(request), &on, text));
+        if let Some(limits) = draft.limits {
+            self.with_connection(|connection| connection.limit_response(self.key, limits));
+        }
+        if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
+            log.warn(format_args!(
+                "{on}: the application declared a Content-Length of {declared}, its body has {length} bytes; \
+                 {length} was sent"
+            ));
+        }
     }
 
     /// Sends the parts of a file and ends the response. Content from the application was dropped.
-    fn finish_submitted(mut self: Box<Self>, request: Box<Request>, mut parts: Vec<Content>) {
+    fn finish_submitted(mut self: Box<Self>, request: Box<Request>, file: Body) {
+        let mut parts = match file {
+            Body::Empty => Vec::new(),
+            Body::One(content) => vec![content],
+            Body::Many(parts) => parts,
+        };
         let last = parts.pop().unwrap_or(Content::Static(b""));
         // The end of the exchange notes a peer that is gone.
         let sent = parts.into_iter().try_for_each(|part| self.send_data(&request, part).map(drop));
@@ -362,92 +398,23 @@ impl Respond for Responder {
         if ends || self.group.is_draining() {
             self.encoder.close_after();
         }
-        let site = &self.group.site;
-        let mut submitted = self.submit(request, head)?;
-        self.submitted = submitted.as_mut().map(|submitted| std::mem::take(&mut submitted.parts));
-        let (head, length) = match &submitted {
-            Some(Submitted { head, length, .. }) => (head, Some(*length)),
-            None => (head, length),
+        let handling = Handling {
+            request,
+            peer: self.origin.peer,
+            pool: self.origin.pool,
+            times: &self.origin.times,
+            flags: &self.flags,
+            announced: self.announced,
         };
-        let database = request.database.as_deref().map(Database::counts);
-        let counted = database.is_some_and(|counts| !counts.is_empty());
-        let asked = (&request.head, &*request.route);
-        site.figures.record_timings((self.origin.pool, counted), asked, head.status, &head.fields);
-        let changed = self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, head));
-        let head = changed.as_ref().unwrap_or(head);
-        let own = own_limits::take(head, site.submissions.is_on());
-        let head = own.as_ref().map_or(head, |own| &own.head);
-        let timed = site.measures.server_timing.load(Ordering::Relaxed).then(|| {
-            let awaited = self.flags.awaited();
-            let times = Times { done: clock::monotonic(), awaited, ..self.origin.times };
-            let outer = upstream_queue(&request.head.fields, times.arrived);
-            let mut value = server_timing(outer, &times.spans());
-            if let Some(database) = database {
-                push_database(&mut value, database);
-            }
-            head.clone().with("Server-Timing", value)
-        });
-        let head = timed.as_ref().unwrap_or(head);
-        let named =
-            site.measures.response_ids.load(Ordering::Relaxed) && !head.fields.contains("x-request-id");
-        let named = named.then(|| {
-            let id = RequestId::of(&request.head.fields, request.number).to_string();
-            head.clone().with("X-Request-ID", id)
-        });
-        let head = named.as_ref().unwrap_or(head);
-        // Fields behind the body describe the whole body.
-        let whole = self.announced && request.takes_trailers();
-        // A file is sent as it is.
-        let reshaped =
-            submitted.is_none().then(|| reshaped::of(site, request, head, length, whole)).flatten();
-        let (head, length) = reshaped.as_ref().map_or((head, length), Reshaped::head);
-        let before = reshaped.as_ref().filter(|reshaped| reshaped.is_held()).map(|_| self.encoder.clone());
-        let sent = with_date(|date| self.encoder.send_head(head, length, date, &mut self.buffer));
-        let log = &self.group.site.log;
-        let on = On(self.origin.peer, request);
-        match sent {
-            Ok(report) => {
-                self.status = head.status;
-                if report.close && self.encoder.is_framed() {
-                    self.with_connection(Connection::leave);
-                }
-                if length.is_none()
-                    && let Some(endless) = Endless::of(head)
-                {
-                    self.with_connection(|connection| {
-                        connection.begin_endless(&self.group, self.key, endless);
-                    });
-                }
-                for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
-                    let text = format!(
-                        "the application set {name}, which belongs to the connection; it was not sent"
-                    );
-                    log.warn_once(shape(request), &on, &text);
-                }
-                if let Some(own) = &own {
-                    own.warnings.iter().for_each(|text| log.warn_once(shape(request), &on, text));
-                    self.with_connection(|connection| connection.limit_response(self.key, own.limits));
-                }
-                if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
-                    log.warn(format_args!(
-                        "{on}: the application declared a Content-Length of {declared}, its body has {length} bytes; \
-                         {length} was sent"
-                    ));
-                }
-                if let (Some(encoder), Some(Reshaped::Held(held))) = (before, reshaped) {
-                    // The head can be sent, but its form depends on the body.
-                    self.encoder = encoder;
-                    self.buffer.clear();
-                    self.reshaping = Some(Box::new(Reshaping::Held(held)));
-                }
-                Ok(())
-            }
-            Err(HeadError::AlreadySent) => Err(SendError::Closed),
-            Err(error) => {
-                log.error(format_args!("{on}: the application's response cannot be sent: {error}"));
-                Err(SendError::InvalidField(error.to_string()))
-            }
-        }
+        let asked = Asked {
+            head: &request.head,
+            number: request.number,
+            passed: self.passed.as_deref(),
+            maker: Maker::Handler(handling),
+        };
+        let mut draft = Draft::pass(&self.group.site, &asked, head, length)?;
+        self.submitted = draft.body.take();
+        self.encode_head(request, draft)
     }
 
     fn accept_websocket(&mut self, request: &Request, head: &ResponseHead) -> Result<(), SendError> {
@@ -516,8 +483,8 @@ impl Respond for Responder {
     }
 
     fn finish(mut self: Box<Self>, request: Box<Request>) {
-        if let Some(parts) = self.submitted.take() {
-            return self.finish_submitted(request, parts);
+        if let Some(file) = self.submitted.take() {
+            return self.finish_submitted(request, file);
         }
         if let Some(reshaping) = self.reshaping.take() {
             // A peer that is gone has been noted.
@@ -531,8 +498,8 @@ impl Respond for Responder {
     }
 
     fn finish_with(mut self: Box<Self>, request: Box<Request>, last: Last<'_>) -> Result<(), SendError> {
-        if let Some(parts) = self.submitted.take() {
-            self.finish_submitted(request, parts);
+        if let Some(file) = self.submitted.take() {
+            self.finish_submitted(request, file);
             return Ok(());
         }
         if let Some(reshaping) = self.reshaping.take() {
@@ -691,53 +658,6 @@ impl Respond for Responder {
 
     fn is_closed(&self) -> bool {
         self.flags.is_gone()
-    }
-}
-
-/// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
-/// `outer` is the time before all of them, if it is known.
-fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
-    let mut text = String::with_capacity(96);
-    let known = Span::ALL.into_iter().filter(|span| *span != Span::Write);
-    let parts = known.map(|span| (span.name(), spans.get(span)));
-    for (name, nanos) in outer.map(|outer| ("outer", outer)).into_iter().chain(parts) {
-        let micros = nanos / 1000;
-        let separator = if text.is_empty() { "" } else { ", " };
-        // Writing to a String does not fail.
-        let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
-    }
-    text
-}
-
-/// Appends the time in databases up to the head and the number of statements; nothing without statements.
-fn push_database(text: &mut String, counts: DatabaseCounts) {
-    if counts.is_empty() {
-        return;
-    }
-    let DatabaseCounts { statements, nanos, .. } = counts;
-    let (micros, plural) = (nanos / 1000, if statements == 1 { "" } else { "s" });
-    // Writing to a String does not fail.
-    let _ = write!(
-        text,
-        ", db;dur={}.{:03};desc=\"{statements} statement{plural}\"",
-        micros / 1000,
-        micros % 1000
-    );
-}
-
-fn shape(request: &Request) -> Shape<'_> {
-    Shape { method: request.head.method.as_str(), path: request.head.path(), host: request.head.host }
-}
-
-/// The request of an entry of the error log.
-struct On<'a>(Peer, &'a Request);
-
-impl fmt::Display for On<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(peer, request) = self;
-        let Request { head, number, .. } = *request;
-        let id = RequestId::of(&head.fields, *number);
-        write!(f, "{peer}: {} {} [{id}]", head.method, head.target().escape_ascii())
     }
 }
 

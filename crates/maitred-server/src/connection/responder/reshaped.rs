@@ -10,7 +10,7 @@
 use std::os::unix::fs::FileExt;
 
 use maitred_compress as compress;
-use maitred_compress::{Compressing, Compression, Opinion};
+use maitred_compress::{Compressing, Compression};
 use maitred_files::partial;
 use maitred_h1::Finish;
 use maitred_http::ResponseHead;
@@ -18,21 +18,13 @@ use maitred_http::coding::Coding;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
-use super::{Responder, cut};
+use super::{On, Responder, cut};
+use crate::connection::stages::Wish;
 use crate::connection::with_date;
 use crate::connection::writer::last_bytes;
-use crate::site::Site;
 
 /// Size of the pieces in which a file in a compressed stream is read.
 const PIECE: usize = 64 * 1024;
-
-/// Result of reshaping a head.
-pub(super) enum Reshaped {
-    /// Another head, with the length of the body.
-    Head(ResponseHead, Option<u64>),
-    /// A head that waits for the body.
-    Held(Held),
-}
 
 /// State of a body that is reshaped.
 pub(super) enum Reshaping {
@@ -43,14 +35,9 @@ pub(super) enum Reshaping {
 /// A head that waits for its body.
 pub(super) struct Held {
     /// The head for an unchanged body.
-    head: ResponseHead,
-    length: Option<u64>,
-    wish: Wish,
-}
-
-enum Wish {
-    Compress(Coding),
-    Ranges,
+    pub(super) head: ResponseHead,
+    pub(super) length: Option<u64>,
+    pub(super) wish: Wish,
 }
 
 /// A body that is compressed part by part.
@@ -61,41 +48,6 @@ pub(super) struct Parts {
     /// Uncompressed and compressed bytes so far.
     taken: u64,
     made: u64,
-}
-
-/// Reshapes a response with this head; `None` for nearly all responses. A `whole` response is not sent in ranges.
-pub(super) fn of(
-    site: &Site,
-    request: &Request,
-    head: &ResponseHead,
-    length: Option<u64>,
-    whole: bool,
-) -> Option<Reshaped> {
-    let in_ranges = |head| !whole && partial::is_wanted(&request.head, head);
-    let known = || length.or_else(|| compress::decimal(head.fields.first("content-length")?));
-    let ranges = |head| Held { head, length: known(), wish: Wish::Ranges };
-    match site.compression.as_ref().map_or(Opinion::None, |own| own.consider(&request.head, head, length)) {
-        Opinion::Coded { plain, coding } => {
-            Some(Reshaped::Held(Held { head: plain, length: known(), wish: Wish::Compress(coding) }))
-        }
-        Opinion::Unmade(head) => Some(Reshaped::Head(head, None)),
-        Opinion::Plain(head) if in_ranges(&head) => Some(Reshaped::Held(ranges(head))),
-        Opinion::Plain(head) => Some(Reshaped::Head(head, length)),
-        Opinion::None => in_ranges(head).then(|| Reshaped::Held(ranges(head.clone()))),
-    }
-}
-
-impl Reshaped {
-    /// The head and length to check for validity.
-    pub(super) fn head(&self) -> (&ResponseHead, Option<u64>) {
-        match self {
-            Self::Head(head, length) | Self::Held(Held { head, length, .. }) => (head, *length),
-        }
-    }
-
-    pub(super) fn is_held(&self) -> bool {
-        matches!(self, Self::Held(_))
-    }
 }
 
 impl Responder {
@@ -187,7 +139,7 @@ impl Responder {
                 self.group
                     .site
                     .log
-                    .error(format_args!("{}: reading: {error}", super::On(self.origin.peer, request)));
+                    .error(format_args!("{}: reading: {error}", On(self.origin.peer, request)));
                 return Err(SendError::Closed);
             }
             flow = self.send_block(request, parts, &piece[..want])?;
@@ -216,7 +168,7 @@ impl Responder {
     }
 
     fn report_failed(&self, request: &Request) -> SendError {
-        let on = super::On(self.origin.peer, request);
+        let on = On(self.origin.peer, request);
         self.group.site.log.error(format_args!("{on}: there is no memory to compress the response with"));
         SendError::Closed
     }

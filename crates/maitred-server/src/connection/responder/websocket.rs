@@ -10,6 +10,7 @@ use maitred_runtime::{Closed, Content, Flow, Last, MessageKind, Messages, Reques
 use maitred_ws::{Compressor, Deflate, Opcode, put_close, put_frame_head};
 
 use super::{On, Responder};
+use crate::connection::stages::{Asked, Draft, Maker};
 use crate::connection::websocket::{Offer, Socket};
 use crate::connection::with_date;
 use crate::connection::writer::last_bytes;
@@ -99,10 +100,14 @@ impl Responder {
             Ok(agreed) => agreed,
             Err(text) => return wrong(text),
         };
-        let changed =
-            self.passed.as_ref().and_then(|passed| passed.response_head(&request.head, &agreed.head));
-        let head = changed.as_ref().unwrap_or(&agreed.head);
-        if let Err(error) = with_date(|date| self.encoder.accept(head, date, &mut self.buffer)) {
+        let asked = Asked {
+            head: &request.head,
+            number: request.number,
+            passed: self.passed.as_deref(),
+            maker: Maker::WebSocket,
+        };
+        let Draft { head, .. } = Draft::pass(site, &asked, &agreed.head, None)?;
+        if let Err(error) = with_date(|date| self.encoder.accept(&head, date, &mut self.buffer)) {
             return wrong(error.to_string());
         }
         self.status = head.status;

@@ -6,8 +6,9 @@ use maitred_http::{BodyLength, FieldSet, Method, RequestHead, ResponseHead, Stat
 use maitred_ws::{Deflate, DeflateSettings, accept_key, negotiate, subprotocols};
 
 use crate::connection::Context;
+use crate::connection::answer::{refuse, respond};
 use crate::connection::link::Link;
-use crate::connection::own_response::{OwnResponse, refuse, respond};
+use crate::connection::response::Response;
 use crate::connection::stream::Stream;
 use crate::connection::wire::Wire;
 use crate::site::{Contexts, Share, WebSocketSettings};
@@ -190,7 +191,7 @@ fn answer_version(
     stream: Box<Stream>,
 ) -> Received {
     const TEXT: &str = "426 Upgrade Required: this server speaks version 13 of WebSocket\n";
-    let response = OwnResponse::text(Status::UPGRADE_REQUIRED, TEXT)
+    let response = Response::text(Status::UPGRADE_REQUIRED, TEXT)
         .with("Sec-WebSocket-Version", VERSION)
         .keep_alive(false);
     respond(link, wire, context, stream, response)
