@@ -80,14 +80,16 @@ impl Signals for Asking {
                 write!(stream, "GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").unwrap();
                 let mut answer = String::new();
                 stream.read_to_string(&mut answer).unwrap();
-                answers.push(answer.rsplit("\r\n").next().unwrap_or_default().to_owned());
+                let answer = answer.rsplit("\r\n").next().unwrap_or_default();
+                // A slow machine may have made a second thread of the pool, which answers.
+                answers.push(answer.trim_end_matches(|last: char| last.is_ascii_digit()).to_owned());
             }
         }
         Some(Signal::Stop(StopSignal::Terminate))
     }
 }
 
-/// The exit code, and the threads that have answered `/` and `/b/`.
+/// The exit code, and the threads that have answered `/` and `/b/`, without their numbers.
 fn run(arguments: &[&str]) -> (u8, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let host = TwoLanguages { socket: folder.path().join("socket"), answers: Arc::default() };
@@ -100,10 +102,10 @@ fn run(arguments: &[&str]) -> (u8, Vec<String>) {
 
 #[test]
 fn each_language_answers_from_threads_of_its_own() {
-    let answers = |second: &str| vec!["First maitred-1".to_owned(), format!("Second {second}")];
-    assert_eq!(run(&["--mount=/b=second"]), (EXIT_SUCCESS, answers("maitred-second-1")));
+    let answers = |second: &str| vec!["First maitred-".to_owned(), format!("Second {second}")];
+    assert_eq!(run(&["--mount=/b=second"]), (EXIT_SUCCESS, answers("maitred-second-")));
     let own = ["--mount=/b=second,pool=own", "--pool=own,max-threads=2"];
-    assert_eq!(run(&own), (EXIT_SUCCESS, answers("maitred-own-1")));
+    assert_eq!(run(&own), (EXIT_SUCCESS, answers("maitred-own-")));
 }
 
 #[test]
