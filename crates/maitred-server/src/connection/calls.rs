@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use maitred_limits::Rule;
 use maitred_log::End;
-use maitred_runtime::{Closed, Flow, Last, Messages, Observe, SendError};
+use maitred_runtime::{Closed, Flow, Messages, Observe, SendError};
 use maitred_turns::Signals;
 
 use super::drain::{Endless, begin_endless};
-use super::framed::{Heads, Values};
-use super::link::Link;
+use super::link::{Ended, Ending, Link, ResponsePart};
 use super::own_limits::OwnLimits;
 use super::protocol::{see_link, with_link};
-use super::record::Record;
 use super::sending::{fail_sending, has_peer_ended};
 use super::spilling::{exchange, lend, note_sender, take_back};
 use super::streaming_body::LiveReader;
@@ -38,99 +36,28 @@ impl Connection {
         with_link!(self, |link, _wire| link.stream_of(key))
     }
 
-    /// Sends a part of a response over HTTP/1: `head` and the bytes before the content, the content, the bytes behind it.
+    /// As [`Link::send_part`].
     ///
     /// # Errors
-    /// The peer is gone.
-    pub(super) fn deliver(
+    /// As there.
+    pub(super) fn send_part(
         &mut self,
         group: &Group,
         key: Key,
-        before: &mut Vec<u8>,
-        content: Last<'_>,
-        behind: &'static [u8],
+        part: ResponsePart<'_>,
     ) -> Result<Flow, SendError> {
-        match &mut self.protocol {
-            Protocol::H1(h1) => h1.deliver(&mut self.wire, group, key, (before, content, behind)),
-            Protocol::Framed(_) => Err(SendError::Closed),
-        }
+        with_link!(self, |link, wire| link.send_part(wire, group, key, part))
     }
 
-    /// Keeps the last part of a response over HTTP/1 until the responses of others have been made.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(super) fn keep_last(
-        &mut self,
-        key: Key,
-        before: &mut Vec<u8>,
-        content: Last<'_>,
-        behind: &'static [u8],
-    ) -> Result<Flow, SendError> {
-        match &mut self.protocol {
-            Protocol::H1(h1) => h1.keep_last(&mut self.wire, key, before, content, behind),
-            Protocol::Framed(_) => Err(SendError::Closed),
-        }
-    }
-
-    /// Sends an interim response over HTTP/1, or drops it if an earlier one still waits.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(super) fn deliver_interim(
+    /// As [`Link::send_last`].
+    pub(super) fn send_last_part(
         &mut self,
         group: &Group,
         key: Key,
-        interim: &mut Vec<u8>,
-    ) -> Result<(), SendError> {
-        match &mut self.protocol {
-            Protocol::H1(h1) => h1.deliver_interim(&mut self.wire, group, key, interim),
-            Protocol::Framed(_) => Err(SendError::Closed),
-        }
-    }
-
-    /// Sends a part of a response in frames.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(super) fn deliver_values(
-        &mut self,
-        group: &Group,
-        key: Key,
-        values: Values,
-    ) -> Result<Flow, SendError> {
-        match &mut self.protocol {
-            Protocol::H1(_) => Err(SendError::Closed),
-            Protocol::Framed(framed) => framed.deliver_values(&mut self.wire, group, key, values),
-        }
-    }
-
-    /// Ends an exchange of HTTP/1 whose handler finished its response at `now`. `reusable` says whether another request
-    /// may follow.
-    pub(super) fn end_exchange(&mut self, group: &Group, key: Key, reusable: bool, now: u64) {
-        if let Protocol::H1(h1) = &mut self.protocol {
-            h1.end_exchange(&mut self.wire, group, key, reusable, now);
-        }
-    }
-
-    /// Sends the last part of a response in frames; `whole` says whether all of it is there.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(super) fn end_values(
-        &mut self,
-        group: &Group,
-        key: Key,
-        (values, whole): (Values, bool),
-        at_once: bool,
-        (record, label): (&mut Option<Record>, Option<&Arc<str>>),
-    ) -> Result<(), SendError> {
-        match &mut self.protocol {
-            Protocol::H1(_) => Err(SendError::Closed),
-            Protocol::Framed(framed) => {
-                framed.end_values(&mut self.wire, group, key, (values, whole), at_once, (record, label))
-            }
-        }
+        part: ResponsePart<'_>,
+        ending: Ending<'_>,
+    ) -> Ended {
+        with_link!(self, |link, wire| link.send_last(wire, group, key, part, ending))
     }
 
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
@@ -229,27 +156,21 @@ impl Connection {
         with_link!(self, |link, wire| take_messages(link, wire, group, key, into))
     }
 
-    /// Sends a frame of the handler: the bytes before the content, and the content; `bytes` counts them for the
-    /// application.
+    /// Sends a frame of the handler; `bytes` counts them for the application.
     ///
     /// # Errors
     /// The WebSocket is closed, or its peer is gone.
-    pub(super) fn deliver_frame(
+    pub(super) fn send_frame(
         &mut self,
         group: &Group,
         key: Key,
-        (before, heads): (&mut Vec<u8>, Option<Heads>),
-        content: Last<'_>,
+        part: ResponsePart<'_>,
         bytes: u64,
     ) -> Result<Flow, SendError> {
-        with_link!(self, |link, _wire| count_message(link, key, bytes))?;
-        match &mut self.protocol {
-            Protocol::H1(h1) => h1.deliver(&mut self.wire, group, key, (before, content, b"")),
-            Protocol::Framed(framed) => {
-                let head = std::mem::take(before);
-                framed.deliver_frame(&mut self.wire, group, key, (head, heads.unwrap_or_default()), content)
-            }
-        }
+        with_link!(self, |link, wire| {
+            count_message(link, key, bytes)?;
+            link.send_part(wire, group, key, part)
+        })
     }
 
     pub(super) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {

@@ -3,7 +3,8 @@
 //! ```text
 //! exchange                                      connection
 //!   send_own, send_continue, begin_run  ------->   H1: bytes of one exchange after the other
-//!   credit, drop_rest, end_responses    ------->   Framed: frames of many exchanges at once
+//!   send_part, send_last                ------->   Framed: frames of many exchanges at once
+//!   credit, drop_rest, end_responses    ------->
 //!   streams, put, take_stream           ------->
 //! ```
 //! Where a function lives: code that differs by protocol is a method of `H1` or `Framed`, and belongs here if shared code calls it. Code
@@ -11,12 +12,15 @@
 //! the engine, time limits, WebSockets. What a handler calls from its thread is a method of `Connection` (`calls.rs`).
 
 use crate::connection::pipeline::Received;
+use std::sync::Arc;
+
 use maitred_h1::HeadFacts;
-use maitred_http::RequestHead;
+use maitred_http::{FieldSet, RequestHead};
 use maitred_log::End;
-use maitred_runtime::SendError;
+use maitred_runtime::{Flow, Last, SendError};
 
 use super::own_limits::OwnLimits;
+use super::record::Record;
 use super::request_timeout::Awaited;
 use super::responder::Encoder;
 use super::response::Response;
@@ -26,6 +30,50 @@ use super::writer::Writer;
 use super::{Context, Group, Key, NEVER, Turn};
 use crate::group::slots::Token;
 use crate::site::Site;
+
+/// A part of a handler's response, encoded.
+pub(crate) struct ResponsePart<'a> {
+    /// Has the heads of which frames are made.
+    pub(super) encoder: &'a mut Encoder,
+    /// Over HTTP/1, head and framing before the content; of a WebSocket, the head of a frame.
+    pub(super) before: &'a mut Vec<u8>,
+    pub(super) content: Last<'a>,
+    /// Over HTTP/1, framing behind the content.
+    pub(super) behind: &'static [u8],
+    /// An interim response, which HTTP/1 drops if an earlier one still waits.
+    pub(super) interim: bool,
+}
+
+impl ResponsePart<'_> {
+    /// Whether nothing is sent.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.encoder.is_framed() && self.before.is_empty() && self.content.is_empty()
+    }
+}
+
+/// Facts of a response that ends with its last part.
+pub(crate) struct Ending<'a> {
+    /// Fields behind the body, where the connection has frames.
+    pub(super) trailers: Option<Box<FieldSet>>,
+    /// The response is whole, and over HTTP/1 another request may follow.
+    pub(super) reusable: bool,
+    /// The part leaves later, with the responses of others.
+    pub(super) defers: bool,
+    /// Taken by the connection if the part has not left.
+    pub(super) record: &'a mut Option<Record>,
+    /// The application's label for the response.
+    pub(super) label: Option<&'a Arc<str>>,
+}
+
+/// An exchange that has ended on its connection.
+pub(crate) struct Ended {
+    /// Whether the peer was still there.
+    pub(super) sent: Result<(), SendError>,
+    /// How the connection was lost, if it was.
+    pub(super) lost: Option<End>,
+    /// Time of the end, in monotonic nanoseconds.
+    pub(super) at: u64,
+}
 
 /// See the module text.
 pub(crate) trait Link: Sized {
@@ -74,6 +122,28 @@ pub(crate) trait Link: Sized {
         stream: Box<Stream>,
         response: Response,
     ) -> Received;
+
+    /// Sends a part of the response of a handler.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn send_part(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+    ) -> Result<Flow, SendError>;
+
+    /// Sends the last part of the response of a handler, and ends the exchange.
+    fn send_last(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+        ending: Ending<'_>,
+    ) -> Ended;
 
     /// Sends the response of the engine in the place of a handler that is late. Returns the turn that follows if the
     /// connection ends with it.

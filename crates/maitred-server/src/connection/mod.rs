@@ -74,7 +74,6 @@ use wire::{Phase, Wire};
 
 pub(crate) use crate::group::Turn;
 pub(crate) use crate::group::slots::{Flags, Key};
-pub(crate) use framed::Values;
 pub(crate) use memory::{
     Scratch, recycle_buffer, spare_buffer, spare_head, spare_request, spare_writer, with_date,
 };

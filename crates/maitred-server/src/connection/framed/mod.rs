@@ -29,11 +29,12 @@ use maitred_files::Body;
 use maitred_h1::HeadFacts;
 use maitred_h2::{ConnectionError, ErrorCode};
 use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_io::clock;
 use maitred_log::End;
-use maitred_runtime::SendError;
+use maitred_runtime::{Flow, SendError};
 
 use super::held::STREAM;
-use super::link::Link;
+use super::link::{Ended, Ending, Link, ResponsePart};
 use super::own_limits::OwnLimits;
 use super::pipeline::Received;
 use super::request_timeout::Awaited;
@@ -281,6 +282,28 @@ impl Link for Framed {
         stream.answer_itself(heads, if is_head { Body::Empty } else { response.body }, own);
         self.put(stream);
         Received::Answered
+    }
+
+    fn send_part(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+    ) -> Result<Flow, SendError> {
+        self.deliver_part(wire, group, key, part)
+    }
+
+    fn send_last(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+        ending: Ending<'_>,
+    ) -> Ended {
+        let sent = self.deliver_last(wire, group, key, part, ending);
+        Ended { sent, lost: wire.lost_as(), at: clock::monotonic() }
     }
 
     fn answer_late(

@@ -8,13 +8,12 @@ use maitred_h2::{ErrorCode, Priority};
 use maitred_http::Method;
 use maitred_io::clock;
 use maitred_log::End;
-use maitred_runtime::{Content, Flow, Last, Observe, SendError};
+use maitred_runtime::{Content, Flow, Observe, SendError};
 
 use super::queue::{Heads, Queue, Values};
 use super::{Framed, heads_of};
 use crate::connection;
-use crate::connection::link::Link;
-use crate::connection::record::Record;
+use crate::connection::link::{Ending, Link, ResponsePart};
 use crate::connection::request_timeout::{Awaited, late_response, timed_out};
 use crate::connection::sending::{peer_gone, send_kept};
 use crate::connection::spilling::{note_sender, relieve_later};
@@ -54,16 +53,16 @@ impl Framed {
         in_turn.enumerate().map(order).min().map(|(_, number)| number)
     }
 
-    /// Takes what a handler sends, and makes frames of it as far as it may leave.
+    /// Takes a part of a response, and makes frames of it as far as they may leave.
     ///
     /// # Errors
     /// The peer is gone.
-    pub(in crate::connection) fn deliver_values(
+    pub(super) fn deliver_part(
         &mut self,
         wire: &mut Wire,
         group: &Group,
         key: Key,
-        values: Values,
+        ResponsePart { encoder, before, content, .. }: ResponsePart<'_>,
     ) -> Result<Flow, SendError> {
         if wire.is_dead() {
             wire.lose();
@@ -71,7 +70,17 @@ impl Framed {
         }
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
         stream.awaited = None;
-        stream.enqueue(values);
+        let values = |heads, content| Values { heads, content, trailers: None, ended: false };
+        let heads = encoder.take_heads();
+        if before.is_empty() {
+            stream.enqueue(values(heads, content.keep()));
+        } else if content.len() <= MAX_COPIED {
+            before.extend_from_slice(last_bytes(&content).unwrap_or_default());
+            stream.enqueue(values(heads, Content::Bytes(std::mem::take(before))));
+        } else {
+            stream.enqueue(values(heads, Content::Bytes(std::mem::take(before))));
+            stream.enqueue(values(Heads::new(), content.keep()));
+        }
         self.fill(wire, group, key.token)?;
         self.settle_framed(wire, group, key.token, clock::monotonic());
         if let Some(writer) = self.writer_of(wire, key) {
@@ -233,19 +242,20 @@ impl Framed {
         }
     }
 
-    /// The last of a handler's response; `whole` says whether all of it is there, `label` what the application calls it.
+    /// Sends the last part of a handler's response.
     ///
     /// # Errors
     /// The peer is gone.
-    pub(in crate::connection) fn end_values(
+    pub(super) fn deliver_last(
         &mut self,
         wire: &mut Wire,
         group: &Group,
         key: Key,
-        (values, whole): (Values, bool),
-        at_once: bool,
-        (record, label): (&mut Option<Record>, Option<&Arc<str>>),
+        part: ResponsePart<'_>,
+        Ending { trailers, reusable: whole, defers, record, label }: Ending<'_>,
     ) -> Result<(), SendError> {
+        let values =
+            Values { heads: part.encoder.take_heads(), content: part.content.keep(), trailers, ended: true };
         wire.served = wire.served.saturating_add(1);
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
         stream.stop();
@@ -262,7 +272,7 @@ impl Framed {
             group.resume(key.token);
             return Err(SendError::Closed);
         }
-        if at_once {
+        if !defers {
             self.fill_to_the_end(wire, group, key.token)?;
         }
         if let Some(writer) = self.writer_of(wire, key) {
@@ -384,28 +394,6 @@ impl Framed {
         if self.fill_to_the_end(wire, group, token).is_err() {
             group.resume(token);
         }
-    }
-
-    /// Takes a frame of a WebSocket that a handler sends: `head` of the frame, and its content.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(in crate::connection) fn deliver_frame(
-        &mut self,
-        wire: &mut Wire,
-        group: &Group,
-        key: Key,
-        (mut head, heads): (Vec<u8>, Heads),
-        content: Last<'_>,
-    ) -> Result<Flow, SendError> {
-        let values = |heads, content| Values { heads, content, trailers: None, ended: false };
-        if content.len() <= MAX_COPIED {
-            head.extend_from_slice(last_bytes(&content).unwrap_or_default());
-            return self.deliver_values(wire, group, key, values(heads, Content::Bytes(head)));
-        }
-        let stream = self.stream_of(key).ok_or(SendError::Closed)?;
-        stream.enqueue(values(heads, Content::Bytes(head)));
-        self.deliver_values(wire, group, key, values(Heads::new(), content.keep()))
     }
 
     /// Reads bytes of a body for the handler. Returns `Ok(None)` when none have arrived; `observer` is told when some

@@ -20,10 +20,10 @@ use crate::connection::pipeline::Received;
 use maitred_h1::{HeadFacts, Receiver, Sender};
 use maitred_http::{Method, RequestHead};
 use maitred_log::End;
-use maitred_runtime::SendError;
+use maitred_runtime::{Flow, SendError};
 
 use super::framed::{Framed, go_over};
-use super::link::Link;
+use super::link::{Ended, Ending, Link, ResponsePart};
 use super::own_limits::OwnLimits;
 use super::request_timeout::Awaited;
 use super::responder::Encoder;
@@ -112,6 +112,30 @@ impl Link for H1 {
         response: Response,
     ) -> Received {
         send::own(wire, context, stream, response)
+    }
+
+    fn send_part(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+    ) -> Result<Flow, SendError> {
+        if part.interim {
+            return self.deliver_interim(wire, group, key, part.before);
+        }
+        self.deliver(wire, group, key, (part.before, part.content, part.behind))
+    }
+
+    fn send_last(
+        &mut self,
+        wire: &mut Wire,
+        group: &Group,
+        key: Key,
+        part: ResponsePart<'_>,
+        ending: Ending<'_>,
+    ) -> Ended {
+        self.deliver_last(wire, group, key, part, ending)
     }
 
     fn answer_late(

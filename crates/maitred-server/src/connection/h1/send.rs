@@ -9,6 +9,7 @@ use std::io::IoSlice;
 use maitred_files::Body;
 use maitred_h1::{HeadError, Sender};
 use maitred_http::Method;
+use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::transport::Moved;
 use maitred_log::End;
@@ -18,11 +19,11 @@ use maitred_stats::Times;
 use super::H1;
 use crate::connection;
 use crate::connection::held::idle_time;
-use crate::connection::link::Link;
+use crate::connection::link::{Ended, Ending, Link, ResponsePart};
 use crate::connection::request_timeout::{Awaited, late_response, timed_out};
 use crate::connection::response::Response;
 use crate::connection::sending::{arm, fail_sending, flow, flush, put_off, send_kept};
-use crate::connection::spilling::relieve_later;
+use crate::connection::spilling::{note_sender, relieve_later};
 use crate::connection::stream::Stream;
 use crate::connection::wire::{Phase, Wire, copy_small};
 use crate::connection::writer::last_bytes;
@@ -39,7 +40,7 @@ impl H1 {
     ///
     /// # Errors
     /// The peer is gone.
-    pub(in crate::connection) fn deliver(
+    pub(super) fn deliver(
         &mut self,
         wire: &mut Wire,
         group: &Group,
@@ -91,42 +92,51 @@ impl H1 {
     ///
     /// # Errors
     /// The peer is gone.
-    pub(in crate::connection) fn deliver_interim(
+    pub(super) fn deliver_interim(
         &mut self,
         wire: &mut Wire,
         group: &Group,
         Key { token, .. }: Key,
         interim: &mut Vec<u8>,
-    ) -> Result<(), SendError> {
+    ) -> Result<Flow, SendError> {
         if wire.is_dead() {
             return Err(SendError::Closed);
         }
         if wire.writer.is_some() || interim.is_empty() {
-            return Ok(());
+            return Ok(Flow::Ready);
         }
         wire.writer_push(interim);
-        send_kept(self, wire, group, token).map(drop)
+        send_kept(self, wire, group, token)
     }
 
-    /// Keeps the last part of a response for [`send_what_waits`](Self::send_what_waits).
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub(in crate::connection) fn keep_last(
+    /// Sends the last part of a response, or keeps it for [`send_what_waits`](Self::send_what_waits), and ends the exchange.
+    pub(super) fn deliver_last(
         &mut self,
         wire: &mut Wire,
+        group: &Group,
         key: Key,
-        before: &mut Vec<u8>,
-        content: Last<'_>,
-        behind: &'static [u8],
-    ) -> Result<Flow, SendError> {
-        if wire.is_dead() {
+        part: ResponsePart<'_>,
+        Ending { reusable, defers, record, label, .. }: Ending<'_>,
+    ) -> Ended {
+        let sent = if part.is_empty() {
+            Ok(Flow::Ready)
+        } else if !defers {
+            self.send_part(wire, group, key, part)
+        } else if wire.is_dead() {
             wire.lose();
-            return Err(SendError::Closed);
-        }
-        self.begin_response(key);
-        wire.queue(before, content, behind);
-        Ok(Flow::Ready)
+            Err(SendError::Closed)
+        } else {
+            self.begin_response(key);
+            wire.queue(part.before, part.content, part.behind);
+            Ok(Flow::Ready)
+        };
+        note_sender(self, wire, key, label);
+        let at = clock::monotonic();
+        // Read at this point: the behaviour of a peer that has everything is no part of the exchange.
+        let lost = wire.lost_as();
+        self.end_exchange(wire, group, key, reusable, at);
+        wire.keep_record(record);
+        Ended { sent: sent.map(drop), lost, at }
     }
 
     fn send_or_keep(
@@ -160,7 +170,7 @@ impl H1 {
 
     /// Ends the exchange of a handler that finished its response at `now`. `reusable` says whether another request
     /// may follow.
-    pub(in crate::connection) fn end_exchange(
+    fn end_exchange(
         &mut self,
         wire: &mut Wire,
         group: &Group,
@@ -183,7 +193,7 @@ impl H1 {
         // Otherwise the next edge, the deadline, or `send_last` goes on.
     }
 
-    /// Sends the response that [`keep_last`](Self::keep_last) has kept, if no turn has done so meanwhile.
+    /// Sends the response that [`deliver_last`](Self::deliver_last) has kept, if no turn has done so meanwhile.
     pub(in crate::connection) fn send_what_waits(
         &mut self,
         wire: &mut Wire,

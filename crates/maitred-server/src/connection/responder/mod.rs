@@ -25,9 +25,10 @@ use maitred_runtime::{
 use maitred_stats::Times;
 
 use super::drain::Endless;
+use super::link::{Ended, Ending, ResponsePart};
 use super::spilling::spill;
 use super::stages::{Asked, Draft, Handling, Maker, On, shape};
-use super::{Connection, Flags, Group, Key, Values, backpressure, recycle_buffer, with_date};
+use super::{Connection, Flags, Group, Key, backpressure, recycle_buffer, with_date};
 use crate::site::Computing;
 use crate::site::Figures;
 use crate::spill::{MIN_COUNTED, Which};
@@ -151,20 +152,14 @@ impl Responder {
 
     /// Sends a part of the response on the connection.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let heads = self.encoder.take_heads();
-        let sent = self.with_connection(|connection| {
-            let sent = match heads {
-                Some(heads) => {
-                    let values = Values { heads, content, trailers: None, ended: false };
-                    connection.deliver_values(&self.group, self.key, values)
-                }
-                None => connection.deliver(&self.group, self.key, &mut buffer, Last::Given(content), behind),
-            };
+        let sent = self.group.with_stream(self.key, |connection| {
+            let (encoder, before) = (&mut self.encoder, &mut self.buffer);
+            let part =
+                ResponsePart { encoder, before, content: Last::Given(content), behind, interim: false };
+            let sent = connection.send_part(&self.group, self.key, part);
             connection.note_sender(self.key, self.label.as_ref());
             sent
         });
-        self.buffer = buffer;
         sent.unwrap_or(Err(SendError::Closed))
     }
 
@@ -197,9 +192,6 @@ impl Responder {
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let heads = self.encoder.take_heads();
-        let trailers = self.trailers.take();
-        let rest = !buffer.is_empty() || !last.is_empty() || heads.is_some();
         let Origin { peer, listener, pool, times } = self.origin;
         let times =
             Times { done: self.group.site.later(times.begun), awaited: self.flags.awaited(), ..times };
@@ -217,39 +209,27 @@ impl Responder {
             trace: self.trace.take(),
             route,
         });
-        let ended = self.with_connection(|connection| {
-            if let Some(heads) = heads {
-                let values = Values { heads, content: last.keep(), trailers, ended: true };
-                let sent = connection.end_values(
-                    &self.group,
-                    self.key,
-                    (values, reusable),
-                    !defers,
-                    (&mut record, self.label.as_ref()),
-                );
-                return (sent, connection.wire.lost_as(), clock::monotonic());
-            }
-            let sent = match rest {
-                true if defers => connection.keep_last(self.key, &mut buffer, last, behind),
-                true => connection.deliver(&self.group, self.key, &mut buffer, last, behind),
-                false => Ok(Flow::Ready),
-            };
-            connection.note_sender(self.key, self.label.as_ref());
-            let now = clock::monotonic();
-            // Read at this point: the behaviour of a peer that has everything is no part of the exchange.
-            let lost = connection.wire.lost_as();
-            connection.end_exchange(&self.group, self.key, reusable, now);
-            connection.wire.keep_record(&mut record);
-            (sent.map(drop), lost, now)
+        let part = ResponsePart {
+            encoder: &mut self.encoder,
+            before: &mut buffer,
+            content: last,
+            behind,
+            interim: false,
+        };
+        let leaves_later = defers && !part.is_empty();
+        let (trailers, label) = (self.trailers.take(), self.label.as_ref());
+        let ending = Ending { trailers, reusable, defers, record: &mut record, label };
+        let ended = self.group.with_stream(self.key, |connection| {
+            connection.send_last_part(&self.group, self.key, part, ending)
         });
-        if defers && rest && ended.is_some() {
+        if leaves_later && ended.is_some() {
             self.group.scheduler.send_later(self.key.token.to_u64());
         }
-        let (sent, lost, ended) = ended.unwrap_or_else(|| {
+        let Ended { sent, lost, at: ended } = ended.unwrap_or_else(|| {
             let forget = |connection: &mut Connection| connection.forget(&self.group, self.key);
             let end = self.group.with_connection(self.key.token, forget).flatten();
             let other = if self.flags.is_asked_to_end() { End::Drain } else { End::PeerGone };
-            (Err(SendError::Closed), end.or(Some(other)), clock::monotonic())
+            Ended { sent: Err(SendError::Closed), lost: end.or(Some(other)), at: clock::monotonic() }
         });
         if let Some(mut record) = record {
             if self.is_dead() {
@@ -371,18 +351,12 @@ impl Respond for Responder {
                 return Err(SendError::InvalidField(error.to_string()));
             }
         }
-        if let Some(heads) = self.encoder.take_heads() {
-            let values = Values { heads, content: Content::Static(b""), trailers: None, ended: false };
-            let sent = self.with_connection(|connection| {
-                connection.deliver_values(&self.group, self.key, values).map(drop)
-            });
-            return sent.unwrap_or(Err(SendError::Closed));
-        }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let sent =
-            self.with_connection(|connection| connection.deliver_interim(&self.group, self.key, &mut buffer));
-        buffer.clear();
-        self.buffer = buffer;
+        let sent = self.group.with_stream(self.key, |connection| {
+            let (encoder, before) = (&mut self.encoder, &mut self.buffer);
+            let part = ResponsePart { encoder, before, content: Last::NOTHING, behind: b"", interim: true };
+            connection.send_part(&self.group, self.key, part).map(drop)
+        });
+        self.buffer.clear();
         sent.unwrap_or(Err(SendError::Closed))
     }
 

@@ -10,6 +10,7 @@ use maitred_runtime::{Closed, Content, Flow, Last, MessageKind, Messages, Reques
 use maitred_ws::{Compressor, Deflate, Opcode, put_close, put_frame_head};
 
 use super::{On, Responder};
+use crate::connection::link::ResponsePart;
 use crate::connection::stages::{Asked, Draft, Maker};
 use crate::connection::websocket::{Offer, Socket};
 use crate::connection::with_date;
@@ -152,9 +153,15 @@ impl Responder {
                 Last::NOTHING
             })
         };
-        let heads = self.encoder.take_heads();
-        let sent = self.with_connection(|connection| {
-            let sent = connection.deliver_frame(&self.group, self.key, (&mut buffer, heads), content, length);
+        let sent = self.group.with_stream(self.key, |connection| {
+            let part = ResponsePart {
+                encoder: &mut self.encoder,
+                before: &mut buffer,
+                content,
+                behind: b"",
+                interim: false,
+            };
+            let sent = connection.send_frame(&self.group, self.key, part, length);
             connection.note_sender(self.key, self.label.as_ref());
             sent
         });
