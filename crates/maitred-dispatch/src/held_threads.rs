@@ -12,9 +12,14 @@ use maitred_pool::RouteClass;
 
 use crate::Scheduler;
 use crate::app_thread::AppThread;
-use crate::numbers::{PATIENCE, UNNOTICED};
+use crate::numbers::UNNOTICED;
 use crate::pool::Pool;
 use crate::writing::with_own_thread;
+
+/// So long a peer takes nothing at least before its response is given up for a request that waits for a thread. A peer that reads every
+/// second is safe. Half: such a peer is not. Double: under an attack by peers that never read, an honest request waits twice as long:
+/// about this time divided by the number of threads.
+const PATIENCE: u64 = 2_000_000_000;
 
 /// Notes since when the peer of this thread's request has taken nothing of the response, in monotonic nanoseconds; none if the response
 /// does not wait for the peer.

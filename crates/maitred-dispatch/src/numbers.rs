@@ -41,11 +41,6 @@ pub(crate) const UNNOTICED: u64 = 100_000_000;
 #[cfg(shuttle)]
 pub(crate) const UNNOTICED: u64 = 4_000_000;
 
-/// So long a peer takes nothing at least before its response is given up for a request that waits for a thread. A peer that reads every
-/// second is safe. Half: such a peer is not. Double: under an attack by peers that never read, an honest request waits twice as long:
-/// about this time divided by the number of threads.
-pub(crate) const PATIENCE: u64 = 2_000_000_000;
-
 /// Events fetched by a wait of the only thread that polls, and handlers called in one turn of an event loop. Half: a look at the
 /// poller more for each 32 events. Double: no gain, as more are hardly ever there.
 pub(crate) const EVENTS: usize = 64;
