@@ -69,7 +69,7 @@ dist: ## everything of a release with check sums, signed if MINISIGN_KEY names a
 dist-test: ## makes a release twice, in two folders, and compares the sums
 	@$(PYTHON) scripts/dist-test $(PYTHONS)
 
-setup: packages $(STAMPS)/requirements-dev $(STAMPS)/requirements-bench ## what `make test` needs: Debian packages (as root), virtual environment, h2spec if Go is there, what looks at the dashboard if npm is there
+setup: packages $(STAMPS)/requirements ## what `make test` needs: Debian packages (as root), virtual environment, h2spec if Go is there, what looks at the dashboard if npm is there
 	@sh scripts/h2spec $(TOOLS) optional
 	@sh scripts/dashboard $(TOOLS) optional
 	@echo "setup: complete, $$($(VENV)/bin/python --version), $$($(CARGO) --version)"
@@ -85,15 +85,12 @@ $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "maitred needs Python 3.10 or newer; set PYTHON=" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip' || { echo "$(PYTHON) makes no virtual environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet 'maturin>=1.16,<2'
+	$(VENV)/bin/python -m pip install --quiet --no-compile 'maturin>=1.16,<2'
 	@mkdir -p $(@D) && touch $@
 
-$(STAMPS)/requirements-dev: $(STAMPS)/venv python/requirements-dev.txt
-	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-dev.txt
-	@touch $@
-
-$(STAMPS)/requirements-bench: $(STAMPS)/venv python/requirements-bench.txt
-	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-bench.txt
+# Python compiles of the packages what the tests use; pip would compile all of them.
+$(STAMPS)/requirements: $(STAMPS)/venv python/requirements-dev.txt python/requirements-bench.txt
+	$(VENV)/bin/python -m pip install --quiet --no-compile --requirement python/requirements-dev.txt --requirement python/requirements-bench.txt
 	@touch $@
 
 # Editable: the Python files are used where they stand, only the extension module is built and copied.
