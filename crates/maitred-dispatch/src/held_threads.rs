@@ -16,10 +16,14 @@ use crate::numbers::UNNOTICED;
 use crate::pool::Pool;
 use crate::writing::with_own_thread;
 
-/// So long a peer takes nothing at least before its response is given up for a request that waits for a thread. A peer that reads every
-/// second is safe. Half: such a peer is not. Double: under an attack by peers that never read, an honest request waits twice as long:
-/// about this time divided by the number of threads.
-const PATIENCE: u64 = 2_000_000_000;
+/// So long a peer takes nothing at least before its response is given up for a request that waits for a thread. A peer that takes
+/// something every few seconds is safe: systems and HTTP/2 clients tell in steps of megabytes what they have taken, so a slow reader
+/// seems to pause. Half: a reader of 1 MB/s may seem idle. Double: under an attack by peers that never read, an honest request waits
+/// twice as long.
+const PATIENCE: u64 = 5_000_000_000;
+
+/// From this time on a peer that takes nothing counts as one that holds a thread. A peer that reads as fast as its network does not.
+const HOLDS: u64 = PATIENCE / 2;
 
 /// Notes since when the peer of this thread's request has taken nothing of the response, in monotonic nanoseconds; none if the response
 /// does not wait for the peer.
@@ -38,25 +42,27 @@ pub fn has_to_give_up_peer<J: Send>(scheduler: &Scheduler<J>, idle_since: u64, n
         let Some(own) = own else { return false };
         let mut pools = scheduler.pools();
         let pool = pools.find(|pool| Arc::ptr_eq(pool.limiter.permits(), &own.permits));
-        pool.is_some_and(|pool| pool.needs_thread_of_peer(idle_since, now))
+        pool.is_some_and(|pool| pool.needs_thread_of_peer(own, idle_since, now))
     })
 }
 
 impl<J> Pool<J> {
-    /// Whether waiting requests need the thread of a response whose peer has taken nothing since `idle_since`.
-    fn needs_thread_of_peer(&self, idle_since: u64, now: u64) -> bool {
+    /// Whether waiting requests need the thread `own` of a response whose peer has taken nothing since `idle_since`.
+    fn needs_thread_of_peer(&self, own: &AppThread, idle_since: u64, now: u64) -> bool {
         if self.queued() == 0 {
             return false;
         }
+        // Streams of one connection may be idle since the same moment.
+        let rank = |thread: &AppThread, since: u64| (since, std::ptr::from_ref(thread));
         let (mut inside, mut held, mut longer) = (0, 0, 0);
         self.limiter.interpreter.in_application(|thread| {
             if !Arc::ptr_eq(&thread.permits, self.limiter.permits()) {
                 return;
             }
-            let since = thread.peer_idle_since();
             inside += 1;
-            held += usize::from(since.is_some());
-            longer += usize::from(since.is_some_and(|since| since < idle_since));
+            let Some(since) = thread.peer_idle_since() else { return };
+            held += usize::from(now.saturating_sub(since) >= HOLDS);
+            longer += usize::from(rank(thread, since) < rank(own, idle_since));
         });
         if 2 * held <= self.threads.max() || !self.threads.is_exhausted(inside) {
             return false;
@@ -130,7 +136,7 @@ mod tests {
             let needs = |(place, thread): (usize, &Arc<AppThread>)| {
                 let since = thread.peer_idle_since()?;
                 let is_over = now * SECOND - since >= PATIENCE;
-                (is_over && self.pool.needs_thread_of_peer(since, now * SECOND)).then_some(place)
+                (is_over && self.pool.needs_thread_of_peer(thread, since, now * SECOND)).then_some(place)
             };
             self.threads.iter().enumerate().filter_map(needs).collect()
         }
@@ -160,9 +166,20 @@ mod tests {
         pool.waits(15);
         assert!(pool.give_up(20).is_empty(), "two of four wait for peers");
         pool.threads[2].note_peer(Some(19 * SECOND));
-        assert_eq!(pool.give_up(20), [0, 1], "three of four");
+        assert!(pool.give_up(20).is_empty(), "the third one reads");
+        pool.threads[2].note_peer(Some(17 * SECOND));
+        assert_eq!(pool.give_up(20), [0], "three of four");
         pool.threads[3].leave();
         assert!(pool.give_up(20).is_empty(), "a thread looks at the queue");
+    }
+
+    #[test]
+    fn of_peers_that_are_idle_since_the_same_moment_one_is_given_up_for_each_request() {
+        let pool = full(&[Some(10); 4]);
+        for waiting in 1..=3 {
+            pool.waits(15);
+            assert_eq!(pool.give_up(20).len(), waiting);
+        }
     }
 
     #[test]

@@ -54,7 +54,11 @@ pub(crate) fn wait(group: &Arc<Group>, key: Key, limit: Duration) -> Result<Flow
             }
             Ok(step)
         });
-        match step.ok_or(SendError::Closed)?? {
+        let Some(step) = step else {
+            note_idle_peer(None);
+            return Err(SendError::Closed);
+        };
+        match step? {
             Step::Go => return Ok(Flow::Ready),
             // After a failed write no further content is lent.
             Step::Write(lot) => {
@@ -87,16 +91,17 @@ fn next_step(
     (only_checks, now): (bool, u64),
 ) -> Result<Step, SendError> {
     if connection.wire.is_dead() {
+        note_idle_peer(None);
         return Err(SendError::Closed);
     }
     let idle_since = connection.peer_idle_since(key, now);
+    let is_full = connection.is_full(group, key);
+    if !is_full || only_checks {
+        // The handler goes on. Its peer holds the thread only if the handler makes blocks far ahead of it.
+        note_idle_peer(idle_since.filter(|_| connection.is_far_ahead(key)));
+        return Ok(if is_full { Step::Wait } else { Step::Go });
+    }
     note_idle_peer(idle_since);
-    if !connection.is_full(group, key) {
-        return Ok(Step::Go);
-    }
-    if only_checks {
-        return Ok(Step::Wait);
-    }
     let gives_up = idle_since.is_some_and(|since| has_to_give_up_peer(&group.scheduler, since, now));
     // A response that the application is still making holds its thread by itself, until much more of it is made than was taken.
     if (!gives_up || !connection.is_far_ahead(key))

@@ -61,8 +61,8 @@ fn a_peer_that_takes_nothing_loses_its_response_when_a_request_waits_for_the_thr
     assert!(waits_on(&group, 20), "no request waits");
     let (other, _, jobs) = asks();
     jobs.into_iter().for_each(|job| group.scheduler.give(job, &group));
-    assert!(waits_on(&group, 1), "the peer has time");
-    assert!(!waits_on(&group, 3));
+    assert!(waits_on(&group, 4), "the peer has time");
+    assert!(!waits_on(&group, 6));
     assert_eq!(group.site.guard.applied.total(maitred_limits::Rule::HeldThread), 1);
     assert_eq!(response.send("more"), Err(SendError::Closed));
     response.finish();

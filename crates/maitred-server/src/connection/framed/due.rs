@@ -53,7 +53,7 @@ impl Framed {
         let queue = self.queue_of(key)?;
         let since = match &queue.patience {
             Some(patience) if queue.is_stalled(self.outward) => patience.moved(),
-            _ => still.filter(|_| queue.has_more())?,
+            _ => still.filter(|_| queue.is_sendable())?,
         };
         Some(since.max(queue.moved))
     }

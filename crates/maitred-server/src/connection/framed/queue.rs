@@ -193,9 +193,13 @@ impl Queue {
             return Some(patience.due(minimum, timeout));
         }
         self.patience = None;
-        let is_held = self.heads.is_empty() && self.allowed == 0;
-        let still = still.filter(|_| self.has_more() && !is_held)?;
+        let still = still.filter(|_| self.is_sendable())?;
         Some(self.moved.max(still).saturating_add(own?))
+    }
+
+    /// Whether something waits that the rate of the response allows to send.
+    pub(super) fn is_sendable(&self) -> bool {
+        self.has_more() && (!self.heads.is_empty() || self.allowed > 0)
     }
 
     /// The least that its peer has to take, and how long it may take nothing: what it asks for, else those of all.

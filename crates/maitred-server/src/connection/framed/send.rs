@@ -62,14 +62,17 @@ impl Framed {
         wire: &mut Wire,
         group: &Group,
         key: Key,
-        ResponsePart { encoder, before, content, .. }: ResponsePart<'_>,
+        ResponsePart { encoder, before, content, interim, .. }: ResponsePart<'_>,
     ) -> Result<Flow, SendError> {
         if wire.is_dead() {
             wire.lose();
             return Err(SendError::Closed);
         }
         let Some(stream) = self.stream_of(key) else { return Err(SendError::Closed) };
-        stream.awaited = None;
+        // Behind an interim response the time limit of the request goes on.
+        if !interim {
+            stream.awaited = None;
+        }
         let values = |heads, content| Values { heads, content, trailers: None, ended: false };
         let heads = encoder.take_heads();
         if before.is_empty() {

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use maitred_http::{ResponseHead, Status};
 use maitred_io::clock;
+use maitred_runtime::Handler;
 use maitred_turns::Signals;
 
 use super::client::{
     CANCEL, Client, END_HEADERS, END_STREAM, GOAWAY, HEADERS, NO_ERROR, Part, RESET, WINDOW, data, head, ok,
     open,
 };
-use super::{Do, Done, Puppet};
-use crate::connection::Key;
+use super::{Do, Done, Puppet, open_for};
+use crate::connection::framed::Framed;
+use crate::connection::websocket::tests::Keeper;
+use crate::connection::{Key, Protocol};
 use crate::settings::Settings;
 
 #[test]
@@ -37,6 +41,24 @@ fn each_has_a_deadline_of_its_own_for_its_response() {
     first.finishes();
     let snapshot = client.driven.server.figures().snapshot();
     assert_eq!((snapshot.requests, snapshot.timeouts, snapshot.errors), (2, 1, 1));
+}
+
+#[test]
+fn an_interim_response_does_not_end_the_time_of_its_request() {
+    let keeper = Arc::new(Keeper::default());
+    let limit = |settings: &mut Settings| settings.pool.limits.request_timeout = Some(Duration::from_secs(3));
+    let framed = |site: &_| Protocol::Framed(Framed::new(site));
+    let handler = Arc::clone(&keeper) as Arc<dyn Handler>;
+    let mut client = Client::of(open_for(handler, 1 << 20, limit, framed));
+    client.begin(&[]);
+    let jobs = client.get(1, "/a", &[]);
+    client.driven.run_here(jobs);
+    let mut exchange = keeper.exchange();
+    exchange.send_interim(&ResponseHead::new(Status::EARLY_HINTS)).expect("it leaves");
+    client.driven.passes(Duration::from_secs(4));
+    let heads: Vec<Part> =
+        client.answers().into_iter().filter(|part| matches!(part, Part::Head(..))).collect();
+    assert_eq!(heads, [head(1, "103"), head(1, "504")]);
 }
 
 #[test]
