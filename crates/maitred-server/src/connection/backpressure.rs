@@ -109,7 +109,7 @@ fn next_step(
     {
         return Ok(Step::Write(lot));
     }
-    if gives_up {
+    if gives_up && !connection.has_lent(key) {
         connection.give_up_peer(group, key);
         return Err(SendError::Closed);
     }

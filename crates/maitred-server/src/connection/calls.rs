@@ -114,6 +114,12 @@ impl Connection {
         filed.is_some_and(|filed| filed >= MAX_FILE)
     }
 
+    /// Whether a part of the response is being written to a file, which makes room.
+    pub(super) fn has_lent(&mut self, key: Key) -> bool {
+        let lent = with_link!(self, |link, wire| link.writer_of(wire, key).map(|writer| writer.has_lent()));
+        lent.unwrap_or_default()
+    }
+
     /// Ends the response of an exchange whose peer takes nothing, because requests wait for the thread of its handler.
     pub(super) fn give_up_peer(&mut self, group: &Group, key: Key) {
         let wire = &mut self.wire;

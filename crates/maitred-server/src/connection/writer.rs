@@ -467,6 +467,11 @@ impl Writer {
         self.segments = kept;
     }
 
+    /// Whether content is being written to a file.
+    pub(crate) fn has_lent(&self) -> bool {
+        self.segments.iter().any(|segment| segment.ticket != 0)
+    }
+
     /// Takes back lent content that could not be written; the writer stays in memory from then on.
     pub(crate) fn take_back(&mut self, parts: &[Part]) {
         for segment in &mut self.segments {
