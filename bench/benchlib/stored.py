@@ -131,12 +131,32 @@ def not_met() -> str:
         title = text.partition("\n")[0].removeprefix("# ")
         parts += [f"## {title}", "", f"[bench/results/{result.name}](../bench/results/{result.name})"
                   f"{f', {day}' if day else ''}", "",
-                  *(f"- {line}" for line in missed), ""]
+                  *(f"- {line}" for line in gathered(missed)), ""]
     return "\n".join([
         "# What is not met", "",
         f"The {count} gates and goals that the stored results of the benches do not meet, each with its figure and the limit. "
         "`scripts/generated` makes this page of [bench/results](../bench/results); what each bench measures is in "
         "[bench/README.md](../bench/README.md).", "", *parts]).rstrip() + "\n"
+
+
+#: Of so many lines on, those with the same measure and limit become one.
+ALIKE = 3
+
+
+def gathered(missed: list[str]) -> list[str]:
+    """The same gates and goals, those with the same measure and limit in one line."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    kinds = []
+    for line in missed:
+        what, _, figure = line.rpartition(": ")
+        case, _, measure = what.rpartition(": ")
+        value, _, limit = figure.partition(" against ")
+        kinds.append((measure, limit))
+        cases.setdefault(kinds[-1], []).append(f"{case.removeprefix('Gate, ')} {value}")
+    # A dictionary keeps each line once, in order.
+    lines = {f"{kind[0]}, against {kind[1]}: {'; '.join(cases[kind])}" if all(kind) and len(cases[kind]) >= ALIKE else line: None
+             for line, kind in zip(missed, kinds)}
+    return list(lines)
 
 
 def missed_in(result: str) -> list[str]:

@@ -156,6 +156,12 @@ class Stored(unittest.TestCase):
         self.assertEqual(stored.missed_in(text), ["Plain: Gate, x: 78 %", "Goal, z: 2 against 1"])
         self.assertTrue(rounds.verdict("x", 2, 1).endswith(stored.NOT_MET_MARK))
 
+    def test_gates_with_the_same_measure_and_limit_share_a_line(self) -> None:
+        same = [f"Gate, {name}: p99 to the quiet one: {figure} against 2" for name, figure in (("a", 3), ("b", 4), ("c", 5))]
+        others = ["Gate, d: p99 to the quiet one: 9 against 3", "Goal, z: 2 against 1", "Plain: Gate, x: 78 %"]
+        self.assertEqual(stored.gathered([*same, *others]), ["p99 to the quiet one, against 2: a 3; b 4; c 5", *others])
+        self.assertEqual(stored.gathered(same[:2]), same[:2])
+
     def test_a_claim_whose_result_is_missing_or_older_than_fourteen_days_is_told_with_the_command_that_renews_it(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             results = Path(folder)
