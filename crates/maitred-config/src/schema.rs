@@ -1,4 +1,4 @@
-//! The schema of a table of `maitred.toml`: its keys, each with its form and its purpose, and what becomes of a table that was read.
+//! Schemas of the tables of `maitred.toml`. A schema lists the keys of a table, and has the functions that merge, show and check tables.
 //!
 //! Promises: reader, suggestions for misspelt keys, help, JSON schema, `check` and the list of a running server's options know no more of a
 //! table than is here. Leaves out: the meaning of each table, which is beside its schema (`filters`, `hosts`, `pools`).

@@ -77,7 +77,7 @@ impl<J> Pool<J> {
 pub struct Inside<'a, J>(&'a Scheduler<J>, Arc<AppThread>);
 
 impl<'a, J: Send> Inside<'a, J> {
-    /// Begins.
+    /// Counts the calling thread as one in application code until the value is dropped.
     pub fn enter(scheduler: &'a Scheduler<J>) -> Self {
         let thread = scheduler.pool.limiter.add();
         thread.enter(clock::monotonic(), 0, RouteClass::Normal);

@@ -1,10 +1,10 @@
-//! The definition of an option, and what follows from it for each source.
+//! Definitions of options. Command line, file and environment read an option by its definition.
 
 use crate::config::{Config, PoolConfig, SiteConfig};
 use crate::forms::{At, Facts, Field, Form, Holds};
 use crate::value::BadValue;
 
-/// An option: its name, what it takes, its default, and what there is to know about it.
+/// The definition of an option: name, kind of value, default and help texts.
 #[derive(Clone, Copy)]
 pub struct Definition {
     /// The name on the command line (`--name`) and in the file; the variable is made of it.
