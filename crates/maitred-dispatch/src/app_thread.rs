@@ -32,7 +32,7 @@ pub(super) enum Activity {
 }
 
 pub(super) struct Seen {
-    /// In nanoseconds.
+    /// Time for which samples have seen the request compute, in nanoseconds.
     pub(super) computed: u64,
     /// The last samples in a row in which it neither held the interpreter nor wanted it.
     pub(super) detached: u64,
@@ -58,7 +58,7 @@ pub(super) struct AppThread {
     /// When it entered application code, in monotonic nanoseconds; 0 while it is not there.
     entered: AtomicU64,
     class: AtomicU8,
-    /// 0 if that is not known.
+    /// The route of the request; 0 if the route is not known.
     route: AtomicU64,
     samples: Samples,
     /// Since when the peer of its response has taken nothing, in monotonic nanoseconds; 0 while the thread does not wait for a peer.
@@ -229,7 +229,7 @@ impl AppThread {
         Seen { computed, detached: row, certainty }
     }
 
-    /// Of this activity. The thread has had a processor for `nanos` since the last sample.
+    /// How far this activity can be trusted. The thread has had a processor for `nanos` since the last sample.
     fn certainty(&self, activity: Activity, nanos: u64) -> Certainty {
         if activity != Activity::Computes {
             self.samples.slept.store(0, Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub(super) const LOOK: u64 = LONG / 2 - USUAL;
 pub(super) struct BackupPoller {
     parked: AtomicBool,
     polls: AtomicBool,
-    /// It stands by beside an event loop.
+    /// The backup poller stands by beside an event loop.
     resting: AtomicBool,
     /// Ends polling, or the standby.
     released: Waker,
@@ -125,7 +125,7 @@ fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     unpolled || (!scheduler.ready.is_empty() && !scheduler.pool.limiter.is_monitored())
 }
 
-/// Looks until there has been nothing to see for a while.
+/// Polls again and again until several looks in a row have found nothing.
 fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     let mut idle_looks = 0;
@@ -163,7 +163,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     }
 }
 
-/// Once, while application code computes: to stay there would take a processor from it for each request, which waits anyway.
+/// Polls once, while application code computes: to stay in the poller would take a processor from it for each request, which waits anyway.
 fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     scheduler.pollers.note_poll(clock::monotonic());

@@ -29,9 +29,9 @@ pub(super) struct PeerGroup<J> {
 }
 
 pub(super) struct PeerGroups<J> {
-    /// The next one first.
+    /// The peer groups, beginning with the one behind this group.
     pub(super) all: Box<[PeerGroup<J>]>,
-    /// Requests taken from them.
+    /// Requests of peer groups that threads of this group have run.
     pub(super) migrations: Counter,
 }
 

@@ -66,15 +66,15 @@ pub(super) struct Limiter {
 pub(super) enum Admitted<J> {
     Run(J),
     Monitor,
-    /// Another thread monitors.
+    /// The thread parks: another thread monitors.
     Park,
-    /// The queue is full.
+    /// The request is refused: the queue is full.
     Refuse(J),
 }
 
 /// The result of a step of the monitor.
 pub(super) enum Monitored<J> {
-    /// With the permit that it needs; the thread does not monitor any more.
+    /// The thread runs this request, with the permit that the request needs, and does not monitor any more.
     Run(J),
     /// Nothing waits: the thread does not monitor any more.
     Idle,
@@ -274,7 +274,7 @@ impl Limiter {
         self.monitored.load(Ordering::SeqCst)
     }
 
-    /// Asked once.
+    /// Whether a monitor is wanted; the answer clears the wish.
     pub(super) fn take_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::SeqCst)
     }

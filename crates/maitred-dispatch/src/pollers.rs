@@ -19,7 +19,7 @@ pub(super) struct Pollers {
     /// The threads that may poll at once now, and the most, whatever the number of threads.
     max: AtomicUsize,
     width: usize,
-    /// Wakes one of them.
+    /// Wakes a thread that waits on the poller.
     pub(super) waker: Waker,
     /// Rises whenever an application thread begins or ends something. The backup poller takes over when it stands still.
     pub(super) progress: AtomicU64,
@@ -28,7 +28,7 @@ pub(super) struct Pollers {
 }
 
 impl Pollers {
-    /// Up to `width` of so many `threads`.
+    /// For a group of so many `threads`, of which up to `width` wait at once.
     pub(super) fn new(width: usize, threads: usize) -> io::Result<Self> {
         let pollers = Self {
             count: AtomicUsize::new(0),
@@ -67,7 +67,7 @@ impl Pollers {
         self.count.load(Ordering::SeqCst) >= self.max()
     }
 
-    /// Wakes one. False when there is none.
+    /// Wakes a thread that waits on the poller. False when none waits.
     pub(super) fn wake(&self) -> bool {
         let any = self.any();
         if any {

@@ -48,10 +48,10 @@ pub struct Pool<J> {
     /// As the configuration calls it.
     pub name: String,
     queue: NamedLock<Queue<J>>,
-    /// How many there are and may be.
+    /// The counts and limits of the threads.
     pub threads: PoolThreads,
     pub(super) parking: Parking<Errand<J>>,
-    /// Where threads run side by side it only knows which are in application code.
+    /// The permits. Where threads run side by side the limiter only knows which threads are in application code.
     pub(super) limiter: Limiter,
     /// A thread needs a permit to enter: a parked one may not be able to.
     pub(super) exclusive: bool,
@@ -394,7 +394,7 @@ impl<J> Pool<J> {
         self.lock().taken
     }
 
-    /// Its figures now.
+    /// The present figures of the pool.
     pub fn figures(&self) -> PoolFigures {
         let (waited, refused, idleness) = {
             let Queue { counted, longest_idle, .. } = &*self.lock();
@@ -431,12 +431,12 @@ impl<J> Pool<J> {
         [self.queue.snapshot(), self.threads.counts.snapshot()]
     }
 
-    /// Requests that wait.
+    /// The number of waiting requests.
     pub fn queued(&self) -> usize {
         self.queued.load(Ordering::SeqCst)
     }
 
-    /// How long the first of them has done so, in nanoseconds; 0 where none does.
+    /// How long the oldest waiting request has waited, in nanoseconds; 0 while none waits.
     pub fn queue_age(&self, now: u64) -> u64 {
         self.lock().jobs.oldest().map_or(0, |since| now.saturating_sub(since))
     }

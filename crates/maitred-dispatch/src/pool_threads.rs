@@ -115,7 +115,7 @@ impl PoolThreads {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Whether that interrupts its thread.
+    /// Whether the end of the time limit interrupts the thread of the request.
     pub fn interrupts(&self) -> bool {
         self.interrupts.load(Ordering::Relaxed)
     }
@@ -160,7 +160,7 @@ impl PoolThreads {
         is_last && inside >= counts.threads - counts.starting
     }
 
-    /// Whether none has begun that has not ended.
+    /// Whether the pool has no thread that has begun and not ended.
     pub(crate) fn is_unmanned(&self) -> bool {
         let counts = self.counts.lock();
         counts.threads == counts.starting

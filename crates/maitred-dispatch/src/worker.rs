@@ -328,7 +328,7 @@ impl<S: Serve> Worker<'_, S> {
         run.next
     }
 
-    /// Never waits but in application code.
+    /// Takes one step of a run; waits nowhere but in application code.
     fn step(&mut self, run: &mut Run<S::Job>) {
         let scheduler = self.scheduler();
         let limiter = &scheduler.pool.limiter;
