@@ -72,7 +72,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
         if !self.pool.exclusive {
             return Some(job);
         }
-        let class = self.server.target(&job).class;
+        let class = self.server.class(&job);
         self.act_on(self.pool.arrive(job, class, &self.thread, clock::monotonic()))
     }
 
@@ -108,8 +108,7 @@ impl<'a, S: Serve> Assigned<'a, S> {
                 if pool.queued() > 0 && !pool.limiter.is_monitored() && !pool.wake_monitor() {
                     scheduler.perform(self.index, pool.wake_for_queue(), self.server);
                 }
-                let class = self.server.target(&job).class;
-                if !pool.limiter.admit_next(&self.thread, class) {
+                if !pool.limiter.admit_next(&self.thread, self.server.class(&job)) {
                     return Some(job);
                 }
             }

@@ -149,7 +149,7 @@ impl<S: Serve> LoopTurns<S> {
                 self.has_backlog = false;
                 return self.rest();
             };
-            if server.target(&job).pool > 0 {
+            if server.pool(&job) > 0 {
                 scheduler.submit(job, &server);
                 continue;
             }
@@ -163,8 +163,8 @@ impl<S: Serve> LoopTurns<S> {
             let entered = now.max(self.context.clock().turn_began());
             // Clears the mark of an earlier request.
             has_written();
-            scheduler.run(job, entered, &server);
-            now = clock::monotonic();
+            let class = server.class(&job);
+            now = scheduler.run(job, class, entered, &server);
             if route > 0 {
                 scheduler.pool.costs.note(route, scheduler.pool.seen(now.saturating_sub(entered), now));
             }
@@ -186,7 +186,7 @@ impl<S: Serve> LoopTurns<S> {
             true
         };
         for look in 0..=LOOKS {
-            serve_ready(server, &mut self.context, begin, |job| match server.target(&job).pool {
+            serve_ready(server, &mut self.context, begin, |job| match server.pool(&job) {
                 0 => scheduler.queue(job, server),
                 _ => scheduler.submit(job, server),
             });

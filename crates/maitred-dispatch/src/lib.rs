@@ -76,7 +76,7 @@ pub use held_threads::{Inside, has_to_give_up_peer, note_idle_peer};
 pub use interpreters::Locks;
 pub use pool::Pool;
 pub use reserve_thread::run as run_reserve;
-pub use serve::{Serve, Target};
+pub use serve::Serve;
 pub use trace::Trace;
 
 /// The scheduler's own tokens; those of its user stay below.
@@ -310,12 +310,13 @@ impl<J: Send> Scheduler<J> {
 
     /// A request that this thread, which polls or did, may run; one of another pool is passed on.
     fn assign<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) -> Option<J> {
-        let target = server.target(&job);
-        if target.pool == 0 {
+        let pool = server.pool(&job);
+        if pool == 0 {
             return Some(job);
         }
-        match self.pool_at(target.pool).submit(job, target.class, clock::monotonic()) {
-            Ok(call) => self.perform(target.pool, call, server),
+        let class = server.class(&job);
+        match self.pool_at(pool).submit(job, class, clock::monotonic()) {
+            Ok(call) => self.perform(pool, call, server),
             Err(job) => server.refuse(job),
         }
         None
@@ -324,7 +325,7 @@ impl<J: Send> Scheduler<J> {
     /// Has a request run by application threads; called by a thread that may not run it.
     fn submit<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
         let Some(job) = self.assign(job, server) else { return };
-        let class = server.target(&job).class;
+        let class = server.class(&job);
         self.allow_bursts(server);
         match self.pool.submit(job, class, clock::monotonic()) {
             Err(job) => server.refuse(job),
@@ -341,7 +342,7 @@ impl<J: Send> Scheduler<J> {
 
     /// Queues a request for this thread, which looks at the queue next.
     fn queue<S: Serve<Job = J>>(&self, job: J, server: &Arc<S>) {
-        let (class, now) = (server.target(&job).class, clock::monotonic());
+        let (class, now) = (server.class(&job), clock::monotonic());
         self.allow_bursts(server);
         let queued = self.pool.push(&mut self.pool.lock(), job, class, now);
         queued.unwrap_or_else(|job| server.refuse(job));
@@ -367,15 +368,14 @@ impl<J: Send> Scheduler<J> {
     }
 
     /// Runs application code on this thread, which polls otherwise, from `now` on, in monotonic nanoseconds. Returns the end.
-    fn run<S: Serve<Job = J>>(&self, job: J, now: u64, server: &Arc<S>) -> u64 {
+    fn run<S: Serve<Job = J>>(&self, job: J, class: RouteClass, now: u64, server: &Arc<S>) -> u64 {
         self.inside.fetch_add(1, Ordering::SeqCst);
         self.pollers.note_progress();
         let ended = if self.looped.is_some() {
             // Events that this thread has fetched are on the ready list, and the poller does not know of them.
             self.backup_poller.wake_from_standby();
             // The request goes on in a task; how long the call took says nothing.
-            server.run(job, now);
-            now
+            server.run(job, now).unwrap_or(now)
         } else {
             // After it is counted: a thread that queues a request looks at the count behind that.
             self.wake_reserve(false, server);
@@ -385,7 +385,7 @@ impl<J: Send> Scheduler<J> {
                 // Left for this thread, or offered to it, which is away now; those that poll have looked already.
                 self.pollers.waker.wake();
             }
-            run_timed(job, now, &**server, &self.pool)
+            run_timed(job, class, now, &**server, &self.pool)
         };
         self.pollers.note_progress();
         self.inside.fetch_sub(1, Ordering::SeqCst);
@@ -401,7 +401,8 @@ impl<J: Send> Scheduler<J> {
     /// As [`run`](Self::run), on a thread that has no part in polling.
     fn run_assigned<S: Serve<Job = J>>(&self, job: J, now: u64, server: &S, pool: &Pool<J>) -> u64 {
         let _beside = pool.exclusive.then(|| Counted::begin(&pool.limiter.interpreter.beside));
-        run_timed(job, now, server, pool)
+        let class = server.class(&job);
+        run_timed(job, class, now, server, pool)
     }
 
     /// Puts something on the ready list, from a turn: this thread looks there next.
@@ -528,15 +529,14 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
     PoolLimits { min_threads: 0, max_threads: 0, ..limits }
 }
 
-fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
-    let class = server.target(&job).class;
+fn run_timed<S: Serve>(job: S::Job, class: RouteClass, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let route = pool.route_if_it_matters(&job, now);
     let _blocked = class.does_without().then(|| Counted::begin(&pool.blocked));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
     // Clears the mark of an earlier request.
     writing::has_written();
-    let was_run = server.run(job, now);
-    let ended = clock::monotonic();
+    let end = server.run(job, now);
+    let ended = end.unwrap_or(now);
     let nanos = ended.saturating_sub(now);
     let mut seen = pool.seen(nanos, ended);
     with_own_thread(|own| {
@@ -545,7 +545,7 @@ fn run_timed<S: Serve>(job: S::Job, now: u64, server: &S, pool: &Pool<S::Job>) -
         own.tell(&mut seen);
     });
     pool.costs.watch(nanos, ended);
-    if route > 0 && was_run {
+    if route > 0 && end.is_some() {
         pool.costs.note(route, seen);
     }
     ended

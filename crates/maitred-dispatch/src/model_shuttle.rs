@@ -9,6 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use maitred_io::clock;
 use maitred_io::sync::{Condvar, Mutex, schedules, thread};
 use maitred_pool::RouteClass;
 use maitred_pool::{PoolLimits, PoolSettings, Strategy};
@@ -19,7 +20,7 @@ use maitred_turns::TurnClock;
 use shuttle::rand::Rng as _;
 use shuttle::scheduler::RandomScheduler;
 
-use super::{Scheduler, Serve, Target, run_backup_poller, run_reserve, work};
+use super::{Scheduler, Serve, run_backup_poller, run_reserve, work};
 
 /// Schedules tried for each scenario.
 pub(crate) const SCHEDULES: usize = 2_000;
@@ -59,10 +60,6 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn target(self) -> Target {
-        Target { pool: usize::from(self.is_of_other()), class: self.class() }
-    }
-
     fn is_of_other(self) -> bool {
         matches!(
             self,
@@ -213,8 +210,12 @@ impl Serve for Model {
 
     fn prefetch(&self, _: u64) {}
 
-    fn target(&self, event: &usize) -> Target {
-        self.events.kinds[*event].target()
+    fn pool(&self, event: &usize) -> usize {
+        usize::from(self.events.kinds[*event].is_of_other())
+    }
+
+    fn class(&self, event: &usize) -> RouteClass {
+        self.events.kinds[*event].class()
     }
 
     fn take_deferred(self: &std::sync::Arc<Self>) -> bool {
@@ -229,7 +230,7 @@ impl Serve for Model {
         self.events.kinds[*event] == Kind::NonBlocking
     }
 
-    fn run(&self, event: usize, _now: u64) -> bool {
+    fn run(&self, event: usize, _now: u64) -> Option<u64> {
         if self.events.kinds[event].is_counted() {
             let most = self.max + usize::from(self.has_extra());
             assert!(self.running.fetch_add(1, SeqCst) < most, "never more than the most threads");
@@ -256,7 +257,7 @@ impl Serve for Model {
         } else {
             self.events.answer(event);
         }
-        true
+        Some(clock::monotonic())
     }
 
     fn spawn(self: &std::sync::Arc<Self>, pool: usize, _: &str, number: usize) -> io::Result<()> {

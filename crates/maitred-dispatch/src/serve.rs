@@ -31,11 +31,15 @@ pub trait Serve: Send + Sync + Sized + 'static {
     /// Whether `job` never blocks: the thread that has read it runs it at once, without a permit, also the last one that polls.
     fn is_non_blocking(&self, job: &Self::Job) -> bool;
 
-    /// Where `job` is to run.
-    fn target(&self, job: &Self::Job) -> Target;
+    /// The number of the pool that runs `job`; 0 is the one whose threads poll.
+    fn pool(&self, job: &Self::Job) -> usize;
 
-    /// Runs application code. False if no client waited for it any more, and it was not run.
-    fn run(&self, job: Self::Job, now: u64) -> bool;
+    /// The class of the route of `job`, as it is known now.
+    fn class(&self, job: &Self::Job) -> RouteClass;
+
+    /// Runs application code from `now` on. Returns its end, both in monotonic nanoseconds; none if no client waited for it any more, and it
+    /// was not run.
+    fn run(&self, job: Self::Job, now: u64) -> Option<u64>;
 
     /// Whether too many bytes of responses wait for a disk. A server that says so calls [`go_on_held`](Scheduler::go_on_held) when that is over.
     fn is_disk_behind(&self) -> bool {
@@ -72,13 +76,4 @@ pub trait Serve: Send + Sync + Sized + 'static {
 
     /// Writes to the error log.
     fn report(&self, text: fmt::Arguments<'_>);
-}
-
-/// Where a request runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// The pool; 0 is the one whose threads poll.
-    pub pool: usize,
-    /// The class of its route.
-    pub class: RouteClass,
 }

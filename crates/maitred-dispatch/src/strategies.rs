@@ -61,13 +61,15 @@ pub(super) fn run_pc<S: Serve>(server: &Arc<S>) {
     };
     let consume = |context: &mut S::Context, job| {
         if let Some(job) = scheduler.assign(job, server) {
-            let ended = scheduler.run(job, context.clock().turn_began(), server);
+            let class = server.class(&job);
+            let ended = scheduler.run(job, class, context.clock().turn_began(), server);
             context.clock_mut().set_now(Some(ended));
         }
     };
     run_rounds(server, || {
         while let Some(job) = scheduler.pool.pop() {
-            scheduler.run(job, clock::monotonic(), server);
+            let class = server.class(&job);
+            scheduler.run(job, class, clock::monotonic(), server);
         }
         reader.round(wait, consume)
     });
@@ -164,7 +166,8 @@ impl<S: Serve> Member<'_, S> {
 
     fn consume(&mut self, job: S::Job, now: u64) -> Round {
         let server = self.reader.server;
-        server.scheduler().run(job, now, server);
+        let class = server.class(&job);
+        server.scheduler().run(job, class, now, server);
         self.served += 1;
         if server.scheduler().ends_after(0, self.served, server) { Round::End } else { Round::GoOn }
     }

@@ -153,9 +153,9 @@ impl<'a, S: Serve> Worker<'a, S> {
 
     fn run_plainly(&mut self, job: S::Job, now: u64) {
         let scheduler = self.scheduler();
-        let class = self.server.target(&job).class;
+        let class = self.server.class(&job);
         scheduler.leave_polling_to_another(class, self.server);
-        scheduler.run(job, now, self.server);
+        scheduler.run(job, class, now, self.server);
         self.served += 1;
         self.is_done();
     }
@@ -250,7 +250,7 @@ impl<J: Send> Served<J> {
             } else if is_single {
                 served.own = Some(job);
             } else {
-                match server.target(&job).pool {
+                match server.pool(&job) {
                     0 if scheduler.pool.exclusive => scheduler.queue(job, server),
                     0 if served.own.is_none() => served.own = Some(job),
                     _ => scheduler.submit(job, server),
@@ -263,7 +263,8 @@ impl<J: Send> Served<J> {
     /// Runs those that never block, on the thread that has read them and without a permit. Returns the other one.
     fn run<S: Serve<Job = J>>(self, server: &Arc<S>) -> Option<J> {
         for job in self.at_once {
-            server.scheduler().run(job, clock::monotonic(), server);
+            let class = server.class(&job);
+            server.scheduler().run(job, class, clock::monotonic(), server);
         }
         self.own
     }
@@ -273,7 +274,7 @@ impl<J: Send> Served<J> {
 
 impl<S: Serve> Worker<'_, S> {
     fn arrive(&self, job: S::Job) -> Admitted<S::Job> {
-        let class = self.server.target(&job).class;
+        let class = self.server.class(&job);
         self.scheduler().pool.arrive(job, class, &self.thread, clock::monotonic())
     }
 
@@ -346,7 +347,7 @@ impl<S: Serve> Worker<'_, S> {
             run.next = self.next_job();
             return;
         };
-        let class = self.server.target(&job).class;
+        let class = self.server.class(&job);
         run.count = run.count.wrapping_add(1);
         self.before_entry(class, run.count.is_multiple_of(NOW_AND_THEN));
         if !limiter.admit_next(&self.thread, class) {
@@ -359,7 +360,7 @@ impl<S: Serve> Worker<'_, S> {
         }
         // The request's bytes from the poller have just been read.
         let entry = self.context.clock().turn_began().max(run.now);
-        run.now = scheduler.run(job, entry, self.server);
+        run.now = scheduler.run(job, class, entry, self.server);
         self.served += 1;
         self.context.clock_mut().set_now(Some(run.now));
         limiter.note_end(run.now);

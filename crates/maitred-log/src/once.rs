@@ -1,24 +1,23 @@
 //! Warnings that are given once for each route: what an application does with every request of it.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::Hasher;
 use std::sync::{Mutex, PoisonError};
 
-use maitred_match::Shape;
+use maitred_match::{Shape, shape_hasher};
 
 /// So many pairs of a route and a text are told of. Peers choose paths: more would not be read by anybody.
 const MOST: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Once {
-    state: RandomState,
     told: Mutex<HashSet<u64>>,
 }
 
 impl Once {
     pub(crate) fn is_new(&self, route: Shape<'_>, text: &str) -> bool {
-        let mut hasher = self.state.build_hasher();
-        hasher.write_u64(route.hash(&self.state));
+        let mut hasher = shape_hasher();
+        hasher.write_u64(route.hash());
         hasher.write(text.as_bytes());
         let key = hasher.finish();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,4 +16,4 @@ pub use index::{Candidates, RuleIndex, first_segment};
 pub use network::Network;
 pub use pattern::{BadPattern, HeaderPattern, PathPattern};
 pub use readings::{Ambiguity, decide};
-pub use shape::{Shape, Widened};
+pub use shape::{Shape, Widened, shape_hasher};

@@ -5,7 +5,8 @@
 //! maitred-server).
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::sync::LazyLock;
 
 /// Bytes of a segment that are kept as they are; a longer one is a name, a token or a digest.
 const MAX_SEGMENT: usize = 24;
@@ -24,11 +25,17 @@ pub struct Shape<'a> {
     pub host: u16,
 }
 
+/// A hasher for shapes. Its key is one of this process and peers do not know it: otherwise they could choose paths that are taken for
+/// others. Processes that fork after the first call share the key.
+pub fn shape_hasher() -> DefaultHasher {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEY.build_hasher()
+}
+
 impl Shape<'_> {
-    /// One number for all requests of this shape. `state` is a key that peers do not know: otherwise they could choose
-    /// paths that are taken for others.
-    pub fn hash(self, state: &RandomState) -> u64 {
-        let mut hasher = state.build_hasher();
+    /// One number for all requests of this shape, as [`shape_hasher`] gives it; never 0.
+    pub fn hash(self) -> u64 {
+        let mut hasher = shape_hasher();
         hasher.write_u16(self.host);
         hasher.write(self.method.as_bytes());
         for segment in segments(self.path) {
@@ -39,7 +46,7 @@ impl Shape<'_> {
                 Segment::Any => hasher.write_u8(b'?'),
             }
         }
-        hasher.finish()
+        hasher.finish().max(1)
     }
 }
 
@@ -59,15 +66,15 @@ pub struct Widened<'a> {
 impl<'a> Shape<'a> {
     /// This shape with a segment being one for all where `varies` says so of its place and itself; none where that is
     /// nowhere. A place is a number for the segments before, and the number of segments. So `/a/x` and `/a/y` have the
-    /// same second place, and `/a/y/z` another one. `state` as for [`hash`](Self::hash).
-    pub fn widened(self, state: &RandomState, varies: impl FnMut(u64, &[u8]) -> bool) -> Option<Widened<'a>> {
-        let (any, hash) = self.walk(state, varies);
+    /// same second place, and `/a/y/z` another one.
+    pub fn widened(self, varies: impl FnMut(u64, &[u8]) -> bool) -> Option<Widened<'a>> {
+        let (any, hash) = self.walk(varies);
         (any != 0).then_some(Widened { shape: self, any, hash })
     }
 
     /// The segments that are one for all beside those that have no text, and the hash that follows.
-    fn walk(self, state: &RandomState, mut varies: impl FnMut(u64, &[u8]) -> bool) -> (u32, u64) {
-        let mut hasher = state.build_hasher();
+    fn walk(self, mut varies: impl FnMut(u64, &[u8]) -> bool) -> (u32, u64) {
+        let mut hasher = shape_hasher();
         hasher.write_u16(self.host);
         hasher.write(self.method.as_bytes());
         // No byte of a method: the hash is never that of a shape that is not widened.
@@ -159,13 +166,12 @@ mod tests {
 
     #[test]
     fn a_shape_is_widened_at_places_with_the_given_segments_before() {
-        let state = RandomState::new();
         let shape = |path: &'static str| Shape { method: "GET", path: path.as_bytes(), host: 0 };
         let places = |path| {
             let mut places = Vec::new();
             assert!(
                 shape(path)
-                    .widened(&state, |place, _| {
+                    .widened(|place, _| {
                         places.push(place);
                         false
                     })
@@ -179,19 +185,18 @@ mod tests {
         assert_ne!(places("/users/ann")[1], places("/users/ann/orders")[1], "another number of segments");
         assert_eq!(places("/users/17/orders").len(), 2, "a number has no place");
         let second = places("/users/ann")[1];
-        let widened = |path| shape(path).widened(&state, |place, _| place == second);
+        let widened = |path| shape(path).widened(|place, _| place == second);
         let [ann, bob] = ["/users/ann", "/users/bob?a=b"].map(|path| widened(path).unwrap());
         assert_eq!((ann.to_string(), ann.hash), ("GET /users/*".to_owned(), bob.hash));
         assert!(widened("/blog/x").is_none() && widened("/users").is_none());
         let deep: &'static str = Box::leak("/a".repeat(40).into_boxed_str());
-        let all = shape(deep).widened(&state, |_, _| true).unwrap().to_string();
+        let all = shape(deep).widened(|_, _| true).unwrap().to_string();
         assert_eq!(all, format!("GET {}{}", "/*".repeat(MAX_PLACES), "/a".repeat(40 - MAX_PLACES)));
     }
 
     #[test]
     fn one_shape_one_route() {
-        let state = RandomState::new();
-        let hash = |method, path: &str| Shape { method, path: path.as_bytes(), host: 0 }.hash(&state);
+        let hash = |method, path: &str| Shape { method, path: path.as_bytes(), host: 0 }.hash();
         let key = |path: &str| hash("GET", path);
         for (one, other) in [
             ("/user/17", "/user/18"),

@@ -19,8 +19,8 @@ thread_local! {
 
 /// Counts tails.
 pub trait CountTail: Send + Sync {
-    /// Counts the work of this key, which has gone on from `began` until now.
-    fn count(&self, key: u64, began: u64);
+    /// Counts the work of this key, which has gone on from `began` until `ended`, in monotonic nanoseconds.
+    fn count(&self, key: u64, began: u64, ended: u64);
 }
 
 /// The rest of an exchange, from the end of its response on.
@@ -41,9 +41,9 @@ impl Tail {
         LEFT.take()
     }
 
-    /// The handler is done.
-    pub fn end(self) {
-        self.counts.count(self.key, self.began);
+    /// The handler was done at this time, in monotonic nanoseconds.
+    pub fn end(self, ended: u64) {
+        self.counts.count(self.key, self.began, ended);
     }
 }
 

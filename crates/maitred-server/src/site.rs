@@ -7,7 +7,7 @@ mod figures;
 mod handshakes;
 mod http2;
 mod metrics;
-mod naming;
+pub(crate) mod naming;
 mod recent;
 mod rows;
 mod snapshot;

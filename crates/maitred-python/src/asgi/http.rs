@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use maitred_http::{FieldSet, Method, ResponseHead, Status};
+use maitred_io::clock;
 use maitred_runtime::{Body, Exchange, Flow, Last, Observe, SendError, Tail};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -569,7 +570,7 @@ impl Http {
                     let ended = if *peer_gone { Ended::PeerGone } else { Ended::Complete };
                     drop(state);
                     if let Some(tail) = tail {
-                        tail.end();
+                        tail.end(clock::monotonic());
                     }
                     return ended;
                 }

@@ -24,6 +24,7 @@ use crate::destination::Destination;
 use crate::group::Job;
 use crate::group::slots::Place;
 use crate::site::Site;
+use crate::site::naming::shape_of;
 
 /// The methods the engine knows; `*` has no resource of its own (RFC 9110 §9.3.7).
 const SERVER_METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH";
@@ -168,6 +169,7 @@ fn hand_over(
     stream.summarise(&request, context.now, pool);
     stream.awaited = Awaited::of(context, &request, &stream, pool);
     let limited = stream.awaited.is_some().then(|| Arc::clone(&flags));
+    request.head.shape = shape_of(&request.head).hash();
     let interrupts = limited.is_some() && context.group.scheduler.pool_at(pool).threads.interrupts();
     let key = context.key(stream.number);
     let number = u16::try_from(pool).unwrap_or(u16::MAX);

@@ -13,20 +13,19 @@ pub(crate) mod thread_registry;
 pub(crate) mod turnstile;
 
 use std::any::Any;
-use std::hash::RandomState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::{fmt, io};
 
 use arc_swap::ArcSwap;
-use maitred_dispatch::{Scheduler, Serve, Target, panic_text, run_reserve, work};
+use maitred_dispatch::{Scheduler, Serve, panic_text, run_reserve, work};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
 use maitred_io::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use maitred_io::timers::Timers;
 use maitred_io::{clock, memory, process, thread_state};
-use maitred_match::Shape;
+use maitred_pool::RouteClass;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost};
 use maitred_turns::{Jobs, Signals, TurnContext};
@@ -409,9 +408,7 @@ impl Job {
 
     /// A number for the route, equal for all requests of that route. No peer can foretell it.
     pub(crate) fn route(&self) -> u64 {
-        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        let head = &self.exchange.request().head;
-        Shape { method: head.method.as_str(), path: head.path(), host: head.host }.hash(&KEY)
+        self.exchange.request().head.shape
     }
 
     /// A number for the connection; 0 where the connection has one exchange at a time.
@@ -484,21 +481,24 @@ impl<R: Resident> Serve for Group<R> {
         job.claims_not_to_block() && self.groups.trust.load(Ordering::Relaxed) != trust::NONE
     }
 
-    fn target(&self, job: &Job) -> Target {
+    fn pool(&self, job: &Job) -> usize {
+        job.pool
+    }
+
+    fn class(&self, job: &Job) -> RouteClass {
         let pool = self.scheduler.pool_at(job.pool);
-        let class = pool.class_of(maitred_io::clock::monotonic_coarse(), || job.route());
-        Target { pool: job.pool, class }
+        pool.class_of(clock::monotonic_coarse(), || job.route())
     }
 
     /// Runs a job, which may belong to another group.
-    fn run(&self, job: Job, now: u64) -> bool {
+    fn run(&self, job: Job, now: u64) -> Option<u64> {
         if job.is_dead() {
-            return false;
+            return None;
         }
         let entered = self.is_non_blocking(&job).then(|| self.begin_claim());
         let Job { handler, mut exchange, home, pool, limited } = job;
         exchange.begin(now);
-        let Some(exchange) = exchange.unless_left() else { return false };
+        let exchange = exchange.unless_left()?;
         if own_tid() == 0 {
             // The backup poller may have read the first requests of the loop.
             self.note_loop();
@@ -514,8 +514,9 @@ impl<R: Resident> Serve for Group<R> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler.handle(exchange))) {
             self.site.log.error(format_args!("a handler panicked: {}", panic_text(&*panic)));
         }
+        let ended = clock::monotonic();
         if let Some(tail) = Tail::take() {
-            tail.end();
+            tail.end(ended);
         }
         if limited.is_some_and(|flags| flags.leave()) {
             self.scheduler.find_thread(pool);
@@ -523,7 +524,7 @@ impl<R: Resident> Serve for Group<R> {
         if let Some(entered) = entered {
             self.check_claim(entered);
         }
-        true
+        Some(ended)
     }
 
     fn is_disk_behind(&self) -> bool {

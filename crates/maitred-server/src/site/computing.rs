@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use maitred_io::clock;
 use maitred_runtime::CountTail;
 use maitred_stats::Distribution;
 
@@ -48,8 +47,8 @@ impl Figures {
 }
 
 impl CountTail for Site {
-    fn count(&self, key: u64, began: u64) {
-        let took = clock::monotonic().saturating_sub(began);
+    fn count(&self, key: u64, began: u64, ended: u64) {
+        let took = ended.saturating_sub(began);
         if took >= LEAST_AFTER && self.figures.is_on() && self.times() {
             self.figures.recorder.record_timing((key >> 32) as u16, key as u32, AFTER, took);
         }

@@ -21,35 +21,32 @@ thread_local! {
     static SKIP: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The begin of a run.
+/// The begin of a run that is measured.
 pub(super) struct Measured {
     thread: usize,
     at: u64,
-    /// Processor time and waiting time of the thread at the begin; `None` where the run is not measured.
-    before: Option<(u64, u64)>,
+    /// Processor time and waiting time of the thread at the begin.
+    before: (u64, u64),
 }
 
 impl Measured {
-    /// Begins a run on this thread.
-    pub(super) fn begin() -> Self {
+    /// Begins a run on this thread. None where the run is not measured.
+    pub(super) fn begin() -> Option<Self> {
         let skip = SKIP.get();
         SKIP.set(skip.saturating_sub(1));
-        let before = (skip == 0).then(account);
-        Self { thread: thread(), at: clock::monotonic(), before }
+        (skip == 0).then(|| Self { thread: thread(), at: clock::monotonic(), before: account() })
     }
 
-    /// Ends the run. None where the run was not measured, and on another thread.
-    pub(super) fn end(self) -> Option<Computing> {
-        if self.thread != thread() {
-            return None;
-        }
-        let ran = clock::monotonic().saturating_sub(self.at);
-        if ran >= LONG {
+    /// Ends a run that has taken about `nanos`. None where the run was not measured, and on another thread.
+    pub(super) fn end(measured: Option<Self>, nanos: u64) -> Option<Computing> {
+        if nanos >= LONG {
             SKIP.set(0);
-        } else if self.before.is_some() {
+        } else if measured.is_some() {
             SKIP.set(SKIPPED);
         }
-        let ((computed_before, starved_before), (computed, starved)) = (self.before?, account());
+        let Self { at, before, .. } = measured.filter(|measured| measured.thread == thread())?;
+        let ran = clock::monotonic().saturating_sub(at);
+        let ((computed_before, starved_before), (computed, starved)) = (before, account());
         let computed = computed.saturating_sub(computed_before).min(ran);
         let starved = starved.saturating_sub(starved_before).min(ran - computed);
         Some(Computing { computed, starved, measured: ran })
@@ -72,18 +69,18 @@ mod tests {
 
     #[test]
     fn behind_a_short_run_some_are_not_measured_and_behind_a_long_one_the_next_is() {
-        let long = || Measured { at: clock::monotonic() - 2 * LONG, ..Measured::begin() };
-        let Computing { computed, starved, measured } = Measured::begin().end().expect("the first");
-        assert!(computed + starved <= measured);
+        let run = |nanos| Measured::end(Measured::begin(), nanos);
+        let Computing { computed, starved, measured } = run(0).expect("the first");
+        assert!(computed + starved <= measured && SKIP.get() == SKIPPED);
         SKIP.set(2);
-        assert!(Measured::begin().end().is_none() && long().end().is_none());
-        let Computing { computed, measured, .. } = long().end().expect("the one behind a long one");
-        assert!(computed < measured && measured >= 2 * LONG && SKIP.get() == 0);
+        assert!(run(0).is_none() && run(LONG).is_none());
+        assert!(run(LONG).is_some() && SKIP.get() == 0, "the one behind a long one");
     }
 
     #[test]
     fn what_ends_on_another_thread_is_not_known() {
         let measured = Measured::begin();
-        assert!(std::thread::spawn(move || measured.end()).join().expect("no panic").is_none());
+        assert!(measured.is_some());
+        assert!(std::thread::spawn(move || Measured::end(measured, 0)).join().expect("no panic").is_none());
     }
 }

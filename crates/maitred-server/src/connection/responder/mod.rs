@@ -185,16 +185,17 @@ impl Responder {
         }
         let figures = &self.group.site.figures;
         let route = figures.number_of(&request.head, &request.route, self.status);
-        if let (Some(run), Some(route)) = (self.measured.take().and_then(Measured::end), route) {
+        let Origin { peer, listener, pool, times } = self.origin;
+        let done = self.group.site.later(times.begun);
+        let run = Measured::end(self.measured.take(), done.saturating_sub(times.begun.max(times.gated)));
+        if let (Some(run), Some(route)) = (run, route) {
             // Waits for the client are no part of `run`.
             let measured = run.measured.saturating_sub(self.flags.awaited()).max(run.computed + run.starved);
-            figures.record_computing(self.origin.pool, route, Computing { measured, ..run });
+            figures.record_computing(pool, route, Computing { measured, ..run });
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let Origin { peer, listener, pool, times } = self.origin;
-        let times =
-            Times { done: self.group.site.later(times.begun), awaited: self.flags.awaited(), ..times };
+        let times = Times { done, awaited: self.flags.awaited(), ..times };
         let mut record = Some(Record {
             number: request.number,
             request: Kept::Request(request),
@@ -437,7 +438,7 @@ impl Respond for Responder {
         if waited {
             self.origin.times.gated = self.group.site.later(self.origin.times.begun);
         }
-        self.measured = self.group.site.figures.is_on().then(Measured::begin);
+        self.measured = self.group.site.figures.is_on().then(Measured::begin).flatten();
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {

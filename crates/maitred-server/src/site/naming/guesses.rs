@@ -9,11 +9,11 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use maitred_match::{Shape, Widened};
+use maitred_match::{Shape, Widened, shape_hasher};
 use maitred_stats::{OTHER, Routes};
 
 /// Number of different segments at one place from which they count as names: few applications have as many pages side
@@ -64,13 +64,13 @@ impl Kept {
 
 impl Seen {
     /// Notes a route at its places. Returns the routes that places opened by this one take over.
-    fn note(&mut self, number: u32, kept: &Arc<Kept>, state: &RandomState, guesses: &Guesses) -> Vec<u32> {
+    fn note(&mut self, number: u32, kept: &Arc<Kept>, guesses: &Guesses) -> Vec<u32> {
         if self.routes.contains_key(&number) {
             return Vec::new();
         }
         let (places, mut full) = (&mut self.places, Vec::new());
         // Only the places matter: the resulting shape is not used.
-        let _ = kept.shape().widened(state, |place, segment| {
+        let _ = kept.shape().widened(|place, segment| {
             if guesses.is_open(place) {
                 return true;
             }
@@ -81,7 +81,9 @@ impl Seen {
                 Entry::Vacant(_) => return false,
             };
             known.routes.push(number);
-            known.segments.insert(state.hash_one(segment));
+            let mut hasher = shape_hasher();
+            hasher.write(segment);
+            known.segments.insert(hasher.finish());
             if known.segments.len() >= MANY {
                 full.push(place);
             }
@@ -108,11 +110,11 @@ impl Guesses {
     }
 
     /// This shape with stars at open places; none if it has no open place.
-    pub(super) fn widened<'a>(&self, shape: Shape<'a>, state: &RandomState) -> Option<Widened<'a>> {
+    pub(super) fn widened<'a>(&self, shape: Shape<'a>) -> Option<Widened<'a>> {
         if !self.any() {
             return None;
         }
-        shape.widened(state, |place, _| self.is_open(place))
+        shape.widened(|place, _| self.is_open(place))
     }
 
     /// Notes a new route, made by a request of this shape. Returns whether a place opened.
@@ -121,7 +123,6 @@ impl Guesses {
         shape: Shape<'_>,
         number: u32,
         routes: &Routes,
-        state: &RandomState,
         name: &impl Fn(u16, String) -> String,
     ) -> bool {
         let path = shape.path.split(|byte| *byte == b'?').next().unwrap_or_default();
@@ -133,10 +134,10 @@ impl Guesses {
         let (mut new, mut any) = (vec![(number, kept)], false);
         // A route with a new star is a new route, and another of its places may vary.
         while let Some((number, kept)) = new.pop() {
-            for route in seen.note(number, &kept, state, self) {
+            for route in seen.note(number, &kept, self) {
                 any = true;
                 let Some(kept) = seen.routes.get(&route).filter(|_| routes.is_rare(route)) else { continue };
-                let Some(widened) = self.widened(kept.shape(), state) else { continue };
+                let Some(widened) = self.widened(kept.shape()) else { continue };
                 let into = routes.add(widened.hash, || name(kept.host, widened.to_string()));
                 if into != OTHER {
                     routes.merge(route, into);

@@ -15,12 +15,12 @@ mod guesses;
 mod room;
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use maitred_http::{RequestHead, Status};
-use maitred_match::Shape;
+use maitred_match::{Shape, shape_hasher};
 use maitred_stats::{Arena, OTHER, Recorder, Routes};
 
 use guesses::Guesses;
@@ -39,7 +39,6 @@ const MAX_NAME: usize = 120;
 pub(super) struct Naming {
     /// All routes, including those of the engine.
     pub(super) routes: Routes,
-    hasher: RandomState,
     /// Names of the hosts; the default host has none.
     hosts: Vec<Arc<str>>,
     guesses: Guesses,
@@ -52,7 +51,6 @@ impl Naming {
     pub(super) fn new(hosts: Vec<Arc<str>>, arena: &Arena) -> Self {
         Self {
             routes: Routes::in_arena(arena),
-            hasher: RandomState::new(),
             hosts,
             guesses: Guesses::new(),
             told: (0..SHAPES).map(|_| AtomicU64::new(0)).collect(),
@@ -64,7 +62,7 @@ impl Naming {
     /// Number of the route of this request; `name` is the name given by the application, or empty.
     pub(super) fn number(&self, head: &RequestHead, name: &str, status: Status) -> u32 {
         let shape = shape_of(head);
-        let hash = shape.hash(&self.hasher);
+        let hash = if head.shape == 0 { shape.hash() } else { head.shape };
         if !name.is_empty() {
             let number = self.routes.add(self.hash_of(shape, name), || self.text_of(shape, name));
             self.note_told(hash, number);
@@ -73,7 +71,7 @@ impl Naming {
         if let Some(known) = self.told(hash).or_else(|| self.routes.find(hash)) {
             return known;
         }
-        let widened = self.guesses.widened(shape, &self.hasher);
+        let widened = self.guesses.widened(shape);
         if let Some(known) = widened.and_then(|widened| self.routes.find(widened.hash)) {
             return known;
         }
@@ -87,7 +85,7 @@ impl Naming {
             None => self.routes.add(hash, || self.with_host(shape.host, shape.to_string())),
         };
         let name = |host, text| self.with_host(host, text);
-        match number != OTHER && self.guesses.note(shape, number, &self.routes, &self.hasher, &name) {
+        match number != OTHER && self.guesses.note(shape, number, &self.routes, &name) {
             true => self.routes.find(hash).unwrap_or(number),
             false => number,
         }
@@ -95,8 +93,8 @@ impl Naming {
 
     /// The route name of a request without a name from its application: the last name for its shape, or a guess.
     pub(super) fn name_of(&self, shape: Shape<'_>) -> String {
-        let told = self.told(shape.hash(&self.hasher)).and_then(|number| self.routes.name(number));
-        told.unwrap_or_else(|| match self.guesses.widened(shape, &self.hasher) {
+        let told = self.told(shape.hash()).and_then(|number| self.routes.name(number));
+        told.unwrap_or_else(|| match self.guesses.widened(shape) {
             Some(widened) => self.with_host(shape.host, widened.to_string()),
             None => self.with_host(shape.host, shape.to_string()),
         })
@@ -114,7 +112,7 @@ impl Naming {
     }
 
     fn hash_of(&self, shape: Shape<'_>, name: &str) -> u64 {
-        let mut hasher = self.hasher.build_hasher();
+        let mut hasher = shape_hasher();
         hasher.write_u16(shape.host);
         hasher.write(shape.method.as_bytes());
         // A byte that occurs neither in a method nor at that place of a widened shape.
@@ -170,7 +168,7 @@ impl Naming {
     }
 }
 
-fn shape_of(head: &RequestHead) -> Shape<'_> {
+pub(crate) fn shape_of(head: &RequestHead) -> Shape<'_> {
     Shape { method: head.method.as_str(), path: head.path(), host: head.host }
 }
 
