@@ -118,6 +118,21 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     });
 }
 
+/// With PEC it polls for ever, and hands all requests over.
+pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
+    let scheduler = server.scheduler();
+    let (mut context, mut events) = (S::Context::default(), Events::with_capacity(EVENTS));
+    // A thread that makes something ready wakes this one.
+    scheduler.pollers.begin();
+    run_rounds(server, || {
+        serve_ready(server, &mut context, || true, |job| scheduler.submit(job, server));
+        let took = scheduler.take_deferred(server);
+        fetch_for_all(server, &mut events, scheduler.ready.is_empty() && !took);
+        Round::GoOn
+    });
+    scheduler.pollers.end();
+}
+
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {
     let scheduler = server.scheduler();
     let unpolled = !scheduler.pollers.any()
@@ -168,7 +183,7 @@ fn poll_once<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
     let scheduler = server.scheduler();
     scheduler.pollers.note_poll(clock::monotonic());
     let mut events = Events::with_capacity(EVENTS);
-    fetch_for_all(server, &mut events);
+    fetch_for_all(server, &mut events, false);
     serve_ready(server, context, || !scheduler.is_stopping(), |job| scheduler.submit(job, server));
     wake_for_rest(server);
 }
@@ -198,8 +213,8 @@ fn wake_for_rest<S: Serve>(server: &Arc<S>) {
     }
 }
 
-pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events) {
-    fetch(server, events, false);
+pub(super) fn fetch_for_all<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {
+    fetch(server, events, waits);
     server.scheduler().ready.extend(events.iter().map(signals));
 }
 
@@ -258,7 +273,7 @@ pub(super) fn poll_while<S: Serve>(server: &Arc<S>, context: &mut S::Context, al
         if let Err(error) = watched {
             server.report(format_args!("waiting for events: {error}"));
         }
-        fetch_for_all(server, &mut events);
+        fetch_for_all(server, &mut events, false);
     }
     scheduler.backup_poller.polls.store(false, Ordering::SeqCst);
     // Fetched events that were not served are for the thread that polls now.

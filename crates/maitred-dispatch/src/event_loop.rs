@@ -193,7 +193,7 @@ impl<S: Serve> LoopTurns<S> {
             if look == LOOKS {
                 return;
             }
-            fetch_for_all(server, &mut self.events);
+            fetch_for_all(server, &mut self.events, false);
             if self.events.iter().len() == 0 {
                 return;
             }

@@ -9,6 +9,12 @@
 //! another host has the one of that host, or none. Where the language brings an event loop, that loop's thread is the only one that
 //! polls and runs application code (`event_loop`), and the backup poller stands by (`loop_watchdog`).
 //!
+//! Three strategies are there to compare with the adaptive one, in the words of Jetty, and without a limiter:
+//! - PC, produce, consume: one thread polls, reads and runs every request. It is the adaptive one with a single thread.
+//! - PEC, produce, execute, consume: the backup poller polls and reads, and hands every request to a thread that does not (`assigned`).
+//! - EPC, execute, produce, consume ("eat what you kill"): one thread at a time polls; when it has a request it wakes another one to poll,
+//!   and runs the request itself. It is the adaptive one that takes every request for one that waits.
+//!
 //! Promises (checked under shuttle on this code, see `limiter_shuttle`, `model_shuttle` and `scenarios_shuttle`): nothing that is ready is
 //! forgotten while a thread is idle; never more than the most threads; with every application thread in application code, or none made
 //! yet, the backup poller serves.
@@ -42,7 +48,6 @@ mod sample_timer;
 #[cfg(all(test, shuttle))]
 mod scenarios_shuttle;
 mod serve;
-mod strategies;
 mod trace;
 mod worker;
 mod writing;
@@ -69,7 +74,6 @@ use pollers::Pollers;
 use pool::{Sorting, WakeAction};
 use ready::Ready;
 use reserve_thread::ReserveThread;
-use strategies::Production;
 use writing::{Counted, with_own_thread};
 
 pub use held_threads::{Inside, has_to_give_up_peer, note_idle_peer};
@@ -91,8 +95,6 @@ pub struct Scheduler<J> {
     backup_poller: Arc<BackupPoller>,
     ready: Ready,
     strategy: Strategy,
-    /// The role of the producer, with EPC.
-    production: Production,
     /// The pool whose threads poll.
     pool: Arc<Pool<J>>,
     /// Its threads in application code.
@@ -196,15 +198,17 @@ impl<J: Send> Scheduler<J> {
         // The one thread of an event loop needs no permit.
         let limited = interpreter.has_lock() && looped.is_none();
         let limiter = Limiter::new(interpreter)?;
-        // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
-        let width = max_pollers.max(if limited { 2 } else { 1 });
+        let width = match first.strategy {
+            Strategy::Epc => 1,
+            // While one is in application code, a second one polls, and monitors if it reads a request that may not enter.
+            _ => max_pollers.max(if limited { 2 } else { 1 }),
+        };
         let scheduler = Self {
             poller: Poller::new()?,
             pollers: Arc::new(Pollers::new(width, first.limits.max_threads)?),
             backup_poller: Arc::new(BackupPoller::new()?),
             ready: Ready::new("ready"),
             strategy: first.strategy,
-            production: Production::default(),
             pool: Arc::new(Pool::new(&first.name, first.limits, limited, limiter)),
             inside: AtomicUsize::new(0),
             reserve: ReserveThread::default(),
@@ -361,8 +365,8 @@ impl<J: Send> Scheduler<J> {
 
     /// A request enters application code on this thread. If it takes long, another one polls meanwhile, or is asked for.
     fn leave_polling_to_another<S: Serve<Job = J>>(&self, class: RouteClass, server: &Arc<S>) {
-        let watched = self.pollers.any() || self.pool.limiter.is_monitored();
-        if class != RouteClass::Normal && !watched && self.strategy == Strategy::Adaptive {
+        let is_watched = || self.pollers.any() || self.pool.limiter.is_monitored();
+        if (class != RouteClass::Normal || self.strategy == Strategy::Epc) && !is_watched() {
             self.wake_poller(server);
         }
     }
@@ -554,11 +558,8 @@ fn run_timed<S: Serve>(job: S::Job, class: RouteClass, now: u64, server: &S, poo
 /// The life of an application thread of a pool.
 pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
     match server.scheduler().strategy {
-        _ if pool > 0 => assigned::run(server, pool),
-        Strategy::Adaptive => worker::run(server),
-        Strategy::Pc => strategies::run_pc(server),
-        Strategy::Pec => assigned::run(server, pool),
-        Strategy::Epc => strategies::run_epc(server),
+        Strategy::Adaptive | Strategy::Pc | Strategy::Epc if pool == 0 => worker::run(server),
+        _ => assigned::run(server, pool),
     }
 }
 
@@ -566,7 +567,7 @@ pub fn work<S: Serve>(server: &Arc<S>, pool: usize) {
 pub fn run_backup_poller<S: Serve>(server: &Arc<S>) {
     admission::set_backup_poller();
     match server.scheduler().strategy {
-        Strategy::Pec if server.scheduler().looped.is_none() => strategies::run_pec(server),
+        Strategy::Pec => backup_poller::run_pec(server),
         _ => backup_poller::run(server),
     }
 }

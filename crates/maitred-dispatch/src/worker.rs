@@ -11,7 +11,7 @@ use maitred_io::clock;
 use maitred_io::poller::{Events, Readiness};
 use maitred_io::sync::atomic::Ordering;
 use maitred_io::sync::thread;
-use maitred_pool::RouteClass;
+use maitred_pool::{RouteClass, Strategy};
 use maitred_turns::{Signals, TurnContext};
 
 use crate::app_thread::AppThread;
@@ -46,7 +46,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         slot: Slot::default(),
         thread: scheduler.pool.limiter.add(),
         context: S::Context::default(),
-        events: Events::with_capacity(batch(scheduler.pollers.max())),
+        events: Events::with_capacity(batch(scheduler)),
         more: Events::with_capacity(FEW_EVENTS),
         turns: 1,
         away: false,
@@ -62,9 +62,9 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
 
 /// Events fetched by one wait. Where a single thread polls, no other one could have taken them, and the backup poller takes over the ready list
 /// if this one stands still. With several pollers a private batch would strand requests behind a slow one, and one on the ready list has
-/// all threads meet at its lock.
-fn batch(max_pollers: usize) -> usize {
-    if max_pollers == 1 { EVENTS } else { 1 }
+/// all threads meet at its lock. With EPC a batch would wait for the successor's wake-up.
+fn batch<J>(scheduler: &Scheduler<J>) -> usize {
+    if scheduler.pollers.max() == 1 && scheduler.strategy != Strategy::Epc { EVENTS } else { 1 }
 }
 
 impl<'a, S: Serve> Worker<'a, S> {
@@ -106,12 +106,11 @@ impl<'a, S: Serve> Worker<'a, S> {
             }
             return Round::GoOn;
         }
-        let max_pollers = scheduler.pollers.max();
-        self.turns = scheduler.ready.len().clamp(1, batch(max_pollers));
+        self.turns = scheduler.ready.len().clamp(1, batch(scheduler));
         let others = scheduler.pollers.begin();
         // After it is counted: the backup poller, which defers work that comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
-        if others >= max_pollers && !took {
+        if others >= scheduler.pollers.max() && !took {
             scheduler.pollers.end();
             if let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
                 self.run_plainly(job, clock::monotonic());
