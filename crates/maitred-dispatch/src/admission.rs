@@ -44,7 +44,7 @@ impl<J: Send> Scheduler<J> {
             return false;
         }
         // The thread that asks may have a permit, and is between two requests.
-        !self.pool.exclusive || !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
+        !with_own_thread(|own| self.pool.limiter.interpreter.is_busy_beside(own))
     }
 
     /// Whether this group is free, for a caller that is none of its threads.

@@ -75,8 +75,7 @@ struct Samples {
     /// How long they have seen it compute, and hold the interpreter.
     computed: AtomicU64,
     held: AtomicU64,
-    /// The last of them has seen it without the interpreter, and wait.
-    away: AtomicBool,
+    /// The last of them has seen it wait.
     waits: AtomicBool,
     /// The processor time of the thread at the last of them; 0 before the first.
     processor: AtomicU64,
@@ -91,11 +90,10 @@ struct Samples {
 
 impl Samples {
     fn clear(&self) {
-        let Self { count, computed, held, away, processor, without, parallel, waits, detached, slept } = self;
+        let Self { count, computed, held, processor, without, parallel, waits, detached, slept } = self;
         for number in [count, computed, held, processor, without, parallel, detached, slept] {
             number.store(0, Ordering::Relaxed);
         }
-        away.store(false, Ordering::Relaxed);
         waits.store(false, Ordering::Relaxed);
     }
 }
@@ -192,7 +190,7 @@ impl AppThread {
     /// Notes a sample of the thread, `nanos` after its request has entered. From the first sample on the kernel counts
     /// the time on a processor; before that the thread may have waited.
     pub(super) fn note(&self, activity: Activity, nanos: u64) -> Seen {
-        let Samples { count, computed, held, away, processor, without, parallel, waits, detached, slept } =
+        let Samples { count, computed, held, processor, without, parallel, waits, detached, slept } =
             &self.samples;
         let add = |number: &AtomicU64, more| number.fetch_add(more, Ordering::Relaxed) + more;
         let runs = matches!(activity, Activity::Holds | Activity::Computes);
@@ -208,15 +206,14 @@ impl AppThread {
         let row = detached.load(Ordering::Relaxed);
         let was_open = row == 0 && slept.load(Ordering::Relaxed) != 0;
         let certainty = self.certainty(activity, nanos);
-        let is_away = match certainty {
-            Certainty::Certain => matches!(activity, Activity::Computes | Activity::Waits),
-            // Without a certain sample, the last known activity stays.
-            Certainty::Soon | Certainty::Open => away.load(Ordering::Relaxed),
-        };
-        if !away.swap(is_away, Ordering::Relaxed) && !is_away {
+        let is_certain = certainty == Certainty::Certain;
+        // Without a certain sample, the last known activity stays.
+        let is_away =
+            if is_certain { !matches!(activity, Activity::Holds | Activity::Wants) } else { row > 0 };
+        if row == 0 && !is_away {
             add(held, nanos);
         }
-        if certainty != Certainty::Certain {
+        if !is_certain {
             return Seen { computed, detached: row, certainty };
         }
         // The sample that has seen it begin to run without the interpreter counts now.

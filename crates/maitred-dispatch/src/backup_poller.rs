@@ -25,7 +25,7 @@ use super::Serve;
 use super::loop_watchdog::standby;
 use crate::numbers::{EVENTS, FEW_EVENTS, IDLE_LOOKS, LONG, NOW_AND_THEN, USUAL};
 use crate::sample_timer::{Pause, SampleTimer};
-use crate::worker::{Round, fetch, run_rounds, signals};
+use crate::worker::{fetch, run_rounds, signals};
 
 /// Further looks, and how far one is put off, in nanoseconds: a poller that stands still is noticed after a millisecond.
 pub(super) const LOOK: u64 = LONG / 2 - USUAL;
@@ -100,7 +100,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
     run_rounds(server, || {
         if let Some(looped) = &scheduler.looped {
             standby(server, looped, &mut context);
-            return Round::GoOn;
+            return true;
         }
         // At the start no application thread polls yet.
         if std::mem::take(&mut first) {
@@ -114,7 +114,7 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         }
         parked.store(false, Ordering::SeqCst);
         watch(server, &mut context);
-        Round::GoOn
+        true
     });
 }
 
@@ -128,7 +128,7 @@ pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
         serve_ready(server, &mut context, || true, |job| scheduler.submit(job, server));
         let took = scheduler.take_deferred(server);
         fetch_for_all(server, &mut events, scheduler.ready.is_empty() && !took);
-        Round::GoOn
+        true
     });
     scheduler.pollers.end();
 }
@@ -160,7 +160,7 @@ fn watch<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
             || (scheduler.pool.exclusive && scheduler.pollers.are_late(clock::monotonic()))
         {
             idle_looks = 0;
-            if scheduler.pool.exclusive && scheduler.pool.limiter.interpreter.is_busy_beside(None) {
+            if scheduler.pool.limiter.interpreter.is_busy_beside(None) {
                 poll_once(server, context);
                 (pause, before) = (LONG, now);
                 continue;
@@ -197,8 +197,7 @@ fn take_over_polling<S: Serve>(server: &Arc<S>, context: &mut S::Context) {
         asked.set(asked.get().wrapping_add(1));
         !(scheduler.pollers.any()
             || scheduler.is_stopping()
-            || (scheduler.pool.exclusive
-                && asked.get().is_multiple_of(NOW_AND_THEN)
+            || (asked.get().is_multiple_of(NOW_AND_THEN)
                 && scheduler.pool.limiter.interpreter.is_busy_beside(None)))
     });
 }

@@ -6,15 +6,19 @@ use maitred_pool::PoolLimits;
 use maitred_stats::pool::MIGRATIONS_TOTAL;
 use maitred_stats::{Arena, Counter, LockSnapshot};
 
-use super::pool::WakeAction;
-use super::{Scheduler, Serve, Trace, without_threads};
+use super::pool::{Pool, WakeAction};
+use super::{Scheduler, Serve, without_threads};
 
 impl<J: Send> Scheduler<J> {
     /// Counts in memory in which others find it, from now on: before the start. Of the pools that groups share one of them says so.
     pub fn count_in(&mut self, arena: &Arena, shared: bool) {
         self.peer_groups.migrations = Counter::in_arena(arena, MIGRATIONS_TOTAL);
-        let pools = if shared { 1 + self.others.len() } else { 1 };
-        self.pools().take(pools).for_each(|pool| pool.count_in(arena));
+        self.own_pools(shared).for_each(|pool| pool.count_in(arena));
+    }
+
+    /// The pool whose threads poll, and those that groups share if `shared` says so.
+    fn own_pools(&self, shared: bool) -> impl Iterator<Item = &Pool<J>> {
+        self.pools().take(if shared { usize::MAX } else { 1 })
     }
 
     /// Requests of other groups that threads of this one have run.
@@ -34,8 +38,7 @@ impl<J: Send> Scheduler<J> {
     /// Calls `look` with the oldest `most` requests that wait in each pool, those that groups share if `shared` says so: with the number of
     /// the pool, and since when in monotonic nanoseconds. Under the queue's lock.
     pub fn look_at_waiting(&self, shared: bool, most: usize, mut look: impl FnMut(usize, &J, u64)) {
-        let pools = if shared { 1 + self.others.len() } else { 1 };
-        for (number, pool) in self.pools().enumerate().take(pools) {
+        for (number, pool) in self.own_pools(shared).enumerate() {
             let queue = pool.lock();
             for waiting in queue.jobs.iter().take(most) {
                 look(number, &waiting.job, waiting.since);
@@ -47,11 +50,6 @@ impl<J: Send> Scheduler<J> {
     pub fn own_locks(&self) -> impl Iterator<Item = LockSnapshot> + use<J> {
         let unsent = self.looped.as_ref().map(|looped| looped.unsent.lock_snapshot());
         std::iter::once(self.ready.lock_snapshot()).chain(unsent).chain(self.pool.lock_snapshots())
-    }
-
-    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
-    pub fn trace(&self, pool: usize, complete: u64) -> Trace {
-        Trace::of(self.pool_at(pool), complete, self.looped.is_none())
     }
 
     /// A thread of the pool is lost until its request comes back.

@@ -41,7 +41,7 @@ pub fn has_to_give_up_peer<J: Send>(scheduler: &Scheduler<J>, idle_since: u64, n
         // A thread that the application has made keeps no request waiting.
         let Some(own) = own else { return false };
         let mut pools = scheduler.pools();
-        let pool = pools.find(|pool| Arc::ptr_eq(pool.limiter.permits(), &own.permits));
+        let pool = pools.find(|pool| pool.limiter.has(own));
         pool.is_some_and(|pool| pool.needs_thread_of_peer(own, idle_since, now))
     })
 }
@@ -54,15 +54,13 @@ impl<J> Pool<J> {
         }
         // Streams of one connection may be idle since the same moment.
         let rank = |thread: &AppThread, since: u64| (since, std::ptr::from_ref(thread));
-        let (mut inside, mut held, mut longer) = (0, 0, 0);
-        self.limiter.interpreter.in_application(|thread| {
-            if !Arc::ptr_eq(&thread.permits, self.limiter.permits()) {
-                return;
+        let (mut held, mut longer) = (0, 0);
+        let inside = self.limiter.count_inside(|thread| {
+            if let Some(since) = thread.peer_idle_since() {
+                held += usize::from(now.saturating_sub(since) >= HOLDS);
+                longer += usize::from(rank(thread, since) < rank(own, idle_since));
             }
-            inside += 1;
-            let Some(since) = thread.peer_idle_since() else { return };
-            held += usize::from(now.saturating_sub(since) >= HOLDS);
-            longer += usize::from(rank(thread, since) < rank(own, idle_since));
+            true
         });
         if 2 * held <= self.threads.max() || !self.threads.is_exhausted(inside) {
             return false;

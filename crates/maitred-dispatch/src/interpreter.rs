@@ -54,6 +54,12 @@ pub(super) struct Sample {
     pub(super) owed: bool,
 }
 
+impl Threads {
+    fn inside(&self) -> impl Iterator<Item = &AppThread> {
+        self.all.iter().map(|thread| &**thread).filter(|thread| thread.in_application())
+    }
+}
+
 impl Interpreter {
     /// An interpreter with this lock. Without a lock threads run side by side.
     pub(super) fn new(lock: Option<Arc<dyn InterpreterLock>>) -> Self {
@@ -79,44 +85,34 @@ impl Interpreter {
         act(&mut self.threads.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn in_application(&self, mut ask: impl FnMut(&AppThread)) {
-        self.with_threads(|threads| {
-            threads.all.iter().filter(|thread| thread.in_application()).for_each(|thread| ask(thread));
-        });
+    /// Calls `ask` with the threads in application code.
+    pub(super) fn ask_inside<T>(&self, ask: impl FnOnce(&mut dyn Iterator<Item = &AppThread>) -> T) -> T {
+        self.with_threads(|threads| ask(&mut threads.inside()))
     }
 
     /// Whether a thread in application code, other than `own`, computes or wants to. Some microseconds for each thread there.
     pub(super) fn is_busy_beside(&self, own: Option<&AppThread>) -> bool {
         let Some(lock) = self.lock.as_deref() else { return false };
-        let mut busy = false;
-        self.in_application(|thread| {
-            let other = own.is_none_or(|own| !std::ptr::eq(own, thread));
-            busy |= other && !busy && thread.activity(lock) != Activity::Waits;
-        });
-        busy
+        let is_busy_other = |thread: &AppThread| {
+            own.is_none_or(|own| !std::ptr::eq(own, thread)) && thread.activity(lock) != Activity::Waits
+        };
+        self.with_threads(|threads| threads.inside().any(is_busy_other))
     }
 
     /// Takes the permit of long computations, if it is free and no request is owed a turn. C code may have kept the interpreter all the
     /// time; then Python gives it to any of those that want it, and one of them would wait for many long computations.
     pub(super) fn take_long(&self) -> bool {
-        let mut owed = false;
-        if !self.has_long() {
-            self.in_application(|thread| owed |= self.is_owed_a_turn(thread));
-        }
-        !owed && self.claim_long()
+        !self.has_long()
+            && !self.with_threads(|threads| threads.inside().any(|thread| self.is_owed_a_turn(thread)))
+            && self.claim_long()
     }
 
     /// Whether a request that computes without the interpreter may enter. A long computation needs a processor as well: as one of ten threads
     /// on two processors it would get a fifth of one.
     pub(super) fn has_processor(&self) -> bool {
-        if !self.has_long() {
-            return true;
-        }
-        let mut parallel = 0;
-        self.in_application(|thread| {
-            parallel += usize::from(thread.is_of(RouteClass::Parallel) && !thread.waits());
-        });
-        parallel < self.processors
+        let computes = |thread: &&AppThread| thread.is_of(RouteClass::Parallel) && !thread.waits();
+        !self.has_long()
+            || self.with_threads(|threads| threads.inside().filter(computes).count()) < self.processors
     }
 
     fn claim_long(&self) -> bool {
@@ -151,7 +147,7 @@ impl Interpreter {
         self.with_threads(|threads| {
             let before = std::mem::replace(&mut threads.sampled, now);
             let (mut busy, mut unsure, mut owed) = (0, false, false);
-            for thread in threads.all.iter().filter(|thread| thread.in_application()) {
+            for thread in threads.inside() {
                 let activity = thread.activity(lock);
                 busy += usize::from(activity != Activity::Waits);
                 let seen = thread.note(activity, thread.holding(now).map_or(0, |(_, nanos)| nanos));

@@ -92,11 +92,7 @@ mod tests {
         let thread = second.limiter.add();
         second.limiter.force(&thread);
         thread.enter(1, 0, RouteClass::Normal);
-        let count = |pool: &Pool<u32>| {
-            let mut count = 0;
-            pool.limiter.interpreter.in_application(|_| count += 1);
-            count
-        };
+        let count = |pool: &Pool<u32>| pool.limiter.interpreter.ask_inside(|threads| threads.count());
         assert_eq!((count(own), count(second)), (0, 1));
         assert!(!own.limiter.is_taken() && second.limiter.is_taken());
         thread.leave();

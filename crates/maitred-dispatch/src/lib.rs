@@ -128,15 +128,7 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         locks: &Locks,
     ) -> io::Result<Self> {
-        let mut locks = locks.to_vec();
-        if first.strategy != Strategy::Adaptive
-            && let Some(lock) = locks.get_mut(first.thread_host)
-        {
-            // Only the adaptive strategy has a limiter.
-            *lock = None;
-        }
-        let interpreters = Interpreters::new(&locks);
-        Self::with_others(first, &named(others, &interpreters)?, max_pollers, &interpreters, None)
+        Ok(Self::linked(std::slice::from_ref(first), others, max_pollers, locks)?.remove(0))
     }
 
     /// Schedulers of several groups, each for the threads of one of `firsts`, which run side by side, and all for those of `others`.
@@ -149,7 +141,12 @@ impl<J: Send> Scheduler<J> {
         max_pollers: usize,
         locks: &Locks,
     ) -> io::Result<Vec<Self>> {
-        let interpreters = Interpreters::new(locks);
+        let mut locks = locks.to_vec();
+        for first in firsts.iter().filter(|first| first.strategy != Strategy::Adaptive) {
+            // Only the adaptive strategy has a limiter.
+            locks.get_mut(first.thread_host).map(Option::take);
+        }
+        let interpreters = Interpreters::new(&locks);
         let others = named(others, &interpreters)?;
         let one = |first| Self::with_others(first, &others, max_pollers, &interpreters, None);
         let mut all = firsts.iter().map(one).collect::<io::Result<Vec<_>>>()?;
@@ -297,10 +294,8 @@ impl<J: Send> Scheduler<J> {
         }
     }
 
-    fn wake_poller<S: Serve<Job = J>>(&self, server: &Arc<S>) -> WakeAction {
-        let call = self.pool.wake_poller();
-        self.perform(0, call, server);
-        call
+    fn wake_poller<S: Serve<Job = J>>(&self, server: &Arc<S>) {
+        self.perform(0, self.pool.wake_poller(), server);
     }
 
     /// Whether a thread of the pool `index` that has run `served` requests ends, and is not counted any more.
@@ -535,7 +530,7 @@ fn without_threads(limits: PoolLimits) -> PoolLimits {
 
 fn run_timed<S: Serve>(job: S::Job, class: RouteClass, now: u64, server: &S, pool: &Pool<S::Job>) -> u64 {
     let route = pool.route_if_it_matters(&job, now);
-    let _blocked = class.does_without().then(|| Counted::begin(&pool.blocked));
+    let _away = class.does_without().then(|| Counted::begin(&pool.away));
     with_own_thread(|own| own.map(|own| own.enter(now, route, class)));
     // Clears the mark of an earlier request.
     writing::has_written();

@@ -53,7 +53,7 @@ const STANDSTILL: u64 = UNNOTICED / 2;
 pub(super) struct Limiter {
     pub(super) interpreter: Arc<Interpreter>,
     /// Permits that are in use. There can be more than one for a while.
-    permits: Arc<AtomicUsize>,
+    pub(super) permits: Arc<AtomicUsize>,
     /// A thread monitors. Written under the pool's lock.
     monitored: AtomicBool,
     pub(super) timer: SampleTimer,
@@ -151,25 +151,31 @@ impl Limiter {
         self.interpreter.remove(thread);
     }
 
-    /// The count by which threads of this pool are known.
-    pub(super) fn permits(&self) -> &Arc<AtomicUsize> {
-        &self.permits
+    /// Whether the thread is one of this pool.
+    pub(super) fn has(&self, thread: &AppThread) -> bool {
+        Arc::ptr_eq(&thread.permits, &self.permits)
     }
 
-    pub(super) fn in_application(&self) -> usize {
-        let mut count = 0;
+    /// The number of this pool's threads in application code, or of those of them for which `counts` says so.
+    pub(super) fn count_inside(&self, mut counts: impl FnMut(&AppThread) -> bool) -> usize {
         self.interpreter
-            .in_application(|thread| count += usize::from(Arc::ptr_eq(&thread.permits, &self.permits)));
-        count
+            .ask_inside(|threads| threads.filter(|thread| self.has(thread) && counts(thread)).count())
     }
 
-    fn take(&self, thread: &AppThread) -> bool {
+    fn claim_usual(&self) -> Option<Permit> {
         let more = |permits| (permits < PERMITS).then_some(permits + 1);
-        if self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
-            return false;
+        self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Permit::Normal)
+    }
+
+    /// The permit with which a request of this class may enter now, counted.
+    fn claim(&self, class: RouteClass) -> Option<Permit> {
+        let beside = |may_enter: bool| may_enter.then_some(Permit::Released);
+        match class {
+            RouteClass::Normal => self.claim_usual().or_else(|| beside(self.interpreter.has_long())),
+            RouteClass::CpuBound => self.interpreter.take_long().then_some(Permit::Long),
+            RouteClass::Parallel => beside(self.interpreter.has_processor()),
+            RouteClass::Blocking => beside(true),
         }
-        self.grant(thread, Permit::Normal);
-        true
     }
 
     /// Takes one more permit than there may be.
@@ -206,17 +212,7 @@ impl Limiter {
 
     /// Whether a request of this class may enter now, on a thread without a permit, which gets the one that it needs.
     pub(super) fn admit(&self, thread: &AppThread, class: RouteClass) -> bool {
-        match class {
-            RouteClass::Normal if self.take(thread) => return true,
-            RouteClass::Normal if !self.interpreter.has_long() => return false,
-            RouteClass::CpuBound if !self.interpreter.take_long() => return false,
-            RouteClass::CpuBound => self.grant(thread, Permit::Long),
-            RouteClass::Parallel if !self.interpreter.has_processor() => return false,
-            RouteClass::Normal | RouteClass::Blocking | RouteClass::Parallel => {
-                self.grant(thread, Permit::Released);
-            }
-        }
-        true
+        self.claim(class).map(|permit| self.grant(thread, permit)).is_some()
     }
 
     /// As [`admit`](Self::admit), on a thread that may have a permit already. It has none if the request may not enter.
@@ -233,13 +229,9 @@ impl Limiter {
 
     /// As [`admit`](Self::admit), on a thread with the permit of usual requests, which it keeps if the request may not enter.
     fn exchange(&self, thread: &AppThread, class: RouteClass) -> bool {
-        match class {
-            RouteClass::CpuBound if !self.interpreter.take_long() => return false,
-            RouteClass::Parallel if !self.interpreter.has_processor() => return false,
-            _ => {}
-        }
+        let Some(permit) = self.claim(class) else { return false };
         self.give_back(thread);
-        self.grant(thread, if class == RouteClass::CpuBound { Permit::Long } else { Permit::Released });
+        self.grant(thread, permit);
         true
     }
 
@@ -258,7 +250,7 @@ impl Limiter {
             return false;
         }
         self.give_back(thread);
-        self.take(thread)
+        self.claim_usual().map(|permit| self.grant(thread, permit)).is_some()
     }
 
     pub(super) fn is_taken(&self) -> bool {

@@ -75,7 +75,7 @@ impl Rig {
     }
 
     fn permits(&self) -> usize {
-        self.pool.limiter.permits().load(SeqCst)
+        self.pool.limiter.permits.load(SeqCst)
     }
 
     fn is_at_rest(&self) -> bool {

@@ -65,10 +65,8 @@ pub struct Pool<J> {
     pub(super) offered: AtomicBool,
     /// A full queue takes more while the first in it has not waited for [`UNNOTICED`].
     pub(super) bursts: AtomicBool,
-    /// Threads in requests of routes that are known to wait.
-    pub(super) blocked: AtomicUsize,
-    /// Threads that write the response of their request to a disk.
-    pub(super) writing: AtomicUsize,
+    /// Threads in requests of routes that are known to wait, and those that write the response of their request to a disk.
+    pub(super) away: AtomicUsize,
     stopping: AtomicBool,
 }
 
@@ -112,8 +110,7 @@ impl<J> Pool<J> {
             sorted: AtomicBool::new(false),
             offered: AtomicBool::new(false),
             bursts: AtomicBool::new(false),
-            blocked: AtomicUsize::new(0),
-            writing: AtomicUsize::new(0),
+            away: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
         }
     }
@@ -147,7 +144,7 @@ impl<J> Pool<J> {
         let is_burst = self.bursts.load(Ordering::Relaxed)
             && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED);
         // There are threads for so many at most, which wait because the interpreter is busy.
-        let held_back = || self.threads.max().saturating_sub(self.limiter.in_application());
+        let held_back = || self.threads.max().saturating_sub(self.limiter.count_inside(|_| true));
         if !is_burst && queue.is_full(|| if self.exclusive { held_back() } else { 0 }) {
             return Err(job);
         }

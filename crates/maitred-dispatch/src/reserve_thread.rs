@@ -19,6 +19,7 @@ use maitred_io::sync::atomic::{AtomicBool, Ordering};
 use maitred_pool::RouteClass;
 
 use super::{Scheduler, Serve};
+use crate::app_thread::AppThread;
 use crate::numbers::{LONG, STUCK};
 use crate::pool::Pool;
 
@@ -107,19 +108,9 @@ pub fn run<S: Serve>(server: &Arc<S>) {
 impl<J> Pool<J> {
     /// Whether no thread can take the waiting requests: all are in application code for long, or known to stay there.
     fn is_held_up(&self) -> bool {
-        let max = self.threads.max();
-        let away = self.blocked.load(Ordering::SeqCst) + self.writing.load(Ordering::SeqCst);
-        away >= max || self.stuck(clock::monotonic()) >= max
-    }
-
-    /// Threads of this pool whose requests have been in application code for long.
-    fn stuck(&self, now: u64) -> usize {
-        let mut stuck = 0;
-        self.limiter.interpreter.in_application(|thread| {
-            let long = thread.holding(now).is_some_and(|(_, nanos)| nanos >= STUCK);
-            stuck += usize::from(long && Arc::ptr_eq(&thread.permits, self.limiter.permits()));
-        });
-        stuck
+        let (max, now) = (self.threads.max(), clock::monotonic());
+        let is_stuck = |thread: &AppThread| thread.holding(now).is_some_and(|(_, nanos)| nanos >= STUCK);
+        self.away.load(Ordering::SeqCst) >= max || self.limiter.count_inside(is_stuck) >= max
     }
 
     /// The next request of a route that holds little beside the one that holds most.
@@ -127,11 +118,12 @@ impl<J> Pool<J> {
         let now = clock::monotonic();
         // Routes, and for how many nanoseconds their requests have been in application code, all together.
         let mut holdings: Vec<(u64, u64)> = Vec::new();
-        self.limiter.interpreter.in_application(|thread| {
-            let Some((route, nanos)) = thread.holding(now) else { return };
-            match holdings.iter_mut().find(|(other, _)| *other == route) {
-                Some((_, all)) => *all += nanos,
-                None => holdings.push((route, nanos)),
+        self.limiter.interpreter.ask_inside(|threads| {
+            for (route, nanos) in threads.filter_map(|thread| thread.holding(now)) {
+                match holdings.iter_mut().find(|(other, _)| *other == route) {
+                    Some((_, all)) => *all += nanos,
+                    None => holdings.push((route, nanos)),
+                }
             }
         });
         let most = holdings.iter().map(|(_, nanos)| *nanos).max().unwrap_or(0);

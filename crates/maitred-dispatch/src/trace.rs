@@ -6,7 +6,7 @@ use std::fmt;
 
 use maitred_io::sync::atomic::Ordering;
 
-use crate::pool::Pool;
+use crate::Scheduler;
 
 maitred_io::sync::thread_local! {
     static SERVED: Cell<u64> = Cell::new(0);
@@ -29,14 +29,17 @@ pub struct Trace {
     pub queued: bool,
 }
 
-impl Trace {
-    pub(super) fn of<J>(pool: &Pool<J>, complete: u64, has_budget: bool) -> Self {
+impl<J: Send> Scheduler<J> {
+    /// The trace of a request of this pool that was complete at `complete`, and that this thread has now.
+    pub fn trace(&self, pool: usize, complete: u64) -> Trace {
+        let pool = self.pool_at(pool);
         let budget = pool.threads.budget.load(Ordering::Relaxed);
-        Self {
+        let has_budget = !self.is_looped() && budget != u64::MAX;
+        Trace {
             waiting: pool.queued(),
             threads: pool.threads.count(),
             idle: pool.parked(),
-            budget: (has_budget && budget != u64::MAX).then(|| budget.saturating_sub(SERVED.with(Cell::get))),
+            budget: has_budget.then(|| budget.saturating_sub(SERVED.with(Cell::get))),
             // An older time belongs to an earlier request that was not traced.
             queued: SINCE.with(Cell::take) >= complete.max(1),
         }

@@ -53,8 +53,14 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         served: 0,
         done: false,
     };
-    // One that is done may find the server stopping before it gets to its end.
-    if run_rounds(server, || worker.round()) && !worker.done {
+    run_rounds(server, || {
+        worker.round();
+        !worker.done
+    });
+    if worker.done {
+        // Its successor may be long in coming.
+        scheduler.backup_poller.watch();
+    } else {
         scheduler.pool.threads.ended();
     }
     scheduler.pool.limiter.remove(&worker.thread);
@@ -73,29 +79,25 @@ impl<'a, S: Serve> Worker<'a, S> {
     }
 
     /// After as many turns from the ready list as a wait fetches, the poller is looked at: connections that always have more to do leave room.
-    fn round(&mut self) -> Round {
+    fn round(&mut self) {
         let scheduler = self.scheduler();
-        if self.done {
-            return Round::End;
-        }
         self.context.clock_mut().set_now(None);
         if scheduler.pool.exclusive {
             // After a panic of ours this thread may have its permit still.
             self.thread.leave();
             scheduler.pool.limiter.give_back(&self.thread);
         }
-        if self.away {
-            self.away = false;
+        if std::mem::take(&mut self.away) {
             return self.park(|_| scheduler.pool.limiter.is_monitored());
         }
         if scheduler.pool.exclusive {
             if let Some(admitted) = scheduler.pool.look(&self.thread) {
                 self.act_on(admitted);
-                return Round::GoOn;
+                return;
             }
         } else if let Some(job) = scheduler.pool.pop() {
             self.run_plainly(job, clock::monotonic());
-            return Round::GoOn;
+            return;
         }
         if self.turns > 0
             && let Some(event) = scheduler.ready.pop()
@@ -104,7 +106,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             if let Some(job) = Served::of(self.server, event, &mut self.context).run(self.server) {
                 self.take(job);
             }
-            return Round::GoOn;
+            return;
         }
         self.turns = scheduler.ready.len().clamp(1, batch(scheduler));
         let others = scheduler.pollers.begin();
@@ -114,7 +116,7 @@ impl<'a, S: Serve> Worker<'a, S> {
             scheduler.pollers.end();
             if let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
                 self.run_plainly(job, clock::monotonic());
-                return Round::GoOn;
+                return;
             }
             return self.park(|waiting| {
                 !waiting
@@ -123,7 +125,9 @@ impl<'a, S: Serve> Worker<'a, S> {
                     && scheduler.pollers.are_enough()
             });
         }
-        poll(self.server, &mut self.events, took);
+        scheduler.backup_poller.release_polling();
+        fetch(self.server, &mut self.events, scheduler.is_idle() && !took);
+        scheduler.pollers.end();
         let wanted = scheduler.pool.limiter.take_wanted();
         let idle = self.events.iter().len() == 0;
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
@@ -133,7 +137,6 @@ impl<'a, S: Serve> Worker<'a, S> {
         } else if idle && let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
             self.run_plainly(job, clock::monotonic());
         }
-        Round::GoOn
     }
 
     fn take(&mut self, job: S::Job) {
@@ -164,14 +167,13 @@ impl<'a, S: Serve> Worker<'a, S> {
         self.done
     }
 
-    fn park(&mut self, still_idle: impl Fn(bool) -> bool) -> Round {
+    fn park(&mut self, still_idle: impl Fn(bool) -> bool) {
         match self.scheduler().pool.park(&self.slot, still_idle) {
-            Errand::End => return Round::End,
+            Errand::End => self.done = true,
             Errand::Look => {}
             Errand::Run(job) => self.run_here(job),
             Errand::Monitor => self.act_on(Admitted::Monitor),
         }
-        Round::GoOn
     }
 }
 
@@ -471,40 +473,20 @@ struct Run<J> {
 
 // ---- Rounds, of all threads that serve ----
 
-pub(super) enum Round {
-    GoOn,
-    /// The thread is superfluous, and not counted any more.
-    End,
-}
-
-/// Takes round after round until the server stops, or the thread is superfluous. Returns whether the thread is counted still.
-pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> Round) -> bool {
-    server.scheduler().pollers.set_serving(true);
-    let mut counted = true;
-    while counted && !server.scheduler().is_stopping() {
+/// Takes round after round until the server stops, or one says that the thread does not go on.
+pub(super) fn run_rounds<S: Serve>(server: &Arc<S>, mut round: impl FnMut() -> bool) {
+    let scheduler = server.scheduler();
+    scheduler.pollers.set_serving(true);
+    let mut goes_on = true;
+    while goes_on && !scheduler.is_stopping() {
         match catch_unwind(AssertUnwindSafe(&mut round)) {
-            Ok(Round::GoOn) => {}
-            Ok(Round::End) => counted = false,
+            Ok(answer) => goes_on = answer,
             Err(panic) => {
                 server.report(format_args!("internal error, please report it: {}", panic_text(&*panic)));
             }
         }
     }
-    server.scheduler().pollers.set_serving(false);
-    if !counted {
-        // Its successor may be long in coming.
-        server.scheduler().backup_poller.watch();
-    }
-    counted
-}
-
-/// Waits for events, unless there is something else to do. The caller has counted itself as a poller, and is not counted afterwards.
-/// `took`: it has just taken something that brings events.
-pub(super) fn poll<S: Serve>(server: &Arc<S>, events: &mut Events, took: bool) {
-    let scheduler = server.scheduler();
-    scheduler.backup_poller.release_polling();
-    fetch(server, events, scheduler.is_idle() && !took);
-    scheduler.pollers.end();
+    scheduler.pollers.set_serving(false);
 }
 
 pub(super) fn fetch<S: Serve>(server: &Arc<S>, events: &mut Events, waits: bool) {

@@ -59,7 +59,7 @@ impl<J: Send> Scheduler<J> {
             return act();
         }
         self.note_written();
-        let _writing = Counted::begin(&self.pool.writing);
+        let _away = Counted::begin(&self.pool.away);
         // A sample gives the thread a permit again when it uses the interpreter again.
         let frees = with_own_thread(|own| own.is_some_and(|own| self.pool.limiter.interpreter.release(own)));
         if frees && self.pool.queued() > 0 {
