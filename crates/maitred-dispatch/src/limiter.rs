@@ -162,6 +162,7 @@ impl Limiter {
             .ask_inside(|threads| threads.filter(|thread| self.has(thread) && counts(thread)).count())
     }
 
+    /// A permit of usual requests, counted, if fewer are in use than there may be.
     fn claim_usual(&self) -> Option<Permit> {
         let more = |permits| (permits < PERMITS).then_some(permits + 1);
         self.permits.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok().map(|_| Permit::Normal)

@@ -22,8 +22,8 @@ pub(crate) const USUAL: u64 = 300_000;
 pub(crate) const FIRST_PAUSE: u64 = 50_000;
 
 /// A thread whose request has been there for so long may stay: the reserve thread runs others (Python's default switch
-/// interval). Half: requests that only compute for some milliseconds have it made. Double: requests behind slow ones
-/// wait that much longer.
+/// interval), and after twice the time the backup poller serves in place of an event loop. Half: requests that only compute for some
+/// milliseconds have the reserve thread made. Double: requests behind slow ones wait that much longer.
 #[cfg(not(shuttle))]
 pub(crate) const STUCK: u64 = 5_000_000;
 
@@ -31,9 +31,9 @@ pub(crate) const STUCK: u64 = 5_000_000;
 #[cfg(shuttle)]
 pub(crate) const STUCK: u64 = 100_000;
 
-/// A delay that people hardly notice: so long a burst beyond the queue of an event loop may wait, and half of it the queue may stand
-/// still although samples say that threads compute. Half: a burst of some hundred requests is refused. Double: clients of a server that has
-/// too much to do learn it later.
+/// A delay that people hardly notice: so long a burst beyond the queue of an event loop may wait, and a request before a peer that takes
+/// nothing loses its response for it; half of it the queue may stand still although samples say that threads compute. Half: a burst of
+/// some hundred requests is refused. Double: clients of a server that has too much to do learn it later.
 #[cfg(not(shuttle))]
 pub(crate) const UNNOTICED: u64 = 100_000_000;
 
