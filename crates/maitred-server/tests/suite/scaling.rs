@@ -139,8 +139,9 @@ fn while_threads_end_one_goes_on_polling() {
 
 #[test]
 fn threads_that_have_served_their_number_of_requests_are_replaced_and_no_request_is_lost() {
-    for strategy in MANY {
+    for strategy in ALL {
         for name in ["reports", DEFAULT_POOL] {
+            let threads = if strategy == Strategy::Pc && name == DEFAULT_POOL { 1 } else { 2 };
             let (running, Opened(door)) = &serve(|settings| {
                 settings.pool.strategy = strategy;
                 let limits = &mut pool(settings, name).limits;
@@ -150,8 +151,8 @@ fn threads_that_have_served_their_number_of_requests_are_replaced_and_no_request
             let mut clients: Vec<_> = (0..4).map(|_| connect(running.address)).collect();
             // The second one ends a second after the first.
             let begin = Instant::now();
-            while running.figure(name, "threads_made_total") < 4 {
-                assert!(begin.elapsed() < PATIENCE, "two threads have been replaced");
+            while running.figure(name, "threads_made_total") < 2 * threads {
+                assert!(begin.elapsed() < PATIENCE, "each thread has been replaced");
                 for stream in &mut clients {
                     stream.write_all(&get(path(name)).repeat(3)).unwrap();
                 }
@@ -161,8 +162,8 @@ fn threads_that_have_served_their_number_of_requests_are_replaced_and_no_request
                     all_answered(std::slice::from_mut(stream), path(name));
                 }
             }
-            wait_until("two threads are there", || running.figure(name, "threads") == 2);
-            assert!(ends(running, name, "spent") >= 2 && starts(running, name, "spent") >= 2);
+            wait_until("the new ones are there", || running.figure(name, "threads") == threads);
+            assert!(ends(running, name, "spent") >= threads && starts(running, name, "spent") >= threads);
             for stream in &mut clients {
                 stream.write_all(&get_last("/last")).unwrap();
                 assert!(read_all(stream).contains("/last on "));

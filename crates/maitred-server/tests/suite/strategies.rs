@@ -208,6 +208,16 @@ fn produce_consume_runs_one_request_at_a_time_in_the_order_in_which_they_came() 
     assert_eq!(running.server.figures().snapshot().threads, 1);
 }
 
+#[test]
+fn execute_produce_consume_calls_the_next_thread_before_it_runs_a_request() {
+    let book = Book::new(1);
+    let (running, _opened) = &serve(Strategy::Epc, &book, |settings| {
+        (settings.pool.limits.min_threads, settings.pool.limits.max_threads) = (1, 2);
+    });
+    assert!(exchange(running.address, &get_last("/echo/0")).ends_with("0 0 0"));
+    assert_eq!(running.figure(DEFAULT_POOL, "threads_made_total"), 2);
+}
+
 /// Asks until the server says that an answer is the last one, or closes without having run the request; how many were
 /// answered.
 fn ask_until_closed(mut stream: Client, first: usize, book: &Book) -> usize {
