@@ -1,7 +1,7 @@
 //! Which crate of the workspace may depend on which.
 //!
 //! ```text
-//! python → cli → tools → process → config → control  →  server  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
+//! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
 //!                              dispatch → io, stats, runtime, pool, turns; turns → io; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
@@ -44,8 +44,32 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-spool", &["maitred-io", "maitred-runtime"]),
     ("maitred-limits", &["maitred-http", "maitred-io", "maitred-log", "maitred-match", "maitred-stats"]),
     (
+        "maitred-exchange",
+        &[
+            "maitred-limits",
+            "maitred-spool",
+            "maitred-tls",
+            "maitred-forward",
+            "maitred-filters",
+            "maitred-files",
+            "maitred-compress",
+            "maitred-http",
+            "maitred-h1",
+            "maitred-h2",
+            "maitred-ws",
+            "maitred-stats",
+            "maitred-io",
+            "maitred-runtime",
+            "maitred-match",
+            "maitred-log",
+            "maitred-dispatch",
+            "maitred-turns",
+        ],
+    ),
+    (
         "maitred-server",
         &[
+            "maitred-exchange",
             "maitred-limits",
             "maitred-spool",
             "maitred-tls",

@@ -34,8 +34,8 @@ use maitred_stats::{ARENA_BYTES, Arena, memory};
 
 pub use crate::merged::{WorkerPage, counters_of_page, merge_pages};
 pub use crate::metrics::LOG_DROPPED_TOTAL;
-pub use crate::site::page_of_workers;
-pub use crate::site::{SPOOLED_TOTAL, Statistics, Totals, write_exchanges};
+pub use maitred_exchange::site::page_of_workers;
+pub use maitred_exchange::site::{SPOOLED_TOTAL, Statistics, Totals, write_exchanges};
 pub use maitred_io::shared_memory::SharedMemory;
 pub use maitred_stats::exposition::{Format, series};
 pub use maitred_stats::{Owner, each_counter, read_counters};

@@ -28,36 +28,36 @@
 //! is docs/architecture.md, the way of one request docs/life-of-a-request.md.
 
 mod connection;
-mod destination;
 pub mod figures;
 mod group;
-mod hosts;
 pub mod inspect;
 mod listener;
 mod live_settings;
 mod merged;
 mod metrics;
-mod pages;
 pub mod pool_map;
 mod pools;
-mod proxies;
 mod roles;
-mod routes;
 mod server;
 mod settings;
 mod sharing;
-mod site;
-mod spill;
 mod thread_hosts;
-mod traced;
 mod worker_listeners;
 
-pub use connection::redirect::https_address;
 pub use group::slots::{NoPlace, Place};
-pub use hosts::{Host, HostSettings, Hosts, SameName};
 pub use inspect::Snapshot;
 pub use listener::{BoundListeners, ListenerSettings};
 pub use maitred_compress::CompressionSettings;
+pub use maitred_exchange::admission::https_address;
+pub use maitred_exchange::hosts::{Host, HostSettings, Hosts, SameName};
+pub use maitred_exchange::pages::{ErrorPage, ErrorPages, PageFor};
+pub use maitred_exchange::proxies::Forwarding;
+pub use maitred_exchange::routes::{Application, Route, Routes};
+pub use maitred_exchange::site::{
+    ApplicationTiming, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
+    WebSocketSettings,
+};
+pub use maitred_exchange::spill::WriterSettings;
 pub use maitred_files::Submissions;
 pub use maitred_forward::forwarded::{Believed, Trusted};
 pub use maitred_io::line_writer::{Period, Rotation, Target as LogTarget};
@@ -68,21 +68,13 @@ pub use maitred_limits::{Applied, Limits, Rule};
 pub use maitred_log::{AccessLogSettings, Level, Log, Progress, printable};
 pub use maitred_stats::pool::{END_REASONS, START_REASONS};
 pub use maitred_tls as tls;
-pub use pages::{ErrorPage, ErrorPages, PageFor};
 pub use pool_map::PoolMap;
-pub use proxies::Forwarding;
 pub use roles::CONTROL;
-pub use routes::{Application, Route, Routes};
 pub use server::{BESIDE_LOOP, Server, StartError};
 pub use settings::{
     CertificatePattern, DEFAULT_POOL, HeaderPattern, HostCondition, HostPattern, Network, Overflow,
     PathPattern, PoolLimits, PoolRule, PoolSettings, Settings, Strategy,
 };
 pub use sharing::{Accept, Bell};
-pub use site::{
-    ApplicationTiming, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
-    WebSocketSettings,
-};
-pub use spill::WriterSettings;
 pub use thread_hosts::HostMismatch;
 pub use worker_listeners::WorkerListeners;

@@ -7,8 +7,8 @@ use maitred_limits::Guard;
 use maitred_tls::Terms;
 
 use crate::connection::Group;
-use crate::site::Insight;
-use crate::spill::WriterSettings;
+use maitred_exchange::site::Insight;
+use maitred_exchange::spill::WriterSettings;
 
 /// Settings of a server that hold at once when they are changed.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use maitred_stats::exposition::{self, Format};
 
-use crate::site::{Statistics, write_exchanges};
+use maitred_exchange::site::{Statistics, write_exchanges};
 
 /// The page of a running process ([`own_page`](crate::inspect::ServerFigures::own_page)).
 #[derive(Clone, Copy, Debug)]

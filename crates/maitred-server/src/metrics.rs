@@ -15,12 +15,13 @@ use maitred_stats::{Counter, LockSnapshot, exposition};
 
 use crate::connection::Group;
 use crate::group::thread_registry::Times;
+use crate::roles;
 use crate::roles::OfRole;
-use crate::site::{
+use maitred_exchange::site;
+use maitred_exchange::site::{
     ACCEPTED_TOTAL, BODY_BYTES_TOTAL, CUT_TOTAL, ERRORS_TOTAL, REFUSED_TOTAL, REQUESTS_TOTAL, SPOOLED_TOTAL,
     TIMEOUTS_TOTAL,
 };
-use crate::{roles, site};
 
 /// Lines missing in a log, by log.
 pub const LOG_DROPPED_TOTAL: &str = "maitred_log_dropped_total";

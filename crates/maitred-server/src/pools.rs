@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use maitred_exchange::Site;
 use maitred_io::machine;
 use maitred_stats::pool::PoolFigures;
 
@@ -9,7 +10,6 @@ use crate::connection::Group;
 use crate::group::groups;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::settings::{DEFAULT_POOL, PoolLimits, PoolRule, Strategy};
-use crate::site::Site;
 
 /// The pools of a server: their limits, the rules that lead requests to them, their figures.
 ///

@@ -8,6 +8,7 @@ use std::{fmt, io};
 use arc_swap::ArcSwapOption;
 use maitred_compress::Compression;
 use maitred_dispatch::{Scheduler, run_backup_poller};
+use maitred_exchange::Routes;
 use maitred_filters::Filters;
 use maitred_h1::Limits;
 use maitred_io::listener::{Address, BindError, Listener};
@@ -21,24 +22,23 @@ use maitred_spool::{BodyMemory, Medium, Open, Spooler};
 use crate::connection::{Connection, Group};
 use crate::figures;
 use crate::group::groups::{self, Groups};
-use crate::group::thread_registry::Role;
-use crate::hosts::{Hosts, SameName};
+use crate::group::thread_registry::{Role, own_name};
 use crate::inspect::{Connections, Routing, ServerFigures, Threads};
 use crate::listener::{BoundListeners, ListenerState, Listening};
 use crate::live_settings::LiveSettings;
 use crate::pool_map::{PoolMap, UnknownPool};
 use crate::pools::{Pools, parts, polling};
-use crate::proxies::Proxies;
-use crate::routes::Routes;
 use crate::settings::{PoolSettings, Settings, Strategy};
 #[cfg(doc)]
 use crate::sharing::Accept;
-use crate::site::{
+use crate::thread_hosts::{HostMismatch, ThreadHosts};
+use maitred_exchange::hosts::{Hosts, SameName};
+use maitred_exchange::proxies::Proxies;
+use maitred_exchange::site::{
     Contexts, Counters, Figures, Handshakes, Http2Counters, Measures, Names, Recent, Site, WebSocketCounters,
 };
-use crate::spill::Spilling;
-use crate::thread_hosts::{HostMismatch, ThreadHosts};
-use crate::traced::Traced;
+use maitred_exchange::spill::Spilling;
+use maitred_exchange::traced::Traced;
 
 /// The pool of handlers that do not run on the event loop, where there is one.
 pub const BESIDE_LOOP: &str = "threads";
@@ -192,7 +192,6 @@ impl Server {
         let site = Arc::new(Site {
             hosts,
             beside_loop,
-            thread_hosts,
             loop_requests: settings.loop_requests,
             filters,
             health_path: settings.health_path,
@@ -223,20 +222,21 @@ impl Server {
             spilling: Spilling::new(settings.writer),
             submissions: settings.submissions,
             log: settings.log,
+            own_name,
             counters: Counters::new(&arena),
             counted: arena.memory(),
             measures: Measures::new(settings.insight),
             figures,
-            traced: Traced::new(),
-            recent: Recent::new(),
+            traced: Traced::default(),
+            recent: Recent::default(),
             metrics: OnceLock::new(),
         });
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();
         let pool_map = Arc::new(PoolMap::new(&names, &settings.rules).map_err(StartError::Pool)?);
-        let host = site.thread_hosts.of(0);
-        let locks = site.thread_hosts.locks();
+        let host = thread_hosts.of(0);
+        let locks = thread_hosts.locks();
         let count = count_groups(settings.poll_groups, &first, &**host, &site.log);
         let processors = machine::processors().div_ceil(count);
         let mut schedulers = if let Some(event_loop) = host.event_loop() {
@@ -256,7 +256,7 @@ impl Server {
             listening.warn(&site.log);
             listening.set_receipts(settings.insight.receipt);
         }
-        let shared = Arc::new(Groups::new(count, listeners, settings.accept));
+        let shared = Arc::new(Groups::new(count, listeners, settings.accept, thread_hosts));
         let mut groups = Vec::with_capacity(count);
         for (number, scheduler) in schedulers.into_iter().enumerate() {
             let place = (number, &shared);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use maitred_compress::CompressionSettings;
+use maitred_exchange::Routes;
 use maitred_files::Submissions;
 use maitred_filters::{Filter, FilterRule};
 use maitred_http::Method;
@@ -13,14 +14,13 @@ use maitred_log::Log;
 use maitred_runtime::{Handler, NativeThreads, ThreadHost};
 use maitred_tls::Terms;
 
-use crate::hosts::HostSettings;
 use crate::listener::{BoundListeners, ListenerSettings};
-use crate::pages::ErrorPages;
-use crate::proxies::Forwarding;
-use crate::routes::Routes;
 use crate::sharing::Accept;
-use crate::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
-use crate::spill::WriterSettings;
+use maitred_exchange::hosts::HostSettings;
+use maitred_exchange::pages::ErrorPages;
+use maitred_exchange::proxies::Forwarding;
+use maitred_exchange::site::{Http2Settings, Insight, Timeouts, WebSocketSettings};
+use maitred_exchange::spill::WriterSettings;
 
 pub use maitred_match::{
     CertificatePattern, HeaderPattern, HostCondition, HostPattern, Network, PathPattern,

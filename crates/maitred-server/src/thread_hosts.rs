@@ -11,9 +11,10 @@ use maitred_dispatch::Locks;
 use maitred_pool::PoolSettings;
 use maitred_runtime::{Handler, InterpreterLock, ThreadHost};
 
-use crate::routes::Application;
+use maitred_exchange::routes::Application;
 
 /// The hosts, and the pools whose threads each of them makes.
+#[derive(Default)]
 pub(crate) struct ThreadHosts {
     all: Box<[Arc<dyn ThreadHost>]>,
     /// The number of each pool's host, the default pool first.

@@ -1,4 +1,15 @@
-//! The requests that one turn brings.
+//! The end of a turn, and the requests that it brings.
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// An event or a deadline will bring the next one.
+    Wait,
+    /// The budget is used up; the next turn comes after those of others.
+    Later,
+    /// The resident has ended.
+    Close,
+}
 
 /// The requests that one turn brings: none or one from a connection that answers in order, any number from one with
 /// streams.

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
+use maitred_exchange::Ends;
 use maitred_http::Peer;
 use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
 use maitred_io::sync::atomic::Ordering;
@@ -12,7 +13,6 @@ use maitred_io::transport::{Socket, Transport};
 use maitred_io::{clock, machine};
 use maitred_runtime::Process;
 
-use super::client::Ends;
 use super::{Connection, Group, Protocol, proxy_header, turns};
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};

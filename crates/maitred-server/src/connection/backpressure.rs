@@ -4,11 +4,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_dispatch::{has_to_give_up_peer, note_idle_peer};
+use maitred_exchange::{Lot, Which};
 use maitred_io::clock;
 use maitred_runtime::{Flow, Observe, SendError};
 
 use crate::connection::{Connection, Group, Key, spilling};
-use crate::spill::{Lot, Which};
 
 /// So often a thread that waits looks whether requests wait for it.
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,21 +4,20 @@
 use std::io;
 use std::sync::Arc;
 
+use maitred_exchange::{Endless, Lot, OwnLimits, Socket, Stream, Which};
 use maitred_limits::Rule;
 use maitred_log::End;
 use maitred_runtime::{Closed, Flow, Messages, Observe, SendError};
 use maitred_turns::Signals;
 
-use super::drain::{Endless, begin_endless};
-use super::link::{Ended, Ending, Link, ResponsePart};
-use super::own_limits::OwnLimits;
-use super::protocol::{see_link, with_link};
-use super::sending::{fail_sending, has_peer_ended};
+use super::carrier::{Carrier, Ended, Ending, ResponsePart};
+use super::drain::begin_endless;
+use super::protocol::{see_carrier, with_carrier};
+use super::sending::{arm, fail_sending, has_peer_ended};
 use super::spilling::{exchange, lend, note_sender, take_back};
 use super::streaming_body::LiveReader;
-use super::websocket::{Socket, begin_websocket, count_message, end_of_websocket, take_messages};
-use super::{Connection, Group, Key, Protocol, Stream};
-use crate::spill::{Lot, MAX_FILE, Part, Which, Written};
+use super::{Connection, Group, Key, Protocol};
+use maitred_exchange::spill::{MAX_FILE, Part, Written};
 
 impl Group {
     /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
@@ -33,10 +32,10 @@ impl Group {
 impl Connection {
     /// The exchange that `key` names, if a handler still answers it.
     pub(crate) fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
-        with_link!(self, |link, _wire| link.stream_of(key))
+        with_carrier!(self, |carrier, _wire| carrier.stream_of(key))
     }
 
-    /// As [`Link::send_part`].
+    /// As [`Carrier::send_part`].
     ///
     /// # Errors
     /// As there.
@@ -46,10 +45,10 @@ impl Connection {
         key: Key,
         part: ResponsePart<'_>,
     ) -> Result<Flow, SendError> {
-        with_link!(self, |link, wire| link.send_part(wire, group, key, part))
+        with_carrier!(self, |carrier, wire| carrier.send_part(wire, group, key, part))
     }
 
-    /// As [`Link::send_last`].
+    /// As [`Carrier::send_last`].
     pub(super) fn send_last_part(
         &mut self,
         group: &Group,
@@ -57,7 +56,7 @@ impl Connection {
         part: ResponsePart<'_>,
         ending: Ending<'_>,
     ) -> Ended {
-        with_link!(self, |link, wire| link.send_last(wire, group, key, part, ending))
+        with_carrier!(self, |carrier, wire| carrier.send_last(wire, group, key, part, ending))
     }
 
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
@@ -77,25 +76,25 @@ impl Connection {
 
     /// Notes that the response begins. Returns whether the connection must end after it.
     pub(super) fn begin_answer(&mut self, key: Key) -> bool {
-        with_link!(self, |link, _wire| link.begin_answer(key))
+        with_carrier!(self, |carrier, _wire| carrier.begin_answer(key))
     }
 
     pub(super) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
-        with_link!(self, |link, _wire| begin_endless(link, group, key, endless));
+        with_carrier!(self, |carrier, _wire| begin_endless(carrier, group, key, endless));
     }
 
     pub(super) fn limit_response(&mut self, key: Key, own: OwnLimits) {
-        with_link!(self, |link, wire| link.limit_response(wire, key, own));
+        with_carrier!(self, |carrier, wire| carrier.limit_response(wire, key, own));
     }
 
     /// Whether the peer has ended its sending side, or is gone.
     pub(super) fn has_peer_ended(&self) -> bool {
-        see_link!(self, |link, wire| has_peer_ended(link, wire))
+        see_carrier!(self, |carrier, wire| has_peer_ended(carrier, wire))
     }
 
     /// Whether a handler of this exchange has to wait.
     pub(super) fn is_full(&self, group: &Group, key: Key) -> bool {
-        see_link!(self, |link, wire| link.is_full(wire, group, key))
+        see_carrier!(self, |carrier, wire| carrier.is_full(wire, group, key))
     }
 
     /// Since when the peer has taken nothing of what waits of an exchange; none while nothing waits for the peer.
@@ -109,14 +108,16 @@ impl Connection {
 
     /// Whether much more of the response waits in files than a peer is behind that pauses.
     pub(super) fn is_far_ahead(&mut self, key: Key) -> bool {
-        let filed =
-            with_link!(self, |link, wire| link.writer_of(wire, key).map(|writer| writer.marks().file));
+        let filed = with_carrier!(self, |carrier, wire| carrier
+            .writer_of(wire, key)
+            .map(|writer| writer.marks().file));
         filed.is_some_and(|filed| filed >= MAX_FILE)
     }
 
     /// Whether a part of the response is being written to a file, which makes room.
     pub(super) fn has_lent(&mut self, key: Key) -> bool {
-        let lent = with_link!(self, |link, wire| link.writer_of(wire, key).map(|writer| writer.has_lent()));
+        let lent =
+            with_carrier!(self, |carrier, wire| carrier.writer_of(wire, key).map(|writer| writer.has_lent()));
         lent.unwrap_or_default()
     }
 
@@ -136,7 +137,7 @@ impl Connection {
     }
 
     pub(super) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
-        with_link!(self, |link, wire| note_sender(link, wire, key, label));
+        with_carrier!(self, |carrier, wire| note_sender(carrier, wire, key, label));
     }
 
     /// Reads bytes of a live body for its handler, with `space` for bytes that are not decoded.
@@ -154,12 +155,31 @@ impl Connection {
 
     // ---- WebSocket ----
 
+    /// Begins a WebSocket that the handler has accepted; a turn takes the bytes received meanwhile.
     pub(super) fn begin_websocket(&mut self, group: &Group, key: Key, socket: Box<Socket>) {
-        with_link!(self, |link, wire| begin_websocket(link, wire, group, key, socket));
+        with_carrier!(self, |carrier, wire| {
+            let Some(stream) = carrier.stream_of(key) else { return };
+            let is_early = stream.begin_socket(socket, group.is_draining());
+            let _ = carrier.send_socket_frames(wire, group, key);
+            arm(carrier, wire, group, key.token);
+            wire.listen_again(group, key.token);
+            if is_early || wire.unread || !wire.input.is_empty() {
+                group.resume(key.token);
+            }
+        });
     }
 
+    /// Moves whole messages to the handler, with the end of the WebSocket if it has ended.
     pub(super) fn take_messages(&mut self, group: &Group, key: Key, into: &mut Messages) -> Option<Closed> {
-        with_link!(self, |link, wire| take_messages(link, wire, group, key, into))
+        with_carrier!(self, |carrier, wire| {
+            let Some(stream) = carrier.stream_of(key) else { return Some(Closed::abnormal()) };
+            let (closed, goes_on) = stream.take_messages(&group.site, wire.peer, wire.is_dead(), into);
+            if goes_on {
+                carrier.credit(key.stream, u64::MAX);
+                group.resume(key.token);
+            }
+            closed
+        })
     }
 
     /// Sends a frame of the handler; `bytes` counts them for the application.
@@ -173,28 +193,31 @@ impl Connection {
         part: ResponsePart<'_>,
         bytes: u64,
     ) -> Result<Flow, SendError> {
-        with_link!(self, |link, wire| {
-            count_message(link, key, bytes)?;
-            link.send_part(wire, group, key, part)
+        with_carrier!(self, |carrier, wire| {
+            carrier.stream_of(key).ok_or(SendError::Closed)?.count_message(bytes)?;
+            carrier.send_part(wire, group, key, part)
         })
     }
 
     pub(super) fn end_of_websocket(&mut self, key: Key) -> (End, Option<u16>, bool) {
-        with_link!(self, |link, wire| end_of_websocket(link, wire, key))
+        with_carrier!(self, |carrier, wire| match carrier.stream_of(key) {
+            Some(stream) => stream.end_of_socket(wire.is_dead()),
+            None => (End::PeerGone, None, false),
+        })
     }
 
     // ---- Queued bytes that are written to files ----
 
     pub(super) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
-        with_link!(self, |link, wire| lend(link, wire, group, which))
+        with_carrier!(self, |carrier, wire| lend(carrier, wire, group, which))
     }
 
     pub(super) fn exchange(&mut self, written: &Written) {
-        with_link!(self, |link, wire| exchange(link, wire, written));
+        with_carrier!(self, |carrier, wire| exchange(carrier, wire, written));
     }
 
     pub(super) fn take_back(&mut self, parts: &[Part]) {
-        with_link!(self, |link, wire| take_back(link, wire, parts));
+        with_carrier!(self, |carrier, wire| take_back(carrier, wire, parts));
     }
 
     // ---- For an operator ----

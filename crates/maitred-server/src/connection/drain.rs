@@ -9,47 +9,18 @@
 //! A stream of events (`text/event-stream`) has no end of its own, and its client comes again when it ends. Every other
 //! response has the whole time of the drain.
 
-use maitred_http::ResponseHead;
+use maitred_exchange::Endless;
 use maitred_log::End;
 use maitred_turns::Signals;
 
-use super::link::Link;
+use super::carrier::Carrier;
 use super::websocket::close_websockets;
 use super::wire::Wire;
 use super::{Context, Group, Key, Turn};
 
-/// A response without a length that goes on until its handler or its client ends it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endless {
-    /// Server-sent events (HTML Standard): their client comes again.
-    Events,
-    /// A sequence of records or pictures; some have an end.
-    Records,
-}
-
-impl Endless {
-    /// Prefixes of the media types.
-    const TYPES: [(&[u8], Self); 7] = [
-        (b"text/event-stream", Self::Events),
-        (b"application/x-ndjson", Self::Records),
-        (b"application/ndjson", Self::Records),
-        (b"application/jsonl", Self::Records),
-        (b"application/json-seq", Self::Records),
-        (b"application/stream+json", Self::Records),
-        (b"multipart/x-mixed-replace", Self::Records),
-    ];
-
-    pub(crate) fn of(head: &ResponseHead) -> Option<Self> {
-        let kind = head.fields.first("content-type")?;
-        let begins =
-            |name: &[u8]| kind.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-        Self::TYPES.into_iter().find(|(name, _)| begins(name)).map(|(_, endless)| endless)
-    }
-}
-
 /// Marks a response that need not have an end of its own.
-pub(super) fn begin_endless(link: &mut impl Link, group: &Group, key: Key, endless: Endless) {
-    let Some(stream) = link.stream_of(key) else { return };
+pub(super) fn begin_endless(carrier: &mut impl Carrier, group: &Group, key: Key, endless: Endless) {
+    let Some(stream) = carrier.stream_of(key) else { return };
     stream.endless = Some(endless);
     if group.is_draining() {
         stream.ask_to_end();
@@ -58,7 +29,7 @@ pub(super) fn begin_endless(link: &mut impl Link, group: &Group, key: Key, endle
 
 /// Asks the handlers of endless responses to end, or ends their responses when the grace is over.
 pub(super) fn end_events(
-    link: &mut impl Link,
+    carrier: &mut impl Carrier,
     wire: &mut Wire,
     context: &mut Context<'_>,
     signals: Signals,
@@ -66,9 +37,9 @@ pub(super) fn end_events(
     if !signals.any(Signals::DRAIN) {
         return None;
     }
-    close_websockets(link, wire, context);
+    close_websockets(carrier, wire, context);
     let mut events = Vec::new();
-    for stream in link.each_stream().filter(|stream| stream.running) {
+    for stream in carrier.each_stream().filter(|stream| stream.running) {
         match stream.endless {
             None => stream.tell(),
             Some(endless) => {
@@ -80,5 +51,5 @@ pub(super) fn end_events(
     if events.is_empty() || !context.group.groups.ends_events() {
         return None;
     }
-    link.end_responses(wire, context, &events, End::Drain)
+    carrier.end_responses(wire, context, &events, End::Drain)
 }

@@ -12,15 +12,16 @@
 
 use std::sync::Arc;
 
+use maitred_exchange::Site;
 use maitred_io::clock;
 use maitred_io::transport::{Moved, Shaken};
 use maitred_limits::Rule;
 use maitred_tls::{Handshake, Session, SessionError};
 
-use super::secured::{self, Shaking};
+use super::secured;
 use super::wire::{Phase, Wire};
 use super::{Context, Turn, nanos};
-use crate::site::Site;
+use maitred_exchange::client::Shaking;
 
 /// Response to a client that sends HTTP without TLS. No request has been read, so the response belongs to none.
 const PLAIN_HTTP: &str = "HTTP/1.1 400 Bad Request\r\n\

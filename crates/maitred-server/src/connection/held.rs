@@ -3,22 +3,20 @@
 //!
 //! Section below: memory of heads.
 
-use crate::connection::link::Link;
-use crate::connection::record::Record;
+use crate::connection::carrier::Carrier;
 use crate::connection::wire::Phase;
 use crate::connection::wire::Wire;
+use maitred_exchange::{Queue, Record, Stream};
 use std::mem::size_of;
 
 use maitred_limits::Rule;
 use maitred_limits::heads::{HeadShare, HeldHeads};
 use maitred_runtime::Request;
 
-use super::framed::Queue;
-use super::protocol::see_link;
-use super::stream::Stream;
+use super::protocol::see_carrier;
 use super::{Connection, Context, Group, nanos};
-use crate::destination::asks_engine;
 use crate::group::slots::Token;
+use maitred_exchange::stream::asks_engine;
 
 /// Longest idle time of a connection while a resource is scarce, in nanoseconds; the value of Jetty's
 /// LowResourceMonitor.
@@ -38,7 +36,7 @@ impl Connection {
     pub(super) fn tell_budgets(&mut self, group: &Group, token: Token) {
         let guard = &group.site.guard;
         let (heads, buffers) =
-            see_link!(self, |link, wire| (held_heads(link, wire).counted(), holds(link, wire)));
+            see_carrier!(self, |carrier, wire| (held_heads(carrier, wire).counted(), holds(carrier, wire)));
         if self.shares.is_none() && heads.sum() == 0 && buffers == 0 {
             return;
         }
@@ -115,18 +113,18 @@ pub(super) const STREAM: u64 = (size_of::<Stream>() + size_of::<Request>() + siz
 pub(super) const NO_ROOM: &str = "the server is short of memory";
 
 /// Bytes in buffers of the connection, beside its heads.
-pub(super) fn holds(link: &impl Link, wire: &Wire) -> u64 {
-    let streams: u64 = link.streams().map(Stream::held).sum();
+pub(super) fn holds(carrier: &impl Carrier, wire: &Wire) -> u64 {
+    let streams: u64 = carrier.streams().map(Stream::held).sum();
     // Received bytes of an incomplete head count as a head.
     let input = if wire.phase == Phase::Receiving { 0 } else { wire.input.len() as u64 };
     input + streams + wire.writer.as_ref().map_or(0, |writer| writer.held())
 }
 
 /// Bytes of the heads, including received parts of incomplete heads.
-fn held_heads(link: &impl Link, wire: &Wire) -> HeldHeads {
+fn held_heads(carrier: &impl Carrier, wire: &Wire) -> HeldHeads {
     let mut held = HeldHeads::default();
-    let more = link.memory_of_one();
-    for stream in link.streams() {
+    let more = carrier.memory_of_one();
+    for stream in carrier.streams() {
         let sum = if stream.waits_for_peer() { &mut held.waiting } else { &mut held.running };
         *sum += stream.held_by_head() + more;
     }
@@ -134,17 +132,23 @@ fn held_heads(link: &impl Link, wire: &Wire) -> HeldHeads {
         held.running += writer.records.iter().map(Record::held_by_head).sum::<u64>();
     }
     if wire.phase == Phase::Receiving {
-        held.waiting += wire.input.capacity() as u64 + link.gathered();
+        held.waiting += wire.input.capacity() as u64 + carrier.gathered();
     }
     held
 }
 
 /// Whether the head of this request exceeds the memory for one connection; notes that if so.
-pub(super) fn lacks_room(link: &impl Link, wire: &Wire, context: &Context<'_>, stream: &Stream) -> bool {
+pub(super) fn lacks_room(
+    carrier: &impl Carrier,
+    wire: &Wire,
+    context: &Context<'_>,
+    stream: &Stream,
+) -> bool {
     let site = &context.group.site;
     let head = &stream.request.head;
     let Some(most) = site.guard.heads.most_of_one() else { return false };
-    let lacks = held_heads(link, wire).sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
+    let lacks =
+        held_heads(carrier, wire).sum() + head.fields.memory() as u64 > most && !asks_engine(site, head);
     if lacks {
         site.guard.applied.note(Rule::HeadBudget, wire.peer, &site.log);
     }

@@ -3,36 +3,25 @@
 //!
 //! ```text
 //! Connection --wire------> Wire: transport, queued bytes, limits, timer
-//!            `-protocol--> H1 (one exchange) or Framed (many): each is the Link of its exchanges
+//!            `-protocol--> H1 (one exchange) or Framed (many): each is the Carrier of its exchanges
 //! ```
-//! What happens to an exchange is in `pipeline.rs` and the files that it names; calls of handlers are in `calls.rs`.
+//! What happens to an exchange is in maitred-exchange, which knows a turn by `link.rs`; calls of handlers are in `calls.rs`.
 
 mod accept;
-mod admission;
-pub(crate) mod answer;
 mod backpressure;
-pub(crate) mod body;
 mod calls;
-pub(crate) mod client;
-mod data_rate;
+mod carrier;
 mod drain;
-mod filter;
 pub(crate) mod framed;
 mod h1;
 mod handshake;
 mod held;
 mod linger;
 mod link;
-mod memory;
-mod own_limits;
-mod pipeline;
 mod protocol;
 mod proxy_header;
-pub(crate) mod record;
-pub(crate) mod redirect;
 mod request_timeout;
 mod responder;
-mod response;
 mod secured;
 mod sending;
 mod shaped;
@@ -40,17 +29,15 @@ pub(crate) mod snapshot;
 mod spilling;
 #[cfg(test)]
 mod spool_tests;
-mod stages;
-pub(crate) mod stream;
 mod streaming_body;
 mod turns;
 pub(crate) mod websocket;
 mod wire;
-pub(crate) mod writer;
 
 use std::io;
 use std::sync::Arc;
 
+use maitred_exchange::{Ends, NEVER, Scratch, nanos};
 use maitred_http::Peer;
 use maitred_io::clock;
 use maitred_io::poller::Interest;
@@ -62,31 +49,22 @@ use maitred_turns::Signals;
 use crate::group::Resident;
 use crate::group::slots::Token;
 use crate::listener::Listening;
-use client::Ends;
+use carrier::Carrier;
 use drain::end_events;
 use held::{Shares, first_request_time, idle_time};
-use link::Link;
-use protocol::{see_link, with_link};
+use protocol::{see_carrier, with_carrier};
 use request_timeout::check_request;
 use sending::{arm, check_reader, flush, peer_gone, set_deadline};
 use websocket::check_websockets;
 use wire::{Phase, Wire};
 
-pub(crate) use crate::group::Turn;
-pub(crate) use crate::group::slots::{Flags, Key};
-pub(crate) use memory::{
-    Scratch, recycle_buffer, spare_buffer, spare_head, spare_request, spare_writer, with_date,
-};
-pub(crate) use memory::{recycle_head, recycle_writer};
+pub(crate) use crate::group::slots::Key;
+pub(crate) use maitred_turns::Turn;
 pub(crate) use protocol::Protocol;
-pub(crate) use stream::Stream;
 
 /// Most time slices of lingering for one connection: half a minute in all, as nginx does (`lingering_time`). A client
-/// that sends a whole upload before it reads completes the upload also on a slow link.
+/// that sends a whole upload before it reads completes the upload also on a slow carrier.
 const MAX_LINGERS: u8 = 15;
-
-/// No deadline.
-const NEVER: u64 = u64::MAX;
 
 /// A connection that has a peer.
 pub(crate) struct Connection {
@@ -118,7 +96,7 @@ impl Resident for Connection {
             group.groups.count_abandoned_closed();
         }
         self.wire.lose_writer(group);
-        with_link!(self, |link, wire| link.drop_answered(wire, group));
+        with_carrier!(self, |carrier, wire| carrier.drop_answered(wire, group));
         self.give_back_budgets(group);
     }
 
@@ -127,11 +105,11 @@ impl Resident for Connection {
         if !is_dead {
             self.wire.ended_as = End::Drain;
         }
-        with_link!(self, |link, _wire| {
+        with_carrier!(self, |carrier, _wire| {
             if !is_dead {
-                link.each_stream().for_each(|stream| stream.flags().ask_to_end());
+                carrier.each_stream().for_each(|stream| stream.flags().ask_to_end());
             }
-            link.tell_gone();
+            carrier.tell_gone();
         });
     }
 
@@ -219,7 +197,7 @@ impl Connection {
         self.wire.writer.iter_mut().for_each(|writer| writer.note_turn());
         if signals.any(Signals::READ_CLOSED) && !self.wire.read_closed {
             self.wire.read_closed = true;
-            with_link!(self, |link, _wire| link.tell());
+            with_carrier!(self, |carrier, _wire| carrier.tell());
         }
         if signals.any(Signals::READ) {
             self.wire.unread = true;
@@ -245,7 +223,8 @@ impl Connection {
             let is_left = self.is_running() && (self.wire.is_dead() || self.is_deserted());
             if is_left {
                 self.wire.abandon(context.group);
-            } else if let Some(turn) = with_link!(self, |link, wire| end_events(link, wire, context, signals))
+            } else if let Some(turn) =
+                with_carrier!(self, |carrier, wire| end_events(carrier, wire, context, signals))
             {
                 return turn;
             }
@@ -259,7 +238,7 @@ impl Connection {
             return turn;
         }
         if self.wire.writer.is_some() {
-            match with_link!(self, |link, wire| flush(link, wire, context)) {
+            match with_carrier!(self, |carrier, wire| flush(carrier, wire, context)) {
                 Turn::Wait => {}
                 other => return other,
             }
@@ -311,7 +290,7 @@ impl Connection {
             let is_new = self.wire.served == 0 && matches!(self.protocol, Protocol::H1(_));
             let time = if is_new { first_request_time(context.group) } else { idle_time(context.group) };
             let deadline = self.wire.deadline.min(context.now + time);
-            with_link!(self, |link, wire| set_deadline(link, wire, context, deadline));
+            with_carrier!(self, |carrier, wire| set_deadline(carrier, wire, context, deadline));
         }
         match &mut self.protocol {
             Protocol::Framed(framed) if self.wire.phase == Phase::Receiving => {
@@ -325,17 +304,17 @@ impl Connection {
     }
 
     fn lose_peer(&mut self, context: &mut Context<'_>) -> Turn {
-        with_link!(self, |link, wire| peer_gone(link, wire, context))
+        with_carrier!(self, |carrier, wire| peer_gone(carrier, wire, context))
     }
 
     /// Whether no part of a request has arrived and nothing waits to be sent.
     fn is_idle(&self) -> bool {
-        see_link!(self, |link, wire| link.is_idle(wire))
+        see_carrier!(self, |carrier, wire| carrier.is_idle(wire))
     }
 
     /// Whether a handler has one of the exchanges.
     fn is_running(&self) -> bool {
-        see_link!(self, |link, _wire| link.is_running())
+        see_carrier!(self, |carrier, _wire| carrier.is_running())
     }
 
     /// Whether no incomplete request has been received.
@@ -362,9 +341,9 @@ impl Connection {
     /// Handles the deadlines that have passed; none if the turn goes on. `alone` says that the timer is the only
     /// signal.
     fn check_deadline(&mut self, context: &mut Context<'_>, alone: bool) -> Option<Turn> {
-        let late = with_link!(self, |link, wire| {
-            check_websockets(link, wire, context);
-            check_request(link, wire, context)
+        let late = with_carrier!(self, |carrier, wire| {
+            check_websockets(carrier, wire, context);
+            check_request(carrier, wire, context)
         });
         if late.is_some() {
             return late;
@@ -375,13 +354,13 @@ impl Connection {
             return framed.check_streams(&mut self.wire, context, alone);
         }
         if context.now < self.wire.deadline {
-            return with_link!(self, |link, wire| {
+            return with_carrier!(self, |carrier, wire| {
                 // The rate limit lets more of the response leave; `flush` sends it.
-                if link.resumes_at().min(wire.resumes_at()) <= context.now {
+                if carrier.resumes_at().min(wire.resumes_at()) <= context.now {
                     return None;
                 }
                 // The deadline was put off since the timer was set.
-                arm(link, wire, context.group, context.token);
+                arm(carrier, wire, context.group, context.token);
                 alone.then_some(Turn::Wait)
             });
         }
@@ -416,12 +395,8 @@ impl Connection {
                 Some(if nothing_came { Turn::Close } else { turn })
             }
             (Phase::Running | Phase::Sending, _) => {
-                with_link!(self, |link, wire| check_reader(link, wire, context))
+                with_carrier!(self, |carrier, wire| check_reader(carrier, wire, context))
             }
         }
     }
-}
-
-fn nanos(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }

@@ -1,5 +1,5 @@
 //! The protocol of a connection. `h1/` and `framed/` have the differences; code for every exchange takes a
-//! [`Link`](super::link::Link).
+//! [`Carrier`](super::carrier::Carrier).
 
 use super::framed::Framed;
 use super::h1::H1;
@@ -19,32 +19,32 @@ impl Protocol {
     }
 }
 
-/// Calls a function with the protocol of a connection as its link, and with the wire.
-macro_rules! with_link {
-    ($connection:expr, |$link:ident, $wire:ident| $call:expr) => {{
+/// Calls a function with the protocol of a connection as its carrier, and with the wire.
+macro_rules! with_carrier {
+    ($connection:expr, |$carrier:ident, $wire:ident| $call:expr) => {{
         let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
         match protocol {
-            $crate::connection::Protocol::H1($link) => $call,
+            $crate::connection::Protocol::H1($carrier) => $call,
             $crate::connection::Protocol::Framed(framed) => {
-                let $link = &mut **framed;
+                let $carrier = &mut **framed;
                 $call
             }
         }
     }};
 }
 
-/// As [`with_link`], to look only.
-macro_rules! see_link {
-    ($connection:expr, |$link:ident, $wire:ident| $call:expr) => {{
+/// As [`with_carrier`], to look only.
+macro_rules! see_carrier {
+    ($connection:expr, |$carrier:ident, $wire:ident| $call:expr) => {{
         let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
         match protocol {
-            $crate::connection::Protocol::H1($link) => $call,
+            $crate::connection::Protocol::H1($carrier) => $call,
             $crate::connection::Protocol::Framed(framed) => {
-                let $link = &**framed;
+                let $carrier = &**framed;
                 $call
             }
         }
     }};
 }
 
-pub(crate) use {see_link, with_link};
+pub(crate) use {see_carrier, with_carrier};

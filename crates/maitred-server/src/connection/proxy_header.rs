@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use maitred_exchange::Site;
 use maitred_forward::proxy::{self, Header, Source, Step};
 use maitred_http::{Peer, Proxied};
 use maitred_io::listener::Address;
@@ -13,7 +14,6 @@ use maitred_io::transport::Moved;
 
 use super::wire::Wire;
 use super::{Context, Turn, nanos};
-use crate::site::Site;
 
 /// Time limit of the header, in nanoseconds: the specification wants at least 3 s, for a packet that is sent again.
 pub(super) const TIME: u64 = 5_000_000_000;

@@ -1,26 +1,7 @@
-//! TLS facts for requests: the session of their connection, and the time of the handshake.
+//! TLS facts for requests: the session of their connection.
 
 use maitred_http::{TlsClient, TlsSession};
-use maitred_stats::Times;
 use maitred_tls::{ClientIdentity, ClientName, Handshake};
-
-/// Times of a handshake, in monotonic nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shaking {
-    /// End of the accept or of the PROXY header.
-    pub(crate) began: u64,
-    /// End of the handshake, not before `began`.
-    pub(crate) ended: u64,
-}
-
-impl Shaking {
-    /// Adds the handshake to the times of the first request, as if the request had arrived right after the handshake.
-    /// The client's pause between both counts for no span.
-    pub(crate) fn count(self, times: &mut Times) {
-        times.handshake = self.ended - self.began;
-        times.arrived = self.began + times.arrived.saturating_sub(self.ended);
-    }
-}
 
 /// Builds the session facts for requests from the handshake.
 pub(super) fn session(handshake: Handshake) -> TlsSession {
@@ -78,17 +59,5 @@ mod tests {
         assert_eq!(utc(0), "Jan  1 00:00:00 1970 GMT");
         assert_eq!(utc(1_795_521_600), "Nov 24 12:00:00 2026 GMT");
         assert_eq!(utc(u64::MAX), "");
-    }
-
-    #[test]
-    fn the_first_request_has_the_time_of_the_handshake_and_no_pause() {
-        let shaking = Shaking { began: 100, ended: 130 };
-        for (received, arrived) in [(130, 100), (500, 470), (120, 100)] {
-            let mut times = Times { arrived: received, ..Times::default() };
-            shaking.count(&mut times);
-            times.complete = received.max(130);
-            assert_eq!((times.arrived, times.handshake), (arrived, 30), "{received}");
-            assert_eq!(times.spans().0[0], 30, "{received}: the pause is in no span");
-        }
     }
 }

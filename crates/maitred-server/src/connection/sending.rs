@@ -3,6 +3,7 @@
 //! The wire sends; here the exchanges learn what became of it: handlers that wait are told, the timer is set to the
 //! earliest deadline, and records of a lost peer are written down.
 
+use maitred_exchange::{Site, Stream, spare_writer};
 use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
@@ -10,20 +11,17 @@ use maitred_limits::minimum::{Late, Minimum, RateWatch};
 use maitred_log::End;
 use maitred_runtime::{Flow, SendError};
 
-use super::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
-use super::link::Link;
-use super::memory::spare_writer;
+use super::carrier::Carrier;
+use super::shaped::Sent;
 use super::spilling::{has_made_room, note_waiting};
-use super::stream::Stream;
 use super::wire::{Reach, Wire};
-use super::writer::Sent;
 use super::{Context, Group, NEVER, Turn, nanos};
 use crate::group::slots::Token;
-use crate::site::Site;
+use maitred_exchange::stream::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
 
 /// Sends the bytes of this turn, then the writer's. Returns `Wait` when everything has left or the socket takes
 /// no more.
-pub(super) fn flush(link: &mut impl Link, wire: &mut Wire, context: &mut Context<'_>) -> Turn {
+pub(super) fn flush(carrier: &mut impl Carrier, wire: &mut Wire, context: &mut Context<'_>) -> Turn {
     let site = &context.group.site;
     if !context.scratch.records.is_empty() {
         let done = site.later(context.now);
@@ -48,7 +46,7 @@ pub(super) fn flush(link: &mut impl Link, wire: &mut Wire, context: &mut Context
                 }
                 Moved::End | Moved::Failed(_) => {
                     out.clear();
-                    return peer_gone(link, wire, context);
+                    return peer_gone(carrier, wire, context);
                 }
             },
             Some(writer) => writer.push(std::mem::take(out).into(), 0),
@@ -68,65 +66,70 @@ pub(super) fn flush(link: &mut impl Link, wire: &mut Wire, context: &mut Context
     match sent {
         Sent::All => {
             wire.drop_writer(context.group);
-            link.go_on_with_body(wire, context.group, context.token);
+            carrier.go_on_with_body(wire, context.group, context.token);
         }
-        Sent::Held => hold(link, wire, context.group, context.token),
+        Sent::Held => hold(carrier, wire, context.group, context.token),
         Sent::Blocked | Sent::Budget => {
-            await_reader(link, wire, context.group, context.token, Some(context.now));
+            await_reader(carrier, wire, context.group, context.token, Some(context.now));
         }
         Sent::Broken(error) => {
             wire.note_broken(context.group, &error);
-            return peer_gone(link, wire, context);
+            return peer_gone(carrier, wire, context);
         }
     }
     if matches!(sent, Sent::Blocked | Sent::Budget) {
-        note_waiting(link, wire, context.group, context.token);
+        note_waiting(carrier, wire, context.group, context.token);
     }
     if room {
-        link.tell();
+        carrier.tell();
     }
     if matches!(sent, Sent::Budget) { Turn::Later } else { Turn::Wait }
 }
 
 /// Handles the loss of both directions or a failed send.
-pub(super) fn peer_gone(link: &mut impl Link, wire: &mut Wire, context: &mut Context<'_>) -> Turn {
+pub(super) fn peer_gone(carrier: &mut impl Carrier, wire: &mut Wire, context: &mut Context<'_>) -> Turn {
     wire.reach = wire.reach.max(Reach::Dead);
     wire.lose_writer(context.group);
     context.group.site.note_all(&mut context.scratch.records, context.now, Some(wire.ended_as));
-    link.drop_answered(wire, context.group);
-    if !link.is_running() {
+    carrier.drop_answered(wire, context.group);
+    if !carrier.is_running() {
         return Turn::Close;
     }
-    link.tell_gone();
+    carrier.tell_gone();
     if context.group.is_draining() {
         wire.abandon(context.group);
     }
-    if link.awaits_response() {
+    if carrier.awaits_response() {
         // The signal of the timer may have come together with this one.
-        arm(link, wire, context.group, context.token);
+        arm(carrier, wire, context.group, context.token);
     }
     Turn::Wait
 }
 
 /// Whether the peer has ended its sending side, or is gone.
-pub(super) fn has_peer_ended(link: &impl Link, wire: &Wire) -> bool {
+pub(super) fn has_peer_ended(carrier: &impl Carrier, wire: &Wire) -> bool {
     // A handler that reads a body itself may see the end before the event arrives.
-    wire.read_closed || wire.is_dead() || link.streams().any(Stream::has_read_end)
+    wire.read_closed || wire.is_dead() || carrier.streams().any(Stream::has_read_end)
 }
 
-pub(super) fn set_deadline(link: &mut impl Link, wire: &mut Wire, context: &Context<'_>, deadline: u64) {
+pub(super) fn set_deadline(
+    carrier: &mut impl Carrier,
+    wire: &mut Wire,
+    context: &Context<'_>,
+    deadline: u64,
+) {
     wire.deadline = deadline;
-    arm(link, wire, context.group, context.token);
+    arm(carrier, wire, context.group, context.token);
 }
 
 /// Sets the timer to the earliest deadline of the connection and its exchanges.
-pub(super) fn arm(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
-    let other = link.request_due().min(link.resumes_at()).min(link.sockets_due(&group.site));
+pub(super) fn arm(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token) {
+    let other = carrier.request_due().min(carrier.resumes_at()).min(carrier.sockets_due(&group.site));
     wire.arm(group, token, other);
 }
 
 pub(super) fn send_kept(
-    link: &mut impl Link,
+    carrier: &mut impl Carrier,
     wire: &mut Wire,
     group: &Group,
     token: Token,
@@ -135,62 +138,66 @@ pub(super) fn send_kept(
     if writer.is_blocked() {
         // With small blocks and a slow reader each block would cause an attempt; an attempt with a part of a file
         // reads that part first.
-        note_waiting(link, wire, group, token);
-        return Ok(flow(link, wire, group));
+        note_waiting(carrier, wire, group, token);
+        return Ok(flow(carrier, wire, group));
     }
     let before = writer.marks();
     let sent = wire.send_writer(group);
     let now = wire.writer.as_ref().map_or(before, |writer| writer.marks());
     if has_made_room(&group.site, before, now) {
-        link.tell();
+        carrier.tell();
     }
     match sent {
         Sent::All => {
             wire.drop_writer(group);
-            link.go_on_with_body(wire, group, token);
+            carrier.go_on_with_body(wire, group, token);
             Ok(Flow::Ready)
         }
         Sent::Held => {
-            hold(link, wire, group, token);
-            Ok(flow(link, wire, group))
+            hold(carrier, wire, group, token);
+            Ok(flow(carrier, wire, group))
         }
         Sent::Blocked => {
-            put_off(link, wire, group, token);
-            Ok(flow(link, wire, group))
+            put_off(carrier, wire, group, token);
+            Ok(flow(carrier, wire, group))
         }
         Sent::Budget => {
-            put_off(link, wire, group, token);
+            put_off(carrier, wire, group, token);
             group.resume(token);
-            Ok(flow(link, wire, group))
+            Ok(flow(carrier, wire, group))
         }
         Sent::Broken(error) => {
             wire.note_broken(group, &error);
-            fail_sending(link, wire, group)
+            fail_sending(carrier, wire, group)
         }
     }
 }
 
 /// Restarts the send timeout at the last byte that has left.
-pub(super) fn put_off(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
-    note_waiting(link, wire, group, token);
-    await_reader(link, wire, group, token, None);
+pub(super) fn put_off(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token) {
+    note_waiting(carrier, wire, group, token);
+    await_reader(carrier, wire, group, token, None);
 }
 
-pub(super) fn fail_sending(link: &mut impl Link, wire: &mut Wire, group: &Group) -> Result<Flow, SendError> {
+pub(super) fn fail_sending(
+    carrier: &mut impl Carrier,
+    wire: &mut Wire,
+    group: &Group,
+) -> Result<Flow, SendError> {
     wire.lose();
     wire.lose_writer(group);
-    link.tell_gone();
+    carrier.tell_gone();
     Err(SendError::Closed)
 }
 
 /// Starts or puts off the peer's time when the socket takes no more.
-fn await_reader(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token, now: Option<u64>) {
+fn await_reader(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token, now: Option<u64>) {
     let Some(writer) = &mut wire.writer else { return };
     if writer.is_stuck() && writer.patience.is_some() {
         return;
     }
     let now = now.unwrap_or_else(clock::monotonic);
-    let (minimum, timeout) = send_limits(link, wire, &group.site);
+    let (minimum, timeout) = send_limits(carrier, wire, &group.site);
     let Some(writer) = &mut wire.writer else { return };
     let sent = writer.sent();
     let patience = writer.patience.get_or_insert_with(|| {
@@ -198,14 +205,14 @@ fn await_reader(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Tok
     });
     patience.touch(now);
     wire.deadline = patience.due(minimum, timeout);
-    arm(link, wire, group, token);
+    arm(carrier, wire, group, token);
 }
 
 /// The least rate of the peer and the longest time without progress. Of responses that share the connection the
 /// longest time counts.
-fn send_limits(link: &impl Link, wire: &Wire, site: &Site) -> (Minimum, u64) {
+fn send_limits(carrier: &impl Carrier, wire: &Wire, site: &Site) -> (Minimum, u64) {
     let (minimum, all) = (site.guard.outward(), nanos(site.timeouts.send));
-    match wire.send_timeout.max(link.longest_send_timeout(site)) {
+    match wire.send_timeout.max(carrier.longest_send_timeout(site)) {
         0 => (minimum, all),
         own if own == send_timeout_of_all(site) => (minimum, all),
         own => limits_of_one(own_nanos(own), (minimum, all)),
@@ -213,16 +220,20 @@ fn send_limits(link: &impl Link, wire: &Wire, site: &Site) -> (Minimum, u64) {
 }
 
 /// Checks the peer when the deadline of a response has come.
-pub(super) fn check_reader(link: &mut impl Link, wire: &mut Wire, context: &mut Context<'_>) -> Option<Turn> {
+pub(super) fn check_reader(
+    carrier: &mut impl Carrier,
+    wire: &mut Wire,
+    context: &mut Context<'_>,
+) -> Option<Turn> {
     let site = &context.group.site;
-    let (minimum, timeout) = send_limits(link, wire, site);
+    let (minimum, timeout) = send_limits(carrier, wire, site);
     let writer = wire.writer.as_mut()?;
     let position = writer.sent().wrapping_sub(wire.transport.unacknowledged());
     let patience = writer.patience.get_or_insert_with(|| RateWatch::begin(minimum, context.now, position));
     match patience.look(minimum, timeout, context.now, position) {
         Ok(()) => {
             let due = patience.due(minimum, timeout);
-            set_deadline(link, wire, context, due);
+            set_deadline(carrier, wire, context, due);
             None
         }
         Err(late) => {
@@ -234,22 +245,22 @@ pub(super) fn check_reader(link: &mut impl Link, wire: &mut Wire, context: &mut 
             site.guard.applied.note(rule, wire.peer, &site.log);
             wire.transport.reset_when_closed();
             wire.ended_as = End::TooSlow;
-            Some(peer_gone(link, wire, context))
+            Some(peer_gone(carrier, wire, context))
         }
     }
 }
 
 /// Sets the timer for a response that a limit holds back; the peer's time does not run meanwhile.
-pub(super) fn hold(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
+pub(super) fn hold(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token) {
     if let Some(writer) = &mut wire.writer {
         writer.patience = None;
     }
-    note_waiting(link, wire, group, token);
+    note_waiting(carrier, wire, group, token);
     wire.deadline = NEVER;
-    arm(link, wire, group, token);
+    arm(carrier, wire, group, token);
 }
 
 /// Whether the handler of a response may send more.
-pub(super) fn flow(link: &impl Link, wire: &Wire, group: &Group) -> Flow {
-    if link.is_writer_full(wire, group) { Flow::Full } else { Flow::Ready }
+pub(super) fn flow(carrier: &impl Carrier, wire: &Wire, group: &Group) -> Flow {
+    if carrier.is_writer_full(wire, group) { Flow::Full } else { Flow::Ready }
 }

@@ -1,18 +1,19 @@
 //! Views of a connection for the control interface: copies, made under the lock of the slot.
 
+use maitred_exchange::Stream;
 use maitred_http::{Peer, TlsSession};
 
 use std::sync::Arc;
 
 use super::Connection;
-use super::link::Link;
+use super::carrier::Carrier;
 use super::protocol::Protocol;
-use super::protocol::see_link;
-use super::stream::{RequestSummary, Stream};
-use super::websocket::WebSocketSnapshot;
+use super::protocol::see_carrier;
 use super::wire::Phase;
 use crate::connection::Group;
-use crate::connection::writer::Marks;
+use maitred_exchange::record::RequestSummary;
+use maitred_exchange::stream::websocket::WebSocketSnapshot;
+use maitred_exchange::writer::Delivery;
 
 /// The state of a connection at one moment.
 pub struct ConnectionSnapshot {
@@ -73,28 +74,6 @@ impl State {
     }
 }
 
-/// State of an output queue.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// Begin of the delivery, in nanoseconds of the coarse monotonic clock.
-    pub since: u64,
-    /// Bytes that have left since then.
-    pub sent: u64,
-    /// Bytes that have not left.
-    pub remaining: u64,
-    /// Rate limit in bytes a second, if any.
-    pub limit: Option<u64>,
-    /// Unsent bytes in memory, and unsent bytes moved from memory to a file.
-    pub marks: Marks,
-    /// System number of the thread that queued bytes last; 0 for the engine's own answers.
-    pub thread: i32,
-    /// The application's label for the response.
-    pub label: Option<Arc<str>>,
-    /// The request of the response, the last one of several; and the number of its pool, none for the engine's own
-    /// answers.
-    pub answers: Option<(RequestSummary, Option<usize>)>,
-}
-
 impl Connection {
     pub(crate) fn state(&self) -> State {
         match self.wire.phase {
@@ -109,7 +88,7 @@ impl Connection {
 
     /// Copies the state of the connection.
     pub(crate) fn show(&self, group: &Group) -> ConnectionSnapshot {
-        let (requests, websockets) = see_link!(self, |link, _wire| show_exchanges(link));
+        let (requests, websockets) = see_carrier!(self, |carrier, _wire| show_exchanges(carrier));
         let limit = self.wire.bandwidth(group);
         let mut deliveries: Vec<(u32, Delivery)> = Vec::new();
         if let (Protocol::H1(_), Some(writer)) = (&self.protocol, &self.wire.writer) {
@@ -136,11 +115,11 @@ impl Connection {
 
 /// The requests that handlers have, and the WebSockets among them, with the numbers under which they are shown.
 #[expect(clippy::type_complexity, reason = "two lists of the snapshot")]
-fn show_exchanges(link: &impl Link) -> (Vec<(u32, RequestSummary)>, Vec<(u32, WebSocketSnapshot)>) {
-    let number = |stream: &Stream| link.shown_number(stream.number);
-    let running = link.streams().filter(|stream| stream.running);
+fn show_exchanges(carrier: &impl Carrier) -> (Vec<(u32, RequestSummary)>, Vec<(u32, WebSocketSnapshot)>) {
+    let number = |stream: &Stream| carrier.shown_number(stream.number);
+    let running = carrier.streams().filter(|stream| stream.running);
     let requests = running.map(|stream| (number(stream), stream.summary.clone())).collect();
-    let sockets = link.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
+    let sockets = carrier.streams().filter_map(|stream| Some((stream, stream.socket.as_ref()?)));
     (requests, sockets.map(|(stream, socket)| (number(stream), socket.show())).collect())
 }
 

@@ -1,15 +1,15 @@
 //! Decisions of a connection to move queued bytes of a slow reader from memory to files (`spill.rs` writes them).
 
-use crate::connection::link::Link;
+use crate::connection::carrier::Carrier;
 use crate::connection::wire::Wire;
+use maitred_exchange::{Lot, Site, Which};
 use std::sync::Arc;
 
-use super::writer::Marks;
 use super::{Group, Key};
 use crate::group::slots::Token;
 use crate::group::thread_registry::own_tid;
-use crate::site::Site;
-use crate::spill::{Lot, Part, Which, Written};
+use maitred_exchange::spill::{Part, Written};
+use maitred_exchange::writer::Marks;
 
 /// Counts one request to the spooler; the drop ends the count after the attempt.
 struct Asked<'a>(&'a Group);
@@ -57,7 +57,7 @@ pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
 
 /// Counts the queued bytes of a peer that takes no more now. If all responses together hold too much, and no
 /// handler of the connection is running, the spooler writes.
-pub(super) fn note_waiting(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
+pub(super) fn note_waiting(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token) {
     let Some(writer) = &mut wire.writer else { return };
     writer.count(&group.site.spilling);
     if let Some(swift) = writer.is_swift()
@@ -68,21 +68,21 @@ pub(super) fn note_waiting(link: &mut impl Link, wire: &mut Wire, group: &Group,
         wire.swift = swift;
         wire.transport.set_send_ahead(!swift);
     }
-    if !link.is_running() {
-        relieve_later(link, wire, group, token);
+    if !carrier.is_running() {
+        relieve_later(carrier, wire, group, token);
     }
 }
 
 /// Asks the spooler to write if memory is short and the handler has sent everything.
-pub(super) fn relieve_later(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token) {
-    if group.site.spilling.is_over() && link.writers(wire).any(|writer| writer.has_counted()) {
-        spill_later(link, wire, group, token, Which::Referenced);
+pub(super) fn relieve_later(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token) {
+    if group.site.spilling.is_over() && carrier.writers(wire).any(|writer| writer.has_counted()) {
+        spill_later(carrier, wire, group, token, Which::Referenced);
     }
 }
 
 /// Asks the spooler to write the queued bytes to a file.
-fn spill_later(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Token, which: Which) {
-    let Some(writer) = link.writers(wire).find(|writer| !writer.asked) else { return };
+fn spill_later(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, token: Token, which: Which) {
+    let Some(writer) = carrier.writers(wire).find(|writer| !writer.asked) else { return };
     let (Some(spooler), Some(group)) = (&group.site.spooler, group.groups.find(group.number)) else {
         return;
     };
@@ -99,33 +99,33 @@ fn spill_later(link: &mut impl Link, wire: &mut Wire, group: &Group, token: Toke
 }
 
 /// Notes the calling thread as the sender, and the application's label for the response.
-pub(super) fn note_sender(link: &mut impl Link, wire: &mut Wire, key: Key, label: Option<&Arc<str>>) {
-    if let Some(writer) = link.writer_of(wire, key) {
+pub(super) fn note_sender(carrier: &mut impl Carrier, wire: &mut Wire, key: Key, label: Option<&Arc<str>>) {
+    if let Some(writer) = carrier.writer_of(wire, key) {
         writer.thread = own_tid();
         writer.label = label.cloned();
     }
 }
 
 /// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
-pub(super) fn lend(link: &mut impl Link, wire: &mut Wire, group: &Group, which: Which) -> Option<Lot> {
+pub(super) fn lend(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, which: Which) -> Option<Lot> {
     let most = group.site.spilling.file();
     if wire.is_dead() || wire.direct || group.site.spooler.is_none() {
         return None;
     }
-    link.writers(wire).find_map(|writer| {
+    carrier.writers(wire).find_map(|writer| {
         writer.asked = false;
         writer.lend(which, most)
     })
 }
 
 /// Replaces lent bytes by the file that holds them now.
-pub(super) fn exchange(link: &mut impl Link, wire: &mut Wire, written: &Written) {
-    link.writers(wire).for_each(|writer| writer.exchange(written));
-    link.tell();
+pub(super) fn exchange(carrier: &mut impl Carrier, wire: &mut Wire, written: &Written) {
+    carrier.writers(wire).for_each(|writer| writer.exchange(written));
+    carrier.tell();
 }
 
 /// Takes back lent bytes that could not be written; the rest of the response stays in memory, too.
-pub(super) fn take_back(link: &mut impl Link, wire: &mut Wire, parts: &[Part]) {
-    link.writers(wire).for_each(|writer| writer.take_back(parts));
-    link.tell();
+pub(super) fn take_back(carrier: &mut impl Carrier, wire: &mut Wire, parts: &[Part]) {
+    carrier.writers(wire).for_each(|writer| writer.take_back(parts));
+    carrier.tell();
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use maitred_http::{ResponseHead, Status};
-use maitred_runtime::Exchange;
+use maitred_runtime::{Exchange, Flow};
 use maitred_spool::Open;
 use maitred_testkit::disk::{full, standing_still};
 
@@ -168,4 +168,51 @@ fn a_peer_that_leaves_while_the_disk_stands_still_leaves_nothing() {
     let mut next = running.upload(400_000);
     next.write_all(&vec![b'x'; 400_000]).expect("sent");
     assert!(answer(next).ends_with("\r\n\r\n400000"), "the disk goes on");
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|position| (position * 7 % 251) as u8).collect()
+}
+
+/// A server that streams `length` bytes, with this disk and one thread.
+fn streaming(length: usize, open: Open) -> Running {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let log = Arc::new(Log::open(Level::Error, LogTarget::Path(path.clone()), None).expect("a log"));
+    let handler = move |exchange: Exchange| {
+        let mut stream = exchange.start(ResponseHead::new(Status::OK), Some(length as u64)).expect("a head");
+        for part in pattern(length).chunks(64 * 1024) {
+            if stream.send(part.to_vec()).is_ok_and(|flow| flow == Flow::Full) {
+                while stream.wait(PATIENCE).is_ok_and(|flow| flow == Flow::Full) {}
+            }
+        }
+        stream.finish();
+    };
+    let mut settings = Settings::new(Routes::new().with_application(Arc::new(handler)), log);
+    settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
+    settings.pool.limits.max_threads = 1;
+    let server = Server::start_with(settings, open).expect("the server starts");
+    let address = server.addresses()[0].tcp().expect("a port");
+    Running { server, address, log: path, _folder: folder }
+}
+
+#[test]
+fn on_a_full_disk_a_stream_waits_for_its_reader_and_the_log_says_so_once() {
+    let length = 8 * 1024 * 1024;
+    let running = streaming(length, Box::new(|| std::fs::File::options().write(true).open("/dev/full")));
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(running.address).expect("connects");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").expect("sent");
+        let begun = Instant::now();
+        while !std::fs::read_to_string(&running.log).expect("a log").contains("No space left") {
+            assert!(begun.elapsed() < PATIENCE, "the disk is tried");
+            running.server.log().flush(PATIENCE);
+        }
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("all of it");
+        assert!(answer.ends_with(&pattern(length)));
+    }
+    let log = std::fs::read_to_string(&running.log).expect("a log");
+    assert_eq!(log.matches("cannot be kept in the spool folder (--spool)").count(), 1, "{log}");
 }

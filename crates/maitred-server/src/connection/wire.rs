@@ -4,10 +4,11 @@
 //! [`arm`](Wire::arm). Other parts of the wire: its ends (`client.rs`), PROXY header, handshake, rate limits
 //! (`shaped.rs`), and the end (`linger.rs`).
 
-use crate::connection::record::Record;
 use std::io;
+use std::sync::Arc;
 
-use maitred_http::Peer;
+use maitred_exchange::{Ends, Record, Stream, Writer, last_bytes, recycle_writer, spare_writer};
+use maitred_http::{Peer, TlsSession};
 use maitred_io::clock;
 use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
@@ -15,14 +16,11 @@ use maitred_io::transport::{Moved, Transport};
 use maitred_limits::Shaper;
 use maitred_limits::minimum::RateWatch;
 use maitred_log::End;
-use maitred_runtime::{Content, Last};
+use maitred_runtime::{Content, Endpoint, Last, Local};
 
-use super::client::Ends;
-use super::stream::Stream;
-use super::writer::{Writer, last_bytes};
 use super::{Context, Group, NEVER, Turn};
-use crate::connection;
 use crate::group::slots::Token;
+use maitred_exchange::client::Client;
 
 /// Calls of recv in one turn before other connections get theirs: 16 × 64 KiB take about 300 µs.
 pub(super) const MAX_RECEIVES_A_TURN: usize = 16;
@@ -160,6 +158,41 @@ impl Wire {
             counted,
             abandoned: false,
             goes_over: false,
+        }
+    }
+
+    /// Returns the client of a request, or the peer of the connection before the head is complete.
+    pub(super) fn client_of(&self, stream: &Stream) -> Client {
+        stream.client.unwrap_or_else(|| Client::at_the_end(self.peer, self.ends.as_deref()))
+    }
+
+    /// The TLS session of the connection.
+    pub(super) fn session(&self) -> Option<Arc<TlsSession>> {
+        self.ends.as_ref().and_then(|ends| ends.session.clone())
+    }
+
+    /// Both ends of an exchange as its handler sees them.
+    pub(super) fn endpoint(&self, context: &Context<'_>, client: Client) -> Endpoint {
+        let mut local = self.local(context.group);
+        if let (Local::Ip(address), Some(port)) = (&mut local, client.port) {
+            address.set_port(port);
+        }
+        let process = self.ends.as_ref().and_then(|ends| ends.process);
+        Endpoint { peer: client.peer, local, secure: client.secure, process }
+    }
+
+    /// The server's address: told by a proxy, otherwise the listener's, unless the listener is bound to all
+    /// addresses.
+    fn local(&self, group: &Group) -> Local {
+        if let Some(address) = self.ends.as_ref().and_then(|ends| ends.local) {
+            return Local::Ip(address);
+        }
+        match group.groups.listeners.get(self.listener as usize).map(|listening| listening.local()) {
+            Some(Local::Ip(address)) if address.ip().is_unspecified() => {
+                Local::Ip(self.transport.local_address().unwrap_or(address))
+            }
+            Some(local) => local,
+            None => Endpoint::default().local,
         }
     }
 
@@ -324,13 +357,13 @@ impl Wire {
             return self.writer_push(before);
         }
         self.writer_push(before);
-        let writer = self.writer.get_or_insert_with(connection::spare_writer);
+        let writer = self.writer.get_or_insert_with(spare_writer);
         writer.push(content.keep(), 0);
         writer.push(Content::Static(behind), 0);
     }
 
     pub(super) fn writer_push(&mut self, bytes: &mut Vec<u8>) {
-        self.writer.get_or_insert_with(connection::spare_writer).push_all(bytes);
+        self.writer.get_or_insert_with(spare_writer).push_all(bytes);
     }
 
     /// Releases the writer after the last byte has left.
@@ -340,7 +373,7 @@ impl Wire {
                 let now = group.site.later(writer.records[0].times.done);
                 group.site.note_all(&mut writer.records, now, None);
             }
-            connection::recycle_writer(writer);
+            recycle_writer(writer);
         }
     }
 
@@ -393,11 +426,6 @@ impl Wire {
         let position = writer.sent().wrapping_sub(self.transport.unacknowledged());
         writer.patience.as_mut()?.note(now, position);
         self.stands_still_since()
-    }
-
-    /// Whether handlers wait until the kernel has taken everything.
-    pub(super) fn is_direct(&self) -> bool {
-        self.direct
     }
 }
 

@@ -14,6 +14,7 @@ use super::turnstile::Turnstile;
 use super::{Group, Resident};
 use crate::listener::Listening;
 use crate::sharing::{Accept, Bell};
+use crate::thread_hosts::ThreadHosts;
 
 /// Number of the group that accepts: it gets the events of the listeners, too.
 const ACCEPTING: usize = 0;
@@ -45,6 +46,8 @@ pub(crate) struct Groups<R: Resident> {
     /// Whether other processes accept at the same addresses.
     pub(crate) accept: Accept,
     pub(crate) turnstile: Turnstile,
+    /// The makers of application threads.
+    pub(crate) thread_hosts: ThreadHosts,
     /// A drain takes the connections that wait at the listeners before it closes them.
     takes_rest: AtomicBool,
     /// A drain ends streams of events, whether or not their handlers have been told.
@@ -66,11 +69,17 @@ pub(crate) struct Groups<R: Resident> {
 struct Open(AtomicUsize);
 
 impl<R: Resident> Groups<R> {
-    pub(crate) fn new(count: usize, listeners: Vec<Listening>, accept: Accept) -> Self {
+    pub(crate) fn new(
+        count: usize,
+        listeners: Vec<Listening>,
+        accept: Accept,
+        thread_hosts: ThreadHosts,
+    ) -> Self {
         Self {
             takes_rest: AtomicBool::new(matches!(accept, Accept::Single)),
             accept,
             turnstile: Turnstile::default(),
+            thread_hosts,
             listeners,
             thread_registry: Arc::default(),
             trust: AtomicU8::new(super::trust::FULL),
@@ -267,7 +276,12 @@ mod tests {
 
     #[test]
     fn the_emptiest_group_is_the_own_one_on_a_tie() {
-        let groups = Groups::<crate::connection::Connection>::new(3, Vec::new(), Accept::Single);
+        let groups = Groups::<crate::connection::Connection>::new(
+            3,
+            Vec::new(),
+            Accept::Single,
+            ThreadHosts::default(),
+        );
         assert_eq!((groups.emptiest(0), groups.emptiest(2)), (0, 2));
         for number in [0, 0, 1, 2] {
             groups.count_opened(number);

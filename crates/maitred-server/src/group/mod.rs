@@ -19,6 +19,8 @@ use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use maitred_dispatch::{Scheduler, Serve, panic_text, run_reserve, work};
+use maitred_exchange::pages::PLAIN;
+use maitred_exchange::{Flags, Site};
 use maitred_files::Now;
 use maitred_http::{ResponseHead, Status};
 use maitred_io::poller::{Alarm, Interest};
@@ -28,18 +30,16 @@ use maitred_io::{clock, memory, process, thread_state};
 use maitred_pool::RouteClass;
 use maitred_runtime::lock_order::assert_outside;
 use maitred_runtime::{Exchange, Handler, InvocationType, Tail, ThreadHost};
-use maitred_turns::{Jobs, Signals, TurnContext};
+use maitred_turns::{Jobs, Signals, Turn, TurnContext};
 
 use crate::listener::Listening;
-use crate::pages::PLAIN;
 use crate::pool_map::PoolMap;
-use crate::site::Site;
 use groups::Groups;
-use slots::{Flags, Place, Slot, Slots, Token};
+use slots::{Place, Slot, Slots, Token};
 use thread_registry::{Role, enter, note_event, own_tid};
 use turnstile::Side;
 
-pub(crate) use resident::{Context, Resident, Turn};
+pub(crate) use resident::{Context, Resident};
 
 /// The token of the group's timer; slot numbers stay far below, the scheduler's own tokens above.
 const ALARM: u64 = u64::MAX - 2;
@@ -88,7 +88,7 @@ impl<R: Resident> Group<R> {
             number,
             groups: Arc::clone(groups),
             scheduler,
-            host: Arc::clone(site.thread_hosts.of(0)),
+            host: Arc::clone(groups.thread_hosts.of(0)),
             slots: Slots::new(),
             timers: Timers::new(),
             alarm: Alarm::new()?,
@@ -303,12 +303,12 @@ impl<R: Resident> Group<R> {
             Some(threads) if pool == 0 => threads,
             _ => pool,
         };
-        self.site.thread_hosts.pool_for(handler, pool)
+        self.groups.thread_hosts.pool_for(handler, pool)
     }
 
     /// The host of the threads of this pool.
     pub(crate) fn host_of(&self, pool: usize) -> &dyn ThreadHost {
-        &**self.site.thread_hosts.of(pool)
+        &**self.groups.thread_hosts.of(pool)
     }
 
     /// Whether the event loop runs the requests of the pool with this number.

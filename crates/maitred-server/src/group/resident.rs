@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use maitred_turns::{Jobs, Signals, TurnContext};
+use maitred_turns::{Jobs, Signals, Turn, TurnContext};
 
 use super::slots::{Key, Token};
 use super::{Group, Job};
@@ -24,16 +24,12 @@ impl<R: Resident> Context<'_, R> {
     pub(crate) fn key(&self, stream: u32) -> Key {
         Key { token: self.token, stream }
     }
-}
 
-/// How a turn ended.
-pub(crate) enum Turn {
-    /// An event or a deadline will bring the next one.
-    Wait,
-    /// The budget is used up; the next turn comes after those of others.
-    Later,
-    /// The resident has ended.
-    Close,
+    /// Brings the resident another turn, from any thread.
+    pub(crate) fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let (group, token) = (Arc::clone(self.group), self.token);
+        move || group.resume(token)
+    }
 }
 
 /// A resident of a slot; see the module text. Every function is called under the lock of the slot, and never waits.

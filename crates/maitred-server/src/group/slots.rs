@@ -3,7 +3,7 @@
 //! An event carries slot and generation. The generation rises when a connection ends, so that an
 //! event of a connection that is gone is told apart from one of its successor in the same slot.
 //!
-//! Sections below: names; flags of an exchange.
+//! Section below: names.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -11,7 +11,6 @@ use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use maitred_io::sync::NamedLock;
-use maitred_io::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use maitred_runtime::lock_order::SlotHeld;
 use maitred_turns::Claim;
 
@@ -217,97 +216,6 @@ impl FromStr for Place {
     }
 }
 
-// ---- Flags of an exchange ----
-
-/// State of an exchange that threads read without the lock of its connection while a handler has it.
-#[derive(Debug, Default)]
-pub(crate) struct Flags {
-    word: AtomicU32,
-    /// Time at which a thread entered the handler, in monotonic nanoseconds; 0 before.
-    begun: AtomicU64,
-    /// Time for which the handler has waited for bytes of the body, in nanoseconds.
-    awaited: AtomicU64,
-}
-
-/// A thread is in the handler now.
-const RUNNING: u32 = 1;
-/// The time limit was over before the response began.
-const OUT: u32 = 2;
-/// Sending to the peer is impossible.
-const GONE: u32 = 4;
-/// The server stops and has asked the handler to end its stream of events.
-const ASKED: u32 = 8;
-/// First bit of the number of the group whose thread runs the handler, which may differ from the connection's.
-const GROUP: u32 = 8;
-
-impl Flags {
-    /// Clears the flags for the next exchange; no other handle may exist.
-    pub(crate) fn reset(&self) {
-        self.word.store(0, Ordering::Relaxed);
-        self.begun.store(0, Ordering::Relaxed);
-        self.awaited.store(0, Ordering::Relaxed);
-    }
-
-    fn has(&self, flag: u32) -> bool {
-        self.word.load(Ordering::Acquire) & flag != 0
-    }
-
-    /// Whether the time limit is over. Never becomes false again.
-    pub(crate) fn is_out(&self) -> bool {
-        self.has(OUT)
-    }
-
-    /// Whether sending to the peer is impossible.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.has(GONE)
-    }
-
-    pub(crate) fn set_gone(&self) {
-        self.word.fetch_or(GONE, Ordering::AcqRel);
-    }
-
-    /// Whether the stopping server has asked the handler to end.
-    pub(crate) fn is_asked_to_end(&self) -> bool {
-        self.has(ASKED)
-    }
-
-    pub(crate) fn ask_to_end(&self) {
-        self.word.fetch_or(ASKED, Ordering::AcqRel);
-    }
-
-    /// Notes that a thread of the group with this number enters the handler.
-    pub(crate) fn enter(&self, group: usize, now: u64) {
-        self.begun.store(now, Ordering::Relaxed);
-        self.word.fetch_or((group as u32) << GROUP | RUNNING, Ordering::AcqRel);
-    }
-
-    /// Notes that the thread is back. Returns whether the time limit was over meanwhile.
-    pub(crate) fn leave(&self) -> bool {
-        self.word.fetch_and(!RUNNING, Ordering::AcqRel) & OUT != 0
-    }
-
-    /// Ends the time limit. Returns the number of the group whose thread is in the handler, if any.
-    pub(crate) fn end(&self) -> Option<usize> {
-        let before = self.word.fetch_or(OUT | GONE, Ordering::AcqRel);
-        (before & RUNNING != 0).then_some((before >> GROUP) as usize)
-    }
-
-    /// Adds a wait of the handler for bytes of the body.
-    pub(crate) fn add_awaited(&self, nanos: u64) {
-        self.awaited.fetch_add(nanos, Ordering::Relaxed);
-    }
-
-    /// Time for which the handler has waited for bytes of the body, in nanoseconds.
-    pub(crate) fn awaited(&self) -> u64 {
-        self.awaited.load(Ordering::Relaxed)
-    }
-
-    /// Time at which a thread entered the handler, in monotonic nanoseconds; none before.
-    pub(crate) fn begun(&self) -> Option<u64> {
-        Some(self.begun.load(Ordering::Relaxed)).filter(|begun| *begun > 0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,21 +230,6 @@ mod tests {
     fn an_idle_connection_is_small() {
         let slot = size_of::<Slot<crate::connection::Connection>>();
         assert!(slot + TIMER <= MAX_IDLE / 2, "{slot} + {TIMER} bytes");
-    }
-}
-
-#[cfg(test)]
-mod flags_tests {
-    use super::*;
-
-    #[test]
-    fn the_group_of_the_thread_inside_is_known_when_the_time_is_over() {
-        let flags = Flags::default();
-        flags.enter(3, 17);
-        assert_eq!((flags.end(), flags.begun()), (Some(3), Some(17)));
-        assert!(flags.leave() && flags.is_out());
-        let waiting = Flags::default();
-        assert_eq!((waiting.end(), waiting.begun()), (None, None));
     }
 }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use maitred_exchange::Site;
 use maitred_spool::{BodyMemoryFigures, Spooler};
 use maitred_stats::exposition::Format;
 use maitred_stats::{LockSnapshot, each_counter};
 
 use super::{Dispatched, RecentRequests};
 use crate::connection::Group;
-use crate::site::{self, Site, Statistics, Totals};
+use maitred_exchange::site::{self, Statistics, Totals};
 
 /// The counts and times of a server since its start, and its last requests.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@ use maitred_http::RequestHead;
 use maitred_match::Shape;
 
 use crate::connection::Group;
-use crate::destination::asks_for;
-use crate::hosts::Hosts;
-use crate::routes::Application;
+use maitred_exchange::hosts::Hosts;
+use maitred_exchange::routes::Application;
+use maitred_exchange::stream::asks_for;
 
 /// The parts of a server to which requests are led: hosts, routes, paths of the engine, pools.
 #[derive(Clone, Copy)]

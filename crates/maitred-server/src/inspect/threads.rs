@@ -32,7 +32,7 @@ impl Threads<'_> {
     /// Number of threads that can run the application's code at once: one where the language has one lock for all, or
     /// one thread.
     pub fn parallel(&self) -> usize {
-        let hosts = &self.0.site.thread_hosts;
+        let hosts = &self.0.groups.thread_hosts;
         let of_host = |host: &Arc<dyn ThreadHost>| match host.is_exclusive() || self.is_loop(0) {
             true => 1,
             false => machine::processors(),
@@ -43,13 +43,13 @@ impl Threads<'_> {
     /// Whether a thread that sleeps in the system call of this number, with this first argument, waits for the interpreter of a
     /// language that shows its lock.
     pub fn is_interpreter_waited_for(&self, call: i64, argument: u64) -> bool {
-        self.0.site.thread_hosts.is_interpreter_waited_for(call, argument)
+        self.0.groups.thread_hosts.is_interpreter_waited_for(call, argument)
     }
 
     /// Stacks of threads of the applications' languages: of one thread, or of all. `serving` lists the system numbers
     /// of the threads that run requests. None if no language has stacks to show.
     pub fn stacks(&self, wanted: Option<i32>, serving: &[i32]) -> Option<Vec<ThreadStack>> {
-        let (members, hosts) = (self.members(), &self.0.site.thread_hosts);
+        let (members, hosts) = (self.members(), &self.0.groups.thread_hosts);
         let host_of = |tid: i32| {
             let member = members.iter().find(|member| member.tid == tid)?;
             Some(hosts.number_of(member.pool.unwrap_or_default()))

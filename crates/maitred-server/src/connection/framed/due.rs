@@ -7,13 +7,14 @@ use maitred_limits::minimum::Late;
 use maitred_log::End;
 
 use super::Framed;
-use crate::connection::answer::refuse_noted;
+use crate::connection::carrier::Carrier;
 use crate::connection::held::idle_time;
-use crate::connection::link::Link;
+use crate::connection::link::in_turn;
 use crate::connection::sending::{arm, check_reader};
 use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, Key, NEVER, Turn, nanos};
 use crate::group::slots::Token;
+use maitred_exchange::answer::refuse_noted;
 
 /// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
 const LEAVING: u64 = 2_000_000_000;
@@ -151,7 +152,8 @@ impl Framed {
         site.guard.applied.note(rule, wire.peer, &site.log);
         stream.times.complete = now;
         let reason = "the request body did not arrive in time";
-        let received = refuse_noted(self, wire, context, stream, Status::REQUEST_TIMEOUT, reason);
+        let received =
+            refuse_noted(&mut in_turn(self, wire, context), stream, Status::REQUEST_TIMEOUT, reason);
         self.keep_on(received);
     }
 }

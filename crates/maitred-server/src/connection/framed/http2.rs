@@ -1,15 +1,15 @@
-//! The start of HTTP/2 on a connection (preface, ALPN, `Upgrade: h2c`), and the translation of its request heads to the facts that HTTP/1 gives.
+//! The start of HTTP/2 on a connection (preface, ALPN, `Upgrade: h2c`).
 
-use maitred_h1::{HeadFacts, TargetForm};
+use maitred_exchange::{Queue, Site, Stream};
+use maitred_h1::HeadFacts;
 use maitred_h2::{Settings, Upgrade};
 use maitred_http::RequestHead;
 
 use super::Framed;
-use super::queue::Queue;
-use crate::connection::pipeline::head_received;
+use crate::connection::Context;
+use crate::connection::link::in_turn;
 use crate::connection::wire::Wire;
-use crate::connection::{Context, Stream};
-use crate::site::Site;
+use maitred_exchange::pipeline::head_received;
 
 pub(super) fn settings(site: &Site) -> Settings {
     let limits = &site.limits;
@@ -21,17 +21,6 @@ pub(super) fn settings(site: &Site) -> Settings {
         max_target: limits.max_target,
         connect: site.websockets.is_some(),
         ..Settings::default()
-    }
-}
-
-/// What a head says, as that of HTTP/1 does.
-pub(super) fn facts_of(told: &maitred_h2::HeadFacts) -> HeadFacts {
-    HeadFacts {
-        complete: told.ends,
-        keep_alive: true,
-        expect_continue: told.expect_continue,
-        upgrade: false,
-        target_form: if told.asterisk { TargetForm::Asterisk } else { TargetForm::Origin },
     }
 }
 
@@ -72,7 +61,7 @@ pub(in crate::connection) fn go_over(
     }
     (stream.number, stream.queue) = (1, Some(queue));
     let facts = stream.facts.unwrap_or_default();
-    let received = head_received(&mut *framed, wire, context, stream, facts);
+    let received = head_received(&mut in_turn(&mut *framed, wire, context), stream, facts);
     framed.keep_on(received);
     framed
 }

@@ -17,7 +17,6 @@
 
 mod due;
 mod http2;
-mod queue;
 mod receive;
 mod send;
 mod table;
@@ -25,30 +24,24 @@ mod table;
 pub(super) mod tests;
 mod unwanted;
 
+use maitred_exchange::{Awaited, Heads, OwnLimits, Received, Response, Site, Stream, Writer};
 use maitred_files::Body;
 use maitred_h1::HeadFacts;
 use maitred_h2::{ConnectionError, ErrorCode};
-use maitred_http::{Method, RequestHead, ResponseHead, Status};
+use maitred_http::{Method, RequestHead};
 use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::{Flow, SendError};
 
+use super::carrier::{Carrier, Ended, Ending, ResponsePart};
 use super::held::STREAM;
-use super::link::{Ended, Ending, Link, ResponsePart};
-use super::own_limits::OwnLimits;
-use super::pipeline::Received;
-use super::request_timeout::Awaited;
 use super::responder::{Encoder, ValueSender};
-use super::response::Response;
-use super::stream::Stream;
 use super::wire::{Phase, Wire};
-use super::writer::Writer;
 use super::{Context, Group, Key, NEVER, Turn};
 use crate::group::slots::Token;
-use crate::site::{Open, Site};
 pub(super) use http2::{go_over, goes_over};
-pub(crate) use queue::Values;
-pub(super) use queue::{Heads, OwnAnswer, Queue};
+use maitred_exchange::site::Open;
+use maitred_exchange::stream::queue::OwnAnswer;
 use table::Table;
 use unwanted::Unwanted;
 
@@ -217,7 +210,9 @@ fn heads_of(response: &Response, context: &mut Context<'_>, is_head: bool) -> He
     ValueSender::new(is_head).only(&response.head, Some(response.length), context.scratch.date())
 }
 
-impl Link for Framed {
+impl Carrier for Framed {
+    const KEEPS_INTERPRETER: bool = true;
+
     fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.streams.values()
     }
@@ -227,7 +222,7 @@ impl Link for Framed {
     }
 
     fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
-        self.streams.get_mut(key.stream).filter(|stream| stream.is_answered_by(key))
+        self.streams.get_mut(key.stream).filter(|stream| stream.is_answered_by(key.stream))
     }
 
     fn put(&mut self, stream: Box<Stream>) {
@@ -317,10 +312,6 @@ impl Link for Framed {
         None
     }
 
-    fn send_continue(&mut self, _: &mut Context<'_>, stream: &mut Stream) {
-        stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
-    }
-
     fn begin_run(&mut self, _: &mut Wire, _: &Context<'_>, _: &Stream, head: &RequestHead) -> Encoder {
         Encoder::Values(Box::new(ValueSender::new(head.method == Method::Head)))
     }
@@ -376,12 +367,6 @@ impl Link for Framed {
 
     fn is_writer_full(&self, wire: &Wire, group: &Group) -> bool {
         wire.is_full(group, || false)
-    }
-
-    fn beside_interpreter(&self, _: &Context<'_>, act: &mut dyn FnMut()) {
-        // The interpreter is kept: a handler of the same connection could take the interpreter and wait for the lock of
-        // the slot, which this turn holds, while this turn waits for the interpreter.
-        act();
     }
 
     fn resumes_at(&self) -> u64 {

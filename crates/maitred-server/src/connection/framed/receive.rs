@@ -1,24 +1,25 @@
 //! What comes in frames, by stream.
 
+use maitred_exchange::{Keeping, Queue, Received, Stream};
+use maitred_h1::TargetForm;
 use maitred_h2::{ConnectionError, ErrorCode, Event, HeadFacts};
 use maitred_http::Status;
 use maitred_io::transport::Moved;
 use maitred_limits::Rule;
 use maitred_log::End;
 
-use super::queue::Queue;
-use super::{Framed, Granted, http2};
-use crate::connection::answer::refuse;
-use crate::connection::body::advance_spool;
-use crate::connection::body::{Keeping, spill};
+use super::{Framed, Granted};
+use crate::connection::carrier::Carrier;
 use crate::connection::held::{NO_ROOM, lacks_room};
-use crate::connection::link::Link;
-use crate::connection::pipeline::{Received, data_received, head_received, pass_filters, request_received};
+use crate::connection::link::in_turn;
 use crate::connection::sending::peer_gone;
-use crate::connection::stream::Stream;
 use crate::connection::websocket::take_for_socket;
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, Group, Turn};
+use maitred_exchange::answer::refuse;
+use maitred_exchange::body::{advance_spool, spill};
+use maitred_exchange::client::identify;
+use maitred_exchange::pipeline::{data_received, head_received, pass_filters, request_received};
 
 /// So many streams a peer may reset in a turn, and how long nothing more is read of one that does, in nanoseconds: each has cost a
 /// request, and a flood of them would hold up other connections. All 128 streams of a page that is left are reset within 20 ms.
@@ -192,7 +193,7 @@ impl Framed {
     /// Looks at streams that wait for a password's check or for the disk.
     fn go_on_with_waiting(&mut self, wire: &mut Wire, context: &mut Context<'_>) {
         for stream in self.each_stream().filter(|stream| stream.keeping.leaves()) {
-            spill(context, stream);
+            spill(&context.group.site, stream, context.waker());
         }
         let waits = |stream: &Stream| {
             !stream.running && (stream.is_filtering() || stream.keeping.is_spool() && !stream.answered)
@@ -202,13 +203,13 @@ impl Framed {
         for number in waiting {
             let Some(stream) = self.streams.remove(number) else { continue };
             let received = if stream.is_filtering() {
-                let passed = pass_filters(self, wire, context, stream);
+                let passed = pass_filters(&mut in_turn(self, wire, context), stream);
                 if matches!(passed, Received::HandedOver) {
                     self.hand_over_early(number);
                 }
                 self.take_early(wire, context, passed)
             } else {
-                advance_spool(self, wire, context, stream)
+                advance_spool(&mut in_turn(self, wire, context), stream)
             };
             self.keep_on(received);
         }
@@ -222,10 +223,10 @@ impl Framed {
         let received = if early.is_empty() {
             Received::Goes(stream)
         } else {
-            data_received(self, wire, context, stream, &early)
+            data_received(&mut in_turn(self, wire, context), stream, &early)
         };
         match received {
-            Received::Goes(stream) if ends => request_received(self, wire, context, stream),
+            Received::Goes(stream) if ends => request_received(&mut in_turn(self, wire, context), stream),
             received => received,
         }
     }
@@ -393,14 +394,15 @@ impl Framed {
         let is_unknown = protocol.is_some_and(|protocol| protocol != b"websocket");
         (stream.number, stream.websocket) = (number, protocol.is_some());
         stream.queue = Some(queue);
-        let facts = http2::facts_of(told);
+        let facts = facts_of(told);
         let received = match told.objection.or(is_unknown.then_some(UNKNOWN_PROTOCOL)) {
-            None => head_received(self, wire, context, stream, facts),
+            None => head_received(&mut in_turn(self, wire, context), stream, facts),
             Some((status, reason)) => {
                 stream.facts = Some(facts);
                 stream.times.complete = wire.received;
-                wire.identify(context, &mut stream);
-                refuse(self, wire, context, stream, status, reason)
+                let head = &mut stream.request.head;
+                stream.client = Some(identify(&group.site, wire.peer, wire.ends.as_deref(), head));
+                refuse(&mut in_turn(self, wire, context), stream, status, reason)
             }
         };
         self.keep_on(received);
@@ -442,7 +444,7 @@ impl Framed {
             }
             return self.put(stream);
         }
-        let received = data_received(self, wire, context, stream, bytes);
+        let received = data_received(&mut in_turn(self, wire, context), stream, bytes);
         self.keep_on(received);
     }
 
@@ -466,7 +468,7 @@ impl Framed {
         if stream.is_filtering() || stream.websocket {
             return self.put(stream);
         }
-        let received = request_received(self, wire, context, stream);
+        let received = request_received(&mut in_turn(self, wire, context), stream);
         self.keep_on(received);
     }
 
@@ -506,5 +508,16 @@ impl Framed {
             self.cancel(context.group, number, End::Cut);
         }
         is_within_head.then(|| self.end_faulty(wire, context, error))
+    }
+}
+
+/// The facts of a head, as HTTP/1 gives them.
+fn facts_of(told: &HeadFacts) -> maitred_h1::HeadFacts {
+    maitred_h1::HeadFacts {
+        complete: told.ends,
+        keep_alive: true,
+        expect_continue: told.expect_continue,
+        upgrade: false,
+        target_form: if told.asterisk { TargetForm::Asterisk } else { TargetForm::Origin },
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use maitred_exchange::{Awaited, Heads, Queue, Stream, Values, last_bytes, recycle_writer, spare_writer};
 use maitred_files::Body;
 use maitred_h2::{ErrorCode, Priority};
 use maitred_http::Method;
@@ -10,18 +11,16 @@ use maitred_io::clock;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Observe, SendError};
 
-use super::queue::{Heads, Queue, Values};
 use super::{Framed, heads_of};
-use crate::connection;
-use crate::connection::link::{Ending, Link, ResponsePart};
-use crate::connection::request_timeout::{Awaited, late_response, timed_out};
+use crate::connection::carrier::{Carrier, Ending, ResponsePart};
 use crate::connection::sending::{peer_gone, send_kept};
 use crate::connection::spilling::{note_sender, relieve_later};
-use crate::connection::streaming_body::{LiveReader, OVER};
+use crate::connection::streaming_body::LiveReader;
 use crate::connection::wire::Wire;
-use crate::connection::writer::last_bytes;
-use crate::connection::{Context, Group, Key, Stream, Turn};
+use crate::connection::{Context, Group, Key, Turn};
 use crate::group::slots::Token;
+use maitred_exchange::memory::recycle_head;
+use maitred_exchange::stream::body::OVER;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
 /// most.
@@ -156,7 +155,7 @@ impl Framed {
             }
         }
         if !self.control.is_empty() {
-            wire.writer.get_or_insert_with(connection::spare_writer).push_all(&mut self.control);
+            wire.writer.get_or_insert_with(spare_writer).push_all(&mut self.control);
         }
         while wire.writer.as_ref().is_none_or(|writer| writer.waiting(AHEAD) < AHEAD) {
             let Some(number) = self.pick() else { break };
@@ -167,13 +166,13 @@ impl Framed {
             };
             queue.moved = now;
             wire.send_timeout = wire.send_timeout.max(queue.own_send_timeout(&group.site));
-            let writer = wire.writer.get_or_insert_with(connection::spare_writer);
+            let writer = wire.writer.get_or_insert_with(spare_writer);
             let mut ends = false;
             for head in std::mem::take(&mut queue.heads) {
                 // The last one; an interim one never is.
                 ends = queue.ended && queue.is_empty() && !queue.cut && head.status.code() >= 200;
                 http2.put_head(number, &head, ends, frames);
-                connection::recycle_head(head);
+                recycle_head(head);
             }
             if !ends && let Some(data) = &mut queue.data {
                 let most = u64::try_from(queue.outward.min(*outward)).unwrap_or(0).min(queue.allowed);
@@ -201,7 +200,7 @@ impl Framed {
                         shaper.use_up(length);
                     }
                     if all && let Some(data) = queue.data.take() {
-                        connection::recycle_writer(data);
+                        recycle_writer(data);
                     }
                     queue.look_at_limit(now);
                     queue.waits = false;
@@ -289,7 +288,7 @@ impl Framed {
     fn drop_stream(&mut self, group: &Group, number: u32, end: End) {
         let Some(mut stream) = self.streams.remove(number) else { return };
         let own = stream.queue.as_mut().and_then(|queue| queue.own.take());
-        stream.lose_queue(group, end);
+        stream.lose_queue(&group.site, end);
         match own {
             Some(own) => {
                 let mut record = own.record(stream);
@@ -309,7 +308,7 @@ impl Framed {
         self.streams
             .values_mut()
             .filter(|stream| stream.running)
-            .for_each(|stream| stream.lose_queue(group, end));
+            .for_each(|stream| stream.lose_queue(&group.site, end));
         for number in over {
             self.drop_stream(group, number, end);
         }
@@ -326,7 +325,7 @@ impl Framed {
         stream.ended_as = Some(end);
         stream.flags().set_gone();
         stream.tell();
-        stream.lose_queue(group, end);
+        stream.lose_queue(&group.site, end);
     }
 
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
@@ -380,11 +379,17 @@ impl Framed {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let response = late_response(context, &awaited);
+        let response = awaited.response(&context.group.site);
         let is_head = awaited.head.method == Method::Head;
         let heads = heads_of(&response, context, is_head);
         let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());
-        let record = timed_out(wire, context, awaited, response.body_bytes(is_head), (begun, waited));
+        let record = awaited.into_record(
+            &context.group.site,
+            context.now,
+            wire.listener.into(),
+            response.body_bytes(is_head),
+            (begun, waited),
+        );
         let body = if is_head { Body::Empty } else { response.body };
         stream.dead = true;
         stream.answer_in_its_place(heads, body, record);

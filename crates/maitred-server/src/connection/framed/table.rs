@@ -1,6 +1,6 @@
 //! The streams of a connection by their numbers: few, of which new ones have the highest numbers, so a sorted list.
 
-use crate::connection::stream::Stream;
+use maitred_exchange::Stream;
 
 /// See the module text.
 #[derive(Default)]

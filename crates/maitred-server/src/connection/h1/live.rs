@@ -3,17 +3,18 @@
 use std::io;
 use std::sync::Arc;
 
+use maitred_exchange::stream::body::{End, Live, OVER, PEER_ENDED, PEER_GONE};
+use maitred_exchange::{Keeping, Site, Stream};
+use maitred_h1::Receiver;
 use maitred_http::RequestHead;
 use maitred_io::clock;
 use maitred_io::transport::Moved;
 use maitred_runtime::{Last, Observe};
 
 use super::H1;
-use crate::connection::body::Keeping;
-use crate::connection::link::Link;
+use crate::connection::carrier::Carrier;
 use crate::connection::sending::{arm, set_deadline};
-use crate::connection::stream::Stream;
-use crate::connection::streaming_body::{End, Live, LiveReader, OVER, PEER_ENDED, PEER_GONE};
+use crate::connection::streaming_body::LiveReader;
 use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, NEVER};
 use crate::group::slots::Token;
@@ -128,7 +129,7 @@ impl H1 {
             if live.end.is_some() {
                 continue;
             }
-            let moved = match live.receive_in_place(wire, &mut self.receiver, head, &group.site, buffer) {
+            let moved = match receive_in_place(wire, (live, &mut self.receiver), head, &group.site, buffer) {
                 Some(Moved::Bytes(count)) => {
                     live.rest();
                     return Ok(Some(count));
@@ -175,4 +176,29 @@ impl H1 {
         }
         Stream::give_back(stream);
     }
+}
+
+/// Receives bytes of a body of known length where the handler wants them. None for other bodies.
+fn receive_in_place(
+    wire: &mut Wire,
+    (live, receiver): (&mut Live, &mut Receiver),
+    head: &mut RequestHead,
+    site: &Site,
+    buffer: &mut [u8],
+) -> Option<Moved> {
+    let left =
+        receiver.fixed_left().filter(|left| *left > 0 && wire.input.is_empty() && !buffer.is_empty())?;
+    if live.received + left > live.max {
+        return None;
+    }
+    let most = left.min(buffer.len() as u64) as usize;
+    let moved = wire.transport.receive(&mut buffer[..most]);
+    if let Moved::Bytes(count) = moved {
+        receiver.skip_fixed(count as u64);
+        live.received += count as u64;
+        // The end of a body is an event without bytes.
+        live.decode(receiver, head, site, b"", &mut []);
+        wire.note_read(count, most);
+    }
+    Some(moved)
 }

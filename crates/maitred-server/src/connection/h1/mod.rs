@@ -15,26 +15,19 @@ mod receive;
 mod send;
 mod websocket;
 
-use crate::connection::body::Keeping;
-use crate::connection::pipeline::Received;
+use maitred_exchange::{Awaited, Keeping, OwnLimits, Received, Response, Site, Stream, Writer};
 use maitred_h1::{HeadFacts, Receiver, Sender};
 use maitred_http::{Method, RequestHead};
 use maitred_log::End;
 use maitred_runtime::{Flow, SendError};
 
+use super::carrier::{Carrier, Ended, Ending, ResponsePart};
 use super::framed::{Framed, go_over};
-use super::link::{Ended, Ending, Link, ResponsePart};
-use super::own_limits::OwnLimits;
-use super::request_timeout::Awaited;
 use super::responder::Encoder;
-use super::response::Response;
 use super::sending::peer_gone;
-use super::stream::Stream;
 use super::wire::{Phase, Wire};
-use super::writer::Writer;
 use super::{Context, Group, Key, NEVER, Turn};
 use crate::group::slots::Token;
-use crate::site::Site;
 
 /// See the module text.
 #[derive(Default)]
@@ -59,7 +52,9 @@ impl H1 {
     }
 }
 
-impl Link for H1 {
+impl Carrier for H1 {
+    const KEEPS_INTERPRETER: bool = false;
+
     fn streams(&self) -> impl Iterator<Item = &Stream> {
         self.stream.as_deref().into_iter()
     }
@@ -69,7 +64,7 @@ impl Link for H1 {
     }
 
     fn stream_of(&mut self, key: Key) -> Option<&mut Stream> {
-        self.stream.as_deref_mut().filter(|stream| stream.is_answered_by(key))
+        self.stream.as_deref_mut().filter(|stream| stream.is_answered_by(key.stream))
     }
 
     fn put(&mut self, stream: Box<Stream>) {
@@ -77,7 +72,7 @@ impl Link for H1 {
     }
 
     fn take_stream(&mut self, key: Key) -> Option<Box<Stream>> {
-        self.stream.take_if(|stream| stream.is_answered_by(key))
+        self.stream.take_if(|stream| stream.is_answered_by(key.stream))
     }
 
     fn shown_number(&self, _: u32) -> u32 {
@@ -150,11 +145,6 @@ impl Link for H1 {
         Some(self.answer_in_its_place(wire, context, awaited, ran))
     }
 
-    fn send_continue(&mut self, context: &mut Context<'_>, stream: &mut Stream) {
-        let version = stream.request.head.version;
-        Sender::new(version, false, true).send_continue(&mut context.scratch.out);
-    }
-
     fn begin_run(
         &mut self,
         wire: &mut Wire,
@@ -203,10 +193,6 @@ impl Link for H1 {
     fn is_writer_full(&self, wire: &Wire, group: &Group) -> bool {
         let pool = || self.stream.as_ref().map(|stream| stream.pool());
         wire.is_full(group, || pool().is_some_and(|pool| group.is_on_loop(pool)))
-    }
-
-    fn beside_interpreter(&self, context: &Context<'_>, act: &mut dyn FnMut()) {
-        context.group.host.without_interpreter(act);
     }
 
     fn resumes_at(&self) -> u64 {

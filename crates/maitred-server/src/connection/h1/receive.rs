@@ -1,6 +1,8 @@
 //! Receiving over HTTP/1: bytes to events, events to complete requests.
 
 use crate::connection::held::NO_ROOM;
+use crate::connection::link::in_turn;
+use maitred_exchange::{Keeping, Received, Stream};
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -13,18 +15,15 @@ use maitred_limits::minimum::Late;
 use maitred_spool::Progress;
 
 use super::H1;
-use crate::connection::answer::{refuse, refuse_noted};
-use crate::connection::body::{Keeping, advance_spool, refuse_unkept, share, spill};
+use crate::connection::carrier::Carrier;
 use crate::connection::framed::goes_over;
 use crate::connection::held::{first_request_time, idle_time};
-use crate::connection::link::Link;
-use crate::connection::pipeline::{
-    Received, data_received, end_dropped, head_received, pass_filters, request_received,
-};
 use crate::connection::sending::{arm, flush, set_deadline};
-use crate::connection::stream::Stream;
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, NEVER, Turn, nanos};
+use maitred_exchange::answer::{refuse, refuse_noted};
+use maitred_exchange::body::{advance_spool, refuse_unkept, share, spill};
+use maitred_exchange::pipeline::{data_received, end_dropped, head_received, pass_filters, request_received};
 
 /// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
@@ -64,7 +63,7 @@ impl H1 {
         let before = stream.request.body.len();
         if matches!(stream.keeping, Keeping::Memory)
             && before + left > site.body_memory
-            && let Some(share) = share(context, stream)
+            && let Some(share) = share(&context.group.site, stream, context.waker())
         {
             stream.keeping = Keeping::Shared(share);
         }
@@ -74,7 +73,7 @@ impl H1 {
             Keeping::Shared(share) => {
                 let fits = share.grow(before + most) && !share.leaves();
                 if !fits {
-                    spill(context, stream);
+                    spill(&context.group.site, stream, context.waker());
                 }
                 fits
             }
@@ -92,7 +91,7 @@ impl H1 {
             })?
         } else {
             if !stream.request.body.try_reserve(left as usize) {
-                spill(context, stream);
+                spill(&context.group.site, stream, context.waker());
                 return None;
             }
             let memory = stream.request.body.memory_mut()?;
@@ -210,10 +209,10 @@ impl H1 {
         }
         let mut requests = 0;
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.keeping.leaves()) {
-            spill(context, stream);
+            spill(&context.group.site, stream, context.waker());
         }
         if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
-            let received = advance_spool(self, wire, context, stream);
+            let received = advance_spool(&mut in_turn(self, wire, context), stream);
             if let Some(turn) = self.after(wire, context, received, &mut requests) {
                 // While the disk is awaited, packets wake threads for nothing.
                 wire.note_wake_while_running(context);
@@ -241,7 +240,7 @@ impl H1 {
             let moved = self.receive_into_body(wire, context);
             // Also where no byte has arrived: the body may have left memory.
             if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
-                let received = advance_spool(self, wire, context, stream);
+                let received = advance_spool(&mut in_turn(self, wire, context), stream);
                 if let Some(turn) = self.after(wire, context, received, &mut requests) {
                     return turn;
                 }
@@ -386,14 +385,14 @@ impl H1 {
             stream.times.complete = context.now;
         }
         let received = match spooled {
-            Some(Progress::Failed(error)) => refuse_unkept(self, wire, context, stream, &error),
+            Some(Progress::Failed(error)) => refuse_unkept(&mut in_turn(self, wire, context), stream, &error),
             Some(Progress::Waiting) => {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "the disk takes too long");
-                refuse_unkept(self, wire, context, stream, &error)
+                refuse_unkept(&mut in_turn(self, wire, context), stream, &error)
             }
             _ if stream.is_filtering() => {
                 let reason = "the password could not be checked in time";
-                refuse(self, wire, context, stream, Status::SERVICE_UNAVAILABLE, reason)
+                refuse(&mut in_turn(self, wire, context), stream, Status::SERVICE_UNAVAILABLE, reason)
             }
             _ => {
                 let reason = match rule {
@@ -401,7 +400,7 @@ impl H1 {
                     Rule::MinRateIn => "the request body came too slowly",
                     _ => "the request body did not arrive in time",
                 };
-                refuse_noted(self, wire, context, stream, Status::REQUEST_TIMEOUT, reason)
+                refuse_noted(&mut in_turn(self, wire, context), stream, Status::REQUEST_TIMEOUT, reason)
             }
         };
         match flush(self, wire, context) {
@@ -440,7 +439,7 @@ impl H1 {
             let mut stream = self.stream.take().unwrap_or_else(|| wire.begin_stream(context.now));
             let received = if stream.is_filtering() {
                 // The head has been read already, and has waited in the filters.
-                pass_filters(self, wire, context, stream)
+                pass_filters(&mut in_turn(self, wire, context), stream)
             } else {
                 let head = &mut stream.request.head;
                 match self.receiver.poll_event(&data[at..], head, &context.group.site.limits) {
@@ -461,14 +460,22 @@ impl H1 {
                                 (self.stream, wire.goes_over) = (Some(stream), true);
                                 return Consumed { bytes: at, turn: Some(Turn::Wait) };
                             }
-                            Event::Head(facts) => head_received(self, wire, context, stream, facts),
-                            Event::Data(bytes) => data_received(self, wire, context, stream, bytes),
+                            Event::Head(facts) => {
+                                head_received(&mut in_turn(self, wire, context), stream, facts)
+                            }
+                            Event::Data(bytes) => {
+                                data_received(&mut in_turn(self, wire, context), stream, bytes)
+                            }
                             Event::Trailers(_) => Received::Goes(stream),
-                            Event::End => request_received(self, wire, context, stream),
+                            Event::End => request_received(&mut in_turn(self, wire, context), stream),
                         }
                     }
-                    Err(_) if stream.keeping.is_dropped() => end_dropped(wire, stream),
-                    Err(error) => refuse(self, wire, context, stream, error.status, error.reason),
+                    Err(_) if stream.keeping.is_dropped() => {
+                        end_dropped(&mut in_turn(self, wire, context), stream)
+                    }
+                    Err(error) => {
+                        refuse(&mut in_turn(self, wire, context), stream, error.status, error.reason)
+                    }
                 }
             };
             if let Some(turn) = self.after(wire, context, received, requests) {
@@ -543,7 +550,8 @@ impl H1 {
         if stream.keeping.is_dropped() {
             return Some(Turn::Close);
         }
-        let received = refuse_noted(self, wire, context, stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
+        let received =
+            refuse_noted(&mut in_turn(self, wire, context), stream, Status::SERVICE_UNAVAILABLE, NO_ROOM);
         Some(match flush(self, wire, context) {
             Turn::Close => Turn::Close,
             _ if wire.writer.is_none() => wire.end_gently(context, self.is_between_requests()),

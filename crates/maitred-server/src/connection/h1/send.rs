@@ -1,11 +1,9 @@
 //! Sending over HTTP/1: responses of handlers, from any thread, under the lock of the slot, and those of the engine. Bytes
 //! that the socket does not take stay with the writer, and turns send them on.
 
-use crate::connection::pipeline::Received;
-use crate::connection::record::Kept;
-use crate::connection::record::Record;
 use std::io::IoSlice;
 
+use maitred_exchange::{Awaited, Kept, Received, Record, Response, Stream, last_bytes, spare_writer};
 use maitred_files::Body;
 use maitred_h1::{HeadError, Sender};
 use maitred_http::Method;
@@ -17,16 +15,11 @@ use maitred_runtime::{Content, Flow, Last, SendError};
 use maitred_stats::Times;
 
 use super::H1;
-use crate::connection;
+use crate::connection::carrier::{Carrier, Ended, Ending, ResponsePart};
 use crate::connection::held::idle_time;
-use crate::connection::link::{Ended, Ending, Link, ResponsePart};
-use crate::connection::request_timeout::{Awaited, late_response, timed_out};
-use crate::connection::response::Response;
 use crate::connection::sending::{arm, fail_sending, flow, flush, put_off, send_kept};
 use crate::connection::spilling::{note_sender, relieve_later};
-use crate::connection::stream::Stream;
 use crate::connection::wire::{Phase, Wire, copy_small};
-use crate::connection::writer::last_bytes;
 use crate::connection::{Context, Group, Key, Turn};
 use crate::group::slots::Token;
 
@@ -74,7 +67,7 @@ impl H1 {
                     return Ok(Flow::Ready);
                 }
                 let left = |earlier: usize| done.saturating_sub(earlier) as u64;
-                let writer = wire.writer.get_or_insert_with(connection::spare_writer);
+                let writer = wire.writer.get_or_insert_with(spare_writer);
                 writer.push(std::mem::take(before).into(), left(0).min(before_length as u64));
                 writer.push(content.keep(), left(before_length).min(length as u64));
                 writer.push(Content::Static(behind), left(before_length + length));
@@ -236,9 +229,15 @@ impl H1 {
         ran: (Option<u64>, u64),
     ) -> Turn {
         let site = &context.group.site;
-        let response = late_response(context, &awaited);
+        let response = awaited.response(&context.group.site);
         let (version, is_head) = (awaited.head.version, awaited.head.method == Method::Head);
-        let record = timed_out(wire, context, awaited, response.body_bytes(is_head), ran);
+        let record = awaited.into_record(
+            &context.group.site,
+            context.now,
+            wire.listener.into(),
+            response.body_bytes(is_head),
+            ran,
+        );
         if write_own(wire, context, Sender::new(version, is_head, false), response).is_err() {
             return Turn::Close;
         }
@@ -292,7 +291,7 @@ pub(super) fn own(
         refused,
         trace: None,
         route: None,
-        request: Kept::Stream(stream),
+        request: Kept::Request(stream.into_request()),
     });
     if reusable {
         return Received::Answered;
@@ -336,7 +335,7 @@ fn emit(wire: &mut Wire, context: &mut Context<'_>, sender: &mut Sender, content
     match content.bytes() {
         Some(bytes) if content.len() <= MAX_COPIED => out.extend_from_slice(bytes),
         _ => {
-            let writer = wire.writer.get_or_insert_with(connection::spare_writer);
+            let writer = wire.writer.get_or_insert_with(spare_writer);
             writer.push(std::mem::take(out).into(), 0);
             writer.push(content, 0);
         }

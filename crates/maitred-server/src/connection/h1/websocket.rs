@@ -4,9 +4,9 @@ use maitred_io::transport::Moved;
 use maitred_runtime::{Last, SendError};
 
 use super::H1;
-use crate::connection::link::Link;
+use crate::connection::carrier::Carrier;
 use crate::connection::sending::{arm, peer_gone};
-use crate::connection::websocket::{CLOGGED, lose, take_for_socket};
+use crate::connection::websocket::{CLOGGED, take_for_socket};
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Wire};
 use crate::connection::{Context, Group, Key, Turn};
 
@@ -33,12 +33,12 @@ impl H1 {
                 Moved::Blocked => wire.unread = false,
                 Moved::End => {
                     wire.unread = false;
-                    lose(&mut stream);
+                    stream.end_socket();
                 }
                 Moved::Failed(error) => {
                     // The log has the error; the connection is closed below.
                     let _ = wire.end_broken(context, &error);
-                    lose(&mut stream);
+                    stream.end_socket();
                     broken = true;
                 }
             }

@@ -3,13 +3,13 @@
 //! Both settle a response's length, and take out the fields that belong to a connection. Head and framing of HTTP/1 are written
 //! here, on the handler's thread. A head for frames stays a value: a compression with a state needs the order of the wire.
 
+use maitred_exchange::Heads;
 use maitred_h1::{DataPlan, Finish, HeadError, HeadReport, Sender, TRAILER, hop_by_hop, names_close};
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status};
 
 use super::trailers::Place;
-use crate::connection::framed::Heads;
-use crate::connection::spare_head;
+use maitred_exchange::memory::spare_head;
 
 /// Encoder of one response.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use maitred_io::{clock, process, thread_state};
 
-use crate::site::Computing;
+use maitred_exchange::site::Computing;
 
 /// A run below this is short, in nanoseconds.
 const LONG: u64 = 1_000_000;

@@ -6,12 +6,11 @@ mod reshaped;
 mod trailers;
 mod websocket;
 
-use crate::connection::record::Kept;
-use crate::connection::record::Record;
 use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_dispatch::Trace;
+use maitred_exchange::{Endless, Flags, Kept, Record, Which};
 use maitred_files::Body;
 use maitred_filters::Passed;
 use maitred_h1::{Finish, HeadError, HeadReport, TRAILER};
@@ -24,15 +23,15 @@ use maitred_runtime::{
 };
 use maitred_stats::Times;
 
-use super::drain::Endless;
-use super::link::{Ended, Ending, ResponsePart};
+use super::carrier::{Ended, Ending, ResponsePart};
 use super::spilling::spill;
-use super::stages::{Asked, Draft, Handling, Maker, On, shape};
-use super::{Connection, Flags, Group, Key, backpressure, recycle_buffer, with_date};
-use crate::site::Computing;
-use crate::site::Figures;
-use crate::spill::{MIN_COUNTED, Which};
+use super::{Connection, Group, Key, backpressure};
 pub(crate) use encoder::{Encoder, ValueSender};
+use maitred_exchange::memory::{recycle_buffer, with_date};
+use maitred_exchange::site::Computing;
+use maitred_exchange::site::Figures;
+use maitred_exchange::spill::MIN_COUNTED;
+use maitred_exchange::stages::{Asked, Draft, Handling, Maker, On, shape};
 use measured::Measured;
 use reshaped::{Held, Reshaping};
 
@@ -51,15 +50,15 @@ pub(crate) struct Responder {
     body_bytes: u64,
     surplus_reported: bool,
     /// The filters that the request has met.
-    passed: Option<Box<Passed>>,
+    pub(super) passed: Option<Box<Passed>>,
     /// The request's body is still arriving.
-    live: bool,
+    pub(super) live: bool,
     /// The handler's thread is interrupted when the time of the request is over.
-    interrupts: bool,
+    pub(super) interrupts: bool,
     /// Reshaping of the body before it is sent, if any.
     reshaping: Option<Box<Reshaping>>,
     /// The thread of the handler waits until the kernel has taken everything.
-    direct: bool,
+    pub(super) direct: bool,
     /// The application's label for the response.
     label: Option<Arc<str>>,
     /// The file that takes the place of the body.
@@ -128,26 +127,6 @@ impl Responder {
             on_loop: None,
             measured: None,
         }
-    }
-
-    /// Sets whether the handler's thread waits until the kernel has taken everything.
-    pub(crate) fn set_direct(&mut self, direct: bool) {
-        self.direct = direct;
-    }
-
-    /// Sets whether the handler's thread is interrupted when the response has not begun in time.
-    pub(crate) fn set_interrupts(&mut self, interrupts: bool) {
-        self.interrupts = interrupts;
-    }
-
-    /// Sets the filters that the request has passed.
-    pub(crate) fn set_passed(&mut self, passed: Option<Box<Passed>>) {
-        self.passed = passed;
-    }
-
-    /// Notes that the handler reads the body itself.
-    pub(crate) fn set_live(&mut self) {
-        self.live = true;
     }
 
     /// Sends a part of the response on the connection.

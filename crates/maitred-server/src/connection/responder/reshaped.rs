@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use maitred_compress as compress;
 use maitred_compress::{Compressing, Compression};
+use maitred_exchange::last_bytes;
 use maitred_files::partial;
 use maitred_h1::Finish;
 use maitred_http::ResponseHead;
@@ -19,9 +20,8 @@ use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, Request, Respond, SendError};
 
 use super::{On, Responder, cut};
-use crate::connection::stages::Wish;
-use crate::connection::with_date;
-use crate::connection::writer::last_bytes;
+use maitred_exchange::memory::with_date;
+use maitred_exchange::stages::Wish;
 
 /// Size of the pieces in which a file in a compressed stream is read.
 const PIECE: usize = 64 * 1024;

@@ -4,17 +4,16 @@
 
 use std::cell::RefCell;
 
+use maitred_exchange::{Offer, Socket, last_bytes};
 use maitred_http::{ResponseHead, Version};
 use maitred_log::End;
 use maitred_runtime::{Closed, Content, Flow, Last, MessageKind, Messages, Request, SendError};
 use maitred_ws::{Compressor, Deflate, Opcode, put_close, put_frame_head};
 
 use super::{On, Responder};
-use crate::connection::link::ResponsePart;
-use crate::connection::stages::{Asked, Draft, Maker};
-use crate::connection::websocket::{Offer, Socket};
-use crate::connection::with_date;
-use crate::connection::writer::last_bytes;
+use crate::connection::carrier::ResponsePart;
+use maitred_exchange::memory::with_date;
+use maitred_exchange::stages::{Asked, Draft, Maker};
 
 /// Shorter messages, in bytes, are not compressed: compression hardly makes them shorter.
 const MIN_COMPRESSED: usize = 64;

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use maitred_exchange::stream::websocket::{INBOX, WebSocketSnapshot};
 use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_runtime::{
     Closed, Exchange, Flow, Handler, Incoming, InvocationType, Last, MessageKind, Observe, SendError,
@@ -11,9 +12,9 @@ use maitred_runtime::{
 };
 use maitred_turns::Signals;
 
+use crate::connection::carrier::Carrier;
 use crate::connection::framed::tests::{Driven, open_for};
-use crate::connection::link::Link;
-use crate::connection::protocol::with_link;
+use crate::connection::protocol::with_carrier;
 use crate::connection::{Connection, Protocol};
 use crate::group::slots::Token;
 use crate::settings::Settings;
@@ -146,10 +147,10 @@ fn send(socket: &mut WebSocket, text: &str) -> Result<Flow, SendError> {
 }
 
 /// The view of the control.
-fn snapshot(chat: &Chat) -> Option<super::WebSocketSnapshot> {
+fn snapshot(chat: &Chat) -> Option<WebSocketSnapshot> {
     let token = Token { slot: 0, generation: 0 };
     let show = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| Some(link.streams().next()?.socket.as_ref()?.show()))
+        with_carrier!(connection, |carrier, _wire| Some(carrier.streams().next()?.socket.as_ref()?.show()))
     };
     chat.driven.group.with_connection(token, show).flatten()
 }
@@ -228,7 +229,7 @@ fn a_handler_that_takes_nothing_slows_its_peer_down() {
     }
     let waiting = snapshot(&chat).expect("a WebSocket").waiting;
     // The bytes of one receive, and the message within.
-    assert!((super::INBOX..super::INBOX + 3 * 40_000).contains(&waiting), "{waiting}");
+    assert!((INBOX..INBOX + 3 * 40_000).contains(&waiting), "{waiting}");
     let mut taken = 0;
     while taken < 10 {
         match text(&mut socket) {

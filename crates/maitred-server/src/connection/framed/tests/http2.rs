@@ -327,7 +327,7 @@ fn of_a_peer_that_resets_many_streams_the_rest_is_read_later() {
 #[test]
 fn more_requests_than_there_may_be_are_refused_and_those_that_were_reset_count() {
     let mut client = open(|settings| {
-        settings.http2 = Some(crate::site::Http2Settings { streams: 2, ..Default::default() });
+        settings.http2 = Some(maitred_exchange::site::Http2Settings { streams: 2, ..Default::default() });
     });
     let first = client.get(1, "/a", &[]);
     let second = client.get(3, "/b", &[]);
@@ -349,7 +349,8 @@ fn a_client_of_http_1_goes_over_where_that_is_allowed() {
     let ask = b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n";
     for allowed in [true, false] {
         let change = |settings: &mut Settings| {
-            settings.http2 = Some(crate::site::Http2Settings { upgrade: allowed, ..Default::default() });
+            settings.http2 =
+                Some(maitred_exchange::site::Http2Settings { upgrade: allowed, ..Default::default() });
         };
         let mut client = Client::of(open_speaking(1 << 20, change, |_| Protocol::h1()));
         client.write(ask);

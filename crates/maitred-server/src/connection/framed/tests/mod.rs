@@ -21,6 +21,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use maitred_dispatch::Serve;
+use maitred_exchange::{Routes, Site};
 use maitred_http::{FieldSet, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::transport::{Pipe, Transport};
@@ -32,10 +33,8 @@ use maitred_turns::{Signals, TurnContext};
 use crate::connection::{Connection, Group, Protocol, Scratch};
 use crate::group::Job;
 use crate::group::slots::Token;
-use crate::routes::Routes;
 use crate::server::Server;
 use crate::settings::Settings;
-use crate::site::Site;
 
 /// No thread is made: the test is all of them.
 struct NoThreads;

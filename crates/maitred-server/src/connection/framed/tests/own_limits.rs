@@ -10,8 +10,8 @@ use super::client::{CANCEL, Client, Part, WINDOW, body, open, open_with};
 use super::{Do, Done, Puppet};
 use crate::Place;
 use crate::connection::Protocol;
-use crate::connection::link::Link;
-use crate::connection::protocol::with_link;
+use crate::connection::carrier::Carrier;
+use crate::connection::protocol::with_carrier;
 
 #[test]
 fn each_has_the_send_timeout_that_it_asks_for() {
@@ -137,8 +137,9 @@ fn one_that_asks_for_a_low_bandwidth_holds_up_no_other() {
     let limits: Vec<_> =
         shown.expect("it is there").deliveries.into_iter().map(|(stream, of)| (stream, of.limit)).collect();
     assert_eq!(limits, [(1, Some(100))]);
-    let resumes = driven
-        .look(|connection| with_link!(connection, |link, wire| link.resumes_at().min(wire.resumes_at())));
+    let resumes = driven.look(|connection| {
+        with_carrier!(connection, |carrier, wire| carrier.resumes_at().min(wire.resumes_at()))
+    });
     let wait = resumes.saturating_sub(clock::monotonic());
     assert!((1_000_000_000..=11_000_000_000).contains(&wait), "{wait}");
     finish(puppets);

@@ -17,9 +17,9 @@ use super::client::{
     frame, head, ok, open, open_with,
 };
 use super::{Do, Done, Driven, Puppet, open_speaking};
+use crate::connection::carrier::Carrier;
 use crate::connection::held::holds;
-use crate::connection::link::Link;
-use crate::connection::protocol::with_link;
+use crate::connection::protocol::with_carrier;
 use crate::connection::{Connection, Protocol};
 use crate::settings::{Overflow, Settings};
 
@@ -137,7 +137,7 @@ fn a_writer_that_waits_for_room_is_woken_when_its_stream_is_reset() {
     puppet.to.send(Do::Wait).expect("it lives");
     let begin = Instant::now();
     let waits = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| link.streams().any(|stream| stream.observer.is_some()))
+        with_carrier!(connection, |carrier, _wire| carrier.streams().any(|stream| stream.observer.is_some()))
     };
     while !client.driven.look(waits) {
         assert!(begin.elapsed() < Duration::from_secs(20), "it does not wait");
@@ -228,7 +228,7 @@ fn bytes_of_a_body_that_no_handler_has_read_count_in_the_budget() {
     let mut client = open(reads_live);
     let puppet = live(&mut client, 1, "/live/a");
     let held = |client: &Client| {
-        client.driven.look(|connection| with_link!(connection, |link, wire| holds(link, wire)))
+        client.driven.look(|connection| with_carrier!(connection, |carrier, wire| holds(carrier, wire)))
     };
     let before = held(&client);
     (0..3).for_each(|_| assert!(client.sends(1, &[b'x'; FRAME]).is_empty()));
@@ -245,7 +245,7 @@ fn a_client_that_ends_its_side_inside_a_body_ends_it_for_the_reader() {
     assert!(client.driven.turn(Signals::READ.with(Signals::READ_CLOSED)).is_empty());
     assert_eq!(puppet.does(Do::Read), Done::Bytes(b"ping".to_vec()), "what has come is there still");
     let ends = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| link.streams().all(|stream| stream.has_read_end()))
+        with_carrier!(connection, |carrier, _wire| carrier.streams().all(|stream| stream.has_read_end()))
     };
     assert!(client.driven.look(ends), "the next read does not wait for more");
     assert_eq!(puppet.does(Do::Read), Done::Gone);
@@ -333,7 +333,9 @@ fn a_request_that_a_filter_answers_before_its_body_leaves_nothing_behind() {
     assert_eq!(client.answers().first(), Some(&head(1, "401")));
     assert!(client.ends(1, b"unwanted").is_empty());
     assert_eq!(
-        client.driven.look(|connection| with_link!(connection, |link, _wire| link.streams().count())),
+        client
+            .driven
+            .look(|connection| with_carrier!(connection, |carrier, _wire| carrier.streams().count())),
         0
     );
 }

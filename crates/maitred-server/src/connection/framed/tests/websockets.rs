@@ -8,9 +8,9 @@ use maitred_turns::Signals;
 
 use super::client::{ACK, Client, DATA, END_HEADERS, Got, HEADERS, SETTINGS};
 use super::open_for;
+use crate::connection::carrier::Carrier;
 use crate::connection::framed::Framed;
-use crate::connection::link::Link;
-use crate::connection::protocol::with_link;
+use crate::connection::protocol::with_carrier;
 use crate::connection::websocket::tests::room::compressed;
 use crate::connection::websocket::tests::{Keeper, frame, text};
 use crate::connection::{Connection, Protocol};
@@ -44,8 +44,8 @@ fn accepted(settings: &[u8]) -> (Client, WebSocket) {
 fn waits_for_peer(client: &Client) -> u64 {
     let token = Token { slot: 0, generation: 0 };
     let held = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| {
-            link.streams().filter_map(|stream| stream.queue.as_ref()).map(|queue| queue.held()).sum()
+        with_carrier!(connection, |carrier, _wire| {
+            carrier.streams().filter_map(|stream| stream.queue.as_ref()).map(|queue| queue.held()).sum()
         })
     };
     client.driven.group.with_connection(token, held).expect("a connection")
@@ -99,8 +99,9 @@ fn messages_that_are_not_taken_stay_as_they_came() {
     }
     let token = Token { slot: 0, generation: 0 };
     let held = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| {
-            link.streams()
+        with_carrier!(connection, |carrier, _wire| {
+            carrier
+                .streams()
                 .filter_map(|stream| stream.socket.as_ref())
                 .map(|socket| socket.held())
                 .sum::<u64>()

@@ -4,15 +4,16 @@ use std::io::Write;
 use std::time::Duration;
 
 use flate2::{Compress, Compression, FlushCompress};
+use maitred_exchange::Socket;
 use maitred_runtime::{Content, Incoming, Last, MessageKind};
 use maitred_turns::Signals;
 
-use super::super::{INBOX, SHORT, Socket};
 use super::{ASK, CLOSE, Chat, PING, TEXT, closed, frame, open, snapshot, text};
 use crate::connection::Connection;
-use crate::connection::link::Link;
-use crate::connection::protocol::with_link;
+use crate::connection::carrier::Carrier;
+use crate::connection::protocol::with_carrier;
 use crate::group::slots::Token;
+use maitred_exchange::stream::websocket::{INBOX, MAX_SIGNS, SHORT};
 
 /// The first frame of an incomplete text message.
 const BEGUN: u8 = 0x01;
@@ -39,7 +40,7 @@ fn ask_compressed() -> Vec<u8> {
 fn look<R>(chat: &Chat, at: impl FnOnce(&Socket) -> R) -> R {
     let token = Token { slot: 0, generation: 0 };
     let show = |connection: &mut Connection| {
-        with_link!(connection, |link, _wire| link
+        with_carrier!(connection, |carrier, _wire| carrier
             .streams()
             .find_map(|stream| stream.socket.as_deref())
             .map(at))
@@ -192,7 +193,7 @@ fn more_pings_and_pongs_than_a_peer_needs_end_it() {
     for (opcode, more) in [(PING, 0), (0x8a, 0), (PING, 200)] {
         let mut chat = open(|_| {});
         let mut socket = chat.accepts();
-        let most = super::super::MAX_SIGNS as usize + more;
+        let most = MAX_SIGNS as usize + more;
         chat.sends(&frame(opcode, b"").repeat(most));
         if more > 0 {
             assert_eq!(closed(&mut socket).code, 1008);

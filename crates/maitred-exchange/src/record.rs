@@ -1,0 +1,219 @@
+//! The record of an exchange: [`Site::note`] writes each exchange down once, on the thread that gave the kernel the last
+//! byte of the response or found the peer gone. Until then the record belongs to the turn that answered, or to the
+//! connection's writer.
+
+use maitred_dispatch::Trace;
+use maitred_http::{Method, Peer, RequestHead, Status};
+use maitred_log::{Database, End, Outcome, RequestId};
+use maitred_runtime::{DatabaseCounts, Request};
+use maitred_stats::Times;
+
+use crate::memory::recycle_request;
+use crate::site::Site;
+
+/// An exchange whose response is complete: kept until its last byte has left, then written down.
+pub struct Record {
+    /// The request.
+    pub request: Kept,
+    /// The number of the request.
+    pub number: u64,
+    /// The client.
+    pub peer: Peer,
+    /// Number of the listener that accepted the connection.
+    pub listener: u32,
+    /// Number of the pool whose threads ran the request; none for an answer of the engine.
+    pub pool: Option<u16>,
+    /// Status of the response.
+    pub status: Status,
+    /// Bytes of the body that were sent.
+    pub body_bytes: u64,
+    /// Times of the stations.
+    pub times: Times,
+    /// How the response ended.
+    pub end: End,
+    /// The request was refused before it reached a route, and is counted as refused.
+    pub refused: bool,
+    /// The wait for a thread, where waits are traced.
+    pub trace: Option<Box<Trace>>,
+    /// Number of the route, if already known.
+    pub route: Option<u32>,
+}
+
+/// The memory that holds the request of a record.
+pub enum Kept {
+    /// Memory of the request.
+    Request(Box<Request>),
+    /// A copy: the handler still has the request.
+    Head(Box<RequestHead>),
+}
+
+impl Kept {
+    fn head(&self) -> &RequestHead {
+        match self {
+            Self::Request(request) => &request.head,
+            Self::Head(head) => head,
+        }
+    }
+
+    /// The route name given by the handler; empty if none was given.
+    pub fn told_route(&self) -> &str {
+        if let Self::Request(request) = self { &request.route } else { "" }
+    }
+
+    /// Database statements that the handler has counted, if any.
+    fn database(&self) -> Option<DatabaseCounts> {
+        let Self::Request(request) = self else { return None };
+        request.database.as_deref().map(maitred_runtime::Database::counts).filter(|counts| !counts.is_empty())
+    }
+}
+
+impl Record {
+    /// Path and host number of a request that the engine has answered and not refused.
+    pub fn engine_path(&self) -> Option<(&[u8], u16)> {
+        let head = self.request.head();
+        (self.pool.is_none() && !self.refused).then(|| (head.path(), head.host))
+    }
+
+    /// Bytes of memory of the head.
+    pub fn held_by_head(&self) -> u64 {
+        self.request.head().fields.memory() as u64
+    }
+
+    /// Returns the facts of the exchange for logs and statistics.
+    pub fn outcome<'a>(&'a self, route: Option<&'a str>) -> Outcome<'a> {
+        let head = self.request.head();
+        Outcome {
+            head,
+            id: RequestId::of(&head.fields, self.number),
+            peer: self.peer,
+            listener: self.listener,
+            pool: self.pool,
+            route,
+            told_route: self.request.told_route(),
+            status: self.status,
+            body_bytes: self.body_bytes,
+            times: self.times,
+            end: self.end,
+            database: self
+                .request
+                .database()
+                .map(|counts| Database { statements: counts.statements, nanos: counts.nanos }),
+        }
+    }
+
+    /// Returns the summary of the request, for the view of its delivery, and the number of the pool.
+    pub fn asked(&self) -> (RequestSummary, Option<usize>) {
+        let pool = self.pool.map(usize::from);
+        (RequestSummary::of(self.request.head(), self.times.arrived, pool.unwrap_or_default()), pool)
+    }
+
+    /// Keeps the memory of the request for the next one.
+    pub fn recycle(self) {
+        match self.request {
+            Kept::Request(request) => recycle_request(request),
+            Kept::Head(_) => {}
+        }
+    }
+}
+
+impl Site {
+    /// Writes down an exchange whose last byte left, or whose peer was found gone, at `written`.
+    pub fn note(&self, mut record: Record, written: u64) {
+        record.times.written = written;
+        let wanted = self.figures.is_on() || self.log.writes_access();
+        let asked = record.engine_path().filter(|_| wanted);
+        let engine_route =
+            asked.and_then(|(path, host)| self.figures.route_of_engine(path, host, &self.hosts));
+        let told = match record.pool.filter(|_| self.log.writes_access()) {
+            Some(_) => self.figures.told_name(record.request.head(), record.request.told_route()),
+            None => None,
+        };
+        let outcome = record.outcome(told.as_deref().or(engine_route.map(|route| &*route.name)));
+        self.figures.record(&outcome, (engine_route, record.route), self.times());
+        if let Some(counts) = record.request.database() {
+            self.figures.record_database(&outcome, counts);
+        }
+        if !record.refused {
+            self.counters.count(&outcome);
+        }
+        if self.recent.wants(&outcome, written) {
+            self.recent.add(&outcome, self.route_of(&outcome), (self.own_name)());
+        }
+        self.log.access(&outcome);
+        if let Some(trace) = &record.trace {
+            self.log.trace(&outcome, trace);
+            self.traced.add(&outcome, trace);
+        }
+        self.filters.trace(&outcome);
+        record.recycle();
+    }
+
+    /// The name of the route in statistics, if the exchange has one.
+    fn route_of(&self, outcome: &Outcome<'_>) -> Option<String> {
+        match outcome.pool {
+            Some(_) => Some(self.figures.name_of_exchange(outcome)),
+            None => outcome.route.map(str::to_owned),
+        }
+    }
+
+    /// Writes down several exchanges; `end`, where given, replaces the end of each.
+    pub fn note_all(&self, records: &mut Vec<Record>, written: u64, end: Option<End>) {
+        for mut record in records.drain(..) {
+            record.end = end.unwrap_or(record.end);
+            self.note(record, written);
+        }
+    }
+}
+
+/// Most bytes of a path that a summary keeps.
+const MAX_PATH: usize = 256;
+
+/// A copy of a request's method and path for the control: the handler owns the request.
+#[derive(Clone, Debug)]
+pub struct RequestSummary {
+    /// The method.
+    pub method: Method,
+    /// Number of the virtual host.
+    pub host: u16,
+    /// As sent, without the query; cut at a length.
+    pub path: Vec<u8>,
+    /// Time at which the request was complete, in monotonic nanoseconds.
+    pub since: u64,
+    /// Number of the pool.
+    pub pool: usize,
+    /// Bytes of the body in memory.
+    pub held: u64,
+    /// Bytes of memory of the head, until the exchange is over.
+    pub head: u64,
+}
+
+impl Default for RequestSummary {
+    fn default() -> Self {
+        Self { method: Method::Get, host: 0, path: Vec::new(), since: 0, pool: 0, held: 0, head: 0 }
+    }
+}
+
+impl RequestSummary {
+    /// Returns the summary of a request.
+    pub fn of(head: &RequestHead, since: u64, pool: usize) -> Self {
+        let mut summary = Self::default();
+        summary.set(head, since, pool);
+        summary
+    }
+
+    /// Replaces the summary by that of another request.
+    pub fn set(&mut self, head: &RequestHead, since: u64, pool: usize) {
+        let path = head.path();
+        self.method.clone_from(&head.method);
+        self.host = head.host;
+        self.path.clear();
+        self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
+        (self.since, self.pool, self.held, self.head) = (since, pool, 0, 0);
+    }
+
+    /// The path as printable ASCII.
+    pub fn path(&self) -> String {
+        let more = if self.path.len() == MAX_PATH { "..." } else { "" };
+        format!("{}{more}", self.path.escape_ascii())
+    }
+}

@@ -1,0 +1,299 @@
+//! Exchanges that a test carries by hand: no socket, no thread, and the time is what the test says.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use maitred_exchange::client::Ends;
+use maitred_exchange::hosts::Hosts;
+use maitred_exchange::link::{Link, Readiness, Received};
+use maitred_exchange::pages::ErrorPages;
+use maitred_exchange::pipeline::{data_received, head_received, request_received};
+use maitred_exchange::proxies::{Forwarding, Proxies};
+use maitred_exchange::response::Response;
+use maitred_exchange::routes::Routes;
+use maitred_exchange::scratch::Scratch;
+use maitred_exchange::site::{
+    Contexts, Counters, Figures, Handshakes, Http2Counters, Insight, Measures, Names, Recent, Site, Timeouts,
+    WebSocketCounters,
+};
+use maitred_exchange::spill::{Spilling, WriterSettings};
+use maitred_exchange::stream::Stream;
+use maitred_exchange::traced::Traced;
+use maitred_files::{Body, Submissions};
+use maitred_filters::Filters;
+use maitred_h1::{Event, HeadFacts, Receiver};
+use maitred_http::Peer;
+use maitred_limits::minimum::Late;
+use maitred_limits::{Guard, Limits};
+use maitred_log::{Level, Log};
+use maitred_match::Ambiguity;
+use maitred_runtime::{Exchange, Handler};
+use maitred_spool::BodyMemory;
+use maitred_stats::{ARENA_BYTES, Arena, memory};
+use maitred_turns::Turn;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What the exchanges of a test share: an application at `/app`, `/health`, bodies of at most 10 bytes.
+fn site(limits: &Limits) -> Arc<Site> {
+    let routes = Routes::new().with_mounted("/app", "", Arc::new(|exchange: Exchange| drop(exchange)));
+    let hosts = Hosts::new(routes, ErrorPages::default(), Vec::new()).expect("one host");
+    let arena = Arena::new(memory::private(ARENA_BYTES / 8 + 2048));
+    let log =
+        Arc::new(Log::open(Level::Error, maitred_io::line_writer::Target::Stderr, None).expect("a log"));
+    let health_path = Some("/health".to_owned());
+    let names = Names {
+        own: [&health_path, &None],
+        listeners: vec!["a".to_owned()],
+        pools: vec!["default".to_owned()],
+    };
+    let figures = Figures::new(&hosts, names, &arena);
+    Arc::new(Site {
+        hosts,
+        beside_loop: None,
+        loop_requests: 0,
+        filters: Filters::new(Vec::new(), Vec::new(), &log).expect("no filters"),
+        health_path,
+        metrics_path: None,
+        metrics_handler: None,
+        language: String::new(),
+        limits: maitred_h1::Limits::default(),
+        proxies: Proxies::new(Forwarding::default()),
+        guard: Guard::new(limits, [0].into_iter(), None),
+        timeouts: Timeouts::default(),
+        tls: ArcSwapOption::empty(),
+        http2: None,
+        http2_counters: Http2Counters::new(&arena),
+        websockets: None,
+        websocket_counters: WebSocketCounters::new(&arena),
+        contexts: Contexts::new(0),
+        handshakes: Handshakes::new(&arena),
+        polling: None,
+        max_body: 10,
+        body_memory: 1024,
+        body_budget: BodyMemory::new(0),
+        spooler: None,
+        compression: None,
+        spilling: Spilling::new(WriterSettings::default()),
+        submissions: Submissions::default(),
+        own_name: || None,
+        log,
+        counters: Counters::new(&arena),
+        counted: arena.memory(),
+        measures: Measures::new(Insight::default()),
+        figures,
+        traced: Traced::default(),
+        recent: Recent::default(),
+        metrics: OnceLock::new(),
+    })
+}
+
+/// A connection that keeps what its exchanges say.
+struct Hand<'a> {
+    site: &'a Arc<Site>,
+    now: u64,
+    memory: Scratch,
+    redirect_port: Option<u16>,
+    readiness: fn() -> Readiness,
+    wakes: Arc<AtomicUsize>,
+    /// Statuses and texts of the engine's responses, and whether another request may follow.
+    own: Vec<(u16, String, bool)>,
+    /// Paths and bodies of the requests that a handler has got, and the numbers of the pools.
+    run: Vec<(String, Vec<u8>, usize)>,
+    /// Verbs without an answer, in their order.
+    said: Vec<&'static str>,
+}
+
+impl<'a> Hand<'a> {
+    fn new(site: &'a Arc<Site>) -> Self {
+        let (memory, wakes) = (Scratch::default(), Arc::default());
+        let (own, run, said) = (Vec::new(), Vec::new(), Vec::new());
+        let readiness = || Readiness::Ready;
+        Self { site, now: SECOND, memory, redirect_port: None, readiness, wakes, own, run, said }
+    }
+
+    /// Brings a head, and returns what becomes of its exchange.
+    fn head(&mut self, text: &str) -> Received {
+        let mut stream = Stream::blank();
+        stream.begin(1, self.now, self.now);
+        let step =
+            Receiver::default().poll_event(text.as_bytes(), &mut stream.request.head, &self.site.limits);
+        let Ok(Event::Head(facts)) = step.map(|step| step.event) else { panic!("no head: {text}") };
+        head_received(self, stream, facts)
+    }
+}
+
+impl<'a> Link<'a> for Hand<'a> {
+    fn site(&self) -> &'a Arc<Site> {
+        self.site
+    }
+
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn received(&self) -> u64 {
+        self.now
+    }
+
+    fn peer(&self) -> Peer {
+        Peer::Ip(([127, 0, 0, 1], 4000).into())
+    }
+
+    fn ends(&self) -> Option<&Ends> {
+        None
+    }
+
+    fn redirect_port(&self) -> Option<u16> {
+        self.redirect_port
+    }
+
+    fn read_ahead(&self) -> Option<bool> {
+        None
+    }
+
+    fn readiness(&self) -> Readiness {
+        (self.readiness)()
+    }
+
+    fn pool_for(&mut self, _: &Stream, _: &dyn Handler) -> usize {
+        3
+    }
+
+    fn ambiguous_pool(&self, _: &Stream) -> Option<Ambiguity> {
+        None
+    }
+
+    fn lacks_room(&self, _: &Stream) -> bool {
+        false
+    }
+
+    fn memory(&mut self) -> &mut Scratch {
+        &mut self.memory
+    }
+
+    fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let wakes = Arc::clone(&self.wakes);
+        move || {
+            wakes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn send_own(&mut self, stream: Box<Stream>, response: Response) -> Received {
+        let Body::One(content) = &response.body else { panic!("a text") };
+        let text = String::from_utf8_lossy(content.bytes().expect("in memory")).into_owned();
+        self.own.push((response.head.status.code(), text, response.keep_alive));
+        Stream::give_back(stream);
+        if response.keep_alive { Received::Answered } else { Received::Ended(Turn::Close) }
+    }
+
+    fn send_continue(&mut self, _: &mut Stream) {
+        self.said.push("continue");
+    }
+
+    fn run(&mut self, stream: Box<Stream>, _: Arc<dyn Handler>, pool: usize) -> Received {
+        let path = String::from_utf8_lossy(stream.request.head.path()).into_owned();
+        self.run.push((path, stream.request.body.as_bytes().expect("in memory").to_vec(), pool));
+        Received::HandedOver
+    }
+
+    fn drop_rest(&mut self, _: HeadFacts) {
+        self.said.push("drop the rest");
+    }
+
+    fn close_behind(&mut self) {
+        self.said.push("close");
+    }
+
+    fn shape(&mut self, pool: Option<usize>, _: &mut Stream) {
+        self.said.push(if pool.is_some() { "shape for a pool" } else { "shape" });
+    }
+
+    fn beside_interpreter(&self, act: &mut dyn FnMut()) {
+        act();
+    }
+}
+
+#[test]
+fn a_handler_gets_the_whole_request_and_is_asked_for_with_100_continue() {
+    let site = site(&Limits::default());
+    let mut hand = Hand::new(&site);
+    let head = "POST /app/up HTTP/1.1\r\nHost: t\r\nContent-Length: 7\r\nExpect: 100-continue\r\n\r\n";
+    let Received::Goes(stream) = hand.head(head) else { panic!("a body follows") };
+    assert_eq!(hand.said, ["continue"]);
+    let Received::Goes(stream) = data_received(&mut hand, stream, b"one") else { panic!("more follows") };
+    let Received::Goes(stream) = data_received(&mut hand, stream, b" two") else { panic!("the end follows") };
+    assert!(hand.run.is_empty(), "no handler runs before the end");
+    assert!(matches!(request_received(&mut hand, stream), Received::HandedOver));
+    assert_eq!(hand.run, [("/app/up".to_owned(), b"one two".to_vec(), 3)]);
+    assert_eq!((hand.said, hand.own), (vec!["continue", "shape for a pool"], vec![]));
+}
+
+#[test]
+fn the_engine_answers_without_a_handler() {
+    let site = site(&Limits::default());
+    let mut hand = Hand::new(&site);
+    let answers = [
+        ("GET /health HTTP/1.1\r\nHost: t\r\n\r\n", (200, "ok\n", true)),
+        ("GET /nothing HTTP/1.1\r\nHost: t\r\n\r\n", (404, "404 Not Found\n", true)),
+        (
+            "POST /nothing HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+            (404, "404 Not Found\n", true),
+        ),
+        (
+            "POST /app HTTP/1.1\r\nHost: t\r\nContent-Length: 11\r\n\r\n",
+            (413, "413 Content Too Large: the request body is larger than the limit (--max-body)\n", false),
+        ),
+    ];
+    for (head, (status, text, keeps)) in answers {
+        hand.head(head);
+        assert_eq!(hand.own.pop(), Some((status, text.to_owned(), keeps)), "{head}");
+    }
+    assert!(hand.run.is_empty() && hand.said.is_empty(), "no body is asked for: {:?}", hand.said);
+    hand.readiness = || Readiness::Draining;
+    hand.head("GET /health HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(hand.own, [(503, "draining\n".to_owned(), false)]);
+}
+
+#[test]
+fn a_chunked_body_beyond_its_limit_ends_the_connection() {
+    let site = site(&Limits::default());
+    let mut hand = Hand::new(&site);
+    let head = "POST /app HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let Received::Goes(stream) = hand.head(head) else { panic!("a body follows") };
+    let Received::Goes(stream) = data_received(&mut hand, stream, &[b'a'; 10]) else {
+        panic!("as much as may")
+    };
+    assert!(matches!(data_received(&mut hand, stream, b"a"), Received::Ended(Turn::Close)));
+    assert_eq!(hand.own.first().map(|(status, _, keeps)| (*status, *keeps)), Some((413, false)));
+}
+
+#[test]
+fn the_rate_of_a_client_is_over_the_time_of_the_turns() {
+    let mut limits = Limits::default();
+    (limits.clients.rate, limits.clients.burst) = (1000, 3);
+    let site = site(&limits);
+    let mut hand = Hand::new(&site);
+    let statuses = |hand: &mut Hand<'_>| {
+        hand.head("GET /nothing HTTP/1.1\r\nHost: t\r\n\r\n");
+        hand.own.last().map_or(0, |(status, ..)| *status)
+    };
+    while statuses(&mut hand) != 429 {
+        assert!(hand.own.len() < 1000, "no limit");
+    }
+    assert_eq!(statuses(&mut hand), 429);
+    hand.now += 2 * SECOND;
+    assert_eq!(statuses(&mut hand), 404);
+}
+
+#[test]
+fn a_body_that_pauses_is_late_when_its_time_is_over() {
+    let site = site(&Limits::default());
+    let mut hand = Hand::new(&site);
+    let head = "POST /app HTTP/1.1\r\nHost: t\r\nContent-Length: 7\r\n\r\n";
+    let Received::Goes(mut stream) = hand.head(head) else { panic!("a body follows") };
+    let due = stream.body_due(&site, hand.now);
+    assert!(due > hand.now && stream.check_body(&site, due - 1).is_ok());
+    assert_eq!(stream.check_body(&site, due), Err(Late::Silent));
+}
