@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::options::familiar::{self, Familiar};
-use crate::options::{self, Definition};
+use crate::{Definition, options};
 
 /// The text of docs/operations/configuration.md.
 pub fn markdown() -> String {
@@ -45,7 +45,7 @@ fn section(text: &mut String, definition: &Definition) {
     let value = if definition.is_switch() || definition.is_positional() {
         String::new()
     } else {
-        format!(" {}", definition.placeholder)
+        format!(" {}", definition.placeholder())
     };
     let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {

@@ -1,10 +1,6 @@
 //! Changes of the running server.
 
-use super::given::Given;
-use super::nearest;
-use super::owner::{Done, Refusal};
-use super::pool::Wanted;
-use super::query::QueryContext;
+use super::{Done, Given, QueryContext, Refusal, Wanted, nearest};
 use maitred_log::Level;
 
 pub(super) const LEVELS: &str = "error, warn, info or debug";

@@ -18,7 +18,6 @@ pub(super) struct Guests(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Clients that are connected.
     count: usize,
     /// The clients that have not asked yet, the one first that has been connected for longest.
     silent: Vec<(u64, OwnedFd)>,

@@ -15,15 +15,15 @@ use maitred_h1::{Event, Limits, Receiver};
 use maitred_http::{Method, RequestHead};
 use maitred_io::local::{Credentials, wait_readable};
 
-use super::access::{self, Caller, Denied, admit_local};
+use super::access::{self, Denied, admit_local};
 use super::dashboard::{self, Feed, Item, Wanted};
 use super::guests::{Guest, Guests};
 use super::inner::Inner;
-use super::question::{Answered, Question, in_query};
+use super::question::in_query;
 use super::response::Answer;
 use super::sessions::is_same;
-use super::table::SNAPSHOT;
 use super::watch::SpinWatch;
+use super::{Answered, Caller, Question, SNAPSHOT};
 use maitred_server::CONTROL;
 
 /// The limit for one request to come, and again for its answer to leave.

@@ -60,7 +60,7 @@ pub use answer::help;
 pub use control::Control;
 pub use counted::{Counted, PoolCounted};
 pub use doors::{DoorSettings, Doors, NotOpened, read_token};
-pub use finding::{FINDING, Finder, picture_from_json, picture_of, picture_to_json};
+pub use finding::{FINDING, Finder, picture_of};
 pub use given::{Argument, Given, WORKER};
 pub use history::{CounterSums, Keeper, Look, ProcessFigures, counts_of};
 pub use inner::{Relay, WrongToken};
@@ -74,3 +74,6 @@ pub use recent::{RECENT, merge_recent};
 pub use snapshot::{HIDDEN, snapshot_name, snapshot_of, snapshot_page};
 pub use stats::stats_of;
 pub use table::{Command, SNAPSHOT, commands, find};
+
+use pool::Wanted;
+use query::QueryContext;

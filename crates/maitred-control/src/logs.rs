@@ -6,10 +6,7 @@ use maitred_log::{KeptEntry, Level, Log, write_iso_time};
 use serde_json::{Map, Value, json};
 
 use super::change::LEVELS;
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal, nearest};
 
 /// The query.
 pub const LOGS: &str = "logs";

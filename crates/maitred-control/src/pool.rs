@@ -1,9 +1,6 @@
 //! The pool that a question is about: its name, and the test whether an item belongs to it.
 
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal, nearest};
 
 pub(super) const NAME: &str = "pool";
 

@@ -2,15 +2,16 @@
 
 use maitred_http::target;
 use maitred_stats::exposition::Format;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
+use super::{Given, Refusal};
 
 pub(super) const METRICS: &str = "metrics";
 
 /// A question, as it came by HTTP.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// `GET` or `POST`.
     pub method: String,
@@ -25,7 +26,7 @@ pub struct Question {
 }
 
 /// The answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The status of HTTP.
     pub status: u16,
@@ -38,9 +39,10 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// A value.
-    pub fn json(status: u16, value: &Value) -> Self {
-        Self { status, body: format!("{value}\n"), media_type: "application/json".to_owned(), allow: None }
+    /// A value, which has no maps but those with texts as keys.
+    pub fn json(status: u16, value: &impl Serialize) -> Self {
+        let body = serde_json::to_string(value).unwrap_or_default() + "\n";
+        Self { status, body, media_type: "application/json".to_owned(), allow: None }
     }
 
     /// An error with a line that names it.
@@ -50,6 +52,11 @@ impl Answered {
 
     /// The JSON value of the body; none when it is no JSON.
     pub fn value(&self) -> Option<Value> {
+        self.read()
+    }
+
+    /// The value of the body; none of another one.
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(&self.body).ok()
     }
 }

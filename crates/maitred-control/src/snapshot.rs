@@ -3,9 +3,7 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::given::WORKER;
-use super::question::{Answered, Question};
-use super::table::{SNAPSHOT, commands};
+use super::{Answered, Question, SNAPSHOT, WORKER, commands};
 
 /// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";

@@ -6,13 +6,8 @@ use maitred_stats::exposition::whole;
 use maitred_stats::{Distribution, Leaf, Span};
 use serde_json::{Value, json};
 
-use super::counted::Counted;
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::ENGINE;
+use super::{Counted, Given, QueryContext, Refusal, Wanted, nearest};
 use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;

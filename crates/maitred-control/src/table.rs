@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::given::{Argument, Given, WORKER, option, optional, required, unless_given};
-use super::owner::{Done, Refusal};
-use super::query::QueryContext;
+use super::given::{option, optional, required, unless_given};
 use super::{
-    change, deliveries, explain, finding, history, http2, logs, memory, nearest, over_time, pool, recent,
-    requests, stats, status, threads, tls, websockets,
+    Argument, Done, Given, QueryContext, Refusal, WORKER, change, deliveries, explain, finding, history,
+    http2, logs, memory, nearest, over_time, pool, recent, requests, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.

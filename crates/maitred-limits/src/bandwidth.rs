@@ -95,7 +95,6 @@ impl Shared {
 
 /// All limits of a server.
 pub struct Bandwidth {
-    /// There is a limit.
     on: AtomicBool,
     connection: AtomicU64,
     /// The buckets by the number of the pool.
@@ -189,7 +188,6 @@ pub struct Shaper {
 }
 
 impl Default for Shaper {
-    /// A shaper without limits.
     fn default() -> Self {
         Self {
             bucket: Bucket::default(),

@@ -77,7 +77,6 @@ pub struct ClientLimits {
 }
 
 impl Default for ClientLimits {
-    /// No limits.
     fn default() -> Self {
         Self { connections: 0, rate: 0, burst: 20, handshakes: 0, ipv6_prefix: 64, exempt: Vec::new() }
     }
@@ -169,7 +168,6 @@ impl CountedUse {
     }
 }
 
-/// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateBucket {
     Request,

@@ -13,10 +13,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::sources::Loaded;
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Loaded, Problem, Wanted};
 use maitred_server::Log;
 
 use crate::application_values::ApplicationValues;
@@ -184,7 +181,6 @@ impl HookThread {
     }
 }
 
-/// The state of the hook thread.
 struct Runner {
     closed: Arc<AtomicBool>,
     running: Arc<Mutex<()>>,

@@ -2,20 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use maitred_config::config::Config;
-use maitred_config::configuration;
-use maitred_config::hosts;
-use maitred_config::log_values::LogPlace;
-use maitred_config::options::{self, Definition};
-use maitred_config::origins::Source;
 use maitred_config::pools::{self, Mapped};
-use maitred_config::problem::{Problem, did_you_mean};
+use maitred_config::{
+    Config, Definition, LogPlace, Problem, Source, configuration, did_you_mean, hosts, options,
+};
 use maitred_control::{Configured, Done, Owner, Refusal, Setting};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::reload::Reload;
 
-/// Settings of the logs.
 const LOG_LEVEL: &str = "log-level";
 const ACCESS_LOG: &str = "access-log";
 
@@ -33,7 +28,7 @@ impl Operator {
     }
 
     fn set_log_level(&self, text: &str) -> Result<Done, Refusal> {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         let definition = options::find(LOG_LEVEL).ok_or_else(|| Refusal::unknown(LOG_LEVEL))?;
         definition
             .set(&mut config, &[text.to_owned()])

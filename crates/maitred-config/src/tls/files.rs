@@ -15,9 +15,8 @@ use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
 use crate::accounts::shown_user;
-use crate::config::Config;
-use crate::origins::Origins;
-use crate::problem::{Problem, correct};
+use crate::problem::correct;
+use crate::{Config, Origins, Problem};
 
 /// Most bytes of a file: the longest lists of revoked certificates have some MiB. All files go to a worker in one message.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -25,7 +24,6 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// The word for no file in a list of files by position.
 pub(super) const NO_FILE: &str = "-";
 
-/// The option with the passwords of keys.
 pub(super) const PASSWORDS: &str = "tls-key-password";
 
 /// Prefix of the name of an environment variable that has a password, instead of a file.
@@ -66,7 +64,7 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
 impl Named<'_> {
     /// The place of the file's name in the configuration, for errors.
     pub(super) fn place(&self, origins: &Origins) -> String {
-        place(origins, self.host, self.key)
+        origins.describe_in(self.host, self.key)
     }
 
     fn read(&self) -> Result<Vec<u8>, Unread> {
@@ -88,10 +86,6 @@ impl Named<'_> {
             Unread { what, remedy, denied: false }
         })
     }
-}
-
-pub(super) fn place(origins: &Origins, host: Option<&str>, key: &str) -> String {
-    host.map_or_else(|| origins.describe(key), |host| origins.describe_host(host, Some(key)))
 }
 
 /// The contents of the files, by their paths as they are written.
@@ -136,7 +130,6 @@ impl Files {
         self.contents == other.contents
     }
 
-    /// Whether all files of the configuration are here.
     pub(super) fn has_all(&self, config: &Config) -> bool {
         all(config).iter().all(|named| self.has(named.path))
     }
@@ -256,7 +249,7 @@ mod tests {
     use super::*;
 
     fn config(folder: &TempDir, names: &[&str]) -> Config {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         config.site.certificates = names.iter().map(|name| folder.path().join(name)).collect();
         config
     }

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use maitred_server::HostPattern;
 use maitred_server::tls::{Identity, IdentityError};
 
-use super::files::{Files, NO_FILE, PASSWORDS, place};
-use crate::config::{Config, SiteConfig};
-use crate::origins::Origins;
-use crate::problem::Problem;
+use super::files::{Files, NO_FILE, PASSWORDS};
+use crate::{Config, Origins, Problem, SiteConfig};
 
 /// The files of a certificate.
 #[derive(Debug)]
@@ -62,7 +60,7 @@ fn of_site(
     origins: &Origins,
     files: &Files,
 ) -> Result<Vec<(Identity, String)>, Problem> {
-    let place = |key: &str| place(origins, host, key);
+    let place = |key: &str| origins.describe_in(host, key);
     let passwords = passwords(config, files);
     let content = |path: &Path| files.get(path).unwrap_or_default();
     let pairs = pairs(site, |path| content(path).windows(KEY_MARK.len()).any(|part| part == KEY_MARK))
@@ -176,7 +174,7 @@ mod tests {
             certificates: paths(certificates),
             keys: paths(keys),
             ocsp: paths(ocsp),
-            ..Config::default().site
+            ..Config::with_defaults().site
         }
     }
 

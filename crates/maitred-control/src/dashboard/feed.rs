@@ -10,13 +10,9 @@ use std::time::{Duration, Instant};
 
 use maitred_server::CONTROL;
 
-use crate::access::Caller;
 use crate::inner::Inner;
-use crate::owner::Refusal;
-use crate::question::Question;
-use crate::table::find;
+use crate::{Caller, Question, Refusal, find};
 
-/// How often each query is asked.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How long a page may take nothing.

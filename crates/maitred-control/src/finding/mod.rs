@@ -2,15 +2,13 @@
 //!
 //! ```text
 //! mod.rs       the kept pictures, and the answer
-//! picture.rs   a picture of this process    wire.rs   a picture on its way to the supervisor
-//! place.rs     where most busy threads stand
+//! picture.rs   a picture of this process    place.rs  where most busy threads stand
 //! ```
 //! Without questions nothing is done. The first question waits for a second picture; further ones, such as those of the
 //! dashboard, are answered at once.
 
 mod picture;
 mod place;
-mod wire;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +20,6 @@ use serde_json::{Value, json};
 
 pub use picture::of as picture_of;
 use place::LastPlace;
-pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 
 /// The query.
 pub const FINDING: &str = "finding";

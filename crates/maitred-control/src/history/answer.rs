@@ -15,9 +15,8 @@ use serde_json::{Map, Value, json};
 use maitred_history::{Figure, MAX_BYTES, latency};
 
 use super::{Keeper, routes};
-use crate::given::{Argument, Given, option};
-use crate::nearest;
-use crate::owner::Refusal;
+use crate::given::option;
+use crate::{Argument, Given, Refusal, nearest};
 
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),

@@ -198,7 +198,6 @@ impl Keeper {
     }
 }
 
-/// Seconds since 1970.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use maitred_control::{
     Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, MEMORY,
     ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent,
-    picture_from_json, process_row, snapshot_of, stats_of,
+    process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
@@ -38,13 +38,11 @@ pub(super) struct Workers {
     languages: &'static str,
     /// The model by which workers accept connections, as `status` names it.
     accept: &'static str,
-    /// The addresses of the listeners.
     addresses: Vec<String>,
     began: Instant,
     sender: Sender<Happening>,
     /// Pictures of all workers together.
     finder: Finder,
-    /// The supervisor's log.
     log: Arc<Log>,
     state: Mutex<State>,
     seen: Mutex<Seen>,
@@ -57,12 +55,10 @@ pub(super) struct Workers {
 struct State {
     /// Workers that serve or drain.
     serving: BTreeMap<WorkerId, Arc<Process>>,
-    /// The last beat of each worker.
     beats: BTreeMap<WorkerId, Beat>,
     application: Option<String>,
     /// Changes by operators since the configuration was read, by number.
     changes: BTreeMap<u64, Question>,
-    /// The number of the next change.
     next_change: u64,
     /// For each starting worker the first change that is not in its setup.
     untold: BTreeMap<WorkerId, u64>,
@@ -70,7 +66,6 @@ struct State {
     retired: Retired,
     /// Rows of all processes, for `status`.
     shown: Vec<Value>,
-    /// Number of processes that serve.
     ready: usize,
     wanted: usize,
     failures: u64,
@@ -92,7 +87,6 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
         .ok()
 }
 
-/// Begins to look at the workers for their history.
 pub(super) fn keep_history(workers: &Arc<Workers>, log: &Log) {
     let watched = Arc::downgrade(workers);
     let watches = std::thread::Builder::new().name("maitred-history".to_owned());
@@ -137,8 +131,8 @@ impl Seen {
         for (id, pending) in pending.collect::<Vec<_>>() {
             match pending.wait_until(deadline) {
                 Ok(answer) => {
-                    let answer = answer.filter(|answer| answer.status == 200);
-                    let looked = answer.and_then(|answer| Some(ProcessFigures::from_json(&answer.value()?)));
+                    let looked =
+                        answer.filter(|answer| answer.status == 200).and_then(|answer| answer.read());
                     looked.into_iter().for_each(|looked| self.note(id, looked));
                 }
                 Err(pending) => _ = self.late.insert(id, pending),
@@ -487,7 +481,7 @@ impl Workers {
         let asked = Question { method: "GET".to_owned(), path: COUNTED.to_owned(), ..Question::default() };
         let running = self.ask_each(&asked, None, "the supervisor");
         let (retired, statistics, still) = self.counted(&running);
-        let mut counts = still.iter().filter_map(|at| Some(Counted::from_json(&running[*at].1.value()?)));
+        let mut counts = still.iter().filter_map(|at| running[*at].1.read::<Counted>());
         let mut counted = counts.next().unwrap_or_default();
         counts.for_each(|one| counted.merge(&one));
         counted.add_retired(&retired.counters);
@@ -538,11 +532,12 @@ impl Workers {
         let asked = Question { method: "GET".to_owned(), path: PICTURE.to_owned(), ..Question::default() };
         let answers = self.ask(&asked, one, "the supervisor").into_iter();
         let pictures = answers.filter(|(_, answer)| answer.status == 200);
-        let mut pictures = pictures.filter_map(|(number, answer)| Some((number, answer.value()?))).peekable();
-        pictures.peek()?;
-        let mut all = Picture::default();
-        pictures.for_each(|(number, value)| all.merge(&number.to_string(), &picture_from_json(&value)));
-        Some(all)
+        let pictures = pictures.filter_map(|(number, answer)| Some((number, answer.read::<Picture>()?)));
+        pictures.fold(None, |all: Option<Picture>, (number, own)| {
+            let mut all = all.unwrap_or_default();
+            all.merge(&number.to_string(), &own);
+            Some(all)
+        })
     }
 
     /// Answers with the page of figures of all workers.
