@@ -67,7 +67,7 @@ pub use inner::{Relay, WrongToken};
 pub use logs::{LOGS, merge_logs};
 pub use maitred_io::local;
 pub use memory::{MEMORY, process_row};
-pub use nearest::nearest;
+pub use nearest::{did_you_mean, nearest};
 pub use owner::{Configured, Done, NoOwner, Owner, Refusal, Setting};
 pub use question::{Answered, Question};
 pub use recent::{RECENT, merge_recent};

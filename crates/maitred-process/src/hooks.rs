@@ -97,10 +97,9 @@ impl HookThread {
         let (calls, waiting) = mpsc::sync_channel(MOST_WAITING);
         let (alive, ended) = mpsc::channel();
         let (closed, running) = (Arc::<AtomicBool>::default(), Arc::<Mutex<()>>::default());
-        let runner =
-            Runner { closed: Arc::clone(&closed), running: Arc::clone(&running), log: Arc::clone(&log) };
+        let own = (Arc::clone(&closed), Arc::clone(&running), Arc::clone(&log));
         thread::Builder::new().name("maitred-hooks".to_owned()).spawn(move || {
-            runner.run(&*hooks, &waiting);
+            run(&*hooks, &waiting, &own.0, &own.1, &own.2);
             drop(hooks);
             drop(alive);
         })?;
@@ -181,32 +180,24 @@ impl HookThread {
     }
 }
 
-struct Runner {
-    closed: Arc<AtomicBool>,
-    running: Arc<Mutex<()>>,
-    log: Arc<Log>,
-}
-
-impl Runner {
-    fn run(&self, hooks: &dyn Hooks, calls: &Receiver<Call>) {
-        while let Ok(call) = calls.recv() {
-            if self.closed.load(Ordering::Relaxed) {
-                return;
-            }
-            let _running = self.running.lock();
-            let name = match call {
-                Call::BeforeStart(_) => "before_start",
-                Call::Ready { .. } => "worker_ready",
-                Call::Exit { .. } => "worker_exit",
-            };
-            let called = catch_unwind(AssertUnwindSafe(|| match call {
-                Call::BeforeStart(outcome) => _ = outcome.send(hooks.before_start()),
-                Call::Ready { worker, pid } => hooks.worker_ready(worker, pid),
-                Call::Exit { worker, pid, code } => hooks.worker_exit(worker, pid, code),
-            }));
-            if called.is_err() {
-                self.log.error(format_args!("the hook {name} has panicked"));
-            }
+fn run(hooks: &dyn Hooks, calls: &Receiver<Call>, closed: &AtomicBool, running: &Mutex<()>, log: &Log) {
+    while let Ok(call) = calls.recv() {
+        if closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let _running = running.lock();
+        let name = match call {
+            Call::BeforeStart(_) => "before_start",
+            Call::Ready { .. } => "worker_ready",
+            Call::Exit { .. } => "worker_exit",
+        };
+        let called = catch_unwind(AssertUnwindSafe(|| match call {
+            Call::BeforeStart(outcome) => _ = outcome.send(hooks.before_start()),
+            Call::Ready { worker, pid } => hooks.worker_ready(worker, pid),
+            Call::Exit { worker, pid, code } => hooks.worker_exit(worker, pid, code),
+        }));
+        if called.is_err() {
+            log.error(format_args!("the hook {name} has panicked"));
         }
     }
 }

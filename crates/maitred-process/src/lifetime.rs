@@ -22,7 +22,7 @@ use maitred_config::{Checked, CheckedListener, Config, EXIT_FAILURE, EXIT_SUCCES
 use maitred_config::{http2, tls};
 use maitred_server::listening::Address;
 
-use crate::host::{Application, Host, Signal, Signals, StopSignal, SupervisorSignal};
+use crate::host::{Application, Host, Signal, Signals, StopSignal};
 
 /// The steps of the end of a running server.
 pub(crate) trait Drain {
@@ -51,24 +51,6 @@ const TIME_TO_NOTICE: Duration = Duration::from_millis(500);
 /// demands, and for the end of the drain, which it notices at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
 
-/// A request by signal to a server that goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    Reload,
-    Reopen,
-    ForSupervisor(SupervisorSignal),
-}
-
-/// The request of a signal; the signal itself if it ends the server.
-fn asked(signal: Signal) -> Result<Asked, StopSignal> {
-    match signal {
-        Signal::Stop(signal) => Err(signal),
-        Signal::Reload => Ok(Asked::Reload),
-        Signal::Reopen => Ok(Asked::Reopen),
-        Signal::ForSupervisor(signal) => Ok(Asked::ForSupervisor(signal)),
-    }
-}
-
 /// Longest times of the parts of the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -85,13 +67,13 @@ pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     Limits { delay, drain: limit, events: grace }: Limits,
-    answer: &mut dyn FnMut(Asked),
+    answer: &mut dyn FnMut(Signal),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
     let first = loop {
-        match signals.wait(None).map(asked) {
-            Some(Err(signal)) => break signal,
-            Some(Ok(asked)) => answer(asked),
+        match signals.wait(None) {
+            Some(Signal::Stop(signal)) => break signal,
+            Some(other) => answer(other),
             None => {}
         }
     };
@@ -136,7 +118,7 @@ fn hold(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     delay: Duration,
-    answer: &mut dyn FnMut(Asked),
+    answer: &mut dyn FnMut(Signal),
     say: &mut dyn FnMut(&str),
 ) {
     server.set_unready();
@@ -147,9 +129,9 @@ fn hold(
     let deadline = Instant::now() + delay;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match signals.wait(Some(left)).map(asked) {
-            Some(Err(signal)) => return say(&format!("{signal}: the delay ends")),
-            Some(Ok(asked)) => answer(asked),
+        match signals.wait(Some(left)) {
+            Some(Signal::Stop(signal)) => return say(&format!("{signal}: the delay ends")),
+            Some(other) => answer(other),
             None if left.is_zero() => return,
             None => {}
         }

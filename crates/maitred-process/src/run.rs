@@ -18,8 +18,8 @@ use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
-use crate::host::{Application, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain, Limits};
+use crate::host::{Application, ErrorLog, Host, Signal, Voice};
+use crate::lifetime::{self, Drain, Limits};
 use crate::loading::{Importing, load};
 use crate::operator::Operator;
 use crate::part::{Kind, Part};
@@ -349,26 +349,7 @@ impl Start<'_> {
             worker.serves(&server, control.as_ref(), what, served);
         }
         hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
-        let mut answer = |asked| {
-            match asked {
-            Asked::Reload => {
-                service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
-            }
-            Asked::Reopen => {
-                log.reopen();
-                log.info(format_args!("SIGUSR1: the log files are opened anew"));
-            }
-            Asked::ForSupervisor(signal) if worker.is_some() => {
-                let supervisor = std::os::unix::process::parent_id();
-                log.warn(format_args!(
-                    "{signal}: nothing happens, this is a worker; send it to its supervisor, process {supervisor}"
-                ));
-            }
-            Asked::ForSupervisor(signal) => log.warn(format_args!(
-                "{signal}: nothing happens, this one process has no supervisor; start it with --workers 2 or more"
-            )),
-        }
-        };
+        let mut answer = |signal| self.answer(signal, &reload, &server);
         let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
         // The supervisor waits for drain-delay before it ends a worker.
         let delay = if worker.is_some() { Duration::ZERO } else { delay };
@@ -386,6 +367,30 @@ impl Start<'_> {
             Some(second) => Ended::AtOnce(second),
             None => Ended::Waited(code),
         })
+    }
+
+    /// Answers a signal that does not end the server.
+    fn answer(&self, signal: Signal, reload: &Mutex<Reload>, server: &Server) {
+        let Self { worker, log, service, .. } = *self;
+        match signal {
+            Signal::Reload => service.reloads(log, || {
+                reload.lock().unwrap_or_else(PoisonError::into_inner).again(server, log);
+            }),
+            Signal::Reopen => {
+                log.reopen();
+                log.info(format_args!("SIGUSR1: the log files are opened anew"));
+            }
+            Signal::ForSupervisor(signal) if worker.is_some() => {
+                let supervisor = std::os::unix::process::parent_id();
+                log.warn(format_args!(
+                    "{signal}: nothing happens, this is a worker; send it to its supervisor, process {supervisor}"
+                ));
+            }
+            Signal::ForSupervisor(signal) => log.warn(format_args!(
+                "{signal}: nothing happens, this one process has no supervisor; start it with --workers 2 or more"
+            )),
+            Signal::Stop(_) => {}
+        }
     }
 }
 

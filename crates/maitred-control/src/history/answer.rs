@@ -16,7 +16,7 @@ use maitred_history::{Figure, MAX_BYTES, latency};
 
 use super::{Keeper, routes};
 use crate::given::option;
-use crate::{Argument, Given, Refusal, nearest};
+use crate::{Argument, Given, Refusal, did_you_mean};
 
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
@@ -145,10 +145,7 @@ fn wanted(given: &Given) -> Result<(Vec<Figure>, bool), Refusal> {
 
 fn unknown(name: &str) -> Refusal {
     let names = || Figure::all().map(Figure::name).chain([LATENCY]);
-    let remedy = match nearest(name, names()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
-    };
+    let remedy = did_you_mean(name, names(), format!("there are {}", names().collect::<Vec<_>>().join(", ")));
     Refusal::unknown(format!("there is no figure '{name}'; {remedy}"))
 }
 
