@@ -162,7 +162,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     logs::check(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
     if *origins.of("spool") != Source::Default {
-        check_spool(&config.spool).map_err(|bad| bad.at(at("spool")))?;
+        check_is_folder(&config.spool, "name a folder on a disk").map_err(|bad| bad.at(at("spool")))?;
     }
     let listeners = listeners(&config.listen).map_err(|bad| bad.at(at("listen")))?;
     let wanted = rights::wanted(config, origins)?;
@@ -173,12 +173,8 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
 /// Checks the applications and files of one host; `place` returns the place of a key in the configuration.
 fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<CheckedSite, Problem> {
     let wrong = |key: &str, bad: BadValue| bad.at(place(key));
-    let own = match &site.application {
-        Some(text) => {
-            Some(target(text, site.app_dir.as_deref()).map_err(|error| wrong("application", error))?)
-        }
-        None => None,
-    };
+    let own = site.application.as_ref().map(|text| target(text, site.app_dir.as_deref())).transpose();
+    let own = own.map_err(|error| wrong("application", error))?;
     if let Some(folder) = &site.app_dir {
         check_folder(folder).map_err(|error| wrong("app-dir", error))?;
     }
@@ -271,44 +267,36 @@ fn check_mounts(mounts: &[Mount]) -> Result<(), BadValue> {
 }
 
 fn check_folder(folder: &Path) -> Result<(), BadValue> {
-    let shown = folder.display();
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => std::fs::read_dir(folder).map(drop).map_err(|error| {
-            BadValue::new(format!("the folder {shown} cannot be read: {error}"), "allow it")
-        }),
-        Ok(_) => {
-            Err(BadValue::new(format!("{shown} is not a folder"), "name the folder that holds the files"))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(BadValue::new(format!("there is no folder {shown}"), correct(folder)))
-        }
-        Err(error) => Err(BadValue::new(format!("the folder {shown} cannot be used: {error}"), "allow it")),
-    }
+    check_is_folder(folder, "name the folder that holds the files")?;
+    std::fs::read_dir(folder).map(drop).map_err(|error| {
+        BadValue::new(format!("the folder {} cannot be read: {error}", folder.display()), "allow it")
+    })
 }
 
-fn check_spool(folder: &Path) -> Result<(), BadValue> {
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => {
-            Err(BadValue::new(format!("{} is not a folder", folder.display()), "name a folder on a disk"))
-        }
+/// `instead` is the remedy for what is no folder.
+fn check_is_folder(folder: &Path, instead: &str) -> Result<(), BadValue> {
+    let shown = folder.display();
+    Err(match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => BadValue::new(format!("{shown} is not a folder"), instead),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(BadValue::new(format!("there is no folder {}", folder.display()), correct(folder)))
+            BadValue::new(format!("there is no folder {shown}"), correct(folder))
         }
-        Err(error) => {
-            Err(BadValue::new(format!("the folder {} cannot be used: {error}", folder.display()), "allow it"))
-        }
-    }
+        Err(error) => BadValue::new(format!("the folder {shown} cannot be used: {error}"), "allow it"),
+    })
 }
 
 fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, BadValue> {
     if listen.is_empty() {
         return Err(BadValue::new("there is no address to listen on", "give one, such as 127.0.0.1:8000"));
     }
+    let checked = |listen: &ListenAddress| {
+        let address = listen.resolve()?;
+        Ok::<_, BadValue>(CheckedListener { listen: listen.clone(), address, passed: None })
+    };
     let mut listeners: Vec<CheckedListener> = Vec::with_capacity(listen.len());
     for wanted in listen {
-        let address = wanted.resolve()?;
-        let next = CheckedListener { listen: wanted.clone(), address, passed: None };
+        let next = checked(wanted)?;
         if let Some(other) = listeners.iter().find(|other| overlap(other, &next)) {
             let what = match &next.address {
                 Some(address) if other.address == next.address => format!("{address} is listed twice"),
@@ -320,8 +308,7 @@ fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, BadValue>
         listeners.push(next);
     }
     for wanted in listen.iter().filter_map(ListenAddress::for_ipv4) {
-        let address = wanted.resolve()?;
-        let next = CheckedListener { listen: wanted, address, passed: None };
+        let next = checked(&wanted)?;
         if !listeners.iter().any(|other| overlap(other, &next)) {
             listeners.push(next);
         }

@@ -174,10 +174,8 @@ fn try_reply(feed: &Feed, head: RequestHead, body: Vec<u8>, peer: SocketAddr) ->
             Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &sessions.end(&csrf)))
         }
         Some(Wanted::Snapshot) => {
-            let question =
-                Question { method: "GET".to_owned(), path: format!("/{SNAPSHOT}"), ..Question::default() };
-            let answered = inner.answer(&question, Caller::Remote(peer));
-            let taken = answered.value().filter(|_| answered.status == 200);
+            let answered = inner.answer(&Question::get(format!("/{SNAPSHOT}")), Caller::Remote(peer));
+            let taken = answered.read::<serde_json::Value>();
             Reply::Answer(taken.map_or_else(|| answered.into(), |taken| dashboard::snapshot(&taken)))
         }
         Some(Wanted::Feed) if feed.is_full() => return Err((503, "too many pages follow already")),

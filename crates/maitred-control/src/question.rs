@@ -50,14 +50,14 @@ impl Answered {
         Self::json(status, &json!({ "error": text }))
     }
 
-    /// The JSON value of the body; none when it is no JSON.
+    /// The JSON value of the body, also of an error; none when it is no JSON.
     pub fn value(&self) -> Option<Value> {
-        self.read()
+        serde_json::from_str(&self.body).ok()
     }
 
-    /// The value of the body; none of another one.
+    /// The value of the body; none when the question is refused, or of another body.
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_str(&self.body).ok()
+        if self.status == 200 { serde_json::from_str(&self.body).ok() } else { None }
     }
 }
 
@@ -68,6 +68,11 @@ impl From<Refusal> for Answered {
 }
 
 impl Question {
+    /// A query without arguments.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self { method: "GET".to_owned(), path: path.into(), ..Self::default() }
+    }
+
     /// The name of the command, `deliveries end`; empty where nothing is asked for.
     pub fn name(&self) -> String {
         self.path.trim_matches('/').replace('/', " ")

@@ -4,7 +4,7 @@
 //! configuration to the server's settings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use maitred_config::output::say_plain;
@@ -13,7 +13,7 @@ use maitred_config::{
     Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, pools,
     validation,
 };
-use maitred_control::Doors;
+use maitred_control::{Doors, lock};
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
 use crate::early::{self, Early};
@@ -374,7 +374,7 @@ impl Start<'_> {
         let Self { worker, log, service, .. } = *self;
         match signal {
             Signal::Reload => service.reloads(log, || {
-                reload.lock().unwrap_or_else(PoisonError::into_inner).again(server, log);
+                lock(reload).again(server, log);
             }),
             Signal::Reopen => {
                 log.reopen();

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Question};
+use maitred_control::{Answered, Question, lock};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
@@ -228,8 +228,4 @@ impl Pending {
             Err(RecvTimeoutError::Timeout) => Err(self),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

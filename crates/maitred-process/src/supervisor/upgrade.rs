@@ -14,12 +14,13 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use maitred_config::tls::Handed;
 use maitred_config::{Checked, PassedName, Problem};
+use maitred_control::lock;
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::Bell;
@@ -120,7 +121,7 @@ impl Successor {
         // Two threads may tell the outcome; the first one does.
         let told = Arc::new(Mutex::new(Some(told)));
         let say = move |outcome: Result<(), String>| {
-            if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(told) = lock(&told).take() {
                 let _ = told.send(Happening::Succeeded(outcome));
             }
         };

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use maitred_config::Problem;
-use maitred_control::{Answered, Caller, Control, Counted, ProcessFigures, Question, picture_of};
+use maitred_control::{Answered, Caller, Control, Counted, ProcessFigures, Question, lock, picture_of};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
@@ -82,12 +82,8 @@ impl Handler for FiguresOfAll {
             .fields
             .all("accept")
             .map(|value| String::from_utf8_lossy(value).into_owned());
-        let question = Question {
-            method: "GET".to_owned(),
-            path: "/metrics".to_owned(),
-            accept: accept.collect::<Vec<_>>().join(", "),
-            ..Question::default()
-        };
+        let question =
+            Question { accept: accept.collect::<Vec<_>>().join(", "), ..Question::get("/metrics") };
         let mut awaited = lock(&self.0.awaited);
         awaited.last += 1;
         let id = awaited.last;
@@ -371,10 +367,6 @@ fn answer(client: Exchange, answered: Answered) {
         .with("Cache-Control", "no-store");
     // The client may have gone meanwhile: nothing is left to do then.
     let _ = client.respond(head, answered.body);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has this process end as SIGTERM does. A failure leaves the end to its supervisor.
