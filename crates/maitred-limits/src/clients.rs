@@ -115,9 +115,7 @@ impl Client {
             }
         })
     }
-}
 
-impl Client {
     /// The number of the client, never 0.
     pub(crate) fn number(self) -> u128 {
         self.0
