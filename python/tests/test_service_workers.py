@@ -192,7 +192,7 @@ def test_a_terminal_that_hangs_up_ends_all(tmp_path: Path) -> None:
         place.look_for(r"SIGHUP: the configuration has been read again(?s:.)*(?:worker \d is ready(?s:.)*){2}")
         terminal.hang_up()
         assert terminal.first.wait(PATIENCE) == 0
-        place.look_for("the terminal has hung up(?s:.)*SIGHUP: the workers drain")
+        place.look_for("SIGHUP \\(the terminal has hung up\\): the workers drain")
         assert len(children) >= 2 and all(ended(int(child)) for child in children)
     finally:
         terminal.hang_up()

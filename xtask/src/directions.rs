@@ -153,7 +153,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-runtime",
         ],
     ),
-    ("maitred-report", &["maitred-control"]),
+    ("maitred-report", &["maitred-config"]),
     (
         "maitred-python",
         &[

@@ -79,9 +79,7 @@ fn run_tool(tool: Tool, arguments: &[String], host: &dyn Host) -> Result<u8, Pro
         Tool::Ctl => Ok(ctl::main(arguments)),
         Tool::Top => top::top(arguments, host),
         Tool::Health => health::health(arguments),
-        Tool::Report => maitred_report::report(arguments)
-            .map(|text| print(&text))
-            .map_err(|mistake| Problem::new(mistake.place, mistake.what, mistake.remedy)),
+        Tool::Report => maitred_report::report(arguments).map(|text| print(&text)),
         Tool::Passwd => passwd::passwd(arguments).map(|text| print(&text)),
         Tool::InstallService => install_service::install_service(arguments, host),
         Tool::Completion => completion::run(arguments),

@@ -7,8 +7,7 @@ use std::io;
 
 use maitred_server::accounts::{self, User};
 
-use crate::problem::did_you_mean;
-use crate::value::BadValue;
+use crate::{BadValue, did_you_mean};
 
 /// A user or a group as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,6 @@ pub fn account(text: &str) -> Result<Account, BadValue> {
 }
 
 impl Account {
-    /// The number of this user.
     pub(crate) fn uid(&self) -> Result<u32, BadValue> {
         match self {
             Self::Number(number) => Ok(*number),
@@ -47,7 +45,6 @@ impl Account {
         }
     }
 
-    /// The number of this group.
     pub(crate) fn gid(&self) -> Result<u32, BadValue> {
         match self {
             Self::Number(number) => Ok(*number),

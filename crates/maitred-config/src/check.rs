@@ -3,12 +3,10 @@
 
 use std::fmt::Write;
 
-use crate::log_values::{LogPlace, is_on_terminal};
+use crate::log_values::is_on_terminal;
 use crate::options::{self, Kind};
-use crate::origins::Source;
 use crate::schema::{self, Shown, Written};
-use crate::sources::Loaded;
-use crate::tables;
+use crate::{Loaded, LogPlace, Source, tables};
 
 /// A line, and the origin of its value.
 type Line = (String, Option<Source>);

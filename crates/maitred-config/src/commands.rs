@@ -3,7 +3,7 @@
 //! The table is the source of the help text, of completion and of the suggestions for unknown words. Leaves out: running a command, which is
 //! the matter of maitred-cli.
 
-use crate::problem::nearest;
+use crate::nearest;
 
 /// An action of a command that takes the server's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,22 +7,21 @@ use std::time::Duration;
 use maitred_filters::FilterRule;
 use maitred_log::{Format, Mask};
 use maitred_match::PathPattern;
-use maitred_server::{CompressionSettings, HostPattern, Overflow, Period, PoolRule, Strategy};
+use maitred_server::{
+    CompressionSettings, HostPattern, Insight, Limits, Period, PoolLimits, PoolRule, Strategy,
+    WebSocketSettings, WriterSettings,
+};
 
-use crate::accounts::Account;
 use crate::error_page::ErrorPageFile;
-use crate::limits::LimitConfig;
-use crate::listen::ListenAddress;
-use crate::log_values::LogPlace;
 use crate::mounted::MountedApplication;
 use crate::proxies::{ForwardedField, TrustedProxy};
 use crate::tls_values::{ClientAuth, Hsts, TlsConfig};
-use crate::value::{AcceptModel, ControlSocket, Http2, Interface, Lifespan, LogLevel, Mount, Spans};
-use crate::websockets::WebSocketConfig;
+use crate::value::{AcceptModel, ControlSocket, Http2, Interface, Mount, Spans};
+use crate::{Account, ListenAddress, LogLevel, LogPlace, limits};
 
 /// The values of all options. The meaning of the fields is that of the options with the
-/// same names, see docs/operations/configuration.md.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// same names, see docs/operations/configuration.md. `Default` is what they are before the defaults of the options are filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The default host: it answers requests that no virtual host is for.
     pub site: SiteConfig,
@@ -40,8 +39,10 @@ pub struct Config {
     pub development: DevelopmentConfig,
     /// The most streams of an HTTP/2 connection at a time.
     pub http2_streams: usize,
-    /// The options of WebSocket.
-    pub websockets: WebSocketConfig,
+    /// Whether the server speaks WebSocket.
+    pub has_websockets: bool,
+    /// The settings of WebSocket.
+    pub websockets: WebSocketSettings,
     /// The proxies whose forwarded fields count.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// The fields of proxies that count.
@@ -61,7 +62,7 @@ pub struct Config {
     /// The event loop of an ASGI application.
     pub event_loop: String,
     /// Whether ASGI applications take part in the lifespan protocol.
-    pub lifespan: Lifespan,
+    pub lifespan: &'static str,
     /// Most requests on the event loop at a time, from 0, which is any number, to 1,000,000.
     pub loop_requests: usize,
     /// Whether ASGI applications may have the engine send files by path.
@@ -78,14 +79,8 @@ pub struct Config {
     pub metrics_path: Option<String>,
     /// The way the parts of a request's time are measured.
     pub spans: Spans,
-    /// Whether requests are counted by route.
-    pub statistics: bool,
-    /// Whether responses have the spans in Server-Timing.
-    pub server_timing: bool,
-    /// Whether requests without an id get one.
-    pub request_ids: bool,
-    /// Whether responses have the id of their request.
-    pub response_ids: bool,
+    /// The measurements of requests, but for those that [`spans`](Self::spans) says.
+    pub insight: Insight,
     /// Time in the application after which a request is reported as stuck; zero for never.
     pub stuck_after: Duration,
     /// Longest time from the first to the last byte of a request head; more than zero.
@@ -107,17 +102,13 @@ pub struct Config {
     /// The folder for longer bodies, and for responses that wait for slow readers.
     pub spool: PathBuf,
     /// Limits on peers: their least speed, their most requests.
-    pub limits: LimitConfig,
+    pub limits: Limits,
     /// Whether responses are compressed.
     pub compress: bool,
     /// The settings of compression.
     pub compression: CompressionSettings,
-    /// Most bytes of a streamed response that wait in memory.
-    pub response_memory: u64,
-    /// Most bytes of one response that wait in files; zero for none.
-    pub response_file: u64,
-    /// Most bytes of all complete bodies that wait in memory.
-    pub response_budget: u64,
+    /// Limits of responses that wait for slow readers.
+    pub writer: WriterSettings,
     /// The user that the process becomes when it listens.
     pub user: Option<Account>,
     /// The group of that user, if another one than the user's own is meant.
@@ -221,30 +212,10 @@ pub struct HostConfig {
 /// The threads of a pool. The meaning of the fields is that of the options with the same names. `Default` is what they are before those of the options are filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Least number of threads: at most `max_threads`; from 1 on in the default pool, from 0 on in a named one.
-    pub min_threads: usize,
-    /// Greatest number of threads, from 1 to 10,000.
-    pub max_threads: usize,
-    /// Most waiting requests, from 1 to 1,000,000.
-    pub queue: usize,
-    /// Fill of the queue from which waiting requests make threads, in percent; at most `queue_high`.
-    pub queue_low: u8,
-    /// Fill of the queue from which threads are made side by side, in percent; at most 100.
-    pub queue_high: u8,
-    /// Idle time after which a thread above `min_threads` ends; more than zero.
-    pub thread_idle: Duration,
-    /// Requests after which a thread is replaced; zero for never.
-    pub thread_requests: usize,
-    /// Longest time from the complete request until its response begins; zero for no limit.
-    pub request_timeout: Duration,
+    /// Limits that may change while the server runs; `max_lost` among them follows from the next field.
+    pub limits: PoolLimits,
     /// Lost threads that the pool replaces; as many as `max_threads` if none is set.
     pub max_lost_threads: Option<usize>,
-    /// Whether an exception is raised in the thread of a request that has timed out.
-    pub interrupt: bool,
-    /// The treatment of a request that finds the queue full.
-    pub overflow: Overflow,
-    /// Bytes per second; zero for any number.
-    pub bandwidth: u64,
     /// The choice of the thread that runs a request; in a named pool `Adaptive` or `Pec`.
     pub strategy: Strategy,
 }
@@ -331,82 +302,9 @@ impl Config {
             }
         };
         part(&mut self.body_budget);
-        part(&mut self.response_budget);
-        self.limits.share(workers);
+        part(&mut self.writer.budget);
+        limits::share(&mut self.limits, workers);
         let pools = self.pools.iter_mut().map(|pool| &mut pool.threads);
-        std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.bandwidth));
-    }
-
-    /// Values before the option table has filled in the defaults.
-    pub fn empty() -> Self {
-        Self {
-            site: SiteConfig::default(),
-            hosts: Vec::new(),
-            listen: Vec::new(),
-            tls: TlsConfig::default(),
-            http2: Http2::On,
-            http2_upgrade: false,
-            development: DevelopmentConfig::default(),
-            http2_streams: 128,
-            websockets: WebSocketConfig::default(),
-            trusted_proxies: Vec::new(),
-            forwarded_fields: Vec::new(),
-            pool: PoolConfig::default(),
-            pools: Vec::new(),
-            rules: Vec::new(),
-            filters: Vec::new(),
-            poll_groups: None,
-            sendfile: Vec::new(),
-            event_loop: String::new(),
-            lifespan: Lifespan::Auto,
-            loop_requests: 0,
-            pathsend: false,
-            chdir: None,
-            env_file: None,
-            hooks: None,
-            health_path: None,
-            metrics_path: None,
-            spans: Spans::Kernel,
-            statistics: true,
-            server_timing: false,
-            request_ids: false,
-            response_ids: false,
-            stuck_after: Duration::ZERO,
-            head_timeout: Duration::ZERO,
-            max_head: 0,
-            max_field: 0,
-            body_timeout: Duration::ZERO,
-            keep_alive: Duration::ZERO,
-            body_memory: 0,
-            body_budget: 0,
-            spool_threads: 0,
-            spool: PathBuf::new(),
-            limits: LimitConfig::default(),
-            compress: false,
-            compression: CompressionSettings::default(),
-            response_memory: 0,
-            response_file: 0,
-            response_budget: 0,
-            user: None,
-            group: None,
-            pid_file: None,
-            drain_delay: Duration::ZERO,
-            workers: WorkersConfig::default(),
-            drain_timeout: Duration::ZERO,
-            events_timeout: Duration::ZERO,
-            access_log_mask: None,
-            access_log_except: Vec::new(),
-            error_log: LogPlace::default(),
-            dispatch_trace: false,
-            log_rotate: None,
-            log_rotate_size: 0,
-            log_keep: 0,
-            log_keep_days: 0,
-            log_level: LogLevel::default(),
-            control: ControlSocket::default(),
-            admin: None,
-            admin_token_file: None,
-            history: None,
-        }
+        std::iter::once(&mut self.pool).chain(pools).for_each(|pool| part(&mut pool.limits.bandwidth));
     }
 }

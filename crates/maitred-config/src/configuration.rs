@@ -6,11 +6,9 @@
 
 use maitred_control::{Configured, HIDDEN};
 
-use crate::config::Config;
 use crate::options::{self, Kind};
-use crate::origins::Origins;
 use crate::schema::{Line, Shown, Written};
-use crate::tables;
+use crate::{Config, Origins, tables};
 
 /// Keys of filters and conditions of rules that have values of header fields.
 const FIELDS: [&str; 6] =
@@ -72,7 +70,7 @@ mod tests {
     fn every_option_has_a_value_and_a_place() {
         let mut origins = Origins::default();
         origins.set("max-threads", Source::File { path: "maitred.toml".to_owned(), line: 3 });
-        let all = of(&Config::default(), &origins);
+        let all = of(&Config::with_defaults(), &origins);
         let found = |name: &str| all.iter().find(|option| option.name == name).expect(name);
         assert_eq!(found("max-threads").from, "maitred.toml:3");
         assert_eq!(

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use maitred_log::Format;
 
-use crate::config::Config;
-use crate::log_values::LogPlace;
-use crate::options;
-use crate::origins::{Origins, PORT, Source};
-use crate::problem::{Problem, correct};
+use crate::origins::PORT;
+use crate::problem::correct;
+use crate::{Config, LogPlace, Origins, Problem, Source, options};
 
 /// Time for requests that run when the code changes, and at Ctrl-C, unless `drain-timeout` is given.
 const DRAIN: Duration = Duration::from_secs(2);

@@ -10,7 +10,8 @@
 
 use std::path::Path;
 
-use crate::problem::Problem;
+use crate::Problem;
+use crate::sources::utf8;
 
 /// Reads the variables of the file, in its order.
 pub(crate) fn read(path: &Path, place: &str) -> Result<Vec<(String, String)>, Problem> {
@@ -18,15 +19,7 @@ pub(crate) fn read(path: &Path, place: &str) -> Result<Vec<(String, String)>, Pr
     let bytes = std::fs::read(path).map_err(|error| {
         Problem::new(place, format!("{shown} cannot be read: {error}"), "name a file that can be read")
     })?;
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            let place = format!("{shown}:{line}");
-            return Err(Problem::new(place, "the text is not UTF-8", "save the file as UTF-8"));
-        }
-    };
+    let text = utf8(&shown.to_string(), bytes)?;
     parse(&text).map_err(|wrong| Problem::new(format!("{shown}:{}", wrong.line), wrong.what, wrong.remedy))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use maitred_server::{ErrorPage, ErrorPages, PageFor};
 
-use crate::value::BadValue;
+use crate::BadValue;
 
 /// A file that is sent with errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,17 +52,20 @@ pub(crate) fn error_page(text: &str) -> Result<ErrorPageFile, BadValue> {
 /// Reads the pages.
 ///
 /// # Errors
-/// A file cannot be read, or is too long. The error is the fault and the remedy.
-pub fn read(files: &[ErrorPageFile]) -> Result<ErrorPages, (String, String)> {
+/// A file cannot be read, or is too long.
+pub fn read(files: &[ErrorPageFile]) -> Result<ErrorPages, BadValue> {
     files.iter().try_fold(ErrorPages::default(), |pages, ErrorPageFile { which, file }| {
         let shown = file.display();
         let wrong = |error: std::io::Error| {
-            (format!("the page {shown} cannot be read: {error}"), "create it or correct the path".to_owned())
+            BadValue::new(
+                format!("the page {shown} cannot be read: {error}"),
+                "create it or correct the path",
+            )
         };
         let length = std::fs::metadata(file).map_err(wrong)?.len();
         if length > MAX_PAGE {
             let what = format!("the page {shown} has {length} bytes, and pages are kept in memory");
-            return Err((what, format!("name one of at most {MAX_PAGE} bytes")));
+            return Err(BadValue::new(what, format!("name one of at most {MAX_PAGE} bytes")));
         }
         let body = std::fs::read(file).map_err(wrong)?;
         Ok(pages.with(*which, ErrorPage { content_type: content_type(file).into(), body: body.into() }))
@@ -98,7 +101,7 @@ mod tests {
             |name: &str| vec![ErrorPageFile { which: PageFor::Class(4), file: folder.path().join(name) }];
         std::fs::write(folder.path().join("a.html"), "<h1>").expect("written");
         assert!(!read(&page("a.html")).expect("a page").is_empty());
-        let (what, _) = read(&page("b.html")).expect_err("no file");
+        let BadValue { what, .. } = read(&page("b.html")).expect_err("no file");
         assert!(what.contains("b.html cannot be read"), "{what}");
     }
 }

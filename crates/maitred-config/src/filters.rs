@@ -10,19 +10,15 @@ use maitred_filters::{
 use maitred_match::BadPattern;
 use maitred_server::HostCondition;
 
-use crate::config::{BasicAuthConfig, Config, FilterConfig};
+use crate::config::{BasicAuthConfig, FilterConfig};
 use crate::forms::{
     At, BYTES, CERTIFICATE, Choice, Facts, Form, HEADER, HOST, Holds, METHOD, Made, Maybe, NETWORK, Value,
     list, quoted,
 };
-use crate::origins::Origins;
 use crate::pools::NOBODY_IS_ASKED;
-use crate::problem::Problem;
 use crate::schema::{Own, Part, Shown, Table};
-use crate::tls;
-use crate::value::{self, BadValue};
+use crate::{BadValue, Config, Origins, Problem, tls, value};
 
-/// The key of the tables.
 const FILTER: &str = "filter";
 
 pub(crate) const TABLE: Table = Table {
@@ -251,7 +247,6 @@ fn alone(missing: &str) -> BadValue {
     BadValue::new(format!("it says nothing without {missing}"), "leave it out, or give that too")
 }
 
-/// A list of changes of header fields.
 enum Change {
     Remove(Side),
     Set(Side),
@@ -405,7 +400,6 @@ fn not_read(place: String, file: &std::path::Path, error: &BadUsers) -> Problem 
     Problem::new(place, format!("{shown}: {error}"), remedy)
 }
 
-/// The filters as tables.
 fn show_tables(config: &Config, origins: &Origins) -> Vec<Shown> {
     let shown = |(position, filter): (usize, &FilterConfig)| Shown {
         head: TABLE.head.to_owned(),

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use maitred_compress::{CodingLevel, TypePattern};
@@ -11,19 +12,17 @@ use maitred_http::Method;
 use maitred_log::{Format, Mask};
 use maitred_match::{CertificatePattern, HeaderPattern, HostCondition, Network, PathPattern};
 use maitred_server::limits::RouteBandwidth;
+use maitred_server::tls::{UnknownName, Version};
 use maitred_server::{Overflow, Period, Strategy};
 
-use crate::accounts::{self, Account};
 use crate::error_page::{ErrorPageFile, error_page};
 use crate::limits as limit_values;
-use crate::listen::{self, ListenAddress};
-use crate::log_values::{self, LogPlace};
 use crate::mounted::{MountedApplication, mounted};
-use crate::problem::did_you_mean;
 use crate::proxies::{self as proxy_values, ForwardedField, TrustedProxy};
-use crate::tls_values::{self, ClientAuth, Hsts, MinVersion, UnknownName};
-use crate::value::{
-    self, AcceptModel, BadValue, ControlSocket, Http2, Interface, Lifespan, LogLevel, Mount, Spans,
+use crate::tls_values::{self, ClientAuth, Hsts};
+use crate::value::{self, AcceptModel, ControlSocket, Http2, Interface, Mount, Spans};
+use crate::{
+    Account, BadValue, ListenAddress, LogLevel, LogPlace, accounts, did_you_mean, listen, log_values,
 };
 
 /// The shortest time an option takes, in seconds: timers have this resolution.
@@ -46,7 +45,9 @@ pub enum Holds {
     Whole(usize, usize, bool),
     /// Seconds, in this range.
     Seconds(f64, f64),
-    /// A number, or a text such as `16m`.
+    /// A number of bytes, or a text such as `16m`.
+    Bytes,
+    /// A number, or a text.
     NumberOrText,
     /// One of the words.
     Words,
@@ -151,6 +152,20 @@ impl Facts {
     fn new(takes: &str, holds: Holds, is_list: bool) -> Self {
         Self { takes: takes.to_owned(), holds, words: Vec::new(), is_list }
     }
+
+    /// The placeholder of such a value in help texts.
+    pub(crate) fn placeholder(&self) -> String {
+        match self.holds {
+            Holds::Words => self.words.join("|"),
+            Holds::Whole(.., false) => "N".to_owned(),
+            Holds::Whole(.., true) => "N|auto".to_owned(),
+            Holds::Seconds(..) => "SECONDS".to_owned(),
+            Holds::Bytes => "BYTES".to_owned(),
+            Holds::File => "FILE".to_owned(),
+            Holds::Folder => "FOLDER".to_owned(),
+            Holds::Text | Holds::NumberOrText | Holds::Switch => String::new(),
+        }
+    }
 }
 
 /// One text.
@@ -225,28 +240,34 @@ impl<T: Copy + PartialEq + Sync> Form for Choice<T> {
     }
 }
 
-impl<T> Choice<T> {
+impl<T: Copy + PartialEq> Choice<T> {
+    /// The word for a value; empty for one without.
+    pub(crate) fn word(&self, value: T) -> &'static str {
+        self.0.iter().find(|(_, candidate)| *candidate == value).map_or("", |(word, _)| word)
+    }
+
     fn words(&self) -> Vec<&'static str> {
         self.0.iter().map(|(word, _)| *word).collect()
     }
 }
 
 /// A whole number from the first to the second one.
-pub(crate) struct Count(pub(crate) usize, pub(crate) usize);
+pub(crate) struct Count<T>(pub(crate) T, pub(crate) T);
 
-impl Form for Count {
-    type Value = usize;
+impl<T: Copy + Display + FromStr + PartialOrd + Sync + TryInto<usize>> Form for Count<T> {
+    type Value = T;
 
     fn facts(&self) -> Facts {
         let takes = format!("whole number from {} to {}", self.0, self.1);
-        Facts::new(&takes, Holds::Whole(self.0, self.1, false), false)
+        let [min, max] = [self.0, self.1].map(|bound| bound.try_into().unwrap_or(usize::MAX));
+        Facts::new(&takes, Holds::Whole(min, max, false), false)
     }
 
-    fn read(&self, texts: &[String]) -> Result<usize, BadValue> {
+    fn read(&self, texts: &[String]) -> Result<T, BadValue> {
         value::count(texts.last().map_or("", String::as_str), self.0, self.1)
     }
 
-    fn show(&self, value: &usize) -> Option<String> {
+    fn show(&self, value: &T) -> Option<String> {
         plain(value)
     }
 }
@@ -323,13 +344,20 @@ pub(crate) const SECONDS_OR_OFF: One<Duration> = One {
     holds: Holds::Seconds(0.0, MAX_SECONDS),
     ..SECONDS
 };
+/// None is 0.
+pub(crate) const TIMEOUT: One<Option<Duration>> = One {
+    read: |text| value::seconds(text, 0.0, MAX_SECONDS).map(|time| Some(time).filter(|time| !time.is_zero())),
+    show: |time| plain(&time.unwrap_or_default().as_secs_f64()),
+    takes: SECONDS_OR_OFF.takes,
+    holds: SECONDS_OR_OFF.holds,
+};
 pub(crate) const SECONDS_OR_AT_ONCE: One<Duration> =
     One { takes: "seconds from 0 (at once) to 86400, fractions allowed", ..SECONDS_OR_OFF };
 pub(crate) const BYTES: One<u64> = One {
     read: value::bytes,
     show: |bytes| Some(value::show_bytes(*bytes)),
     takes: "bytes from 0 to 1024g",
-    holds: Holds::NumberOrText,
+    holds: Holds::Bytes,
 };
 pub(crate) const RATE: One<u64> = One {
     read: limit_values::rate,
@@ -409,22 +437,22 @@ pub(crate) const MASK: One<Option<Mask>> = One {
 };
 pub(crate) const PERIOD: Choice<Option<Period>> =
     Choice(&[("off", None), ("hourly", Some(Period::Hour)), ("daily", Some(Period::Day))]);
-pub(crate) const LEVEL: Choice<LogLevel> = Choice(&[
-    ("error", LogLevel::Error),
-    ("warn", LogLevel::Warn),
-    ("info", LogLevel::Info),
-    ("debug", LogLevel::Debug),
-]);
-pub(crate) const INTERFACE: Choice<Interface> = Choice(&[
-    (Interface::Auto.word(), Interface::Auto),
-    (Interface::Wsgi.word(), Interface::Wsgi),
-    (Interface::Asgi.word(), Interface::Asgi),
-]);
-pub(crate) const LIFESPAN: Choice<Lifespan> = Choice(&[
-    (Lifespan::Auto.word(), Lifespan::Auto),
-    (Lifespan::On.word(), Lifespan::On),
-    (Lifespan::Off.word(), Lifespan::Off),
-]);
+pub(crate) const LEVEL: Choice<LogLevel> = {
+    let [error, warn, info, debug] = LogLevel::ALL;
+    Choice(&[(error.name(), error), (warn.name(), warn), (info.name(), info), (debug.name(), debug)])
+};
+pub(crate) const INTERFACE: Choice<Interface> =
+    Choice(&[("auto", Interface::Auto), ("wsgi", Interface::Wsgi), ("asgi", Interface::Asgi)]);
+
+impl Interface {
+    /// The word of the configuration.
+    pub fn word(self) -> &'static str {
+        INTERFACE.word(self)
+    }
+}
+
+/// Only its language knows what it means.
+pub(crate) const LIFESPAN: Choice<&str> = Choice(&[("auto", "auto"), ("on", "on"), ("off", "off")]);
 pub(crate) const OVERFLOW: Choice<Overflow> =
     Choice(&[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)]);
 pub(crate) const SPANS: Choice<Spans> =
@@ -441,8 +469,7 @@ pub(crate) const UNKNOWN_NAME: Choice<UnknownName> =
     Choice(&[("default", UnknownName::Default), ("refuse", UnknownName::Refuse)]);
 pub(crate) const HTTP2: Choice<Http2> =
     Choice(&[("on", Http2::On), ("off", Http2::Off), ("only", Http2::Only)]);
-pub(crate) const MIN_VERSION: Choice<MinVersion> =
-    Choice(&[("1.2", MinVersion::V1_2), ("1.3", MinVersion::V1_3)]);
+pub(crate) const MIN_VERSION: Choice<Version> = Choice(&[("1.2", Version::V1_2), ("1.3", Version::V1_3)]);
 pub(crate) const CLIENT_AUTH: Choice<ClientAuth> = Choice(&[
     ("none", ClientAuth::None),
     ("optional", ClientAuth::Optional),

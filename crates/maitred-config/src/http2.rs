@@ -2,7 +2,7 @@
 
 use maitred_server::Http2Settings;
 
-use crate::config::Config;
+use crate::Config;
 use crate::value::Http2;
 
 /// The server's settings; none if HTTP/2 is off.

@@ -44,4 +44,16 @@ pub mod tls;
 pub mod tls_values;
 pub mod validation;
 pub mod value;
-pub mod websockets;
+
+pub use accounts::Account;
+pub use config::{Config, HostConfig, PoolConfig, SiteConfig};
+pub use listen::ListenAddress;
+pub use log_values::LogPlace;
+pub use options::Definition;
+pub use origins::{Origins, Source};
+pub use output::{EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE, print, say};
+pub use problem::{Problem, did_you_mean, nearest};
+pub use rights::Wanted;
+pub use sources::{Inputs, Loaded};
+pub use validation::{Checked, CheckedListener, PassedName};
+pub use value::{BadValue, LogLevel};

@@ -1,84 +1,20 @@
 //! Limits on peers: from the texts of options to the server's settings.
 
-use std::time::Duration;
-
 use maitred_io::machine;
 use maitred_match::Network;
 use maitred_server::Limits;
-use maitred_server::limits::{BandwidthLimits, ClientLimits, MinimumRates, RouteBandwidth};
+use maitred_server::limits::RouteBandwidth;
 
-use crate::value::{self, BadValue};
+use crate::{BadValue, value};
 
-/// The limits on peers. The meaning of the fields is that of the options with the same names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LimitConfig {
-    /// Least bytes per second of a request; zero for any rate.
-    pub min_rate_in: u64,
-    /// Least bytes per second of a response; zero for any rate.
-    pub min_rate_out: u64,
-    /// Time over which the least rates are averages; more than zero.
-    pub min_rate_grace: Duration,
-    /// Most connections of a client; zero for any number.
-    pub client_connections: usize,
-    /// Most requests of a client in a thousand seconds; zero for any number.
-    pub client_rate: u64,
-    /// Most requests of a client at once, at least 1.
-    pub client_burst: usize,
-    /// Most TLS handshakes of a client in a thousand seconds; zero for any number.
-    pub handshake_rate: u64,
-    /// Bits of an IPv6 address that are one client, from 1 to 128.
-    pub client_ipv6_prefix: usize,
-    /// Clients without limits.
-    pub client_exempt: Vec<Network>,
-    /// Most bytes per second of a connection; zero for any number.
-    pub connection_bandwidth: u64,
-    /// Most bytes per second for each pattern of paths.
-    pub route_bandwidth: Vec<RouteBandwidth>,
-    /// Bytes of all buffers; zero for any number; none for a quarter of the memory that the process may use.
-    pub buffer_budget: Option<u64>,
-    /// Bytes of the heads of all incomplete requests; zero for any number.
-    pub head_budget: u64,
-    /// Most connections; zero for as many as the limit of open files allows.
-    pub max_connections: usize,
-}
-
-impl LimitConfig {
-    /// Divides the limits of the whole server by the number of workers.
-    pub(crate) fn share(&mut self, workers: u64) {
-        let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
-        let whole = self.buffer_budget.or_else(|| machine::memory_limit().map(|bytes| bytes / 4));
-        self.buffer_budget = whole.map(part);
-        self.head_budget = part(self.head_budget);
-        self.max_connections = usize::try_from(part(self.max_connections as u64)).unwrap_or(usize::MAX);
-        self.route_bandwidth.iter_mut().for_each(|route| route.bytes = part(route.bytes));
-    }
-
-    /// The server's settings.
-    pub fn settings(&self) -> Limits {
-        Limits {
-            rates: MinimumRates {
-                inward: self.min_rate_in,
-                outward: self.min_rate_out,
-                grace: self.min_rate_grace,
-            },
-            clients: ClientLimits {
-                // A greater number is as good as no limit.
-                connections: u32::try_from(self.client_connections).unwrap_or(u32::MAX),
-                rate: self.client_rate,
-                burst: u32::try_from(self.client_burst).unwrap_or(u32::MAX),
-                handshakes: self.handshake_rate,
-                ipv6_prefix: u8::try_from(self.client_ipv6_prefix).unwrap_or(128),
-                exempt: self.client_exempt.clone(),
-            },
-            bandwidth: BandwidthLimits {
-                connection: self.connection_bandwidth,
-                routes: self.route_bandwidth.clone(),
-            },
-            buffers: self.buffer_budget,
-            heads: self.head_budget,
-            connections: self.max_connections,
-        }
-    }
+/// Divides the limits of the whole server by the number of workers.
+pub(crate) fn share(limits: &mut Limits, workers: u64) {
+    let part = |whole: u64| if whole > 0 { (whole / workers).max(1) } else { 0 };
+    let whole = limits.buffers.or_else(|| machine::memory_limit().map(|bytes| bytes / 4));
+    limits.buffers = whole.map(part);
+    limits.heads = part(limits.heads);
+    limits.connections = usize::try_from(part(limits.connections as u64)).unwrap_or(usize::MAX);
+    limits.bandwidth.routes.iter_mut().for_each(|route| route.bytes = part(route.bytes));
 }
 
 /// The word for an empty list.
@@ -158,22 +94,18 @@ mod tests {
     #[test]
     fn workers_share_what_is_for_all_together() {
         let route = RouteBandwidth { path: "/a".parse().expect("a pattern"), bytes: 100 };
-        let mut limits = LimitConfig {
-            buffer_budget: Some(90),
-            max_connections: 10,
-            client_rate: 7,
-            route_bandwidth: vec![route],
-            ..LimitConfig::default()
-        };
-        limits.share(3);
-        assert_eq!((limits.buffer_budget, limits.max_connections, limits.client_rate), (Some(30), 3, 7));
-        assert_eq!(limits.route_bandwidth[0].bytes, 33);
-        let mut unlimited = LimitConfig { buffer_budget: Some(0), ..LimitConfig::default() };
-        unlimited.share(3);
-        assert_eq!((unlimited.buffer_budget, unlimited.max_connections), (Some(0), 0));
-        let mut automatic = LimitConfig::default();
-        automatic.share(2);
-        assert_eq!(automatic.buffer_budget, machine::memory_limit().map(|bytes| bytes / 8));
+        let mut limits = Limits { buffers: Some(90), connections: 10, ..Limits::default() };
+        limits.clients.rate = 7;
+        limits.bandwidth.routes = vec![route];
+        share(&mut limits, 3);
+        assert_eq!((limits.buffers, limits.connections, limits.clients.rate), (Some(30), 3, 7));
+        assert_eq!(limits.bandwidth.routes[0].bytes, 33);
+        let mut unlimited = Limits { buffers: Some(0), ..Limits::default() };
+        share(&mut unlimited, 3);
+        assert_eq!((unlimited.buffers, unlimited.connections), (Some(0), 0));
+        let mut automatic = Limits::default();
+        share(&mut automatic, 2);
+        assert_eq!(automatic.buffers, machine::memory_limit().map(|bytes| bytes / 8));
     }
 
     #[test]

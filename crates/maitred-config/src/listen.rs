@@ -9,23 +9,25 @@ use std::str::FromStr;
 
 use maitred_server::listening::{Address, KeepAlive, SocketOptions, UnixAddress, UnixName};
 
-use crate::accounts::{Account, account};
-use crate::passed_name;
-use crate::problem::did_you_mean;
-use crate::value::{BadValue, switch};
+use crate::accounts::account;
+use crate::value::switch;
+use crate::{Account, BadValue, did_you_mean, passed_name};
 
 /// An address to listen on, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddress {
-    /// The scheme, if one is written.
     scheme: Option<Scheme>,
     place: Place,
-    /// The port of https that requests are sent to instead.
-    redirect: Option<u16>,
-    read_ahead: Option<bool>,
-    writer: bool,
-    proxy_protocol: bool,
-    options: SocketOptions,
+    /// The port of https that all requests are sent to.
+    pub redirect: Option<u16>,
+    /// Whether requests are received completely before the application gets them; `None` without that parameter.
+    pub read_ahead: Option<bool>,
+    /// Whether the server sends responses to slow readers itself, so that the application's thread is free.
+    pub writer: bool,
+    /// Whether each connection begins with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// The options of the sockets.
+    pub options: SocketOptions,
     /// The owner of the file of a Unix socket.
     owner: Option<Account>,
     group: Option<Account>,
@@ -55,7 +57,6 @@ impl Scheme {
     }
 }
 
-/// The port of https.
 const HTTPS: u16 = 443;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,11 +107,6 @@ impl ListenAddress {
         self.scheme == Some(Scheme::Https)
     }
 
-    /// The port of https that all requests are sent to.
-    pub fn redirect(&self) -> Option<u16> {
-        self.redirect
-    }
-
     /// The port on which the listener speaks TLS; none if it does not, or a service manager passes the socket.
     fn https_port(&self) -> Option<u16> {
         let speaks = self.scheme.map_or(self.redirect.is_none(), |scheme| scheme == Scheme::Https);
@@ -118,26 +114,6 @@ impl ListenAddress {
             Place::Tcp(_, port) if speaks => Some(port),
             _ => None,
         }
-    }
-
-    /// Whether requests are received completely before the application gets them; `None` without that parameter.
-    pub fn read_ahead(&self) -> Option<bool> {
-        self.read_ahead
-    }
-
-    /// Whether the server sends responses to slow readers itself, so that the application's thread is free.
-    pub fn has_writer(&self) -> bool {
-        self.writer
-    }
-
-    /// Whether each connection begins with a header of the PROXY protocol.
-    pub fn has_proxy_protocol(&self) -> bool {
-        self.proxy_protocol
-    }
-
-    /// The options of the sockets.
-    pub fn options(&self) -> SocketOptions {
-        self.options
     }
 
     /// The TCP port; zero is one that the system chooses.
@@ -373,18 +349,16 @@ pub(crate) fn tcp(text: &str) -> Result<ListenAddress, BadValue> {
 
 /// An address without parameters.
 fn plain(place: Place) -> ListenAddress {
-    let (options, owner, group) = (SocketOptions::default(), None, None);
-    let (scheme, redirect) = (None, None);
     ListenAddress {
-        scheme,
+        scheme: None,
         place,
-        redirect,
+        redirect: None,
         read_ahead: None,
         writer: true,
         proxy_protocol: false,
-        options,
-        owner,
-        group,
+        options: SocketOptions::default(),
+        owner: None,
+        group: None,
     }
 }
 
@@ -559,7 +533,7 @@ mod tests {
             assert_eq!(listen(text).expect(text).to_string(), text);
         }
         let both = listen(":80, writer=off, read-ahead=off").expect("in any order, with spaces");
-        assert_eq!((both.has_writer(), both.read_ahead()), (false, Some(false)));
+        assert_eq!((both.writer, both.read_ahead), (false, Some(false)));
         assert_eq!(both.to_string(), ":80,read-ahead=off,writer=off");
         for text in [
             ":80,",
@@ -632,7 +606,7 @@ mod tests {
         ] {
             assert_eq!((is_tls(text, true), is_tls(text, false)), (with, without), "{text}");
         }
-        let ports = |text: &str| listen(text).expect(text).redirect();
+        let ports = |text: &str| listen(text).expect(text).redirect;
         assert_eq!((ports(":1"), ports(":1,redirect=https")), (None, Some(443)));
         let bad = listen("https://:1,redirect=https").expect_err("it is https");
         assert_eq!(bad.remedy, "leave it out, or write http:// before the address");

@@ -8,8 +8,7 @@ use std::sync::OnceLock;
 
 use maitred_log::{BadFormat, Format, Mask};
 
-use crate::problem::{did_you_mean, nearest};
-use crate::value::BadValue;
+use crate::{BadValue, did_you_mean, nearest};
 
 /// The place of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

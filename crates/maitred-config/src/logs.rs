@@ -6,10 +6,7 @@ use std::path::Path;
 
 use maitred_server::Rotation;
 
-use crate::config::Config;
-use crate::log_values::LogPlace;
-use crate::origins::Origins;
-use crate::problem::Problem;
+use crate::{BadValue, Config, LogPlace, Origins, Problem};
 
 /// Whether the server itself begins new files in the place of this one.
 pub fn is_rotated(config: &Config, path: &Path) -> bool {
@@ -21,13 +18,11 @@ pub fn is_rotated(config: &Config, path: &Path) -> bool {
 pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     for (name, place) in [("access-log", &config.site.access_log), ("error-log", &config.error_log)] {
         if let LogPlace::File(path) = place {
-            check_file(path).map_err(|(what, remedy)| Problem::new(origins.describe(name), what, remedy))?;
+            check_file(path).map_err(|bad| bad.at(origins.describe(name)))?;
         }
     }
     for host in config.hosts.iter().filter(|host| host.has_log()) {
-        let wrong = |(what, remedy): (String, String)| {
-            Problem::new(origins.describe_host(&host.name, Some("access-log")), what, remedy)
-        };
+        let wrong = |bad: BadValue| bad.at(origins.describe_host(&host.name, Some("access-log")));
         let LogPlace::File(path) = &host.site.access_log else { continue };
         check_file(path).map_err(wrong)?;
         let others = config.hosts.iter().take_while(|other| other.name != host.name);
@@ -37,20 +32,19 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
             let what = format!("{} is the access log of another host, too", path.display());
             let remedy =
                 "leave it out for the common log, where $host tells them apart, or name another file";
-            return Err(wrong((what, remedy.to_owned())));
+            return Err(wrong(BadValue::new(what, remedy)));
         }
     }
     Ok(())
 }
 
-/// What is wrong, and the remedy.
-fn check_file(path: &Path) -> Result<(), (String, String)> {
+fn check_file(path: &Path) -> Result<(), BadValue> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if path.is_dir() {
-        Err((format!("{} is a folder", path.display()), "name a file in it".to_owned()))
+        Err(BadValue::new(format!("{} is a folder", path.display()), "name a file in it"))
     } else if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let what = format!("there is no folder {} for the file {}", folder.display(), path.display());
-        Err((what, "create it or correct the path".to_owned()))
+        Err(BadValue::new(what, "create it or correct the path"))
     } else {
         Ok(())
     }

@@ -6,10 +6,9 @@
 use std::fmt::Write;
 
 use crate::commands::WORDS;
-use crate::options::{self, Definition, familiar};
-use crate::output::print;
-use crate::problem::Problem;
+use crate::options::{self, familiar};
 use crate::reference::default;
+use crate::{Definition, Problem, print};
 
 const HELP: &str = "\
 maitred man: prints the manual page.
@@ -32,7 +31,6 @@ pub fn run(arguments: &[String]) -> Result<u8, Problem> {
     }
 }
 
-/// The whole page.
 fn page() -> String {
     let mut text = format!(
         ".TH MAITRED 1 \"\" \"maitred {}\" \"User Commands\"\n.ad l\n.nh\n\
@@ -83,8 +81,8 @@ fn page() -> String {
 }
 
 fn option(text: &mut String, definition: &Definition) {
-    let value = if definition.is_switch() { "" } else { definition.placeholder };
-    tagged(text, &definition.flags(), value);
+    let value = if definition.is_switch() { String::new() } else { definition.placeholder() };
+    tagged(text, &definition.flags(), &value);
     paragraph(text, definition.summary);
     let mut more = Vec::new();
     if definition.is_in_file() {

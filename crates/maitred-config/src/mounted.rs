@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::problem::did_you_mean;
-use crate::value::{BadValue, Interface, switch, url_path};
+use crate::value::{Interface, switch, url_path};
+use crate::{BadValue, did_you_mean};
 
 /// An application at a prefix of the URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use maitred_server::DEFAULT_POOL;
 
-use crate::options::{self, Definition};
+use crate::{Definition, options};
 
 /// The variable in which a platform gives the port.
 pub const PORT: &str = "PORT";
@@ -207,6 +207,11 @@ impl Origins {
     /// The place of a host, or of one of its keys, for errors.
     pub fn describe_host(&self, host: &str, key: Option<&str>) -> String {
         self.hosts.of(host, key).place_in("host", host, key)
+    }
+
+    /// The place of a key of a host; without a host, of the option outside of tables.
+    pub fn describe_in(&self, host: Option<&str>, key: &str) -> String {
+        host.map_or_else(|| self.describe(key), |host| self.describe_host(host, Some(key)))
     }
 
     /// The source of the rule at this position of the configuration.

@@ -1,6 +1,6 @@
 //! The form of sockets that a service manager passes: `systemd` for all sockets, `systemd:NAME` for those with this name.
 
-use crate::value::BadValue;
+use crate::BadValue;
 
 /// The word for all sockets; a colon and a name may follow.
 pub(crate) const WORD: &str = "systemd";

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-pub use maitred_control::nearest;
+pub use maitred_control::{did_you_mean, nearest};
 
 /// An error in the configuration or on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,18 +29,6 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
-
-/// The remedy for an unknown name: the nearest of `names`, or `otherwise`.
-pub fn did_you_mean<'a>(
-    name: &str,
-    names: impl IntoIterator<Item = &'a str>,
-    otherwise: impl Into<String>,
-) -> String {
-    match nearest(name, names) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => otherwise.into(),
-    }
-}
 
 /// The remedy for a path that does not exist: the nearest name in its folder, or the current folder.
 pub fn correct(path: &Path) -> String {

@@ -6,8 +6,7 @@ use maitred_match::{BadPattern, Network};
 use maitred_server::{Believed, Forwarding, Trusted};
 
 use crate::limits::items;
-use crate::problem::did_you_mean;
-use crate::value::BadValue;
+use crate::{BadValue, did_you_mean};
 
 /// Trusted proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::options::familiar::{self, Familiar};
-use crate::options::{self, Definition};
+use crate::{Definition, options};
 
 /// The text of docs/operations/configuration.md.
 pub fn markdown() -> String {
@@ -45,7 +45,7 @@ fn section(text: &mut String, definition: &Definition) {
     let value = if definition.is_switch() || definition.is_positional() {
         String::new()
     } else {
-        format!(" {}", definition.placeholder)
+        format!(" {}", definition.placeholder())
     };
     let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {
@@ -157,6 +157,7 @@ process was started in has [hung up](deploy.md#terminals). With several workers 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Config;
 
     #[test]
     fn the_committed_reference_is_what_the_table_says() {
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn a_switch_that_is_on_is_said_to_be_on() {
         for definition in options::all().filter(|definition| definition.can_be_off()) {
-            let is_on = definition.show(&crate::config::Config::default()).as_deref() == Some("true");
+            let is_on = definition.show(&Config::with_defaults()).as_deref() == Some("true");
             assert_eq!(default(definition).as_deref() == Some("on"), is_on, "{}", definition.name);
         }
     }

@@ -6,11 +6,8 @@ use maitred_control::local;
 use maitred_server::accounts::{self, User};
 use maitred_server::rights::{Identity, Rights};
 
-use crate::accounts::{Account, shown_group, shown_user};
-use crate::config::Config;
-use crate::origins::Origins;
-use crate::problem::Problem;
-use crate::value::BadValue;
+use crate::accounts::{shown_group, shown_user};
+use crate::{Account, BadValue, Config, Origins, Problem};
 
 /// The user and group that the process becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +79,7 @@ mod tests {
 
     fn wanted_of(user: Option<&str>, group: Option<&str>) -> Result<Option<Identity>, String> {
         let account = |text: Option<&str>| text.map(|text| crate::accounts::account(text).expect(text));
-        let config = Config { user: account(user), group: account(group), ..Config::default() };
+        let config = Config { user: account(user), group: account(group), ..Config::with_defaults() };
         let wanted = wanted(&config, &Origins::default());
         wanted.map(|wanted| wanted.map(|wanted| wanted.identity)).map_err(|problem| problem.to_string())
     }
@@ -120,7 +117,7 @@ mod tests {
 
     #[test]
     fn programs_are_told_who_they_are() {
-        let config = Config { user: Some(Account::Number(0)), ..Config::default() };
+        let config = Config { user: Some(Account::Number(0)), ..Config::with_defaults() };
         let wanted = wanted(&config, &Origins::default()).expect("known").expect("asked for");
         let [(home, _), user, name] = &wanted.environment()[..] else { panic!("three") };
         assert_eq!((&**home, &*user.1, &*name.0, &*name.1), ("HOME", "root", "LOGNAME", "root"));

@@ -3,13 +3,9 @@
 //! Promises: reader, suggestions for misspelt keys, help, JSON schema, `check` and the list of a running server's options know no more of a
 //! table than is here. Leaves out: the meaning of each table, which is beside its schema (`filters`, `hosts`, `pools`).
 
-use crate::config::Config;
 use crate::forms::{Facts, Value};
 use crate::options::renamed::{Renamed, Used};
-use crate::options::{self, Definition};
-use crate::origins::{Origins, Source};
-use crate::problem::{Problem, did_you_mean};
-use crate::value::BadValue;
+use crate::{BadValue, Config, Definition, Origins, Problem, Source, did_you_mean, options};
 
 /// A kind of tables.
 pub(crate) struct Table {

@@ -11,18 +11,12 @@ mod table;
 use std::path::PathBuf;
 
 use crate::commands::Command;
-use crate::config::Config;
-use crate::development;
-use crate::hosts;
-use crate::listen;
 use crate::options::renamed::Names;
 use crate::options::{self, Kind};
-use crate::origins::{Assignment, Origins, Source};
-use crate::pools;
-use crate::problem::Problem;
-use crate::tables;
-use crate::value::BadValue;
+use crate::origins::Assignment;
+use crate::{BadValue, Config, Origins, Problem, Source, development, hosts, listen, pools, tables};
 use file::SourceFile;
+pub(crate) use reading::utf8;
 
 /// What the process was started with.
 pub struct Inputs {
@@ -67,7 +61,7 @@ pub fn load(inputs: &Inputs) -> Result<Loaded, Problem> {
     let mut loaded = Loaded {
         command: line.command,
         topic: line.topic,
-        config: Config::default(),
+        config: Config::with_defaults(),
         origins: Origins::default(),
         files: Vec::new(),
         gathered: Vec::new(),

@@ -1,9 +1,7 @@
 //! The kinds of tables in `maitred.toml`. A further kind is a file with its schema and its meaning, and a line in [`ALL`].
 
-use crate::config::Config;
-use crate::origins::Origins;
-use crate::problem::Problem;
 use crate::schema::{Shown, Table};
+use crate::{Config, Origins, Problem};
 use crate::{filters, hosts, pools};
 
 /// All kinds of tables, in the order in which they are checked and shown.

@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::problem::did_you_mean;
-use crate::value::BadValue;
+use maitred_server::tls::{UnknownName, Version};
+
+use crate::{BadValue, did_you_mean};
 
 /// TLS of all hosts. The meaning of the fields is that of the options with the same names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct TlsConfig {
     /// The answer to a handshake for a name without a certificate.
     pub unknown_name: UnknownName,
     /// The earliest version.
-    pub min_version: MinVersion,
+    pub min_version: Version,
     /// Files with passwords of encrypted keys, or `env:` and the name of a variable.
     pub key_passwords: Vec<PathBuf>,
     /// The file from which the keys of tickets are made.
@@ -26,26 +27,6 @@ pub struct TlsConfig {
     pub handshake_timeout: Duration,
     /// Time between two looks at the files; zero for never.
     pub watch: Duration,
-}
-
-/// The answer to a handshake for a name without a certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnknownName {
-    /// The first certificate is shown.
-    #[default]
-    Default,
-    /// The handshake is refused.
-    Refuse,
-}
-
-/// The earliest version of TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MinVersion {
-    /// TLS 1.2.
-    #[default]
-    V1_2,
-    /// TLS 1.3.
-    V1_3,
 }
 
 /// Whether clients are asked for a certificate.

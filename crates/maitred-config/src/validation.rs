@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use maitred_server::listening::Address;
 
-use crate::config::{Config, SiteConfig};
-use crate::listen::ListenAddress;
 use crate::mounted::MountedApplication;
-use crate::origins::{Origins, Source};
-use crate::problem::{Problem, correct, folder_of};
-use crate::rights::{self, Wanted};
+use crate::problem::{correct, folder_of};
 use crate::tls::{self, Material};
 use crate::value::{Interface, Mount};
-use crate::{development, env_file, error_page, logs, pools, tables};
+use crate::{
+    BadValue, Config, ListenAddress, Origins, Problem, SiteConfig, Source, Wanted, development, env_file,
+    error_page, logs, pools, rights, tables,
+};
 
 /// The configuration as it applies to this machine, found while it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub struct CheckedListener {
 }
 
 /// The number and the name of a socket that a service manager has passed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PassedName {
     /// The descriptor.
     pub number: i32,
@@ -122,10 +121,13 @@ pub enum Target {
 /// Makes `chdir` the current directory, before relative paths are used.
 pub fn change_folder(config: &Config, origins: &Origins) -> Result<(), Problem> {
     let Some(folder) = &config.chdir else { return Ok(()) };
-    let wrong = |(what, remedy)| Problem::new(origins.describe("chdir"), what, remedy);
+    let wrong = |bad: BadValue| bad.at(origins.describe("chdir"));
     check_folder(folder).map_err(wrong)?;
     std::env::set_current_dir(folder).map_err(|error| {
-        wrong((format!("the folder {} cannot be entered: {error}", folder.display()), "allow it".to_owned()))
+        wrong(BadValue::new(
+            format!("the folder {} cannot be entered: {error}", folder.display()),
+            "allow it",
+        ))
     })
 }
 
@@ -142,11 +144,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     let mut sites = Vec::with_capacity(1 + config.hosts.len());
     for (host, site) in config.sites() {
         let name = host.map(|host| host.name.as_str());
-        let place = |key: &str| match name {
-            Some(name) => origins.describe_host(name, Some(key)),
-            None => origins.describe(key),
-        };
-        sites.push(check_site(&site, &place)?);
+        sites.push(check_site(&site, &|key| origins.describe_in(name, key))?);
     }
     let mut interfaces: Vec<Interface> =
         sites.iter().flat_map(|site| &site.programs).map(|program| program.interface).collect();
@@ -156,7 +154,7 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     if interfaces.iter().all(|interface| *interface == Interface::Asgi) {
         pools::refuse_with_event_loop(config, origins)?;
     }
-    check_mounts(&config.sendfile).map_err(|(what, remedy)| Problem::new(at("sendfile"), what, remedy))?;
+    check_mounts(&config.sendfile).map_err(|bad| bad.at(at("sendfile")))?;
     if let Some(file) = config.sendfile.iter().find_map(|mount| mount.fallback.as_ref()) {
         let what = format!("fallback={file} has no meaning here: the application names each file");
         return Err(Problem::new(at("sendfile"), what, "leave it out"));
@@ -164,10 +162,9 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
     logs::check(config, origins)?;
     // A default that does not fit this machine is a warning when the server starts.
     if *origins.of("spool") != Source::Default {
-        check_spool(&config.spool).map_err(|(what, remedy)| Problem::new(at("spool"), what, remedy))?;
+        check_is_folder(&config.spool, "name a folder on a disk").map_err(|bad| bad.at(at("spool")))?;
     }
-    let listeners =
-        listeners(&config.listen).map_err(|(what, remedy)| Problem::new(at("listen"), what, remedy))?;
+    let listeners = listeners(&config.listen).map_err(|bad| bad.at(at("listen")))?;
     let wanted = rights::wanted(config, origins)?;
     tls::check(config, origins)?;
     Ok(Checked { listeners, sites, wanted, environment, tls: None })
@@ -175,13 +172,9 @@ pub fn check(config: &Config, origins: &Origins) -> Result<Checked, Problem> {
 
 /// Checks the applications and files of one host; `place` returns the place of a key in the configuration.
 fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<CheckedSite, Problem> {
-    let wrong = |key: &str, (what, remedy): Wrong| Problem::new(place(key), what, remedy);
-    let own = match &site.application {
-        Some(text) => {
-            Some(target(text, site.app_dir.as_deref()).map_err(|error| wrong("application", error))?)
-        }
-        None => None,
-    };
+    let wrong = |key: &str, bad: BadValue| bad.at(place(key));
+    let own = site.application.as_ref().map(|text| target(text, site.app_dir.as_deref())).transpose();
+    let own = own.map_err(|error| wrong("application", error))?;
     if let Some(folder) = &site.app_dir {
         check_folder(folder).map_err(|error| wrong("app-dir", error))?;
     }
@@ -190,7 +183,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
     if let Some(Target::Folder(folder)) = &own {
         if mounts.iter().any(|mount| mount.prefix == "/") {
             let what = format!("'/' is already served from the folder {}", folder.display());
-            return Err(wrong("static", (what, "choose another URL or leave the folder out".to_owned())));
+            return Err(wrong("static", BadValue::new(what, "choose another URL or leave the folder out")));
         }
         mounts.push(Mount { prefix: "/".to_owned(), folder: folder.clone(), fallback: None });
     }
@@ -211,7 +204,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
         if programs.iter().any(|other| same(&other.prefix)) || mounts.iter().any(|mount| same(&mount.prefix))
         {
             let what = format!("{} is mounted twice", mounted.prefix);
-            return Err(wrong("mount", (what, "leave one of them out".to_owned())));
+            return Err(wrong("mount", BadValue::new(what, "leave one of them out")));
         }
         programs.push(program);
     }
@@ -219,7 +212,7 @@ fn check_site(site: &SiteConfig, place: &dyn Fn(&str) -> String) -> Result<Check
     Ok(CheckedSite { target: own, mounts, programs })
 }
 
-fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Program, Wrong> {
+fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Program, BadValue> {
     let app_dir = mounted.app_dir.clone().or_else(|| site.app_dir.clone());
     if let Some(folder) = &mounted.app_dir {
         check_folder(folder)?;
@@ -227,7 +220,7 @@ fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Pr
     match target(&mounted.application, app_dir.as_deref())? {
         Target::Folder(folder) => {
             let what = format!("{} is a folder", folder.display());
-            Err((what, format!("write static = \"{}={}\"", mounted.prefix, folder.display())))
+            Err(BadValue::new(what, format!("write static = \"{}={}\"", mounted.prefix, folder.display())))
         }
         Target::Program(name) => Ok(Program {
             prefix: mounted.prefix.clone(),
@@ -239,9 +232,6 @@ fn mounted_program(site: &SiteConfig, mounted: &MountedApplication) -> Result<Pr
         }),
     }
 }
-
-/// The fault and the remedy.
-type Wrong = (String, String);
 
 /// Allowed values of max-head in bytes. A head is parsed again when more of it comes, which costs little up to this size.
 const HEADS: RangeInclusive<u64> = 16 * 1024..=256 * 1024;
@@ -260,7 +250,7 @@ fn check_heads(config: &Config, origins: &Origins) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_mounts(mounts: &[Mount]) -> Result<(), Wrong> {
+fn check_mounts(mounts: &[Mount]) -> Result<(), BadValue> {
     for (position, mount) in mounts.iter().enumerate() {
         if let Some(other) = mounts[..position].iter().find(|other| other.prefix == mount.prefix) {
             let what = format!(
@@ -269,64 +259,56 @@ fn check_mounts(mounts: &[Mount]) -> Result<(), Wrong> {
                 other.folder.display(),
                 mount.folder.display()
             );
-            return Err((what, "leave one of them out".to_owned()));
+            return Err(BadValue::new(what, "leave one of them out"));
         }
         check_folder(&mount.folder)?;
     }
     Ok(())
 }
 
-fn check_folder(folder: &Path) -> Result<(), Wrong> {
+fn check_folder(folder: &Path) -> Result<(), BadValue> {
+    check_is_folder(folder, "name the folder that holds the files")?;
+    std::fs::read_dir(folder).map(drop).map_err(|error| {
+        BadValue::new(format!("the folder {} cannot be read: {error}", folder.display()), "allow it")
+    })
+}
+
+/// `instead` is the remedy for what is no folder.
+fn check_is_folder(folder: &Path, instead: &str) -> Result<(), BadValue> {
     let shown = folder.display();
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => std::fs::read_dir(folder)
-            .map(drop)
-            .map_err(|error| (format!("the folder {shown} cannot be read: {error}"), "allow it".to_owned())),
-        Ok(_) => Err((format!("{shown} is not a folder"), "name the folder that holds the files".to_owned())),
+    Err(match std::fs::metadata(folder) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => BadValue::new(format!("{shown} is not a folder"), instead),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err((format!("there is no folder {shown}"), correct(folder)))
+            BadValue::new(format!("there is no folder {shown}"), correct(folder))
         }
-        Err(error) => Err((format!("the folder {shown} cannot be used: {error}"), "allow it".to_owned())),
-    }
+        Err(error) => BadValue::new(format!("the folder {shown} cannot be used: {error}"), "allow it"),
+    })
 }
 
-fn check_spool(folder: &Path) -> Result<(), Wrong> {
-    match std::fs::metadata(folder) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err((format!("{} is not a folder", folder.display()), "name a folder on a disk".to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err((format!("there is no folder {}", folder.display()), correct(folder)))
-        }
-        Err(error) => {
-            Err((format!("the folder {} cannot be used: {error}", folder.display()), "allow it".to_owned()))
-        }
-    }
-}
-
-fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, Wrong> {
+fn listeners(listen: &[ListenAddress]) -> Result<Vec<CheckedListener>, BadValue> {
     if listen.is_empty() {
-        return Err((
-            "there is no address to listen on".to_owned(),
-            "give one, such as 127.0.0.1:8000".to_owned(),
-        ));
+        return Err(BadValue::new("there is no address to listen on", "give one, such as 127.0.0.1:8000"));
     }
+    let checked = |listen: &ListenAddress| {
+        let address = listen.resolve()?;
+        Ok::<_, BadValue>(CheckedListener { listen: listen.clone(), address, passed: None })
+    };
     let mut listeners: Vec<CheckedListener> = Vec::with_capacity(listen.len());
     for wanted in listen {
-        let address = wanted.resolve().map_err(|bad| (bad.what, bad.remedy))?;
-        let next = CheckedListener { listen: wanted.clone(), address, passed: None };
+        let next = checked(wanted)?;
         if let Some(other) = listeners.iter().find(|other| overlap(other, &next)) {
             let what = match &next.address {
                 Some(address) if other.address == next.address => format!("{address} is listed twice"),
                 Some(_) => format!("{} and {wanted} cover the same address", other.listen),
                 None => format!("{} and {wanted} are the same sockets", other.listen),
             };
-            return Err((what, "leave one of them out".to_owned()));
+            return Err(BadValue::new(what, "leave one of them out"));
         }
         listeners.push(next);
     }
     for wanted in listen.iter().filter_map(ListenAddress::for_ipv4) {
-        let address = wanted.resolve().map_err(|bad| (bad.what, bad.remedy))?;
-        let next = CheckedListener { listen: wanted, address, passed: None };
+        let next = checked(&wanted)?;
         if !listeners.iter().any(|other| overlap(other, &next)) {
             listeners.push(next);
         }
@@ -349,7 +331,7 @@ fn overlap(one: &CheckedListener, other: &CheckedListener) -> bool {
 }
 
 /// Decides whether the text is a folder or a program. A folder that is also a Python module is a program.
-fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
+fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, BadValue> {
     let path = Path::new(text);
     let is_module_name = !text.contains('/') && text != "." && text != "..";
     let module = app_dir.unwrap_or(Path::new("")).join(text);
@@ -360,11 +342,14 @@ fn target(text: &str, app_dir: Option<&Path>) -> Result<Target, Wrong> {
     }
     let file = text.rsplit_once(".py:").map_or(text, |(stem, _)| &text[..stem.len() + 3]);
     if (file.ends_with(".py") || text.contains('/')) && !Path::new(file).is_file() {
-        return Err((format!("there is no file {file}"), correct(Path::new(file))));
+        return Err(BadValue::new(format!("there is no file {file}"), correct(Path::new(file))));
     }
     if path.is_file() && !text.ends_with(".py") {
         let remedy = format!("give the folder to serve ({}/), or a Python file", folder_of(path).display());
-        return Err((format!("{text} is a file, neither a folder nor a Python program"), remedy));
+        return Err(BadValue::new(
+            format!("{text} is a file, neither a folder nor a Python program"),
+            remedy,
+        ));
     }
     Ok(Target::Program(text.to_owned()))
 }

@@ -2,16 +2,17 @@
 //!
 //! The error of every parser has the fault and a remedy; the caller adds the origin of the text.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use maitred_http::Method;
 use maitred_http::fields::is_token;
+pub use maitred_log::Level as LogLevel;
 use maitred_match::BadPattern;
 
-use crate::problem::{Problem, did_you_mean};
+use crate::{Problem, did_you_mean};
 
 /// The fault of a value, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,29 +50,6 @@ pub enum AcceptModel {
     Reuseport,
 }
 
-/// Whether ASGI applications get the events of the server's start and end (ASGI Lifespan specification 2.0).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lifespan {
-    /// Applications that take part get the events.
-    #[default]
-    Auto,
-    /// Applications have to take part; one that raises instead cannot be served.
-    On,
-    /// Applications get no events.
-    Off,
-}
-
-impl Lifespan {
-    /// The word of the configuration.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
 /// The calling convention of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interface {
@@ -82,17 +60,6 @@ pub enum Interface {
     Wsgi,
     /// ASGI 3.
     Asgi,
-}
-
-impl Interface {
-    /// The word of the configuration.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Wsgi => "wsgi",
-            Self::Asgi => "asgi",
-        }
-    }
 }
 
 /// A folder of static files at a prefix of the URL path.
@@ -186,7 +153,11 @@ pub(crate) fn path(text: &str) -> Result<PathBuf, BadValue> {
     Ok(PathBuf::from(text))
 }
 
-pub(crate) fn count(text: &str, min: usize, max: usize) -> Result<usize, BadValue> {
+pub(crate) fn count<T: Copy + Display + FromStr + PartialOrd>(
+    text: &str,
+    min: T,
+    max: T,
+) -> Result<T, BadValue> {
     text.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| {
         BadValue::new(
             format!("'{text}' is not a whole number from {min} to {max}"),
@@ -291,9 +262,10 @@ pub enum Http2 {
 }
 
 /// The way the parts of a request's time are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spans {
     /// From the kernel's receipt on.
+    #[default]
     Kernel,
     /// From the server's reading on.
     Read,
@@ -330,20 +302,6 @@ pub(crate) fn control_socket(text: &str) -> Result<ControlSocket, BadValue> {
         "off" => Ok(ControlSocket::Off),
         path => Ok(ControlSocket::Path(PathBuf::from(path))),
     }
-}
-
-/// The least level of entries in the error log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Only faults that lost something.
-    Error,
-    /// Faults that were put right, too.
-    Warn,
-    /// Start, stop and other rare events, too.
-    #[default]
-    Info,
-    /// All entries.
-    Debug,
 }
 
 #[cfg(test)]

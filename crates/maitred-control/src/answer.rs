@@ -2,15 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::access::Caller;
-use super::given::Given;
-use super::owner::{Done, Refusal};
-use super::pool::Wanted;
-use super::query::QueryContext;
-use super::question::{Answered, Question};
-use super::snapshot::snapshot_of;
-use super::table::{Command, Run, SNAPSHOT, commands, find};
-use super::{finding, logs, memory};
+use super::table::Run;
+use super::{
+    Answered, Caller, Command, Done, Given, QueryContext, Question, Refusal, SNAPSHOT, Wanted, commands,
+    find, finding, logs, memory, snapshot_of,
+};
 
 /// Queries about parts of the server that belong to no pool, and about steps before a request has one.
 const OF_ALL_POOLS: [&str; 8] =

@@ -1,15 +1,23 @@
 //! Changes of the running server.
 
-use super::given::Given;
-use super::nearest;
-use super::owner::{Done, Refusal};
-use super::pool::Wanted;
-use super::query::QueryContext;
+use super::{Done, Given, QueryContext, Refusal, Wanted, nearest};
 use maitred_log::Level;
 
 pub(super) const LEVELS: &str = "error, warn, info or debug";
 
 type Changed = Result<Done, Refusal>;
+
+/// The level with this name.
+///
+/// # Errors
+/// No level is called so; the message names the nearest one.
+pub(super) fn level(text: &str) -> Result<Level, String> {
+    Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
+        let meant = nearest(text, Level::ALL.map(Level::name));
+        let remedy = meant.map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
+        format!("'{text}' is none of {LEVELS}{remedy}")
+    })
+}
 
 pub(super) fn set(asking: &QueryContext<'_>, given: &Given) -> Changed {
     let (name, value) = (given.needed("name"), given.needed("value"));
@@ -28,12 +36,7 @@ pub(super) fn remove_rule(asking: &QueryContext<'_>, given: &Given) -> Changed {
 }
 
 pub(super) fn log_level(asking: &QueryContext<'_>, given: &Given) -> Changed {
-    let text = given.needed("level");
-    let Some(level) = Level::ALL.into_iter().find(|level| level.name() == text) else {
-        let meant = nearest(text, Level::ALL.map(Level::name));
-        let remedy = meant.map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
-        return Err(Refusal::wrong(format!("'{text}' is none of {LEVELS}{remedy}")));
-    };
+    let level = level(given.needed("level")).map_err(Refusal::wrong)?;
     let log = asking.server.log();
     let before = log.level();
     log.set_level(level);

@@ -7,17 +7,12 @@ use std::time::Instant;
 
 use maitred_server::Server;
 
-use super::access::Caller;
 use super::dashboard::Feed;
-use super::doors::{Bell, Doors};
-use super::finding::Finder;
-use super::history::Keeper;
-use super::http;
-use super::inner::{Answers, Inner, Relay, WrongToken};
-use super::owner::Owner;
-use super::question::{Answered, Question};
+use super::doors::Bell;
+use super::inner::{Answers, Inner};
 use super::sessions::Sessions;
 use super::strangers::Strangers;
+use super::{Answered, Caller, Doors, Finder, Keeper, Owner, Question, Relay, WrongToken, http};
 
 /// A server that can be asked and changed, until [`end`](Self::end) or its drop.
 pub struct Control {

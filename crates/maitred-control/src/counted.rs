@@ -6,10 +6,10 @@ use std::time::Duration;
 use maitred_server::limits::RULES_TOTAL;
 use maitred_server::{Server, Snapshot, figures};
 use maitred_stats::pool::{MIGRATIONS_TOTAL, REFUSED_TOTAL, WAITED_TOTAL};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
 /// See the module text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Since when the server runs.
     pub up: Duration,
@@ -28,7 +28,7 @@ pub struct Counted {
 }
 
 /// The outcomes of the requests of a pool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolCounted {
     /// The name of the pool.
     pub name: String,
@@ -112,69 +112,6 @@ impl Counted {
             pool.spooled += count(figures::SPOOLED_TOTAL, &labels);
         }
     }
-
-    /// The counters for another process, which reads them by [`from_json`](Self::from_json).
-    pub fn to_json(&self) -> Value {
-        let Snapshot { connections, open, requests, refused, errors, cut, timeouts, body_bytes, threads } =
-            self.counts;
-        let pools = self.pools.iter().map(|pool| {
-            json!({
-                "name": pool.name,
-                "queued": pool.queued,
-                "dropped": pool.dropped,
-                "spooled": pool.spooled,
-            })
-        });
-        json!({
-            "up_ns": u64::try_from(self.up.as_nanos()).unwrap_or(u64::MAX),
-            "connections": connections,
-            "open": open,
-            "requests": requests,
-            "refused": refused,
-            "errors": errors,
-            "cut": cut,
-            "timeouts": timeouts,
-            "body_bytes": body_bytes,
-            "threads": threads,
-            "migrations": self.migrations,
-            "rules": self.rules.iter().map(|(name, count)| (name.clone(), (*count).into())).collect::<Map<_, _>>(),
-            "lost_errors": self.lost_errors,
-            "lost_access": self.lost_access,
-            "pools": pools.collect::<Vec<_>>(),
-        })
-    }
-
-    /// Reads the output of [`to_json`](Self::to_json). Missing numbers are 0.
-    pub fn from_json(value: &Value) -> Self {
-        let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_default();
-        let count = |name: &str| number(value, name);
-        let rules = value["rules"].as_object().into_iter().flatten();
-        let pools = value["pools"].as_array().into_iter().flatten().map(|pool| PoolCounted {
-            name: pool["name"].as_str().unwrap_or_default().to_owned(),
-            queued: number(pool, "queued"),
-            dropped: number(pool, "dropped"),
-            spooled: number(pool, "spooled"),
-        });
-        Self {
-            up: Duration::from_nanos(count("up_ns")),
-            counts: Snapshot {
-                connections: count("connections"),
-                open: count("open"),
-                requests: count("requests"),
-                refused: count("refused"),
-                errors: count("errors"),
-                cut: count("cut"),
-                timeouts: count("timeouts"),
-                body_bytes: count("body_bytes"),
-                threads: count("threads"),
-            },
-            migrations: count("migrations"),
-            rules: rules.map(|(name, count)| (name.clone(), count.as_u64().unwrap_or_default())).collect(),
-            lost_errors: count("lost_errors"),
-            lost_access: value["lost_access"].as_u64(),
-            pools: pools.collect(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -182,6 +119,7 @@ mod tests {
     use super::*;
     use crate::{Given, stats_of};
     use maitred_server::Statistics;
+    use serde_json::json;
 
     fn counted(from: u64) -> Counted {
         let counts = Snapshot {
@@ -215,9 +153,8 @@ mod tests {
     #[test]
     fn it_is_the_same_on_the_other_side() {
         let counted = counted(100);
-        let text = counted.to_json().to_string();
-        assert_eq!(Counted::from_json(&serde_json::from_str(&text).expect("json")), counted);
-        assert_eq!(Counted::from_json(&Value::Null), Counted::default());
+        let text = serde_json::to_string(&counted).expect("json");
+        assert_eq!(serde_json::from_str::<Counted>(&text).expect("json"), counted);
     }
 
     #[test]

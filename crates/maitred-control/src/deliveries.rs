@@ -7,11 +7,8 @@ use maitred_server::Place;
 use maitred_server::inspect::{Delivery, RequestSummary};
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::{Done, Refusal};
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::moment;
+use super::{Done, Given, QueryContext, Refusal, Wanted};
 
 const MAX_LISTED: usize = 1000;
 

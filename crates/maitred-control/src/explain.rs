@@ -9,13 +9,8 @@ use maitred_io::clock;
 use maitred_match::Shape;
 use serde_json::Value;
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
-use super::sockets;
 use super::status::{shown_application, shown_host, shown_rule};
-use super::tls;
+use super::{Given, QueryContext, Refusal, Wanted, sockets, tls};
 use maitred_files::Now;
 use maitred_server::listening::Address;
 use maitred_server::tls::Clients;

@@ -1,6 +1,6 @@
 //! Arguments: those that a command takes, and those that a question gives.
 
-use crate::owner::Refusal;
+use crate::Refusal;
 
 /// The argument that a supervisor takes out: only this worker is asked.
 pub const WORKER: &str = "worker";

@@ -6,9 +6,11 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::net::{Shutdown, shutdown};
+
+use crate::lock;
 
 /// Connections at a time, of each door.
 const MAX_GUESTS: usize = 32;
@@ -18,7 +20,6 @@ pub(super) struct Guests(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Clients that are connected.
     count: usize,
     /// The clients that have not asked yet, the one first that has been connected for longest.
     silent: Vec<(u64, OwnedFd)>,
@@ -35,19 +36,19 @@ pub(super) struct Guest {
 
 impl Guests {
     pub(super) fn count(&self) -> usize {
-        self.lock().count
+        lock(&self.0).count
     }
 
     /// Whether a further client has room now or soon. Otherwise the listener need not be polled.
     pub(super) fn may_have_room(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.0);
         state.count < MAX_GUESTS || (state.leaving.is_empty() && !state.silent.is_empty())
     }
 
     /// Whether a client has room now. If not, and one `knocks`, the client that has been silent for longest is
     /// disconnected.
     pub(super) fn make_room(&self, knocks: impl FnOnce() -> bool) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.count < MAX_GUESTS {
             return true;
         }
@@ -64,28 +65,24 @@ impl Guests {
     /// Errors: out of descriptors; no place is taken.
     pub(super) fn enter(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
         let socket = socket.try_clone_to_owned()?;
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let id = state.next;
         state.next += 1;
         state.count += 1;
         state.silent.push((id, socket));
         Ok(Guest { guests: self.clone(), id })
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Guest {
     pub(super) fn has_asked(&self) {
-        self.guests.lock().silent.retain(|(id, _)| *id != self.id);
+        lock(&self.guests.0).silent.retain(|(id, _)| *id != self.id);
     }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut state = self.guests.lock();
+        let mut state = lock(&self.guests.0);
         state.count -= 1;
         state.silent.retain(|(id, _)| *id != self.id);
         state.leaving.retain(|id| *id != self.id);

@@ -15,15 +15,15 @@ use maitred_h1::{Event, Limits, Receiver};
 use maitred_http::{Method, RequestHead};
 use maitred_io::local::{Credentials, wait_readable};
 
-use super::access::{self, Caller, Denied, admit_local};
+use super::access::{self, Denied, admit_local};
 use super::dashboard::{self, Feed, Item, Wanted};
 use super::guests::{Guest, Guests};
 use super::inner::Inner;
-use super::question::{Answered, Question, in_query};
+use super::question::in_query;
 use super::response::Answer;
 use super::sessions::is_same;
-use super::table::SNAPSHOT;
 use super::watch::SpinWatch;
+use super::{Answered, Caller, Question, SNAPSHOT};
 use maitred_server::CONTROL;
 
 /// The limit for one request to come, and again for its answer to leave.
@@ -174,10 +174,8 @@ fn try_reply(feed: &Feed, head: RequestHead, body: Vec<u8>, peer: SocketAddr) ->
             Reply::Answer(Answer::bytes(204, "", Vec::new()).with("Set-Cookie", &sessions.end(&csrf)))
         }
         Some(Wanted::Snapshot) => {
-            let question =
-                Question { method: "GET".to_owned(), path: format!("/{SNAPSHOT}"), ..Question::default() };
-            let answered = inner.answer(&question, Caller::Remote(peer));
-            let taken = answered.value().filter(|_| answered.status == 200);
+            let answered = inner.answer(&Question::get(format!("/{SNAPSHOT}")), Caller::Remote(peer));
+            let taken = answered.read::<serde_json::Value>();
             Reply::Answer(taken.map_or_else(|| answered.into(), |taken| dashboard::snapshot(&taken)))
         }
         Some(Wanted::Feed) if feed.is_full() => return Err((503, "too many pages follow already")),

@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal};
 
 pub(super) fn http2(asking: &QueryContext<'_>, _: &Given) -> Result<Value, Refusal> {
     let plain = |series: &str| series.replacen("maitred_http2_", "", 1).replacen("_total", "", 1);

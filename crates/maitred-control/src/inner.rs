@@ -6,18 +6,14 @@ use std::time::{Duration, Instant};
 
 use maitred_server::{Rule, Server};
 
-use super::access::Caller;
-use super::answer;
-use super::doors::{Bell, Doors};
-use super::finding::{FINDING, Finder, picture_of};
-use super::history::Keeper;
-use super::owner::Owner;
-use super::query::QueryContext;
-use super::question::{Answered, Question};
+use super::doors::Bell;
 use super::sessions::Sessions;
 use super::strangers::Strangers;
-use super::table::SNAPSHOT;
 use super::watch::SpinWatch;
+use super::{
+    Answered, Caller, Doors, FINDING, Finder, Keeper, Owner, QueryContext, Question, SNAPSHOT, answer,
+    picture_of,
+};
 
 /// The part of a control that its threads share.
 pub(crate) struct Inner {

@@ -5,11 +5,8 @@
 use maitred_log::{KeptEntry, Level, Log, write_iso_time};
 use serde_json::{Map, Value, json};
 
-use super::change::LEVELS;
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::change::level;
+use super::{Given, QueryContext, Refusal};
 
 /// The query.
 pub const LOGS: &str = "logs";
@@ -41,15 +38,10 @@ impl<'a> LogQuery<'a> {
                 .filter(|last| (1..=MOST).contains(last))
                 .ok_or_else(|| Refusal::wrong(format!("last: '{text}' is no number from 1 to {MOST}")))?,
         };
-        let level = given.value("level").map(|text| {
-            Level::ALL.into_iter().find(|level| level.name() == text).ok_or_else(|| {
-                let meant = nearest(text, Level::ALL.map(Level::name));
-                let remedy = meant.map_or(String::new(), |meant| format!("; did you mean '{meant}'?"));
-                Refusal::wrong(format!("level: '{text}' is none of {LEVELS}{remedy}"))
-            })
-        });
+        let level = given.value("level").map(level).transpose();
+        let level = level.map_err(|wrong| Refusal::wrong(format!("level: {wrong}")))?;
         let request = given.value("request").filter(|id| !id.is_empty());
-        Ok(Self { error, access, last, request, level: level.transpose()? })
+        Ok(Self { error, access, last, request, level })
     }
 
     /// An id is a word of its own: one that another one begins with is not meant.

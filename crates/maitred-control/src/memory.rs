@@ -4,9 +4,7 @@ use maitred_io::machine;
 use maitred_io::process::Usage;
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal};
 
 /// The query.
 pub const MEMORY: &str = "memory";

@@ -1,4 +1,4 @@
-//! The known name that is nearest to a wrong one.
+//! The known name that is nearest to a wrong one, and the remedy that it is.
 
 /// The candidate nearest to `name`, unless all are too far away to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -13,6 +13,15 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let longest = wanted.chars().count().max(candidate.chars().count());
     // A third of the letters wrong is still a typing error; more is another word.
     (distance * 3 <= longest).then_some(candidate)
+}
+
+/// The remedy for an unknown name: the nearest of `names`, or `otherwise`.
+pub fn did_you_mean<'a>(
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    nearest(name, names).map_or_else(|| otherwise.into(), |meant| format!("did you mean '{meant}'?"))
 }
 
 /// How many letters are wrong, missing, too many, or in the place of their neighbour.

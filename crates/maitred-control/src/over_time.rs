@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use super::finding::picture_of;
-use super::given::Given;
-use super::owner::Refusal;
-use super::query::QueryContext;
-use super::threads;
+use super::{Given, QueryContext, Refusal, picture_of, threads};
 
 pub(super) fn history(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
     let kept = asking.history.ok_or_else(|| {

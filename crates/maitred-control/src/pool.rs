@@ -1,9 +1,6 @@
 //! The pool that a question is about: its name, and the test whether an item belongs to it.
 
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal, did_you_mean};
 
 pub(super) const NAME: &str = "pool";
 
@@ -26,10 +23,8 @@ impl<'a> Wanted<'a> {
         match names.iter().position(|known| *known == name) {
             Some(number) => Ok(Self { name: Some(name), number: Some(number) }),
             None => {
-                let remedy = match nearest(name, names.iter().copied()) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!("there are {}", names.join(", ")),
-                };
+                let all = format!("there are {}", names.join(", "));
+                let remedy = did_you_mean(name, names.iter().copied(), all);
                 Err(Refusal::unknown(format!("there is no pool '{name}'; {remedy}")))
             }
         }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use maitred_server::Server;
 
-use super::doors::Doors;
-use super::finding::Finder;
-use super::history::Keeper;
-use super::owner::Owner;
+use super::{Doors, Finder, Keeper, Owner};
 
 pub(crate) struct QueryContext<'a> {
     pub(crate) server: &'a Server,

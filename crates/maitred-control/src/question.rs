@@ -2,15 +2,16 @@
 
 use maitred_http::target;
 use maitred_stats::exposition::Format;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
+use super::{Given, Refusal};
 
 pub(super) const METRICS: &str = "metrics";
 
 /// A question, as it came by HTTP.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// `GET` or `POST`.
     pub method: String,
@@ -25,7 +26,7 @@ pub struct Question {
 }
 
 /// The answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The status of HTTP.
     pub status: u16,
@@ -38,9 +39,10 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// A value.
-    pub fn json(status: u16, value: &Value) -> Self {
-        Self { status, body: format!("{value}\n"), media_type: "application/json".to_owned(), allow: None }
+    /// A value, which has no maps but those with texts as keys.
+    pub fn json(status: u16, value: &impl Serialize) -> Self {
+        let body = serde_json::to_string(value).unwrap_or_default() + "\n";
+        Self { status, body, media_type: "application/json".to_owned(), allow: None }
     }
 
     /// An error with a line that names it.
@@ -48,9 +50,14 @@ impl Answered {
         Self::json(status, &json!({ "error": text }))
     }
 
-    /// The JSON value of the body; none when it is no JSON.
+    /// The JSON value of the body, also of an error; none when it is no JSON.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(&self.body).ok()
+    }
+
+    /// The value of the body; none when the question is refused, or of another body.
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        if self.status == 200 { serde_json::from_str(&self.body).ok() } else { None }
     }
 }
 
@@ -61,6 +68,11 @@ impl From<Refusal> for Answered {
 }
 
 impl Question {
+    /// A query without arguments.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self { method: "GET".to_owned(), path: path.into(), ..Self::default() }
+    }
+
     /// The name of the command, `deliveries end`; empty where nothing is asked for.
     pub fn name(&self) -> String {
         self.path.trim_matches('/').replace('/', " ")

@@ -4,11 +4,8 @@ use maitred_server::inspect::RecentRequest;
 use maitred_stats::Span;
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::moment;
+use super::{Given, QueryContext, Refusal, Wanted};
 
 /// The query.
 pub const RECENT: &str = "recent";

@@ -10,11 +10,8 @@ use maitred_server::inspect::{Member, State, Waiting};
 use maitred_server::{Place, Server};
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::moment;
+use super::{Given, QueryContext, Refusal, Wanted};
 
 const MAX_LISTED: usize = 1000;
 

@@ -4,7 +4,7 @@ use maitred_h1::Sender;
 use maitred_http::{ResponseHead, Status, Version, date};
 use maitred_io::clock;
 
-use super::question::Answered;
+use super::Answered;
 
 pub(super) struct Answer {
     status: u16,

@@ -5,8 +5,10 @@
 //! page of the same origin can read.
 
 use std::hint::black_box;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock;
 
 pub(super) const CSRF: &str = "x-csrf-token";
 
@@ -36,10 +38,6 @@ impl Sessions {
         Ok(Self { open: random()?, cookie: format!("maitred-{port}"), sessions: Mutex::default() })
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Vec<Session>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn open_csrf(&self) -> &str {
         &self.open
     }
@@ -49,7 +47,7 @@ impl Sessions {
         let (id, csrf) = (random()?, random()?);
         let cookie =
             format!("{}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}", self.cookie, LASTS.as_secs());
-        let mut sessions = self.sessions();
+        let mut sessions = lock(&self.sessions);
         sessions.retain(|session| session.ends > now);
         if sessions.len() >= MOST {
             sessions.remove(0);
@@ -61,19 +59,20 @@ impl Sessions {
     /// The CSRF value of the session that these cookies name; none if it is none of ours.
     pub(super) fn csrf<'a>(&self, cookies: impl Iterator<Item = &'a [u8]>, now: Instant) -> Option<String> {
         let id = self.id(cookies)?;
-        let sessions = self.sessions();
+        let sessions = lock(&self.sessions);
         let found = sessions.iter().find(|session| is_same(id, session.id.as_bytes()));
         found.filter(|session| session.ends > now).map(|session| session.csrf.clone())
     }
 
     pub(super) fn end(&self, csrf: &str) -> String {
-        self.sessions().retain(|session| session.csrf != csrf);
+        lock(&self.sessions).retain(|session| session.csrf != csrf);
         format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", self.cookie)
     }
 
     /// Whether the session with this CSRF value goes on; that of browsers without a token always does.
     pub(super) fn lasts(&self, csrf: &str, now: Instant) -> bool {
-        csrf == self.open || self.sessions().iter().any(|session| session.csrf == csrf && session.ends > now)
+        csrf == self.open
+            || lock(&self.sessions).iter().any(|session| session.csrf == csrf && session.ends > now)
     }
 
     fn id<'a>(&self, cookies: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {

@@ -3,9 +3,7 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::given::WORKER;
-use super::question::{Answered, Question};
-use super::table::{SNAPSHOT, commands};
+use super::{Answered, Question, SNAPSHOT, WORKER, commands};
 
 /// Stands in the place of values that may be secret.
 pub const HIDDEN: &str = "(not shown)";
@@ -26,10 +24,8 @@ pub fn snapshot_of(worker: Option<usize>, ask: impl Fn(&Question) -> Answered) -
         let parts: Vec<&str> =
             Some(own).into_iter().chain(of_worker.as_deref()).filter(|part| !part.is_empty()).collect();
         let question = Question {
-            method: "GET".to_owned(),
-            path: format!("/{}", command.name.replace(' ', "/")),
             query: parts.join("&"),
-            ..Question::default()
+            ..Question::get(format!("/{}", command.name.replace(' ', "/")))
         };
         if let Some(mut answer) = ask(&question).value() {
             hide(&mut answer);

@@ -6,13 +6,8 @@ use maitred_stats::exposition::whole;
 use maitred_stats::{Distribution, Leaf, Span};
 use serde_json::{Value, json};
 
-use super::counted::Counted;
-use super::given::Given;
-use super::nearest;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::ENGINE;
+use super::{Counted, Given, QueryContext, Refusal, Wanted, did_you_mean};
 use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
@@ -69,10 +64,8 @@ pub fn stats_of(counted: &Counted, statistics: &Statistics, given: &Given) -> Re
 fn of_route(statistics: &Statistics, route: &str) -> Answer {
     let routes = &statistics.routes;
     let Some((name, leaf)) = routes.iter().find(|(name, _)| name == route) else {
-        let remedy = match nearest(route, routes.iter().map(|(name, _)| name.as_str())) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => "stats shows the routes that have been counted".to_owned(),
-        };
+        let known = routes.iter().map(|(name, _)| name.as_str());
+        let remedy = did_you_mean(route, known, "stats shows the routes that have been counted");
         return Err(Refusal::unknown(format!("no request of a route '{route}' has been counted; {remedy}")));
     };
     let mut classes = BTreeMap::<&str, u64>::new();

@@ -6,11 +6,7 @@ use maitred_io::rights::{Capabilities, Rights};
 use maitred_stats::LockSnapshot;
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::{Refusal, Setting};
-use super::pool::Wanted;
-use super::query::QueryContext;
-use super::sockets;
+use super::{Given, QueryContext, Refusal, Setting, Wanted, sockets};
 use maitred_server::{
     Application, END_REASONS, Host, Overflow, PathPattern, PoolLimits, PoolRule, Routes, START_REASONS,
 };

@@ -5,8 +5,10 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock;
 
 /// Wrong tokens at once, and how long it takes until one more is allowed: a person mistypes, a program with an old token asks every few
 /// seconds.
@@ -24,12 +26,12 @@ pub(super) struct Strangers(Mutex<HashMap<Place, Instant>>);
 
 impl Strangers {
     pub(super) fn may_show(&self, address: IpAddr, now: Instant) -> bool {
-        let forgiven = self.lock().get(&place(address)).copied();
+        let forgiven = lock(&self.0).get(&place(address)).copied();
         forgiven.is_none_or(|forgiven| forgiven.saturating_duration_since(now) + EACH <= AT_ONCE * EACH)
     }
 
     pub(super) fn note(&self, address: IpAddr, now: Instant) {
-        let (mut places, place) = (self.lock(), place(address));
+        let (mut places, place) = (lock(&self.0), place(address));
         if places.len() >= MOST && !places.contains_key(&place) {
             places.retain(|_, forgiven| *forgiven > now);
         }
@@ -41,10 +43,6 @@ impl Strangers {
         }
         let forgiven = places.entry(place).or_insert(now);
         *forgiven = (*forgiven).max(now) + EACH;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,7 +95,7 @@ mod tests {
         for number in 0..2 * MOST as u32 {
             strangers.note(IpAddr::V4(number.into()), now);
         }
-        assert!(strangers.lock().len() <= MOST);
+        assert!(lock(&strangers.0).len() <= MOST);
         assert!(!strangers.may_show(worst, now), "those who have shown least make room");
     }
 }

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::given::{Argument, Given, WORKER, option, optional, required, unless_given};
-use super::owner::{Done, Refusal};
-use super::query::QueryContext;
+use super::given::{option, optional, required, unless_given};
 use super::{
-    change, deliveries, explain, finding, history, http2, logs, memory, nearest, over_time, pool, recent,
-    requests, stats, status, threads, tls, websockets,
+    Argument, Done, Given, QueryContext, Refusal, WORKER, change, deliveries, did_you_mean, explain, finding,
+    history, http2, logs, memory, over_time, pool, recent, requests, stats, status, threads, tls, websockets,
 };
 
 /// A query or a change.
@@ -246,13 +244,8 @@ pub fn commands() -> &'static [Command] {
 /// There is none: the line says which may be meant.
 pub fn find(name: &str) -> Result<&'static Command, Refusal> {
     COMMANDS.iter().find(|command| command.name == name).ok_or_else(|| {
-        let remedy = match nearest(name, COMMANDS.iter().map(|command| command.name)) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => {
-                let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-                format!("there are {}", names.join(", "))
-            }
-        };
+        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+        let remedy = did_you_mean(name, names.iter().copied(), format!("there are {}", names.join(", ")));
         Refusal::unknown(format!("there is no command '{name}'; {remedy}"))
     })
 }
@@ -268,10 +261,8 @@ impl Command {
                 return Err(Refusal::wrong("this server is one process: leave the number of a worker out"));
             }
             if !self.arguments.iter().any(|argument| argument.name == name) {
-                let remedy = match nearest(name, self.arguments.iter().map(|argument| argument.name)) {
-                    Some(meant) => format!("did you mean '{meant}'?"),
-                    None => format!("it is written {}", self.usage()),
-                };
+                let own = self.arguments.iter().map(|argument| argument.name);
+                let remedy = did_you_mean(name, own, format!("it is written {}", self.usage()));
                 return Err(Refusal::wrong(format!("{} takes no '{name}'; {remedy}", self.name)));
             }
         }

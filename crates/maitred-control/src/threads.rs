@@ -9,11 +9,8 @@ use maitred_server::Server;
 use maitred_server::inspect::{Inside, Member, ProcessThread, Role, ThreadList};
 use serde_json::{Value, json};
 
-use super::given::Given;
-use super::owner::{Done, Refusal};
-use super::pool::Wanted;
-use super::query::QueryContext;
 use super::shown::{IDLE, moment};
+use super::{Done, Given, QueryContext, Refusal, Wanted};
 
 pub(super) fn request_of(server: &Server, inside: Inside) -> Option<(String, String, String)> {
     let shown = server.connections().at(inside.place)?;

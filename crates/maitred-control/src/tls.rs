@@ -3,10 +3,8 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::query::QueryContext;
 use super::status::shown_host;
+use super::{Given, QueryContext, Refusal};
 use maitred_server::tls::{ClientPolicy, Clients, IdentityInfo, Terms};
 
 const SHOWN_HOSTS: usize = 20;

@@ -3,10 +3,7 @@
 use maitred_io::clock;
 use serde_json::{Map, Value, json};
 
-use super::given::Given;
-use super::owner::Refusal;
-use super::pool::Wanted;
-use super::query::QueryContext;
+use super::{Given, QueryContext, Refusal, Wanted};
 
 const MAX_LISTED: usize = 100;
 

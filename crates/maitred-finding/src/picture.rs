@@ -1,9 +1,12 @@
-//! The state of a server in one moment. Counts are since the start, and all times are in nanoseconds.
+//! The state of a server in one moment. Counts are since the start, and all times are in nanoseconds. A worker sends its own to its
+//! supervisor.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// One process, or all processes of a server together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     /// When it was taken: of a clock that both pictures have in common.
     pub at: u64,
@@ -33,7 +36,7 @@ pub struct Picture {
 }
 
 /// The totals of the application for one route.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// The pool that runs most of it.
     pub pool: String,
@@ -64,7 +67,7 @@ pub struct Route {
 }
 
 /// The threads of one pool, and its queue.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
     /// Threads that there are.
     pub threads: u64,
@@ -85,7 +88,7 @@ pub struct Pool {
 }
 
 /// The lines of one log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     /// Lines that wait to be written.
     pub waiting: u64,
@@ -96,7 +99,7 @@ pub struct Log {
 }
 
 /// Work for threads that write to a disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// Items that wait, or are being done.
     pub waiting: u64,
@@ -105,7 +108,7 @@ pub struct Queue {
 }
 
 /// A response on its way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Bytes that have left.
     pub sent: u64,
@@ -116,7 +119,7 @@ pub struct Delivery {
 }
 
 /// Memory in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The memory of the processes (RSS).
     pub resident: u64,

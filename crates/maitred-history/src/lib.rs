@@ -67,7 +67,7 @@ pub struct Counts {
 }
 
 /// The present gauges, by [`GAUGES`]; none where one is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Gauges(pub [Option<u64>; GAUGES.len()]);
 
 impl Counts {

@@ -94,8 +94,8 @@ impl Shared {
 }
 
 /// All limits of a server.
+#[derive(Default)]
 pub struct Bandwidth {
-    /// There is a limit.
     on: AtomicBool,
     connection: AtomicU64,
     /// The buckets by the number of the pool.
@@ -106,12 +106,7 @@ pub struct Bandwidth {
 
 impl Bandwidth {
     pub(crate) fn new(pools: impl Iterator<Item = u64>) -> Self {
-        Self {
-            on: AtomicBool::new(false),
-            connection: AtomicU64::new(0),
-            pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(),
-            routes: ArcSwap::default(),
-        }
+        Self { pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(), ..Self::default() }
     }
 
     /// Changes the limits of connections and routes. A route that stays keeps the state of its bucket.
@@ -189,7 +184,6 @@ pub struct Shaper {
 }
 
 impl Default for Shaper {
-    /// A shaper without limits.
     fn default() -> Self {
         Self {
             bucket: Bucket::default(),

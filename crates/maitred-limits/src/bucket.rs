@@ -13,7 +13,6 @@ pub(crate) struct Rate {
     depth: u64,
 }
 
-/// A second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 impl Rate {

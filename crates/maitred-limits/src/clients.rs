@@ -77,7 +77,6 @@ pub struct ClientLimits {
 }
 
 impl Default for ClientLimits {
-    /// No limits.
     fn default() -> Self {
         Self { connections: 0, rate: 0, burst: 20, handshakes: 0, ipv6_prefix: 64, exempt: Vec::new() }
     }
@@ -116,9 +115,7 @@ impl Client {
             }
         })
     }
-}
 
-impl Client {
     /// The number of the client, never 0.
     pub(crate) fn number(self) -> u128 {
         self.0
@@ -169,7 +166,6 @@ impl CountedUse {
     }
 }
 
-/// The buckets of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateBucket {
     Request,

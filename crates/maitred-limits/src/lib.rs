@@ -29,6 +29,7 @@ use maitred_stats::Arena;
 
 pub use bandwidth::{Bandwidth, Shaper};
 pub use bandwidth::{BandwidthLimits, RouteBandwidth};
+use bucket::Rate;
 use clients::{Client, Clients, CountedUse, RateBucket};
 pub use clients::{ClientLimits, ClientTable, LEDGER_BYTES, ProcessClients};
 use heads::Heads;
@@ -87,7 +88,8 @@ impl Default for MinimumRates {
     }
 }
 
-/// The limits of a running server, and their state.
+/// The limits of a running server, and their state. By default there are none.
+#[derive(Default)]
 pub struct Guard {
     inward: AtomicU64,
     outward: AtomicU64,
@@ -117,24 +119,8 @@ pub struct Guard {
 impl Guard {
     /// `pools` are the bandwidths of the pools by number. `shared`: clients are counted together with other processes.
     pub fn new(limits: &Limits, pools: impl Iterator<Item = u64>, shared: Option<ProcessClients>) -> Self {
-        let guard = Self {
-            inward: AtomicU64::new(0),
-            outward: AtomicU64::new(0),
-            grace: AtomicU64::new(0),
-            limits_connections: AtomicBool::new(false),
-            limits_requests: AtomicBool::new(false),
-            limits_handshakes: AtomicBool::new(false),
-            client_limits: ArcSwap::default(),
-            clients: OnceLock::new(),
-            shared,
-            ipv6_prefix: limits.clients.ipv6_prefix,
-            bandwidth: Bandwidth::new(pools),
-            applied: Applied::default(),
-            budget: Budget::default(),
-            heads: Heads::default(),
-            resources: Resources::default(),
-            connections: AtomicUsize::new(0),
-        };
+        let (ipv6_prefix, bandwidth) = (limits.clients.ipv6_prefix, Bandwidth::new(pools));
+        let guard = Self { shared, ipv6_prefix, bandwidth, ..Self::default() };
         guard.set(limits);
         guard
     }
@@ -226,12 +212,8 @@ impl Guard {
         if !self.limits_requests.load(Ordering::Acquire) {
             return Ok(());
         }
-        let (rate, client) = {
-            let limits = self.client_limits.load();
-            (limits.requests(), self.client(&limits, peer).filter(|_| limits.rate > 0))
-        };
-        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return Ok(()) };
-        clients.ask(RateBucket::Request, client, rate, now).map_err(|then| {
+        let limit = |limits: &ClientLimits| (limits.rate > 0).then(|| limits.requests());
+        self.ask(RateBucket::Request, limit, peer, now).map_err(|then| {
             self.applied.note(Rule::ClientRate, peer, log);
             then.saturating_sub(now).div_ceil(1_000_000_000).max(1)
         })
@@ -242,16 +224,26 @@ impl Guard {
         if !self.limits_handshakes.load(Ordering::Acquire) {
             return true;
         }
-        let (rate, client) = {
-            let limits = self.client_limits.load();
-            (limits.handshake_rate(), self.client(&limits, peer).filter(|_| limits.handshakes > 0))
-        };
-        let (Some(clients), Some(client)) = (self.clients.get(), client) else { return true };
-        let may = clients.ask(RateBucket::Handshake, client, rate, now).is_ok();
+        let limit = |limits: &ClientLimits| (limits.handshakes > 0).then(|| limits.handshake_rate());
+        let may = self.ask(RateBucket::Handshake, limit, peer, now).is_ok();
         if !may {
             self.applied.note(Rule::HandshakeRate, peer, log);
         }
         may
+    }
+
+    /// # Errors
+    /// The peer may not, until the time that is the value.
+    fn ask(
+        &self,
+        what: RateBucket,
+        limit: impl FnOnce(&ClientLimits) -> Option<Rate>,
+        peer: Peer,
+        now: u64,
+    ) -> Result<(), u64> {
+        let limits = self.client_limits.load();
+        let asked = self.clients.get().zip(self.client(&limits, peer)).zip(limit(&limits));
+        asked.map_or(Ok(()), |((clients, client), rate)| clients.ask(what, client, rate, now))
     }
 
     /// A password of the client with this [number](Self::number) is to be checked, of which all processes of the server check so many at

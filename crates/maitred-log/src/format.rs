@@ -41,62 +41,59 @@ const NAMED: &[(&str, &str)] = &[
 /// Lines for a person at a terminal: see `short.rs`.
 const SHORT: &[(&str, &str)] = &[("short", "$short"), ("short-color", "$short_color")];
 
-const FIELDS: &[(&str, Known)] = &[
-    ("remote_addr", Known::Field(Field::RemoteAddress)),
-    ("remote_user", Known::Source(Source::User)),
-    ("remote_port", Known::Field(Field::RemotePort)),
-    ("time_local", Known::Field(Field::LocalTime)),
-    ("request", Known::Request),
-    ("request_method", Known::Source(Source::Method)),
-    ("request_uri", Known::Source(Source::Target)),
-    ("path", Known::Source(Source::Path)),
-    ("args", Known::Source(Source::Query)),
-    ("server_protocol", Known::Source(Source::Protocol)),
-    ("host", Known::Source(Source::Host)),
-    ("status", Known::Field(Field::Status)),
-    ("body_bytes_sent", Known::Field(Field::BodyBytes)),
-    ("request_id", Known::Id),
-    ("route", Known::Route),
-    ("pool", Known::Field(Field::Pool)),
-    ("listener", Known::Field(Field::Listener)),
-    ("worker", Known::Field(Field::Worker)),
-    ("ended", Known::Field(Field::Ended)),
-    ("ended_mark", Known::Field(Field::EndedMark)),
-    ("start", Known::Field(Field::Start)),
-    ("start_iso", Known::Field(Field::StartIso)),
-    ("accept", Known::Field(Field::Span(Span::Accept))),
-    ("queue", Known::Field(Field::Span(Span::Queue))),
-    ("gate", Known::Field(Field::Span(Span::Gate))),
-    ("filter", Known::Field(Field::Span(Span::Filter))),
-    ("run", Known::Field(Field::Span(Span::Run))),
-    ("receive", Known::Field(Field::Span(Span::Receive))),
-    ("write", Known::Field(Field::Span(Span::Write))),
-    ("total", Known::Field(Field::Total)),
-    ("outer", Known::Field(Field::Outer)),
-    ("db", Known::Field(Field::Database)),
-    ("db_statements", Known::Field(Field::Statements)),
-    ("tls_protocol", Known::Source(Source::TlsProtocol)),
-    ("tls_cipher", Known::Source(Source::TlsCipher)),
-    ("tls_group", Known::Source(Source::TlsGroup)),
-    ("tls_resumed", Known::Source(Source::TlsResumed)),
-    ("tls_sni", Known::Source(Source::TlsSni)),
-    ("tls_client", Known::Source(Source::TlsClient)),
-    ("tls_handshake", Known::Field(Field::TlsHandshake)),
-    ("short", Known::Field(Field::Short { colored: false })),
-    ("short_color", Known::Field(Field::Short { colored: true })),
+/// The whole line of a request.
+const REQUEST: &str = "request";
+const PROTOCOL: &str = "server_protocol";
+
+/// The fields that have a name, as they are in a line. A method needs no care in it: it is a token (RFC 9110, section 9.1). The protocol is
+/// written in another way in a line of text.
+const FIELDS: &[(&str, Piece)] = &[
+    ("remote_addr", Piece::Field(Field::RemoteAddress)),
+    ("remote_user", Piece::Source(Source::User)),
+    ("remote_port", Piece::Field(Field::RemotePort)),
+    ("time_local", Piece::Field(Field::LocalTime)),
+    (REQUEST, Piece::Whole(Source::Target)),
+    ("request_method", Piece::Plain(Source::Method)),
+    ("request_uri", Piece::Source(Source::Target)),
+    ("path", Piece::Source(Source::Path)),
+    ("args", Piece::Source(Source::Query)),
+    (PROTOCOL, Piece::Plain(Source::Protocol)),
+    ("host", Piece::Source(Source::Host)),
+    ("status", Piece::Field(Field::Status)),
+    ("body_bytes_sent", Piece::Field(Field::BodyBytes)),
+    ("request_id", Piece::Id),
+    ("route", Piece::Route),
+    ("pool", Piece::Field(Field::Pool)),
+    ("listener", Piece::Field(Field::Listener)),
+    ("worker", Piece::Field(Field::Worker)),
+    ("ended", Piece::Field(Field::Ended)),
+    ("ended_mark", Piece::Field(Field::EndedMark)),
+    ("start", Piece::Field(Field::Start)),
+    ("start_iso", Piece::Field(Field::StartIso)),
+    ("accept", Piece::Field(Field::Span(Span::Accept))),
+    ("queue", Piece::Field(Field::Span(Span::Queue))),
+    ("gate", Piece::Field(Field::Span(Span::Gate))),
+    ("filter", Piece::Field(Field::Span(Span::Filter))),
+    ("run", Piece::Field(Field::Span(Span::Run))),
+    ("receive", Piece::Field(Field::Span(Span::Receive))),
+    ("write", Piece::Field(Field::Span(Span::Write))),
+    ("total", Piece::Field(Field::Total)),
+    ("outer", Piece::Field(Field::Outer)),
+    ("db", Piece::Field(Field::Database)),
+    ("db_statements", Piece::Field(Field::Statements)),
+    ("tls_protocol", Piece::Source(Source::TlsProtocol)),
+    ("tls_cipher", Piece::Source(Source::TlsCipher)),
+    ("tls_group", Piece::Source(Source::TlsGroup)),
+    ("tls_resumed", Piece::Source(Source::TlsResumed)),
+    ("tls_sni", Piece::Source(Source::TlsSni)),
+    ("tls_client", Piece::Source(Source::TlsClient)),
+    ("tls_handshake", Piece::Field(Field::TlsHandshake)),
+    ("short", Piece::Field(Field::Short { colored: false })),
+    ("short_color", Piece::Field(Field::Short { colored: true })),
 ];
 
 /// What stands before the name of a request field, whose hyphens are underscores: `$http_user_agent`.
 const HEADER: &str = "http_";
-
-#[derive(Debug)]
-enum Known {
-    Field(Field),
-    Source(Source),
-    Request,
-    Id,
-    Route,
-}
 
 /// Something of a request and its answer that is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,17 +309,15 @@ impl Format {
     fn push_field(&mut self, name: &str) -> Result<(), BadFormat> {
         let known = FIELDS.iter().find(|(known, _)| *known == name);
         let piece = match (known, name.strip_prefix(HEADER)) {
-            (Some((_, Known::Field(field))), _) => Piece::Field(*field),
-            // A token (RFC 9110, section 9.1), and a text of ours.
-            (Some((_, Known::Source(Source::Protocol))), _) => Piece::Plain(self.protocol()),
-            (Some((_, Known::Source(source @ Source::Method))), _) => Piece::Plain(source.clone()),
-            (Some((_, Known::Source(source))), _) => Piece::Source(source.clone()),
-            (Some((_, Known::Id)), _) => Piece::Id,
-            (Some((_, Known::Route)), _) => Piece::Route,
-            (Some((_, Known::Request)), _) => {
-                self.push_request();
-                return Ok(());
+            (Some((REQUEST, target)), _) => {
+                self.push_field("request_method")?;
+                self.push_text(" ");
+                self.pieces.push(target.clone());
+                self.push_text(" ");
+                return self.push_field(PROTOCOL);
             }
+            (Some((PROTOCOL, _)), _) if self.escape == Escape::Text => Piece::Plain(Source::DottedProtocol),
+            (Some((_, piece)), _) => piece.clone(),
             (None, Some(header)) if !header.is_empty() => {
                 Piece::Source(Source::Header(header.replace('_', "-").into()))
             }
@@ -332,21 +327,6 @@ impl Format {
         self.is_short |= matches!(piece, Piece::Field(Field::Short { .. }));
         self.pieces.push(piece);
         Ok(())
-    }
-
-    fn push_request(&mut self) {
-        self.pieces.push(Piece::Plain(Source::Method));
-        self.push_text(" ");
-        self.pieces.push(Piece::Whole(Source::Target));
-        self.push_text(" ");
-        self.pieces.push(Piece::Plain(self.protocol()));
-    }
-
-    fn protocol(&self) -> Source {
-        match self.escape {
-            Escape::Text => Source::DottedProtocol,
-            Escape::Json => Source::Protocol,
-        }
     }
 }
 

@@ -51,7 +51,7 @@ pub use wall_time::{strftime, write_iso_time};
 const CAPACITY: usize = 1024 * 1024;
 
 /// How much is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
     /// Something was lost or is wrong.
@@ -59,6 +59,7 @@ pub enum Level {
     /// Something is not as it should be, but nothing was lost.
     Warn,
     /// What an operator wants to know.
+    #[default]
     Info,
     /// Every refused byte.
     Debug,
@@ -224,6 +225,11 @@ impl Log {
     /// Changes which entries are written, from now on.
     pub fn set_level(&self, level: Level) {
         self.errors.set_level(level);
+    }
+
+    /// Writes at a level.
+    pub fn write(&self, level: Level, text: fmt::Arguments<'_>) {
+        self.errors.write(level, text);
     }
 
     /// Writes at [`Level::Error`].

@@ -4,10 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use maitred_config::accounts::{shown_group, shown_user};
-use maitred_config::config::Config;
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
 use maitred_config::value::ControlSocket;
+use maitred_config::{Config, Origins, Problem};
 use maitred_control::local;
 use maitred_control::own_sockets::{self, NoSocket};
 use maitred_control::{Control, DoorSettings, Doors, Keeper, NotOpened, read_token};

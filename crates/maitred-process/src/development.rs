@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use maitred_config::problem::Problem;
+use maitred_config::Problem;
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
 
@@ -100,7 +100,6 @@ impl Drop for Watch {
     }
 }
 
-/// The folders that the kernel watches.
 struct Folders {
     watcher: Box<dyn Watcher + Send>,
     left_out: BTreeSet<PathBuf>,

@@ -12,12 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use maitred_config::accounts::shown_user;
-use maitred_config::config::Config;
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::sources::Loaded;
-use maitred_config::tls;
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Config, Loaded, Problem, Wanted, tls};
 use maitred_control::Doors;
 use maitred_control::local;
 use maitred_server::rights::{NotAssumed, Rights};

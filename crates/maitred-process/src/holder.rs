@@ -5,7 +5,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// A process that listens on an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     process: u32,

@@ -13,10 +13,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::sources::Loaded;
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Loaded, Problem, Wanted};
 use maitred_server::Log;
 
 use crate::application_values::ApplicationValues;
@@ -100,10 +97,9 @@ impl HookThread {
         let (calls, waiting) = mpsc::sync_channel(MOST_WAITING);
         let (alive, ended) = mpsc::channel();
         let (closed, running) = (Arc::<AtomicBool>::default(), Arc::<Mutex<()>>::default());
-        let runner =
-            Runner { closed: Arc::clone(&closed), running: Arc::clone(&running), log: Arc::clone(&log) };
+        let own = (Arc::clone(&closed), Arc::clone(&running), Arc::clone(&log));
         thread::Builder::new().name("maitred-hooks".to_owned()).spawn(move || {
-            runner.run(&*hooks, &waiting);
+            run(&*hooks, &waiting, &own.0, &own.1, &own.2);
             drop(hooks);
             drop(alive);
         })?;
@@ -184,33 +180,24 @@ impl HookThread {
     }
 }
 
-/// The state of the hook thread.
-struct Runner {
-    closed: Arc<AtomicBool>,
-    running: Arc<Mutex<()>>,
-    log: Arc<Log>,
-}
-
-impl Runner {
-    fn run(&self, hooks: &dyn Hooks, calls: &Receiver<Call>) {
-        while let Ok(call) = calls.recv() {
-            if self.closed.load(Ordering::Relaxed) {
-                return;
-            }
-            let _running = self.running.lock();
-            let name = match call {
-                Call::BeforeStart(_) => "before_start",
-                Call::Ready { .. } => "worker_ready",
-                Call::Exit { .. } => "worker_exit",
-            };
-            let called = catch_unwind(AssertUnwindSafe(|| match call {
-                Call::BeforeStart(outcome) => _ = outcome.send(hooks.before_start()),
-                Call::Ready { worker, pid } => hooks.worker_ready(worker, pid),
-                Call::Exit { worker, pid, code } => hooks.worker_exit(worker, pid, code),
-            }));
-            if called.is_err() {
-                self.log.error(format_args!("the hook {name} has panicked"));
-            }
+fn run(hooks: &dyn Hooks, calls: &Receiver<Call>, closed: &AtomicBool, running: &Mutex<()>, log: &Log) {
+    while let Ok(call) = calls.recv() {
+        if closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let _running = running.lock();
+        let name = match call {
+            Call::BeforeStart(_) => "before_start",
+            Call::Ready { .. } => "worker_ready",
+            Call::Exit { .. } => "worker_exit",
+        };
+        let called = catch_unwind(AssertUnwindSafe(|| match call {
+            Call::BeforeStart(outcome) => _ = outcome.send(hooks.before_start()),
+            Call::Ready { worker, pid } => hooks.worker_ready(worker, pid),
+            Call::Exit { worker, pid, code } => hooks.worker_exit(worker, pid, code),
+        }));
+        if called.is_err() {
+            log.error(format_args!("the hook {name} has panicked"));
         }
     }
 }

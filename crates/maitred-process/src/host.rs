@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_config::value::LogLevel;
+use maitred_config::LogLevel;
 use maitred_runtime::{Handler, ThreadHost};
 use maitred_server::terminal::Terminal;
 
@@ -191,27 +191,30 @@ pub enum Signal {
 impl Signal {
     /// The signals that a host reports. A signal for a supervisor that the application handles itself is left to the application.
     pub fn answered() -> Vec<Self> {
-        use SupervisorSignal::{Fewer, More, Upgrade};
-        let mut signals = vec![
-            Self::Stop(StopSignal::Interrupt),
-            Self::Stop(StopSignal::Terminate),
-            Self::Reload,
-            Self::Reopen,
-            Self::ForSupervisor(Upgrade),
-        ];
+        use SupervisorSignal::{Fewer, More};
+        let has_terminal = Terminal::at_start().is_there();
         // A terminal uses these two itself, to stop a program in the background that reads from it.
-        if !Terminal::at_start().is_there() {
-            signals.extend([Self::ForSupervisor(More), Self::ForSupervisor(Fewer)]);
-        }
-        signals
+        let is_terminals = |signal: &Self| matches!(signal, Self::ForSupervisor(More | Fewer));
+        Self::ALL.into_iter().filter(|signal| !has_terminal || !is_terminals(signal)).collect()
     }
+
+    /// All that a supervisor answers.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Stop(StopSignal::Interrupt),
+        Self::Stop(StopSignal::Terminate),
+        Self::Reload,
+        Self::Reopen,
+        Self::ForSupervisor(SupervisorSignal::Upgrade),
+        Self::ForSupervisor(SupervisorSignal::More),
+        Self::ForSupervisor(SupervisorSignal::Fewer),
+    ];
 
     /// The number of the signal (POSIX).
     pub fn number(self) -> u8 {
         match self {
             Self::Stop(stop) => stop.number(),
             Self::Reload => 1,
-            Self::Reopen => u8::try_from(signal_hook::consts::SIGUSR1).unwrap_or(10),
+            Self::Reopen => signal_hook::consts::SIGUSR1 as u8,
             Self::ForSupervisor(signal) => signal.number(),
         }
     }
@@ -231,12 +234,11 @@ pub enum SupervisorSignal {
 impl SupervisorSignal {
     /// The number of the signal (POSIX).
     pub fn number(self) -> u8 {
-        let number = match self {
-            Self::Upgrade => signal_hook::consts::SIGUSR2,
-            Self::More => signal_hook::consts::SIGTTIN,
-            Self::Fewer => signal_hook::consts::SIGTTOU,
-        };
-        u8::try_from(number).unwrap_or_default()
+        match self {
+            Self::Upgrade => signal_hook::consts::SIGUSR2 as u8,
+            Self::More => signal_hook::consts::SIGTTIN as u8,
+            Self::Fewer => signal_hook::consts::SIGTTOU as u8,
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use maitred_config::problem::Problem;
+use maitred_config::Problem;
 use maitred_runtime::ThreadHost;
 use maitred_server::{DEFAULT_POOL, PoolSettings, Settings};
 

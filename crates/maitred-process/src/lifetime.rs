@@ -17,13 +17,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use maitred_config::config::{Config, PoolConfig};
-use maitred_config::output::{EXIT_FAILURE, EXIT_SUCCESS};
-use maitred_config::validation::{Checked, CheckedListener, Target};
+use maitred_config::validation::Target;
+use maitred_config::{Checked, CheckedListener, Config, EXIT_FAILURE, EXIT_SUCCESS, PoolConfig};
 use maitred_config::{http2, tls};
 use maitred_server::listening::Address;
 
-use crate::host::{Application, Signal, Signals, StopSignal, SupervisorSignal};
+use crate::host::{Application, Host, Signal, Signals, StopSignal};
 
 /// The steps of the end of a running server.
 pub(crate) trait Drain {
@@ -48,38 +47,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time for handlers to notice that their stream of events has ended or their client is gone.
 const TIME_TO_NOTICE: Duration = Duration::from_millis(500);
 
-/// The end of an application.
-pub(crate) trait End {
-    /// Begins the end and returns at once.
-    fn begin(&self, limit: Duration);
-    /// Waits at most for `limit`; returns whether the application has ended.
-    fn wait(&self, limit: Duration) -> bool;
-}
-
 /// Time between two looks for a second signal during a drain. One thread waits for signals, as Python
 /// demands, and for the end of the drain, which it notices at once.
 const LOOK_FOR_SIGNAL: Duration = Duration::from_millis(20);
-
-/// A request by signal to a server that goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// To read the configuration again.
-    Reload,
-    /// To open the log files anew.
-    Reopen,
-    /// A request that only a supervisor can fulfil.
-    ForSupervisor(SupervisorSignal),
-}
-
-/// The request of a signal; the signal itself if it ends the server.
-fn asked(signal: Signal) -> Result<Asked, StopSignal> {
-    match signal {
-        Signal::Stop(signal) => Err(signal),
-        Signal::Reload => Ok(Asked::Reload),
-        Signal::Reopen => Ok(Asked::Reopen),
-        Signal::ForSupervisor(signal) => Ok(Asked::ForSupervisor(signal)),
-    }
-}
 
 /// Longest times of the parts of the end.
 #[derive(Clone, Copy, Debug)]
@@ -97,13 +67,13 @@ pub(crate) fn wait_for_end(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     Limits { delay, drain: limit, events: grace }: Limits,
-    answer: &mut dyn FnMut(Asked),
+    answer: &mut dyn FnMut(Signal),
     say: &mut dyn FnMut(&str),
 ) -> (u8, Duration) {
     let first = loop {
-        match signals.wait(None).map(asked) {
-            Some(Err(signal)) => break signal,
-            Some(Ok(asked)) => answer(asked),
+        match signals.wait(None) {
+            Some(Signal::Stop(signal)) => break signal,
+            Some(other) => answer(other),
             None => {}
         }
     };
@@ -148,7 +118,7 @@ fn hold(
     server: &dyn Drain,
     signals: &mut dyn Signals,
     delay: Duration,
-    answer: &mut dyn FnMut(Asked),
+    answer: &mut dyn FnMut(Signal),
     say: &mut dyn FnMut(&str),
 ) {
     server.set_unready();
@@ -159,9 +129,9 @@ fn hold(
     let deadline = Instant::now() + delay;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match signals.wait(Some(left)).map(asked) {
-            Some(Err(signal)) => return say(&format!("{signal}: the delay ends")),
-            Some(Ok(asked)) => answer(asked),
+        match signals.wait(Some(left)) {
+            Some(Signal::Stop(signal)) => return say(&format!("{signal}: the delay ends")),
+            Some(other) => answer(other),
             None if left.is_zero() => return,
             None => {}
         }
@@ -180,15 +150,15 @@ fn second(signals: &mut dyn Signals) -> Option<StopSignal> {
 /// Ends the application, at most for `left`. Returns the exit code if a second signal came meanwhile. An
 /// application that does not end is named at the end of the process.
 pub(crate) fn end_application(
-    application: &dyn End,
+    host: &dyn Host,
     signals: &mut dyn Signals,
     left: Duration,
     say: &mut dyn FnMut(&str),
 ) -> Option<u8> {
     let limit = left.max(MIN_TIME_TO_END);
-    application.begin(limit);
+    host.end_application(limit);
     let deadline = Instant::now() + limit + GRACE;
-    while !application.wait(LOOK_FOR_SIGNAL) {
+    while !host.wait_application_ended(LOOK_FOR_SIGNAL) {
         if let Some(second) = second(signals) {
             say(&format!("{second}: ending at once, the application is cut off"));
             return Some(128 + second.number());
@@ -244,7 +214,7 @@ fn all_threads(config: &Config) -> String {
 }
 
 fn threads(pool: &PoolConfig) -> String {
-    match (pool.min_threads, pool.max_threads) {
+    match (pool.limits.min_threads, pool.limits.max_threads) {
         (1, 1) => "1 thread".to_owned(),
         (min, max) if min == max => format!("{max} threads"),
         (min, max) => format!("{min} to {max} threads"),
@@ -276,13 +246,13 @@ pub(crate) fn start_up_lines(
     );
     lines.extend_from_slice(served);
     for (address, CheckedListener { listen, passed, .. }) in addresses.iter().zip(&checked.listeners) {
-        let live = if listen.read_ahead() == Some(false) { ", without read-ahead" } else { "" };
-        let direct = if listen.has_writer() { "" } else { ", without a writer" };
-        let proxy = if listen.has_proxy_protocol() { ", behind PROXY headers" } else { "" };
+        let live = if listen.read_ahead == Some(false) { ", without read-ahead" } else { "" };
+        let direct = if listen.writer { "" } else { ", without a writer" };
+        let proxy = if listen.proxy_protocol { ", behind PROXY headers" } else { "" };
         let is_tls = listen.is_tls(checked.tls.is_some(), address);
         let scheme = tls::scheme(address, is_tls);
         let passed = passed.as_ref().map(|passed| format!(", {passed}")).unwrap_or_default();
-        if let Some(port) = listen.redirect() {
+        if let Some(port) = listen.redirect {
             lines.push(format!("{scheme}{address}  308 to https, port {port}{proxy}{passed}"));
             continue;
         }
@@ -306,10 +276,11 @@ mod tests {
 
     #[test]
     fn the_threads_of_every_pool_are_told() {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         assert_eq!(all_threads(&config), "1 to 10 threads");
         for (name, min, max) in [("a", 0, 2), ("b", 1, 1), ("c", 3, 3)] {
-            let threads = PoolConfig { min_threads: min, max_threads: max, ..config.pool.clone() };
+            let mut threads = config.pool.clone();
+            (threads.limits.min_threads, threads.limits.max_threads) = (min, max);
             config.pools.push(NamedPool { name: name.to_owned(), threads });
         }
         assert_eq!(
@@ -460,7 +431,7 @@ mod tests {
 
     #[test]
     fn start_up_lines_name_what_is_served_and_each_listener_in_order() {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         let addresses =
             ["127.0.0.1:8000", "[::1]:81"].map(|text| Address::Tcp(text.parse().expect("an address")));
         let listener = |text: &str, passed: Option<&str>| CheckedListener {

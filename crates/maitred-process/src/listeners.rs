@@ -4,9 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
-use maitred_config::validation::{Checked, CheckedListener};
+use maitred_config::{Checked, CheckedListener, Origins, Problem};
 use maitred_server::listening::{Address, BindError, UnixAddress, UnixName};
 use maitred_server::{BoundListeners, ListenerSettings};
 
@@ -19,12 +17,12 @@ pub(crate) fn settings(checked: &Checked) -> Vec<ListenerSettings> {
         let address = address.clone()?;
         Some(ListenerSettings {
             tls: listen.is_tls(has_certificates, &address),
-            redirect: listen.redirect(),
+            redirect: listen.redirect,
             address,
-            options: listen.options(),
-            proxy_protocol: listen.has_proxy_protocol(),
-            read_ahead: listen.read_ahead(),
-            writer: listen.has_writer(),
+            options: listen.options,
+            proxy_protocol: listen.proxy_protocol,
+            read_ahead: listen.read_ahead,
+            writer: listen.writer,
         })
     });
     settings.collect()

@@ -5,11 +5,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use maitred_config::commands;
-use maitred_config::config::Config;
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::validation::{Checked, Program};
+use maitred_config::validation::Program;
+use maitred_config::{Checked, Config, Problem, Wanted, commands};
 use maitred_server::Log;
 
 use crate::application_values::ApplicationValues;
@@ -87,7 +84,7 @@ fn values(program: &Program, config: &Config) -> ApplicationValues {
         .with("interface", program.interface.word())
         .with_switch("factory", program.factory)
         .with("event-loop", &config.event_loop)
-        .with("lifespan", config.lifespan.word())
+        .with("lifespan", config.lifespan)
         .with_switch("pathsend", config.pathsend)
 }
 

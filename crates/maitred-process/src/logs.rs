@@ -5,13 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_config::config::Config;
-use maitred_config::log_values::LogPlace;
 use maitred_config::logs::is_rotated;
-use maitred_config::origins::Origins;
-use maitred_config::problem::{Problem, folder_of};
-use maitred_config::value::LogLevel;
-use maitred_log::{AccessLogSettings, Level, Log, strftime};
+use maitred_config::problem::folder_of;
+use maitred_config::{Config, LogPlace, Origins, Problem};
+use maitred_log::{AccessLogSettings, Log, strftime};
 use maitred_server::rights::Identity;
 use maitred_server::{LogTarget, Rotation};
 
@@ -22,15 +19,11 @@ const LOCAL_SYSLOG: &str = "/dev/log";
 
 /// Which process of those that write to the same logs this is.
 pub(crate) enum Writer {
-    /// The only one.
     Only,
-    /// The supervisor.
     Supervisor,
-    /// A worker, with its number.
     Worker(u32),
 }
 
-/// Opens the logs.
 pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer) -> Result<Arc<Log>, Problem> {
     let access = (config.site.access_log != LogPlace::Off).then(|| AccessLogSettings {
         target: target(config, &config.site.access_log),
@@ -40,10 +33,9 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer) -> Resul
     });
     let errors = target(config, &config.error_log);
     // One after the other, so that an error is that of the right one.
-    let level = level(config.log_level);
     let log = match writer {
-        Writer::Only => Log::open(level, errors, None),
-        Writer::Supervisor | Writer::Worker(_) => Log::open_shared(level, errors),
+        Writer::Only => Log::open(config.log_level, errors, None),
+        Writer::Supervisor | Writer::Worker(_) => Log::open_shared(config.log_level, errors),
     };
     let log = log.map_err(|error| not_opened("error-log", &config.error_log, &error, origins))?;
     let log = match access {
@@ -77,12 +69,8 @@ fn to_logging(config: &Config) -> Option<(&'static str, Option<&str>)> {
 /// There is none.
 pub fn check_logging(config: &Config, origins: &Origins, host: &dyn Host) -> Result<(), Problem> {
     let Some((option, of_host)) = to_logging(config).filter(|_| !host.has_logging()) else { return Ok(()) };
-    let place = match of_host {
-        Some(name) => origins.describe_host(name, Some(option)),
-        None => origins.describe(option),
-    };
     Err(Problem::new(
-        place,
+        origins.describe_in(of_host, option),
         "'logging' is Python's, and this program has no Python",
         "name another place, or run the maitred command of the Python package (python -m maitred)",
     ))
@@ -147,7 +135,6 @@ pub(crate) fn give(config: &Config, identity: &Identity) {
     }
 }
 
-/// The folders that files of logs are in.
 pub(crate) fn folders(config: &Config) -> impl Iterator<Item = &Path> {
     places(config).filter_map(|place| match place {
         // Not of a device or a pipe.
@@ -176,15 +163,6 @@ fn why_not_opened(place: &LogPlace, error: &std::io::Error) -> (String, &'static
         _ => "name a file that this user may append to",
     };
     (what, remedy)
-}
-
-pub(crate) fn level(level: LogLevel) -> Level {
-    match level {
-        LogLevel::Error => Level::Error,
-        LogLevel::Warn => Level::Warn,
-        LogLevel::Info => Level::Info,
-        LogLevel::Debug => Level::Debug,
-    }
 }
 
 fn target(config: &Config, place: &LogPlace) -> LogTarget {

@@ -1,21 +1,16 @@
 //! The command's part of the control of its server: names, the settings that SIGHUP changes too, the end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use maitred_config::config::Config;
-use maitred_config::configuration;
-use maitred_config::hosts;
-use maitred_config::log_values::LogPlace;
-use maitred_config::options::{self, Definition};
-use maitred_config::origins::Source;
 use maitred_config::pools::{self, Mapped};
-use maitred_config::problem::{Problem, did_you_mean};
-use maitred_control::{Configured, Done, Owner, Refusal, Setting};
+use maitred_config::{
+    Config, Definition, LogPlace, Problem, Source, configuration, did_you_mean, hosts, options,
+};
+use maitred_control::{Configured, Done, Owner, Refusal, Setting, lock};
 use maitred_server::{DEFAULT_POOL, Level, Log, Server};
 
 use crate::reload::Reload;
 
-/// Settings of the logs.
 const LOG_LEVEL: &str = "log-level";
 const ACCESS_LOG: &str = "access-log";
 
@@ -28,12 +23,8 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    fn reload(&self) -> MutexGuard<'_, Reload> {
-        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_log_level(&self, text: &str) -> Result<Done, Refusal> {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         let definition = options::find(LOG_LEVEL).ok_or_else(|| Refusal::unknown(LOG_LEVEL))?;
         definition
             .set(&mut config, &[text.to_owned()])
@@ -54,7 +45,7 @@ impl Operator {
             "off" => false,
             _ => return Err(Refusal::wrong(format!("{ACCESS_LOG}: '{text}' is none of {ON_OFF}"))),
         };
-        if self.reload().running.site.access_log == LogPlace::Off {
+        if lock(&self.reload).running.site.access_log == LogPlace::Off {
             return Err(Refusal::conflict("there is no access log; only a restart with one adds it"));
         }
         let word = |on| if on { "on" } else { "off" };
@@ -70,12 +61,12 @@ impl Owner for Operator {
     }
 
     fn configuration(&self) -> Vec<Configured> {
-        let reload = self.reload();
+        let reload = lock(&self.reload);
         configuration::of(&reload.running, &reload.origins)
     }
 
     fn settings(&self) -> Vec<Setting> {
-        let reload = self.reload();
+        let reload = lock(&self.reload);
         let mut settings = Vec::new();
         for pool in names(&reload.running) {
             for key in settable() {
@@ -121,7 +112,7 @@ impl Owner for Operator {
         if name == ACCESS_LOG {
             return self.set_access_log(value);
         }
-        let mut reload = self.reload();
+        let mut reload = lock(&self.reload);
         let mut wanted = reload.running.clone();
         if let Some(option) = options::live().find(|option| option.name == name) {
             option
@@ -142,16 +133,16 @@ impl Owner for Operator {
     }
 
     fn certificate_files(&self) -> Vec<String> {
-        self.reload().tls.as_ref().map_or_else(Vec::new, |tls| tls.material().places.clone())
+        lock(&self.reload).tls.as_ref().map_or_else(Vec::new, |tls| tls.material().places.clone())
     }
 
     fn reload_tls(&self, server: &Server) -> Result<Done, Refusal> {
-        let lines = self.reload().load_tls(server).map_err(Refusal::conflict)?;
+        let lines = lock(&self.reload).load_tls(server).map_err(Refusal::conflict)?;
         Ok(Done { lines, value: None })
     }
 
     fn add_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
-        let mut reload = self.reload();
+        let mut reload = lock(&self.reload);
         let source = Source::Control;
         let Mapped { pool, key, rule } = pools::mapped(text).map_err(Refusal::wrong)?;
         let known = names(&reload.running);
@@ -177,7 +168,7 @@ impl Owner for Operator {
     }
 
     fn remove_rule(&self, server: &Server, text: &str) -> Result<Done, Refusal> {
-        let mut reload = self.reload();
+        let mut reload = lock(&self.reload);
         let map = server.pools().map();
         let number: Option<usize> = text.parse().ok();
         let Some(rule) = number.and_then(|number| map.rules().nth(number.checked_sub(1)?)) else {

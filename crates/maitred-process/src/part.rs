@@ -2,8 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use maitred_config::problem::Problem;
-use maitred_config::sources::Inputs;
+use maitred_config::{Inputs, Problem};
 
 use crate::host::Host;
 use crate::supervisor::{AS_SUCCESSOR, AS_TEMPLATE, AS_WORKER, Predecessor, Preloading, Worker};

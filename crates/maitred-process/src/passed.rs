@@ -2,10 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use maitred_config::listen;
-use maitred_config::origins::{Origins, Source};
-use maitred_config::problem::{Problem, nearest};
-use maitred_config::validation::{Checked, CheckedListener, PassedName};
+use maitred_config::{Checked, CheckedListener, Origins, PassedName, Problem, Source, listen, nearest};
 use maitred_server::service_manager::{PassedSocket, Passing};
 
 /// The remedy for missing sockets.
@@ -144,7 +141,7 @@ mod tests {
 
     /// Assigns these sockets to `--listen`, or to the default without texts. Returns a line for each listener, and the warnings.
     fn assigned(listen: &[&str], passing: Passing) -> Result<(Vec<String>, Vec<String>), String> {
-        let (mut config, mut origins) = (Config::default(), Origins::default());
+        let (mut config, mut origins) = (Config::with_defaults(), Origins::default());
         if !listen.is_empty() {
             config.listen = listen.iter().map(|text| text.parse().expect(text)).collect();
             origins.set("listen", Source::CommandLine);

@@ -4,15 +4,12 @@
 //! change at once. The other options are checked as well, so that errors are found and changes are named, but only a restart applies them.
 //! Promises: an invalid configuration changes nothing.
 
-use maitred_config::config::{Config, NamedPool, PoolConfig};
-use maitred_config::filters;
-use maitred_config::options::{self, Definition, Kind, Reload as Needs};
-use maitred_config::origins::Origins;
-use maitred_config::pools;
-use maitred_config::problem::Problem;
-use maitred_config::sources::{self, Inputs, Loaded};
-use maitred_config::tls;
-use maitred_config::validation;
+use maitred_config::config::NamedPool;
+use maitred_config::options::{self, Kind, Reload as Needs};
+use maitred_config::{
+    Config, Definition, Inputs, Loaded, Origins, PoolConfig, Problem, filters, pools, sources, tls,
+    validation,
+};
 use maitred_filters::FilterRule;
 use maitred_server::pool_map::UnknownPool;
 use maitred_server::{DEFAULT_POOL, Insight, Limits, Log, PoolLimits, PoolRule, Server, WriterSettings};
@@ -213,8 +210,8 @@ impl Reload {
             plan.lines.push(format!("{} {before} -> {after}", option.name));
             option.take(&mut next, &mut wanted.clone());
             match option.reload {
-                Needs::Peers => plan.peers = Some(next.limits.settings()),
-                Needs::Responses => plan.writer = Some(settings::writer(&next)),
+                Needs::Peers => plan.peers = Some(next.limits.clone()),
+                Needs::Responses => plan.writer = Some(next.writer),
                 _ => plan.insight = Some((settings::insight(&next), next.dispatch_trace)),
             }
         }
@@ -276,10 +273,10 @@ impl Plan {
         let mut next = PoolConfig { strategy: present.strategy, ..wanted.clone() };
         if single && next.most_threads() > 1 {
             // The application may not be safe with a second thread, and has been told that there is none.
-            next.max_threads = present.max_threads;
-            next.min_threads = next.min_threads.min(next.max_threads);
+            next.limits.max_threads = present.limits.max_threads;
+            next.limits.min_threads = next.limits.min_threads.min(next.limits.max_threads);
             next.max_lost_threads = present.max_lost_threads;
-            next.request_timeout = present.request_timeout;
+            next.limits.request_timeout = present.limits.request_timeout;
         }
         for key in options::of_pools() {
             let [before, after, asked] = [present, &next, wanted]

@@ -4,38 +4,31 @@
 //! configuration to the server's settings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use maitred_config::config::Config;
-use maitred_config::log_values::LogPlace;
-use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE, say_plain};
-use maitred_config::pools;
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::sources::{Inputs, Loaded};
+use maitred_config::output::say_plain;
 use maitred_config::tls::{From, Material};
-use maitred_config::validation::{self, Checked};
-use maitred_config::value::LogLevel;
-use maitred_control::Doors;
+use maitred_config::{
+    Checked, Config, EXIT_FAILURE, EXIT_USAGE, Inputs, Loaded, LogLevel, LogPlace, Problem, Wanted, pools,
+    validation,
+};
+use maitred_control::{Doors, lock};
 use maitred_server::{BoundListeners, Log, Server, StartError};
 
-use crate::control;
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
-use crate::host::{Application, ErrorLog, Host, Voice};
-use crate::lifetime::{self, Asked, Drain, Limits};
-use crate::listeners;
+use crate::host::{Application, ErrorLog, Host, Signal, Voice};
+use crate::lifetime::{self, Drain, Limits};
 use crate::loading::{Importing, load};
-use crate::logs;
 use crate::operator::Operator;
 use crate::part::{Kind, Part};
 use crate::reload::Reload;
 use crate::service::Service;
-use crate::settings;
 use crate::supervisor::{self, Predecessor, Worker};
 use crate::tls_terms::Running;
 use crate::tls_watch::Watch;
+use crate::{control, listeners, logs, settings};
 
 /// Longest wait for the logs at the end of the process: a disk needs less, and a pipe without a reader
 /// would take for ever.
@@ -127,14 +120,18 @@ fn run_here(
         let bound = binds
             .then(|| listeners::bind(&checked, &loaded.origins, sockets.unwrap_or_default()))
             .transpose()?;
+        let start = Start {
+            loaded,
+            checked: &checked,
+            worker,
+            log: &log,
+            service: &service,
+            host,
+            serving: &serving,
+        };
         match hooks {
-            Some(hooks) => {
-                serve_with(hooks, loaded, (inputs, early, bound), &checked, (&log, &service), host, &serving)
-            }
-            None => {
-                let here = (inputs, early, bound, worker, None);
-                serve(loaded, here, &checked, (&log, &service), host, &serving)
-            }
+            Some(hooks) => start.serve_with(hooks, inputs, early, bound),
+            None => start.serve(inputs, early, bound, None),
         }
     });
     // Also before an error is printed: lines that the application wrote during its import come first.
@@ -166,85 +163,235 @@ fn error_log(log: Arc<Log>, serving: Arc<AtomicBool>, config: &Config) -> ErrorL
         }
         // Single lines may belong to one output, so each is written. A text of several lines, as a rule a traceback, is an entry of its own.
         if !entry.contains('\n') {
-            return log.write_each(logs::level(level), format_args!("{entry}"));
+            return log.write_each(level, format_args!("{entry}"));
         }
-        match level {
-            LogLevel::Error => log.error(format_args!("{entry}")),
-            LogLevel::Warn => log.warn(format_args!("{entry}")),
-            LogLevel::Info => log.info(format_args!("{entry}")),
-            LogLevel::Debug => log.debug(format_args!("{entry}")),
-        }
+        log.write(level, format_args!("{entry}"));
     })
 }
 
-/// Serves in the only process, with hooks before and after.
-fn serve_with(
-    hooks: HookThread,
-    loaded: &Loaded,
-    (inputs, early, bound): (Inputs, Option<Early>, Option<BoundListeners>),
-    checked: &Checked,
-    (log, service): (&Arc<Log>, &Service),
-    host: &dyn Host,
-    serving: &AtomicBool,
-) -> Result<u8, Problem> {
-    // Listens first: if another server has the address, hooks must not touch the files that it uses.
-    let early = match early {
-        Some(early) => early,
-        None => early::listen(loaded, checked, bound)?,
-    };
-    hooks.before_start(host)?;
-    let here = (inputs, Some(early), None, None, Some(&hooks));
-    let code = serve(loaded, here, checked, (log, service), host, serving);
-    let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
-    hooks.worker_exit(1, std::process::id(), number.into());
-    hooks.finish();
-    code
+/// A process that is to serve, with all that it has by then.
+struct Start<'a> {
+    loaded: &'a Loaded,
+    checked: &'a Checked,
+    worker: Option<&'a Worker>,
+    log: &'a Arc<Log>,
+    service: &'a Service,
+    host: &'a dyn Host,
+    /// Set when the server serves.
+    serving: &'a AtomicBool,
 }
 
-/// The process's resources before an application is loaded.
-type Here<'a> = (Inputs, Option<Early>, Option<BoundListeners>, Option<&'a Worker>, Option<&'a HookThread>);
-
-fn serve(
-    loaded: &Loaded,
-    (inputs, early, bound, worker, hooks): Here<'_>,
-    checked: &Checked,
-    (log, service): (&Arc<Log>, &Service),
-    host: &dyn Host,
-    serving: &AtomicBool,
-) -> Result<u8, Problem> {
-    let config = &loaded.config;
-    let programs = checked.programs();
-    let becomes =
-        early.as_ref().is_some_and(|early| early.became) || worker.is_some_and(|worker| worker.setup.acts);
-    let development = worker.and_then(|worker| worker.setup.development.as_deref());
-    let tells = !config.development.on && worker.is_none_or(|worker| worker.setup.number == 1);
-    let names = checked.programs().map(|program| program.name.clone());
-    let importing = Importing::begin(names.collect(), log, tells && config.log_level >= LogLevel::Info);
-    let applications = programs
-        .map(|program| load(program, config, checked, (becomes, development), host))
-        .collect::<Result<Vec<_>, _>>();
-    drop(importing);
-    let applications = applications.inspect_err(|_| end_now(host))?;
-    let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
-    let reload = Reload {
-        inputs,
-        configured: config.clone(),
-        running: config.clone(),
-        origins: loaded.origins.clone(),
-        single: !applications.is_empty() && config.most_threads() == 1,
-        looped: looped > 0 && looped == applications.len(),
-        tls: checked.tls.as_ref().map(|tls| Running::new(Arc::clone(tls), config, worker.is_some())),
-    };
-    let here = (reload, early, bound, worker, hooks);
-    let ended = serve_loaded(here, checked, applications, (log, service), host, serving);
-    match &ended {
-        Ok(Ended::Waited(_)) => {}
-        Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
-        Err(_) => end_now(host),
+impl Start<'_> {
+    /// Serves in the only process, with hooks before and after.
+    fn serve_with(
+        &self,
+        hooks: HookThread,
+        inputs: Inputs,
+        early: Option<Early>,
+        bound: Option<BoundListeners>,
+    ) -> Result<u8, Problem> {
+        // Listens first: if another server has the address, hooks must not touch the files that it uses.
+        let early = match early {
+            Some(early) => early,
+            None => early::listen(self.loaded, self.checked, bound)?,
+        };
+        hooks.before_start(self.host)?;
+        let code = self.serve(inputs, Some(early), None, Some(&hooks));
+        let number = *code.as_ref().unwrap_or(&EXIT_USAGE);
+        hooks.worker_exit(1, std::process::id(), number.into());
+        hooks.finish();
+        code
     }
-    ended.map(|ended| match ended {
-        Ended::Waited(code) | Ended::AtOnce(code) => code,
-    })
+
+    fn serve(
+        &self,
+        inputs: Inputs,
+        early: Option<Early>,
+        bound: Option<BoundListeners>,
+        hooks: Option<&HookThread>,
+    ) -> Result<u8, Problem> {
+        let Self { checked, worker, log, host, .. } = *self;
+        let config = &self.loaded.config;
+        let becomes = early.as_ref().is_some_and(|early| early.became)
+            || worker.is_some_and(|worker| worker.setup.acts);
+        let development = worker.and_then(|worker| worker.setup.development.as_deref());
+        let tells = !config.development.on && worker.is_none_or(|worker| worker.setup.number == 1);
+        let names = checked.programs().map(|program| program.name.clone());
+        let importing = Importing::begin(names.collect(), log, tells && config.log_level >= LogLevel::Info);
+        let applications = checked
+            .programs()
+            .map(|program| load(program, config, checked, (becomes, development), host))
+            .collect::<Result<Vec<_>, _>>();
+        drop(importing);
+        let applications = applications.inspect_err(|_| end_now(host))?;
+        let looped = applications.iter().filter(|application| application.runs_on.is_some()).count();
+        let reload = Reload {
+            inputs,
+            configured: config.clone(),
+            running: config.clone(),
+            origins: self.loaded.origins.clone(),
+            single: !applications.is_empty() && config.most_threads() == 1,
+            looped: looped > 0 && looped == applications.len(),
+            tls: checked.tls.as_ref().map(|tls| Running::new(Arc::clone(tls), config, worker.is_some())),
+        };
+        let ended = self.serve_loaded(reload, early, bound, hooks, applications);
+        match &ended {
+            Ok(Ended::Waited(_)) => {}
+            Ok(Ended::AtOnce(_)) => host.end_application(Duration::ZERO),
+            Err(_) => end_now(host),
+        }
+        ended.map(|(Ended::Waited(code) | Ended::AtOnce(code))| code)
+    }
+
+    fn serve_loaded(
+        &self,
+        reload: Reload,
+        early: Option<Early>,
+        bound: Option<BoundListeners>,
+        hooks: Option<&HookThread>,
+        applications: Vec<Application>,
+    ) -> Result<Ended, Problem> {
+        let Self { checked, worker, log, service, host, serving, .. } = *self;
+        let (config, origins) = (&reload.configured.clone(), &reload.origins.clone());
+        if reload.looped {
+            pools::refuse_with_event_loop(config, origins)?;
+        }
+        let what = lifetime::what(config, &applications);
+        let served = lifetime::served(config, checked, &applications);
+        let mut settings = settings::make(config, origins, checked, applications, log)?;
+        settings.language = host.languages().to_owned();
+        // After the application is imported, before the first request is accepted.
+        let mut signals = match host.signals() {
+            Ok(signals) => service.signals(signals),
+            Err(error) => {
+                log.error(format_args!("the signal handlers cannot be installed: {error}"));
+                return Ok(Ended::AtOnce(EXIT_FAILURE));
+            }
+        };
+        let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
+        let mut doors = match early {
+            Some(Early { listeners, doors, warnings, .. }) => {
+                settings.bound = Some(listeners.into_shared());
+                warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
+                doors
+            }
+            None if worker.is_none() => {
+                settings.bound = bound;
+                control::open_named(config, origins, None)?
+            }
+            // The supervisor has the doors.
+            None => Doors::default(),
+        };
+        match worker {
+            None => control::open_own(config, &mut doors, log),
+            Some(worker) => worker.settle(&mut settings)?,
+        }
+        // The supervisor keeps the history of all workers.
+        let history = match worker {
+            None => control::own_history(config, origins, &doors, log)?,
+            Some(_) => None,
+        };
+        serving.store(true, Ordering::Relaxed);
+        let server = match Server::start(settings) {
+            Ok(server) => Arc::new(server),
+            Err(StartError::Listen(address, error)) => {
+                return Err(listeners::not_bound(&address, &error, origins));
+            }
+            Err(error) => {
+                log.error(format_args!("the server {error}"));
+                end_now(host);
+                return Ok(Ended::Waited(EXIT_FAILURE));
+            }
+        };
+        service.write_pid_file(log);
+        if config.log_level >= LogLevel::Info && worker.is_none() {
+            let lines = lifetime::start_up_lines(
+                config,
+                checked,
+                what.as_deref(),
+                &served,
+                &server.addresses(),
+                doors.admin(),
+            );
+            lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
+        }
+        if what.is_some() && worker.is_none() {
+            early::warn_of_root(config, log);
+        }
+        // In development workers are replaced at each change, so their ends are no news.
+        let is_replaced = worker.is_some() && config.development.on;
+        let mut say = |line: &str| match is_replaced {
+            true => log.debug(format_args!("{line}")),
+            false => log.info(format_args!("{line}")),
+        };
+        let reload = Arc::new(Mutex::new(reload));
+        let operator = Operator {
+            reload: Arc::clone(&reload),
+            log: Arc::clone(log),
+            about: control::about(host, what.clone()),
+        };
+        let control = control::start(&server, doors, operator, history, log).map(Arc::new);
+        // All workers see the same changes of files: one of them logs these.
+        let tells = worker.is_none_or(|worker| worker.setup.number == 1);
+        let watch = checked.tls.as_ref().and_then(|_| {
+            let watch = Watch::start(&reload, &server, log, tells);
+            watch
+                .inspect_err(|error| log.error(format_args!("the files of TLS are not watched: {error}")))
+                .ok()
+        });
+        if worker.is_none() && config.workers.count.is_none() {
+            log.info(format_args!(
+                "workers = auto: one processor, so this is one process without a supervisor"
+            ));
+        }
+        service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
+        if let Some(worker) = worker {
+            worker.serves(&server, control.as_ref(), what, served);
+        }
+        hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
+        let mut answer = |signal| self.answer(signal, &reload, &server);
+        let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
+        // The supervisor waits for drain-delay before it ends a worker.
+        let delay = if worker.is_some() { Duration::ZERO } else { delay };
+        let limits = Limits { delay, drain, events };
+        let told = Told { server: &server, service, log };
+        let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
+        drop(watch);
+        // The control owns the server, too, and the server ends with its last owner.
+        drop(control);
+        drop(server);
+        if code > EXIT_FAILURE {
+            return Ok(Ended::AtOnce(code));
+        }
+        Ok(match lifetime::end_application(host, &mut signals, left, &mut say) {
+            Some(second) => Ended::AtOnce(second),
+            None => Ended::Waited(code),
+        })
+    }
+
+    /// Answers a signal that does not end the server.
+    fn answer(&self, signal: Signal, reload: &Mutex<Reload>, server: &Server) {
+        let Self { worker, log, service, .. } = *self;
+        match signal {
+            Signal::Reload => service.reloads(log, || {
+                lock(reload).again(server, log);
+            }),
+            Signal::Reopen => {
+                log.reopen();
+                log.info(format_args!("SIGUSR1: the log files are opened anew"));
+            }
+            Signal::ForSupervisor(signal) if worker.is_some() => {
+                let supervisor = std::os::unix::process::parent_id();
+                log.warn(format_args!(
+                    "{signal}: nothing happens, this is a worker; send it to its supervisor, process {supervisor}"
+                ));
+            }
+            Signal::ForSupervisor(signal) => log.warn(format_args!(
+                "{signal}: nothing happens, this one process has no supervisor; start it with --workers 2 or more"
+            )),
+            Signal::Stop(_) => {}
+        }
+    }
 }
 
 /// Ends the applications that have been loaded, before the server has served.
@@ -258,162 +405,6 @@ enum Ended {
     /// The application has had its time to end.
     Waited(u8),
     AtOnce(u8),
-}
-
-fn serve_loaded(
-    (reload, early, bound, worker, hooks): (
-        Reload,
-        Option<Early>,
-        Option<BoundListeners>,
-        Option<&Worker>,
-        Option<&HookThread>,
-    ),
-    checked: &Checked,
-    applications: Vec<Application>,
-    (log, service): (&Arc<Log>, &Service),
-    host: &dyn Host,
-    serving: &AtomicBool,
-) -> Result<Ended, Problem> {
-    let (config, origins) = (&reload.configured.clone(), &reload.origins.clone());
-    if reload.looped {
-        pools::refuse_with_event_loop(config, origins)?;
-    }
-    let what = lifetime::what(config, &applications);
-    let served = lifetime::served(config, checked, &applications);
-    let mut settings = settings::make(config, origins, checked, applications, log)?;
-    settings.language = host.languages().to_owned();
-    // After the application is imported, before the first request is accepted.
-    let mut signals = match host.signals() {
-        Ok(signals) => service.signals(signals),
-        Err(error) => {
-            log.error(format_args!("the signal handlers cannot be installed: {error}"));
-            return Ok(Ended::AtOnce(EXIT_FAILURE));
-        }
-    };
-    let acts = early.as_ref().filter(|early| early.became).and(checked.wanted.as_ref()).map(Wanted::acts);
-    let mut doors = match early {
-        Some(Early { listeners, doors, warnings, .. }) => {
-            settings.bound = Some(listeners.into_shared());
-            warnings.iter().for_each(|warning| log.warn(format_args!("{warning}")));
-            doors
-        }
-        None if worker.is_none() => {
-            settings.bound = bound;
-            control::open_named(config, origins, None)?
-        }
-        // The supervisor has the doors.
-        None => Doors::default(),
-    };
-    match worker {
-        None => control::open_own(config, &mut doors, log),
-        Some(worker) => worker.settle(&mut settings)?,
-    }
-    // The supervisor keeps the history of all workers.
-    let history = match worker {
-        None => control::own_history(config, origins, &doors, log)?,
-        Some(_) => None,
-    };
-    serving.store(true, Ordering::Relaxed);
-    let server = match Server::start(settings) {
-        Ok(server) => Arc::new(server),
-        Err(StartError::Listen(address, error)) => {
-            return Err(listeners::not_bound(&address, &error, origins));
-        }
-        Err(error) => {
-            log.error(format_args!("the server {error}"));
-            end_now(host);
-            return Ok(Ended::Waited(EXIT_FAILURE));
-        }
-    };
-    service.write_pid_file(log);
-    if config.log_level >= LogLevel::Info && worker.is_none() {
-        let lines = lifetime::start_up_lines(
-            config,
-            checked,
-            what.as_deref(),
-            &served,
-            &server.addresses(),
-            doors.admin(),
-        );
-        lines.into_iter().chain(acts).for_each(|line| log.plain(&line));
-    }
-    if what.is_some() && worker.is_none() {
-        early::warn_of_root(config, log);
-    }
-    // In development workers are replaced at each change, so their ends are no news.
-    let is_replaced = worker.is_some() && config.development.on;
-    let mut say = |line: &str| match is_replaced {
-        true => log.debug(format_args!("{line}")),
-        false => log.info(format_args!("{line}")),
-    };
-    let reload = Arc::new(Mutex::new(reload));
-    let operator = Operator {
-        reload: Arc::clone(&reload),
-        log: Arc::clone(log),
-        about: control::about(host, what.clone()),
-    };
-    let control = control::start(&server, doors, operator, history, log).map(Arc::new);
-    // All workers see the same changes of files: one of them logs these.
-    let tells = worker.is_none_or(|worker| worker.setup.number == 1);
-    let watch = checked.tls.as_ref().and_then(|_| {
-        let watch = Watch::start(&reload, &server, log, tells);
-        watch.inspect_err(|error| log.error(format_args!("the files of TLS are not watched: {error}"))).ok()
-    });
-    if worker.is_none() && config.workers.count.is_none() {
-        log.info(format_args!("workers = auto: one processor, so this is one process without a supervisor"));
-    }
-    service.serves(&format!("serving {}", what.as_deref().unwrap_or("static files")), log);
-    if let Some(worker) = worker {
-        worker.serves(&server, control.as_ref(), what, served);
-    }
-    hooks.iter().for_each(|hooks| hooks.worker_ready(1, std::process::id()));
-    let mut answer = |asked| match asked {
-        Asked::Reload => {
-            service.reloads(log, || reload.lock().unwrap_or_else(PoisonError::into_inner).again(&server, log))
-        }
-        Asked::Reopen => {
-            log.reopen();
-            log.info(format_args!("SIGUSR1: the log files are opened anew"));
-        }
-        Asked::ForSupervisor(signal) if worker.is_some() => {
-            let supervisor = std::os::unix::process::parent_id();
-            log.warn(format_args!(
-                "{signal}: nothing happens, this is a worker; send it to its supervisor, process {supervisor}"
-            ));
-        }
-        Asked::ForSupervisor(signal) => log.warn(format_args!(
-            "{signal}: nothing happens, this one process has no supervisor; start it with --workers 2 or more"
-        )),
-    };
-    let Config { drain_delay: delay, drain_timeout: drain, events_timeout: events, .. } = *config;
-    // The supervisor waits for drain-delay before it ends a worker.
-    let delay = if worker.is_some() { Duration::ZERO } else { delay };
-    let limits = Limits { delay, drain, events };
-    let told = Told { server: &server, service, log };
-    let (code, left) = lifetime::wait_for_end(&told, &mut signals, limits, &mut answer, &mut say);
-    drop(watch);
-    // The control owns the server, too, and the server ends with its last owner.
-    drop(control);
-    drop(server);
-    if code > EXIT_FAILURE {
-        return Ok(Ended::AtOnce(code));
-    }
-    Ok(match lifetime::end_application(&HostEnd(host), &mut signals, left, &mut say) {
-        Some(second) => Ended::AtOnce(second),
-        None => Ended::Waited(code),
-    })
-}
-
-struct HostEnd<'a>(&'a dyn Host);
-
-impl lifetime::End for HostEnd<'_> {
-    fn begin(&self, limit: Duration) {
-        self.0.end_application(limit);
-    }
-
-    fn wait(&self, limit: Duration) -> bool {
-        self.0.wait_application_ended(limit)
-    }
 }
 
 /// A server that reports its end to the service manager.

@@ -20,10 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use maitred_config::config::Config;
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Config, Origins, Problem};
 use maitred_server::Log;
 use maitred_server::pid_file::{NotClaimed, PidFile};
 use maitred_server::service_manager::{Handed, Notifier, Passing};

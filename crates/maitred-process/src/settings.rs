@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use maitred_config::config::{Config, HostConfig, SiteConfig};
-use maitred_config::error_page;
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
-use maitred_config::validation::{Checked, CheckedSite};
+use maitred_config::validation::CheckedSite;
 use maitred_config::value::Spans;
-use maitred_config::{development, filters, http2, pools, proxies, websockets};
+use maitred_config::{
+    Checked, Config, HostConfig, Origins, Problem, SiteConfig, development, error_page, filters, http2,
+    pools, proxies,
+};
 use maitred_files::{Now, StaticFiles, StaticSettings};
-use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts, WriterSettings};
+use maitred_server::{HostSettings, Insight, Log, Routes, Settings, Submissions, Timeouts};
 
 use crate::host::Application;
 use crate::languages::{Languages, Named};
@@ -40,14 +39,10 @@ pub(crate) fn make(
     let mut applications = applications.into_iter();
     let mut sites = Vec::with_capacity(checked.sites.len());
     for ((host, site), checked) in config.sites().zip(&checked.sites) {
-        let place = |key: &str| match host {
-            Some(host) => origins.describe_host(&host.name, Some(key)),
-            None => origins.describe(key),
-        };
+        let place = |key: &str| origins.describe_in(host.map(|host| &*host.name), key);
         let own = applications.by_ref().take(checked.programs.len()).collect();
         let routes = routes(config, &site, checked, own, log, &place)?;
-        let pages = error_page::read(&site.error_pages)
-            .map_err(|(what, remedy)| Problem::new(place("error-page"), what, remedy))?;
+        let pages = error_page::read(&site.error_pages).map_err(|bad| bad.at(place("error-page")))?;
         sites.push((host, routes, pages));
     }
     let mut sites = sites.into_iter();
@@ -63,7 +58,7 @@ pub(crate) fn make(
     settings.listeners = listeners::settings(checked);
     settings.tls = checked.tls.as_ref().map(|tls| Arc::clone(&tls.terms));
     settings.http2 = http2::settings(config);
-    settings.websockets = websockets::settings(&config.websockets);
+    settings.websockets = config.has_websockets.then_some(config.websockets);
     settings.forwarding = proxies::forwarding(&config.trusted_proxies, &config.forwarded_fields);
     settings.health_path = config.health_path.clone();
     settings.metrics_path = config.metrics_path.clone();
@@ -82,8 +77,8 @@ pub(crate) fn make(
     settings.body_budget = config.body_budget;
     settings.spool_threads = config.spool_threads;
     settings.spool = config.spool.clone();
-    settings.limits = config.limits.settings();
-    settings.writer = writer(config);
+    settings.limits = config.limits.clone();
+    settings.writer = config.writer;
     settings.submissions = submissions;
     settings.timeouts = Timeouts {
         handshake: config.tls.handshake_timeout,
@@ -154,23 +149,7 @@ fn named<'a>(
     })
 }
 
-/// Limits of responses that wait for slow readers.
-pub(crate) fn writer(config: &Config) -> WriterSettings {
-    WriterSettings {
-        memory: config.response_memory,
-        file: config.response_file,
-        budget: config.response_budget,
-    }
-}
-
 /// Measurements of each request.
 pub(crate) fn insight(config: &Config) -> Insight {
-    Insight {
-        times: config.spans != Spans::Off,
-        receipt: config.spans == Spans::Kernel,
-        statistics: config.statistics,
-        server_timing: config.server_timing,
-        ids: config.request_ids,
-        response_ids: config.response_ids,
-    }
+    Insight { times: config.spans != Spans::Off, receipt: config.spans == Spans::Kernel, ..config.insight }
 }

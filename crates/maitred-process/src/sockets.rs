@@ -3,11 +3,8 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use maitred_config::config::Config;
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
-use maitred_config::validation::Checked;
 use maitred_config::value::AcceptModel;
+use maitred_config::{Checked, Config, Origins, Problem};
 use maitred_server::listening::Address;
 use maitred_server::{BoundListeners, WorkerListeners};
 

@@ -4,10 +4,8 @@
 
 use std::sync::Arc;
 
-use maitred_config::config::Config;
-use maitred_config::origins::Origins;
-use maitred_config::problem::Problem;
 use maitred_config::tls::{Material, Stamps, changes};
+use maitred_config::{Config, Origins, Problem};
 use maitred_server::Server;
 
 /// The material of a running server.

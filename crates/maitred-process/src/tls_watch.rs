@@ -4,11 +4,12 @@
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use maitred_config::tls::{self, Stamps};
+use maitred_control::lock;
 use maitred_io::clock;
 use maitred_server::{Log, Server};
 
@@ -105,7 +106,7 @@ impl Watcher {
 
     /// Forgets expired ticket keys, and returns the interval of looks; zero for none.
     fn begin(&self) -> Duration {
-        let reload = self.reload();
+        let reload = lock(&self.reload);
         if let Some(tls) = &reload.tls {
             tls.material().terms.forget_old_keys();
         }
@@ -113,7 +114,7 @@ impl Watcher {
     }
 
     fn look(&mut self) {
-        let mut reload = self.reload.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reload = lock(&self.reload);
         let Reload { tls: Some(tls), running, origins, .. } = &mut *reload else { return };
         if !tls.has_changed(running, origins, &mut self.pending) {
             return;
@@ -128,12 +129,8 @@ impl Watcher {
     }
 
     fn tell(&self, again: bool) {
-        let lines = self.reload().tls.as_ref().map(|tls| tls::warnings(tls.material(), again));
+        let lines = lock(&self.reload).tls.as_ref().map(|tls| tls::warnings(tls.material(), again));
         lines.iter().flatten().for_each(|line| self.log.warn(format_args!("{line}")));
-    }
-
-    fn reload(&self) -> MutexGuard<'_, Reload> {
-        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

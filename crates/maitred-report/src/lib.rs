@@ -10,29 +10,11 @@ mod read;
 mod show;
 mod together;
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use maitred_control::nearest;
+use maitred_config::{Problem, nearest};
 use read::Log;
-
-/// An error of the user: the place, the fault and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// An option, or a log.
-    pub place: String,
-    /// The fault.
-    pub what: String,
-    /// The remedy.
-    pub remedy: String,
-}
-
-impl Mistake {
-    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into(), remedy: remedy.into() }
-    }
-}
 
 pub(crate) const USAGE: &str = "\
 usage: maitred report [--json] [--requests] [--top NUMBER] [--wait SECONDS] LOG...
@@ -44,14 +26,6 @@ Reads access logs written with --access-log-format times or json; - is standard 
   --top NUMBER      so many routes and cascades, 0 for all [default: 10]
   --wait SECONDS    a request waited if its queue time was longer [default: 0.001]
 ";
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.place, self.what, self.remedy)
-    }
-}
-
-impl std::error::Error for Mistake {}
 
 #[derive(Debug, PartialEq)]
 struct ReportOptions {
@@ -68,7 +42,7 @@ struct ReportOptions {
 ///
 /// # Errors
 /// They are not understood, a log cannot be read, or no line of it has the times of a request.
-pub fn report(arguments: &[String]) -> Result<String, Mistake> {
+pub fn report(arguments: &[String]) -> Result<String, Problem> {
     let asked = parse(arguments)?;
     if asked.help {
         return Ok(USAGE.to_owned());
@@ -81,7 +55,7 @@ pub fn report(arguments: &[String]) -> Result<String, Mistake> {
             File::open(name).and_then(|file| read_all(&mut log, name, &mut BufReader::new(file)))
         };
         read.map_err(|error| {
-            Mistake::new(
+            Problem::new(
                 name,
                 format!("cannot be read: {error}"),
                 "name an access log, or - for standard input",
@@ -92,9 +66,9 @@ pub fn report(arguments: &[String]) -> Result<String, Mistake> {
     Ok(of(log, &asked))
 }
 
-fn understood(log: &Log) -> Result<(), Mistake> {
+fn understood(log: &Log) -> Result<(), Problem> {
     match &log.first_not_understood {
-        Some((name, line, begin)) if log.requests.is_empty() => Err(Mistake::new(
+        Some((name, line, begin)) if log.requests.is_empty() => Err(Problem::new(
             format!("{name}:{line}"),
             format!(
                 "no line has the start of a request and its times (start= and queue=, run=, total=, or the same in JSON), \
@@ -141,7 +115,7 @@ fn read_all(log: &mut Log, name: &str, input: &mut dyn BufRead) -> io::Result<()
     }
 }
 
-fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
+fn parse(arguments: &[String]) -> Result<ReportOptions, Problem> {
     const OPTIONS: [&str; 5] = ["--json", "--requests", "--top", "--wait", "--help"];
     let mut asked =
         ReportOptions { json: false, requests: false, top: 10, wait: 1_000, logs: Vec::new(), help: false };
@@ -154,7 +128,7 @@ fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
         let mut value = |example: &str| {
             let value = attached.or_else(|| rest.next().map(String::as_str));
             value.ok_or_else(|| {
-                Mistake::new(option, "needs a value", format!("for example {option} {example}"))
+                Problem::new(option, "needs a value", format!("for example {option} {example}"))
             })
         };
         match option {
@@ -164,7 +138,7 @@ fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
             "--top" => {
                 let value = value("20")?;
                 asked.top = value.parse().map_err(|_| {
-                    Mistake::new(
+                    Problem::new(
                         option,
                         format!("'{value}' is not a whole number"),
                         "give one, for example 20",
@@ -174,7 +148,7 @@ fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
             "--wait" => {
                 let value = value("0.001")?;
                 asked.wait = read::micros(value).ok_or_else(|| {
-                    Mistake::new(
+                    Problem::new(
                         option,
                         format!("'{value}' is no time in seconds"),
                         "give one, for example 0.001",
@@ -186,13 +160,13 @@ fn parse(arguments: &[String]) -> Result<ReportOptions, Mistake> {
                     Some(meant) => format!("did you mean {meant}?"),
                     None => "maitred report --help lists the options".to_owned(),
                 };
-                return Err(Mistake::new(option, "unknown option", remedy));
+                return Err(Problem::new(option, "unknown option", remedy));
             }
             _ => asked.logs.push(argument.clone()),
         }
     }
     if asked.logs.is_empty() && !asked.help {
-        return Err(Mistake::new(
+        return Err(Problem::new(
             "report",
             "no log was named",
             "for example: maitred report access.log, or - for standard input",

@@ -172,28 +172,18 @@ impl Said {
             self.spans[index] = micros(value);
             return;
         }
-        let text = match name {
-            "start" => {
-                self.start = micros(value);
-                return;
-            }
-            "total" => {
-                self.total = micros(value);
-                return;
-            }
-            "missing" => {
-                self.missing = value.parse().ok();
-                return;
-            }
-            "id" => &mut self.id,
-            "pool" => &mut self.pool,
-            "route" => &mut self.route,
-            "method" => &mut self.method,
-            "target" => &mut self.target,
-            "status" => &mut self.status,
-            _ => return,
-        };
-        value.clone_into(text);
+        match name {
+            "start" => self.start = micros(value),
+            "total" => self.total = micros(value),
+            "missing" => self.missing = value.parse().ok(),
+            "id" => value.clone_into(&mut self.id),
+            "pool" => value.clone_into(&mut self.pool),
+            "route" => value.clone_into(&mut self.route),
+            "method" => value.clone_into(&mut self.method),
+            "target" => value.clone_into(&mut self.target),
+            "status" => value.clone_into(&mut self.status),
+            _ => {}
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl Limits {
 }
 
 /// A worker's regular report about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Beat {
     /// Requests that have ended since its start.
     pub requests: u64,

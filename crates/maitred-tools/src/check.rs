@@ -1,8 +1,6 @@
 //! `maitred check`: prints the configuration, and checks the applications and the files of TLS.
 
-use maitred_config::output::print;
-use maitred_config::problem::Problem;
-use maitred_config::sources::Loaded;
+use maitred_config::{Loaded, Problem, print};
 use maitred_config::{check, tls, validation};
 use maitred_process::host::Host;
 use maitred_process::loading;

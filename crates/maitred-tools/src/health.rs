@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use maitred_config::output::{EXIT_FAILURE, print, say};
-use maitred_config::problem::Problem;
+use maitred_config::{EXIT_FAILURE, Problem, print, say};
 use maitred_control::Given as Arguments;
 use maitred_server::tls::{LocalClient, Trust};
 use serde_json::Value;
 
-use crate::ctl::choose::{self, Which};
-use crate::ctl::client::{self, Failed, Place};
+use crate::ctl::client::{self, Failed};
+use crate::ctl::named::Named;
 use crate::tool_line::{Given, Known};
 
 const HELP: &str = "\
@@ -48,9 +47,6 @@ const KNOWN: Known = Known {
     takes_rest: false,
 };
 
-/// Options that name a server; one of them at most.
-const WHICH: [&str; 5] = ["server", "pid", "port", "socket", "url"];
-
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A longer wait is a mistake in the unit.
@@ -59,7 +55,6 @@ const MAX_TIMEOUT: f64 = 3600.0;
 /// Bytes of an answer that are read: the status line is at the beginning.
 const MAX_HEAD: usize = 4096;
 
-/// The server to ask.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     /// A page of the server, by HTTP.
@@ -69,14 +64,8 @@ enum Asked {
         /// Set for https; the file of authorities.
         secure: Option<Option<PathBuf>>,
     },
-    /// The server's control at this socket. The variants below find the control in other ways.
-    Socket(PathBuf),
-    Named(Which),
-    Only,
-    Admin {
-        url: String,
-        token_file: Option<PathBuf>,
-    },
+    /// The server's control.
+    Control(Named),
 }
 
 /// Runs the command with the arguments behind `health`.
@@ -118,41 +107,21 @@ fn timeout(given: &Given) -> Result<Duration, Problem> {
 }
 
 fn asked(given: &Given) -> Result<Asked, Problem> {
-    let mut named = WHICH.into_iter().filter_map(|name| Some((name, given.value(name)?)));
-    let first = named.next();
-    if let (Some((one, _)), Some((other, _))) = (first, named.next()) {
-        let what = format!("--{one} and --{other} name two servers");
-        return Err(Problem::new("health", what, "leave one of them out"));
+    let named = Named::of(given, "health")?;
+    let (token_file, ca) = (given.value("token-file"), given.value("ca"));
+    if let Some(url) = given.value("url") {
+        return Ok(of_url(url, token_file.is_some(), ca.map(PathBuf::from))?.unwrap_or(Asked::Control(named)));
     }
-    let which = |which: Result<Which, String>| match which {
-        Ok(which) => Ok(Asked::Named(which)),
-        Err(text) => {
-            let (what, remedy) =
-                text.split_once("; ").unwrap_or((&text, "'maitred health --help' tells more"));
-            Err(Problem::new("health", what, remedy))
-        }
-    };
-    let asked = match first {
-        None => Asked::Only,
-        Some(("socket", path)) => Asked::Socket(path.into()),
-        Some(("url", url)) => {
-            let file = |name| given.value(name).map(PathBuf::from);
-            return of_url(url, file("token-file"), file("ca"));
-        }
-        Some(("port", value)) => which(Which::port(value))?,
-        Some(("pid", value)) => which(Which::process(value))?,
-        Some((_, name)) => Asked::Named(Which::Any(name.to_owned())),
-    };
-    match ["token-file", "ca"].into_iter().find(|name| given.value(name).is_some()) {
-        Some(name) => {
+    match [("token-file", token_file), ("ca", ca)].into_iter().find(|(_, value)| value.is_some()) {
+        Some((name, _)) => {
             Err(Problem::new("health", format!("--{name} belongs to --url"), "give --url, or leave it out"))
         }
-        None => Ok(asked),
+        None => Ok(Asked::Control(named)),
     }
 }
 
-/// A page if there is a path in it, else the address of the control.
-fn of_url(url: &str, token_file: Option<PathBuf>, ca: Option<PathBuf>) -> Result<Asked, Problem> {
+/// A page if there is a path in it; none for the address of the control.
+fn of_url(url: &str, has_token: bool, ca: Option<PathBuf>) -> Result<Option<Asked>, Problem> {
     let wrong = |what: &str, remedy: &str| Err(Problem::new("health", format!("--url: {what}"), remedy));
     let by_https = url.strip_prefix("https://");
     let Some(rest) = by_https.or_else(|| url.strip_prefix("http://")) else {
@@ -168,22 +137,19 @@ fn of_url(url: &str, token_file: Option<PathBuf>, ca: Option<PathBuf>) -> Result
     if authority.is_empty() || authority.contains('@') {
         return wrong(&format!("'{url}' names no host"), "write one such as http://127.0.0.1:8000/healthz");
     }
-    let secure = by_https.map(|_| ca);
-    Ok(match (path, token_file) {
-        ("", _) if secure.is_some() => {
-            return wrong(
-                "the address of --admin is asked by http",
-                "write http://, or a page such as https://127.0.0.1:8443/healthz",
-            );
-        }
-        ("", token_file) => Asked::Admin { url: url.to_owned(), token_file },
-        (_, Some(_)) => return wrong("a page takes no token", "leave --token-file out, or the path"),
-        (path, None) => Asked::Page {
-            authority: with_port(authority, if secure.is_some() { 443 } else { 80 }),
+    match path {
+        "" if by_https.is_some() => wrong(
+            "the address of --admin is asked by http",
+            "write http://, or a page such as https://127.0.0.1:8443/healthz",
+        ),
+        "" => Ok(None),
+        _ if has_token => wrong("a page takes no token", "leave --token-file out, or the path"),
+        path => Ok(Some(Asked::Page {
+            authority: with_port(authority, if by_https.is_some() { 443 } else { 80 }),
             target: format!("/{}", path.split('#').next().unwrap_or_default()),
-            secure,
-        },
-    })
+            secure: by_https.map(|_| ca),
+        })),
+    }
 }
 
 fn with_port(authority: &str, port: u16) -> String {
@@ -196,18 +162,14 @@ fn with_port(authority: &str, port: u16) -> String {
 
 /// Asks the server. Returns the line about a ready server, else the reason why it is not ready.
 fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
-    let place = match asked {
+    let named = match asked {
         Asked::Page { authority, target, secure } => {
             let secure = secure.as_ref().map(Option::as_deref);
             return page(authority, target, secure, limit);
         }
-        Asked::Socket(path) => Place::Socket(path.clone()),
-        Asked::Named(which) => Place::Socket(choose::named(which)?),
-        Asked::Only => Place::Socket(choose::only_one()?),
-        Asked::Admin { url, token_file } => {
-            Place::of_url(url, token_file.as_deref()).map_err(Failed::text)?
-        }
+        Asked::Control(named) => named,
     };
+    let place = named.place().map_err(Failed::text)?;
     let status = maitred_control::find("status").map_err(|refusal| refusal.text().to_owned())?;
     judge(&client::ask(&place, status, &Arguments::default()).map_err(Failed::text)?)
 }
@@ -337,13 +299,11 @@ mod tests {
 
     #[test]
     fn a_server_is_named_in_one_way() {
-        assert_eq!(parsed(""), Ok(Asked::Only));
-        assert_eq!(parsed("--port 8000"), Ok(Asked::Named(Which::Port(8000))));
-        assert_eq!(parsed("--pid 17"), Ok(Asked::Named(Which::Process(17))));
-        assert_eq!(parsed("--socket /run/a"), Ok(Asked::Socket("/run/a".into())));
+        for line in ["", "--port 8000", "--pid 17", "--socket /run/a", "--url http://127.0.0.1:9000"] {
+            assert!(matches!(parsed(line), Ok(Asked::Control(_))), "{line}");
+        }
         assert_eq!(parsed("--url http://127.0.0.1:8000/healthz"), page("127.0.0.1:8000", "/healthz"));
         assert_eq!(parsed("--url http://[::1]/a?b#c"), page("[::1]:80", "/a?b"));
-        assert!(matches!(parsed("--url http://127.0.0.1:9000"), Ok(Asked::Admin { .. })));
         assert!(parsed("--port 1 --pid 2").expect_err("two").contains("--pid and --port name two servers"));
         assert!(parsed("--port x").expect_err("a word").contains("'x' is no port"));
         assert_eq!(parsed("--url https://[::1]/a"), secure_page("[::1]:443", None));

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use maitred_config::problem::Problem;
+use maitred_config::Problem;
 use maitred_filters::{check_name, user_line};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
@@ -54,7 +54,7 @@ pub fn passwd(arguments: &[String]) -> Result<String, Problem> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(unread(error)),
     };
-    let password = read_password().map_err(|(what, remedy)| Problem::new("passwd", what, remedy))?;
+    let password = read_password()?;
     let line = user_line(user, password.as_bytes())
         .map_err(|error| Problem::new("passwd", format!("the hash cannot be made: {error}"), "try again"))?;
     let (text, replaced) = with_line(before.as_deref().unwrap_or_default(), user, &line);
@@ -116,10 +116,7 @@ fn write(new: &Path, old: &Path, text: &str) -> io::Result<()> {
     out.sync_all()
 }
 
-/// The fault and the remedy.
-type Wrong = (String, String);
-
-fn read_password() -> Result<String, Wrong> {
+fn read_password() -> Result<String, Problem> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return checked(read_line().map_err(failed)?);
@@ -128,10 +125,10 @@ fn read_password() -> Result<String, Wrong> {
     let first = ask("Password: ").and_then(checked)?;
     let second = ask("Again: ")?;
     drop(quiet);
-    if first == second { Ok(first) } else { Err(("the two differ".to_owned(), "try again".to_owned())) }
+    if first == second { Ok(first) } else { Err(Problem::new("passwd", "the two differ", "try again")) }
 }
 
-fn ask(prompt: &str) -> Result<String, Wrong> {
+fn ask(prompt: &str) -> Result<String, Problem> {
     let mut stderr = io::stderr();
     stderr.write_all(prompt.as_bytes()).and_then(|()| stderr.flush()).map_err(failed)?;
     let line = read_line().map_err(failed)?;
@@ -146,22 +143,21 @@ fn read_line() -> io::Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn checked(password: String) -> Result<String, Wrong> {
+fn checked(password: String) -> Result<String, Problem> {
     if password.is_empty() {
-        return Err((
-            "the password is empty".to_owned(),
-            "type one, or give it as the first line of the input".to_owned(),
-        ));
+        let remedy = "type one, or give it as the first line of the input";
+        return Err(Problem::new("passwd", "the password is empty", remedy));
     }
     if password.len() > MAX_PASSWORD || password.chars().any(char::is_control) {
         let what = format!("the password has control characters, or more than {MAX_PASSWORD} bytes");
-        return Err((what, "choose another one".to_owned()));
+        return Err(Problem::new("passwd", what, "choose another one"));
     }
     Ok(password)
 }
 
-fn failed(error: io::Error) -> Wrong {
-    (format!("the password cannot be read: {error}"), "give it as the first line of the input".to_owned())
+fn failed(error: io::Error) -> Problem {
+    let what = format!("the password cannot be read: {error}");
+    Problem::new("passwd", what, "give it as the first line of the input")
 }
 
 /// A terminal without echo; holds the settings to restore.

@@ -3,7 +3,7 @@
 //! Promises: an unknown option is an error that names the nearest one. Leaves out: the meaning of values, and `ctl`, whose options are those of
 //! the server's table.
 
-use maitred_config::problem::{Problem, nearest};
+use maitred_config::{Problem, nearest};
 
 /// The options of a command.
 pub(crate) struct Known {

@@ -1,20 +1,17 @@
 //! The words of the scripts: options with their values, commands, questions.
 
+use crate::Definition;
 use crate::commands::WORDS;
 use crate::forms::Holds;
 use crate::options::familiar::{self, Familiar, Is};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Kind};
 
 /// The value of an option.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// No value.
     Nothing,
-    /// One of these words.
-    Words(Vec<&'static str>),
-    /// A path.
+    Words(Vec<String>),
     File,
-    /// A path of a folder.
     Folder,
     /// A text that no shell can complete.
     Text,
@@ -52,7 +49,7 @@ pub(super) fn takes(option: &Definition) -> Takes {
         Some(Holds::Folder) => Takes::Folder,
         Some(Holds::File) => Takes::File,
         None if matches!(option.kind, Kind::File) => Takes::File,
-        _ => match words(option.placeholder) {
+        _ => match words(&option.placeholder()) {
             words if words.is_empty() => Takes::Text,
             words => Takes::Words(words),
         },
@@ -60,12 +57,12 @@ pub(super) fn takes(option: &Definition) -> Takes {
 }
 
 /// The literal words of a placeholder such as `auto|off|PATH`.
-fn words(placeholder: &'static str) -> Vec<&'static str> {
+fn words(placeholder: &str) -> Vec<String> {
     let is_word = |part: &&str| !part.contains([',', ':', '[', '=', '/']) && **part == part.to_lowercase();
     if !placeholder.contains('|') || placeholder.contains('[') {
         return Vec::new();
     }
-    placeholder.split('|').filter(is_word).collect()
+    placeholder.split('|').filter(is_word).map(ToOwned::to_owned).collect()
 }
 
 /// The first sentence, without characters that shells interpret.

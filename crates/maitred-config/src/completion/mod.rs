@@ -8,8 +8,7 @@ mod fish;
 mod flags;
 mod zsh;
 
-use crate::output::print;
-use crate::problem::{Problem, did_you_mean};
+use crate::{Problem, did_you_mean, print};
 
 /// A shell and its script.
 type Shell = (&'static str, fn() -> String);
@@ -69,9 +68,10 @@ mod tests {
     #[test]
     fn choices_are_words_and_paths_are_paths() {
         let of = |name: &str| takes(options::find(name).expect("an option"));
-        assert_eq!(of("log-level"), Takes::Words(vec!["error", "warn", "info", "debug"]));
-        assert_eq!(of("access-log"), Takes::Words(vec!["auto", "off", "-"]));
-        assert_eq!(of("workers"), Takes::Words(vec!["auto"]));
+        let words = |words: &[&str]| Takes::Words(words.iter().map(ToString::to_string).collect());
+        assert_eq!(of("log-level"), words(&["error", "warn", "info", "debug"]));
+        assert_eq!(of("access-log"), words(&["auto", "off", "-"]));
+        assert_eq!(of("workers"), words(&["auto"]));
         assert_eq!((of("tls-cert"), of("chdir"), of("spool")), (Takes::File, Takes::Folder, Takes::Folder));
         assert_eq!((of("listen"), of("compress"), of("queue")), (Takes::Text, Takes::Nothing, Takes::Text));
     }

@@ -11,12 +11,10 @@ use std::fmt::Write;
 
 use crate::commands::{self, Command, Run, Tool, WORDS, Word};
 use crate::options::familiar::{self, Familiar, Is};
-use crate::options::{self, Definition};
-use crate::problem::{Problem, nearest};
 use crate::reference::default;
+use crate::{Definition, Problem, nearest, options};
 use fill::{INDENT, fill};
 
-/// The name that stands for every option.
 const ALL: &str = "all";
 
 /// The name that stands for the JSON schema of maitred.toml.
@@ -120,7 +118,7 @@ fn written(definition: &Definition) -> String {
     if definition.is_switch() {
         return definition.flags();
     }
-    let whole = format!("{} {}", definition.flags(), definition.placeholder);
+    let whole = format!("{} {}", definition.flags(), definition.placeholder());
     // The usual form of an address.
     let brief = if definition.name == "listen" { "ADDR" } else { "VALUE" };
     if whole.len() <= 37 { whole } else { format!("{} {brief}", definition.flags()) }
@@ -275,7 +273,7 @@ fn usage() -> String {
 /// `--listen ADDR  (repeatable)`.
 fn head(text: &mut String, definition: &Definition) {
     let is_plain = definition.is_switch() || definition.is_positional();
-    let value = if is_plain { String::new() } else { format!(" {}", definition.placeholder) };
+    let value = if is_plain { String::new() } else { format!(" {}", definition.placeholder()) };
     let more = if definition.is_repeatable() { "  (repeatable)" } else { "" };
     let _ = writeln!(text, "  {}{value}{more}", definition.flags());
 }

@@ -5,10 +5,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::forms::{Facts, Holds};
-use crate::options::{self, Definition};
 use crate::reference::default;
 use crate::schema::{Key, Table, Takes};
-use crate::tables;
+use crate::{Definition, options, tables};
 
 /// The schema, as text with a line end.
 pub(super) fn text() -> String {
@@ -71,7 +70,7 @@ fn of_value(facts: &Facts) -> Value {
             if auto { json!({ "anyOf": [{ "const": "auto" }, whole] }) } else { whole }
         }
         Holds::Seconds(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Holds::NumberOrText => json!({ "type": ["number", "string"] }),
+        Holds::NumberOrText | Holds::Bytes => json!({ "type": ["number", "string"] }),
         Holds::Words => json!({ "enum": facts.words }),
     };
     if facts.is_list { json!({ "anyOf": [one, { "type": "array", "items": one }] }) } else { one }

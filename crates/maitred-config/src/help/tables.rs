@@ -6,7 +6,6 @@ use super::fill::{INDENT, fill};
 use crate::schema::Table;
 use crate::tables::ALL;
 
-/// The table with this name.
 pub(super) fn find(name: &str) -> Option<&'static Table> {
     let name = name.trim_matches(['[', ']']);
     ALL.into_iter().find(|table| table.names.contains(&name))

@@ -2,14 +2,11 @@
 
 use maitred_server::HostPattern;
 
-use crate::config::{HostConfig, SiteConfig};
-use crate::filters;
 use crate::forms::{At, Field, Holds, Made, Maybe, POOL_NAME, list};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Kind};
 use crate::schema::{Key, Own, Takes};
-use crate::value;
+use crate::{Definition, HostConfig, SiteConfig, filters, value};
 
-/// The key of the tables.
 pub(super) const HOST: &str = "host";
 
 /// The keys of a host besides those of the options.
@@ -53,7 +50,6 @@ pub(super) fn options() -> impl Iterator<Item = &'static Definition> {
     content.chain(options::all().filter(|option| matches!(option.kind, Kind::Manner(_))))
 }
 
-/// The value of an option in a host.
 pub(super) fn value_of(option: &Definition) -> Option<&'static dyn Field<SiteConfig>> {
     match option.kind {
         Kind::Content(value) | Kind::Manner(value) => Some(value),

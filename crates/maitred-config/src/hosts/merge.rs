@@ -5,12 +5,8 @@ use std::collections::BTreeSet;
 use maitred_server::HostPattern;
 
 use super::keys::{FILTER, HOST, OWN, value_of};
-use crate::config::{Config, HostConfig};
-use crate::filters;
-use crate::options;
-use crate::origins::Origins;
-use crate::problem::Problem;
 use crate::schema::{Item, Part};
+use crate::{Config, HostConfig, Origins, Problem, filters, options};
 
 /// Merges the table of a host, and its filters into those of all hosts.
 ///
@@ -27,7 +23,7 @@ pub(super) fn merge(part: Part, config: &mut Config, origins: &mut Origins) -> R
     origins.hosts.name(&name, source);
     let known = || config.hosts.iter().position(|host| host.name == name);
     let position = is_known.then(known).flatten().unwrap_or_else(|| {
-        let (site, given) = (Config::default().site, BTreeSet::new());
+        let (site, given) = (Config::with_defaults().site, BTreeSet::new());
         config.hosts.push(HostConfig { name: name.clone(), names: vec![first], pool: None, site, given });
         config.hosts.len() - 1
     });

@@ -12,11 +12,9 @@ use std::sync::Arc;
 use maitred_filters::{Condition, FieldChanges, FilterRule, Side};
 use maitred_server::{DEFAULT_POOL, HostCondition, HostPattern, PathPattern, PoolRule};
 
-use crate::config::{Config, HostConfig, SiteConfig};
-use crate::options::{self, Definition, Kind, Reload};
-use crate::origins::Origins;
-use crate::problem::{Problem, did_you_mean};
+use crate::options::{self, Kind, Reload};
 use crate::schema::{Line, Shown, Table, Written};
+use crate::{BadValue, Config, Definition, HostConfig, Origins, Problem, SiteConfig, did_you_mean};
 use keys::{HOST, OWN, keys, options, value_of};
 
 pub(crate) const TABLE: Table = Table {
@@ -238,50 +236,45 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     }
     let mut owners: HashMap<&HostPattern, &str> = HashMap::new();
     for host in &config.hosts {
-        let wrong = |key: Option<&str>, what: String, remedy: String| {
+        let wrong = |key: Option<&str>, what: String, remedy: &str| {
             Err(Problem::new(origins.describe_host(&host.name, key), what, remedy))
         };
         for name in &host.names {
             if let Some(other) = owners.insert(name, &host.name).filter(|other| *other != host.name) {
                 let key = host.given.contains("names").then_some("names");
                 let what = format!("'{name}' is a name of the host '{other}' already");
-                return wrong(key, what, "leave one of them out".to_owned());
+                return wrong(key, what, "leave one of them out");
             }
         }
         let site = &host.site;
         if site.application.is_none() && site.mounted.is_empty() && site.mounts.is_empty() {
             let what = format!("the host '{}' serves nothing", host.name);
-            return wrong(None, what, "give it an application, a mount or static".to_owned());
+            return wrong(None, what, "give it an application, a mount or static");
         }
         if host.given.contains("access-log-format") && !host.has_log() {
             let what =
                 "it says how the lines of an access log look, and the host has none of its own".to_owned();
-            return wrong(Some("access-log-format"), what, "give it access-log, too".to_owned());
+            return wrong(Some("access-log-format"), what, "give it access-log, too");
         }
         check_pool(config, host.pool.as_deref())
-            .map_or(Ok(()), |(what, remedy)| wrong(Some("pool"), what, remedy))?;
+            .map_err(|bad| bad.at(origins.describe_host(&host.name, Some("pool"))))?;
     }
     for (host, site) in config.sites() {
         for mounted in &site.mounted {
-            if let Some((what, remedy)) = check_pool(config, mounted.pool.as_deref()) {
-                let place = match host {
-                    Some(host) => origins.describe_host(&host.name, Some("mount")),
-                    None => origins.describe("mount"),
-                };
-                return Err(Problem::new(place, what, remedy));
-            }
+            let host = host.map(|host| &*host.name);
+            check_pool(config, mounted.pool.as_deref())
+                .map_err(|bad| bad.at(origins.describe_in(host, "mount")))?;
         }
     }
     Ok(())
 }
 
-/// The fault of a pool's name, and the remedy; none for a known pool.
-fn check_pool(config: &Config, name: Option<&str>) -> Option<(String, String)> {
-    let name = name.filter(|name| *name != DEFAULT_POOL)?;
+fn check_pool(config: &Config, name: Option<&str>) -> Result<(), BadValue> {
+    let Some(name) = name.filter(|name| *name != DEFAULT_POOL) else { return Ok(()) };
     let mut known = config.pools.iter().map(|pool| pool.name.as_str());
     if known.clone().any(|known| known == name) {
-        return None;
+        return Ok(());
     }
     let remedy = did_you_mean(name, &mut known, format!("write a table [pool.{name}] for it"));
-    Some((format!("there is no pool '{name}'"), remedy))
+    Err(BadValue::new(format!("there is no pool '{name}'"), remedy))
 }

@@ -9,7 +9,6 @@ use crate::forms::{
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "interface",
-        placeholder: "auto|wsgi|asgi",
         kind: Kind::Content(&site(INTERFACE, |site| &mut site.interface)),
         default: &["auto"],
         summary: "The calling convention of the application; auto looks at it.",
@@ -30,7 +29,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "loop-requests",
-        placeholder: "N",
         kind: Kind::Server(&server(Count(0, MAX_QUEUE), |config| &mut config.loop_requests)),
         default: &["0"],
         summary: "The most requests that the event loop of ASGI applications runs at the same time. Further ones wait in \
@@ -43,7 +41,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "lifespan",
-        placeholder: "auto|on|off",
         kind: Kind::Server(&server(LIFESPAN, |config| &mut config.lifespan)),
         default: &["auto"],
         summary: "Whether ASGI applications hear of the start and the end of the server (lifespan). auto: an \
@@ -97,7 +94,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "env-file",
-        placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.env_file)),
         summary: "Set environment variables before the application is imported. Lines are NAME=value, with quotes, \
                   comments and `export` as in a shell, without expansion. A variable that is set already keeps its \
@@ -155,7 +151,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "stuck-after",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.stuck_after)),
         default: &["10"],
         summary: "A request that stays in a WSGI application this long gets one entry in the error log, with thread, age \

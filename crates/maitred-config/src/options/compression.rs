@@ -40,7 +40,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "compress-min",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.compression.min_length)),
         default: &["1k"],
         summary: "The shortest response that is compressed. One whose length is not known is always compressed.",
@@ -59,7 +58,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "compress-memory",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.compression.memory)),
         default: &["64m"],
         summary: "Memory for the compressors of all unfinished streams together; a stream that begins beyond it is \

@@ -28,7 +28,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "admin-token-file",
-        placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.admin_token_file)),
         summary: "A file whose first line clients of admin must show (Authorization: Bearer ...): 16 or more \
                   printable characters. Only its owner may have rights to it.",
@@ -38,7 +37,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "history",
-        placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.history)),
         summary: "A file that keeps the history of the figures (`maitred ctl history`) over a restart. It is written every ten minutes and at the \
                   end: a new one beside it, then moved.",

@@ -1,15 +1,14 @@
 //! Definitions of options. Command line, file and environment read an option by its definition.
 
-use crate::config::{Config, PoolConfig, SiteConfig};
 use crate::forms::{At, Facts, Field, Form, Holds};
-use crate::value::BadValue;
+use crate::{BadValue, Config, PoolConfig, SiteConfig};
 
 /// The definition of an option: name, kind of value, default and help texts.
 #[derive(Clone, Copy)]
 pub struct Definition {
     /// The name on the command line (`--name`) and in the file; the variable is made of it.
     pub name: &'static str,
-    /// What stands for the value in help texts; empty for switches.
+    /// The placeholder of the value in help texts, if not that of the form.
     pub(crate) placeholder: &'static str,
     /// What the value is and where it goes.
     pub kind: Kind,
@@ -123,7 +122,15 @@ impl Definition {
 
     /// How it is written on the command line, without its value.
     pub fn flag(&self) -> String {
-        if self.is_positional() { self.placeholder.to_owned() } else { format!("--{}", self.name) }
+        if self.is_positional() { self.placeholder() } else { format!("--{}", self.name) }
+    }
+
+    /// The placeholder of the value in help texts; empty for switches.
+    pub(crate) fn placeholder(&self) -> String {
+        match self.placeholder {
+            "" => self.facts().map(|facts| facts.placeholder()).unwrap_or_default(),
+            own => own.to_owned(),
+        }
     }
 
     pub(crate) fn is_positional(&self) -> bool {

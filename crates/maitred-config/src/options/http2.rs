@@ -6,7 +6,6 @@ use crate::forms::{Count, HTTP2, SWITCH};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "http2",
-        placeholder: "on|off|only",
         kind: Kind::Server(&server(HTTP2, |config| &mut config.http2)),
         default: &["on"],
         summary: "Speak HTTP/2 with clients that want it: by TLS if they offer it (ALPN h2), without TLS if they \
@@ -19,7 +18,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "http2-streams",
-        placeholder: "N",
         kind: Kind::Server(&server(Count(1, 10_000), |config| &mut config.http2_streams)),
         default: &["128"],
         summary: "Requests of one HTTP/2 connection at the same time (SETTINGS_MAX_CONCURRENT_STREAMS); more are \

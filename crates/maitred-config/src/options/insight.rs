@@ -6,7 +6,6 @@ use crate::forms::{SPANS, SWITCH};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "spans",
-        placeholder: "kernel|read|off",
         kind: Kind::Server(&server(SPANS, |config| &mut config.spans)),
         default: &["kernel"],
         summary: "How the parts of a request's time are measured. kernel: from its receipt by the kernel, so that waiting \
@@ -18,7 +17,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "statistics",
-        kind: Kind::Server(&server(SWITCH, |config| &mut config.statistics)),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.insight.statistics)),
         default: &["true"],
         summary: "Count requests and their times by listener, pool, route and class of status, and what the \
                   application says in Server-Timing.",
@@ -28,7 +27,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "server-timing",
-        kind: Kind::Server(&server(SWITCH, |config| &mut config.server_timing)),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.insight.server_timing)),
         default: &["false"],
         summary: "Tell clients in Server-Timing where the time of an application's response went, up to its head; \
                   browsers show it.",
@@ -38,7 +37,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "request-ids",
-        kind: Kind::Server(&server(SWITCH, |config| &mut config.request_ids)),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.insight.ids)),
         default: &["false"],
         summary: "Give a request without an id (X-Request-ID or traceparent) the one that the logs use, as \
                   X-Request-ID.",
@@ -48,7 +47,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "response-ids",
-        kind: Kind::Server(&server(SWITCH, |config| &mut config.response_ids)),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.insight.response_ids)),
         default: &["false"],
         summary: "Tell clients in X-Request-ID which id the logs have for their request: the one it brought, or else one of \
                   the server's. Responses of the application have it, which may set the field itself, and errors of the server.",

@@ -4,13 +4,12 @@ use super::definition::{Definition, Kind, Reload, server};
 use crate::forms::{Auto, BYTES, Count, NETWORKS, RATE, ROUTES, SECONDS};
 
 /// The most connections of one client, and requests at once: as many as there can be connections.
-const MAX_CLIENT_CONNECTIONS: usize = 1_000_000;
+const MAX_CLIENT_CONNECTIONS: u32 = 1_000_000;
 
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "min-rate-in",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.min_rate_in)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.rates.inward)),
         default: &["240"],
         summary: "Bytes a second that a peer must send of a request body while the server waits for it, on an average \
                   over min-rate-grace; then 408 and close. For a body that the application reads as it comes, the time \
@@ -22,8 +21,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "min-rate-out",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.min_rate_out)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.rates.outward)),
         default: &["240"],
         summary: "Bytes a second that a peer must take of a response while some of it waits, on an average over \
                   min-rate-grace; then close. Bytes count when the peer's system has acknowledged them. Time in which \
@@ -34,8 +32,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "min-rate-grace",
-        placeholder: "SECONDS",
-        kind: Kind::Server(&server(SECONDS, |config| &mut config.limits.min_rate_grace)),
+        kind: Kind::Server(&server(SECONDS, |config| &mut config.limits.rates.grace)),
         default: &["30"],
         summary: "The time over which min-rate-in and min-rate-out are averages. A peer begins with it, and never \
                   has more, however fast it was.",
@@ -45,9 +42,8 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "client-connections",
-        placeholder: "N",
         kind: Kind::Server(&server(Count(0, MAX_CLIENT_CONNECTIONS), |config| {
-            &mut config.limits.client_connections
+            &mut config.limits.clients.connections
         })),
         default: &["0"],
         summary: "Connections of one client address at the same time, in all workers together; one more is closed without \
@@ -59,7 +55,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "client-rate",
         placeholder: "N",
-        kind: Kind::Server(&server(RATE, |config| &mut config.limits.client_rate)),
+        kind: Kind::Server(&server(RATE, |config| &mut config.limits.clients.rate)),
         default: &["0"],
         summary: "Requests a second of one client address, on an average, files included, in all workers together; one \
                   more gets 429 with Retry-After. 0: no limit. Leave it off behind an untrusted proxy.",
@@ -69,9 +65,8 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "client-burst",
-        placeholder: "N",
         kind: Kind::Server(&server(Count(1, MAX_CLIENT_CONNECTIONS), |config| {
-            &mut config.limits.client_burst
+            &mut config.limits.clients.burst
         })),
         default: &["20"],
         summary: "Requests that a client may make at once after a pause, whatever client-rate says.",
@@ -82,7 +77,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "client-ipv6-prefix",
         placeholder: "BITS",
-        kind: Kind::Server(&server(Count(1, 128), |config| &mut config.limits.client_ipv6_prefix)),
+        kind: Kind::Server(&server(Count(1, 128), |config| &mut config.limits.clients.ipv6_prefix)),
         default: &["64"],
         summary: "IPv6 addresses with so many equal bits at the start are one client. 64 is one network, in which a \
                   host may take any address (RFC 4291 §2.5.4).",
@@ -93,7 +88,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "client-exempt",
         placeholder: "NETWORK",
-        kind: Kind::Server(&server(NETWORKS, |config| &mut config.limits.client_exempt)),
+        kind: Kind::Server(&server(NETWORKS, |config| &mut config.limits.clients.exempt)),
         summary: "Addresses without client-connections, client-rate and the limit of passwords that wait to be checked: a proxy, \
                   monitoring, your own network.",
         cost: "a comparison for each of them",
@@ -102,8 +97,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "connection-bandwidth",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.connection_bandwidth)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.bandwidth.connection)),
         default: &["0"],
         summary: "Bytes a second for the responses of one connection, heads included. 0: no limit.",
         cost: "a timer for each piece, 64 in a second; responses are queued before they leave",
@@ -113,7 +107,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "route-bandwidth",
         placeholder: "PATH=BYTES",
-        kind: Kind::Server(&server(ROUTES, |config| &mut config.limits.route_bandwidth)),
+        kind: Kind::Server(&server(ROUTES, |config| &mut config.limits.bandwidth.routes)),
         summary: "Bytes a second for all responses of these paths together; they take turns. PATH is written as for \
                   pools: /video/*, *.iso. The most specific one counts; BYTES 0 is no limit.",
         cost: "as connection-bandwidth, and a comparison of the path for each request",
@@ -122,9 +116,8 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "max-connections",
-        placeholder: "N",
-        kind: Kind::Server(&server(Count(0, MAX_CLIENT_CONNECTIONS), |config| {
-            &mut config.limits.max_connections
+        kind: Kind::Server(&server(Count(0, MAX_CLIENT_CONNECTIONS as usize), |config| {
+            &mut config.limits.connections
         })),
         default: &["0"],
         summary: "Connections at the same time; further ones wait in the kernel. 0: as many as the limit of open \
@@ -136,8 +129,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "buffer-budget",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(Auto(BYTES), |config| &mut config.limits.buffer_budget)),
+        kind: Kind::Server(&server(Auto(BYTES), |config| &mut config.limits.buffers)),
         default: &["auto"],
         summary: "Memory that all connections together may hold: requests and bodies on their way and in the application, \
                   and what waits to be sent. Beyond it new requests get 503 with Retry-After, bodies go to files, and \
@@ -150,8 +142,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "head-budget",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.head_budget)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.limits.heads)),
         default: &["24m"],
         summary: "Memory for the heads of all incomplete requests, and as much for those that run or wait to run; 2 KiB \
                   of each connection do not count. With seven eighths of the first taken, requests on the connections \

@@ -64,7 +64,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "log-level",
-        placeholder: "error|warn|info|debug",
         kind: Kind::Server(&server(LEVEL, |config| &mut config.log_level)),
         default: &["info"],
         summary: "How much the error log says. Lines that a WSGI application writes to wsgi.errors are there at every level.",
@@ -84,7 +83,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "log-rotate",
-        placeholder: "off|hourly|daily",
         kind: Kind::Server(&server(PERIOD, |config| &mut config.log_rotate)),
         default: &["off"],
         summary: "When a log file is closed, renamed and followed by a new one: at the first line of another hour or day, \
@@ -95,7 +93,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "log-rotate-size",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.log_rotate_size)),
         default: &["0"],
         summary: "The same before the line that would make it longer than this; 0 for no limit. A single line may be longer.",

@@ -22,8 +22,7 @@ pub mod tls;
 mod websockets;
 mod workers;
 
-use crate::config::Config;
-use crate::problem::did_you_mean;
+use crate::{Config, did_you_mean};
 pub(crate) use definition::pool;
 pub use definition::{Definition, Kind, Reload};
 pub(crate) use threads::MAX_THREADS;
@@ -52,10 +51,10 @@ const TABLES: [&[Definition]; 19] = [
     process::OPTIONS,
 ];
 
-impl Default for Config {
-    /// The defaults of the tables.
-    fn default() -> Self {
-        let mut config = Self::empty();
+impl Config {
+    /// The defaults of the options.
+    pub fn with_defaults() -> Self {
+        let mut config = Self::default();
         for definition in all().filter(|definition| !definition.default.is_empty()) {
             let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
             let set = definition.set(&mut config, &texts);

@@ -38,7 +38,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "drain-delay",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.drain_delay)),
         default: &["0"],
         summary: "After SIGTERM, serve everything as before for this long, while health-path answers 503, so that a load \
@@ -51,7 +50,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "drain-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS, |config| &mut config.drain_timeout)),
         default: &["30"],
         summary: "Time for running requests to end after SIGTERM or SIGINT, or in a worker that is replaced; then \
@@ -64,7 +62,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "events-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_AT_ONCE, |config| &mut config.events_timeout)),
         default: &["2"],
         summary: "Time for event streams (text/event-stream) to end after SIGTERM or SIGINT, or in a worker that is \

@@ -6,7 +6,6 @@ use crate::forms::{BYTES, Count, FOLDER, SECONDS};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "head-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS, |config| &mut config.head_timeout)),
         default: &["10"],
         summary: "Time for a request head: from its first byte, or for the first request from the start of the \
@@ -17,7 +16,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "body-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS, |config| &mut config.body_timeout)),
         default: &["30"],
         summary: "Time without a byte of a request body; then 408 and close. An ASGI application whose response has \
@@ -29,7 +27,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "keep-alive",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS, |config| &mut config.keep_alive)),
         default: &["75"],
         summary: "A connection may be idle this long between two requests; then it is closed.",
@@ -39,7 +36,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "max-head",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.max_head)),
         default: &["64k"],
         summary: "The largest head of a request: its line and fields together; a larger one gets 431. 16k to 256k.",
@@ -49,7 +45,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "max-field",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.max_field)),
         default: &["16k"],
         summary: "The largest field of a request's head, its name included, such as Cookie; a larger one gets 431. 1k to \
@@ -61,7 +56,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "max-body",
-        placeholder: "BYTES",
         kind: Kind::Manner(&site(BYTES, |site| &mut site.max_body)),
         default: &["1g"],
         summary: "The largest request body; a larger one gets 413. A whole number, or with k, m or g (units of \
@@ -73,7 +67,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "body-memory",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.body_memory)),
         default: &["256k"],
         summary: "So much of every request body is kept in memory. A longer body stays in memory while body-budget \
@@ -84,7 +77,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "body-budget",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.body_budget)),
         default: &["64m"],
         summary: "Memory for all request bodies longer than body-memory together; one of them has at most a quarter. When \
@@ -97,7 +89,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "spool",
-        placeholder: "FOLDER",
         kind: Kind::Server(&server(FOLDER, |config| &mut config.spool)),
         default: &["/var/tmp"],
         summary: "The folder for request bodies that do not stay in memory, and for what slow readers have not \

@@ -6,8 +6,7 @@ use crate::forms::BYTES;
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "response-memory",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.response_memory)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.writer.memory)),
         default: &["256k"],
         summary: "So much of a response that is made block by block waits in memory for its reader. The rest goes to a \
                   file in the spool folder, and the application's thread goes on; an ASGI application awaits the reader.",
@@ -17,8 +16,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "response-file",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.response_file)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.writer.file)),
         default: &["1g"],
         summary: "So much of one response waits in files for its reader. Beyond it the application waits, as long as \
                   the reader takes a byte within body-timeout. 0: an application that streams waits for its reader.",
@@ -28,8 +26,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "response-budget",
-        placeholder: "BYTES",
-        kind: Kind::Server(&server(BYTES, |config| &mut config.response_budget)),
+        kind: Kind::Server(&server(BYTES, |config| &mut config.writer.budget)),
         default: &["32m"],
         summary: "Memory for all complete bodies together that wait for their readers. Further ones go to files, up \
                   to response-file each. An object that several responses share counts once; bodies up to 16 KiB and \

@@ -5,7 +5,7 @@ fn every_default_is_a_value_of_its_option() {
     for definition in all() {
         let texts: Vec<String> = definition.default.iter().map(ToString::to_string).collect();
         if !texts.is_empty() {
-            definition.set(&mut Config::default(), &texts).expect(definition.name);
+            definition.set(&mut Config::with_defaults(), &texts).expect(definition.name);
         }
     }
 }
@@ -28,7 +28,7 @@ fn every_option_says_what_it_does_and_settings_say_what_they_cost() {
 fn a_misspelt_choice_suggests_the_nearest() {
     let bad = find("log-level")
         .expect("exists")
-        .set(&mut Config::default(), &["wran".to_owned()])
+        .set(&mut Config::with_defaults(), &["wran".to_owned()])
         .expect_err("bad");
     assert_eq!(bad.what, "'wran' is none of error, warn, info, debug");
     assert_eq!(bad.remedy, "did you mean 'warn'?");
@@ -40,7 +40,7 @@ fn a_shown_value_is_toml_with_the_same_meaning() {
         [("max-body", "17k"), ("head-timeout", "0.25"), ("static", "/a=b\"c"), ("access-log", "x\\y")]
     {
         let definition = find(name).expect(name);
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         definition.set(&mut config, &[text.to_owned()]).expect(text);
         let line = format!("{name} = {}", definition.show(&config).expect(name));
         let table: toml::Table = line.parse().expect(&line);
@@ -55,7 +55,7 @@ fn a_shown_value_is_toml_with_the_same_meaning() {
 
 #[test]
 fn compressed_types_are_shown_as_lists() {
-    let mut config = Config::default();
+    let mut config = Config::with_defaults();
     let mut set = |name: &str, texts: &[&str]| {
         let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
         find(name)

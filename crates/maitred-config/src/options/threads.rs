@@ -1,7 +1,7 @@
 //! Pools of application threads.
 
 use super::definition::{Definition, Kind, Reload, pool, server};
-use crate::forms::{BYTES, Count, Maybe, OVERFLOW, PERCENT, SECONDS, SECONDS_OR_OFF, STRATEGY, SWITCH};
+use crate::forms::{BYTES, Count, Maybe, OVERFLOW, PERCENT, SECONDS, STRATEGY, SWITCH, TIMEOUT};
 
 /// The greatest number of threads: beyond it their stacks fill the usual limit of a process
 /// (kernel.threads-max is about 15,000 for each GiB of memory).
@@ -12,15 +12,14 @@ pub(super) const MAX_QUEUE: usize = 1_000_000;
 /// The most poll groups: one for each eight of 1,024 processors. Each takes a thread and descriptors.
 const MAX_POLL_GROUPS: usize = 128;
 /// The most requests of a thread: more are meant as 'never', which is 0.
-const MAX_THREAD_REQUESTS: usize = 1_000_000_000;
+const MAX_THREAD_REQUESTS: u64 = 1_000_000_000;
 
 /// The keys of a pool: as options they are those of the default pool, in a table `[pool.NAME]` or in the value of
 /// `--pool` those of a named one.
 pub(super) const POOL: &[Definition] = &[
     Definition {
         name: "min-threads",
-        placeholder: "N",
-        kind: Kind::Pool(&pool(Count(1, MAX_THREADS), |pool| &mut pool.min_threads)),
+        kind: Kind::Pool(&pool(Count(1, MAX_THREADS), |pool| &mut pool.limits.min_threads)),
         default: &["1"],
         summary: "Application threads that stay when there is nothing to do. 0 in a named pool unless set. An ASGI \
                   application has none.",
@@ -30,8 +29,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "max-threads",
-        placeholder: "N",
-        kind: Kind::Pool(&pool(Count(1, MAX_THREADS), |pool| &mut pool.max_threads)),
+        kind: Kind::Pool(&pool(Count(1, MAX_THREADS), |pool| &mut pool.limits.max_threads)),
         default: &["10"],
         summary: "The most application threads: so many requests the application handles at the same time. An ASGI \
                   application has none: see loop-requests.",
@@ -41,8 +39,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "queue",
-        placeholder: "N",
-        kind: Kind::Pool(&pool(Count(1, MAX_QUEUE), |pool| &mut pool.queue)),
+        kind: Kind::Pool(&pool(Count(1, MAX_QUEUE), |pool| &mut pool.limits.queue)),
         default: &["1000"],
         summary: "Requests that may wait for a thread before overflow says what happens to the next one; with \
                   overflow=wait this is no limit. queue-low and queue-high are percent of this. Idle connections do not count.",
@@ -54,7 +51,7 @@ pub(super) const POOL: &[Definition] = &[
     Definition {
         name: "queue-low",
         placeholder: "PERCENT",
-        kind: Kind::Pool(&pool(PERCENT, |pool| &mut pool.queue_low)),
+        kind: Kind::Pool(&pool(PERCENT, |pool| &mut pool.limits.low_mark)),
         default: &["0"],
         summary: "How full the queue must be before waiting requests make threads. 0: each request that waits may \
                   make one, since it waits only if all threads are busy. Above this mark a thread goes on after its \
@@ -67,7 +64,7 @@ pub(super) const POOL: &[Definition] = &[
     Definition {
         name: "queue-high",
         placeholder: "PERCENT",
-        kind: Kind::Pool(&pool(PERCENT, |pool| &mut pool.queue_high)),
+        kind: Kind::Pool(&pool(PERCENT, |pool| &mut pool.limits.high_mark)),
         default: &["80"],
         summary: "How full the queue must be before threads are made side by side. Between queue-low and this mark \
                   they are made one after the other. 100: always one after the other.",
@@ -77,8 +74,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "thread-idle",
-        placeholder: "SECONDS",
-        kind: Kind::Pool(&pool(SECONDS, |pool| &mut pool.thread_idle)),
+        kind: Kind::Pool(&pool(SECONDS, |pool| &mut pool.limits.thread_idle)),
         default: &["60"],
         summary: "A thread above min-threads ends after this time without a request.",
         cost: "a stack and what the application keeps per thread, this much longer",
@@ -87,8 +83,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "thread-requests",
-        placeholder: "N",
-        kind: Kind::Pool(&pool(Count(0, MAX_THREAD_REQUESTS), |pool| &mut pool.thread_requests)),
+        kind: Kind::Pool(&pool(Count(0, MAX_THREAD_REQUESTS), |pool| &mut pool.limits.thread_requests)),
         default: &["10000"],
         summary: "A new thread replaces one that has had so many requests; 0 for never. This bounds what an \
                   application leaks per thread.",
@@ -98,8 +93,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "request-timeout",
-        placeholder: "SECONDS",
-        kind: Kind::Pool(&pool(SECONDS_OR_OFF, |pool| &mut pool.request_timeout)),
+        kind: Kind::Pool(&pool(TIMEOUT, |pool| &mut pool.limits.request_timeout)),
         default: &["0"],
         summary: "Time from the complete request until its response begins; waiting for a thread counts. Then the \
                   client gets 504, and the thread counts as lost until the application returns. 0 switches it off.",
@@ -109,7 +103,6 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "max-lost-threads",
-        placeholder: "N",
         kind: Kind::Pool(&pool(Maybe(Count(0, MAX_THREADS)), |pool| &mut pool.max_lost_threads)),
         summary: "Lost threads that the pool replaces: those whose requests have timed out. As many as max-threads \
                   unless set; 0 replaces none.",
@@ -120,7 +113,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "interrupt",
-        kind: Kind::Pool(&pool(SWITCH, |pool| &mut pool.interrupt)),
+        kind: Kind::Pool(&pool(SWITCH, |pool| &mut pool.limits.interrupt)),
         default: &["false"],
         summary: "Raise an exception in the thread of a request that has timed out. A call into C ends first.",
         cost: "none until a request times out",
@@ -129,8 +122,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "overflow",
-        placeholder: "wait|refuse",
-        kind: Kind::Pool(&pool(OVERFLOW, |pool| &mut pool.overflow)),
+        kind: Kind::Pool(&pool(OVERFLOW, |pool| &mut pool.limits.overflow)),
         default: &["wait"],
         summary: "What happens to a request that finds a full queue. wait: it waits too; it has been read, since its path \
                   says whether an application answers it, and so that request-timeout holds for it. The queue then grows \
@@ -144,8 +136,7 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "bandwidth",
-        placeholder: "BYTES",
-        kind: Kind::Pool(&pool(BYTES, |pool| &mut pool.bandwidth)),
+        kind: Kind::Pool(&pool(BYTES, |pool| &mut pool.limits.bandwidth)),
         default: &["0"],
         summary: "Bytes a second for all responses of the pool together; they take turns. 0: no limit. Files that \
                   the server sends by itself are in no pool: see route-bandwidth.",
@@ -155,7 +146,6 @@ pub(super) const POOL: &[Definition] = &[
     },
     Definition {
         name: "strategy",
-        placeholder: "adaptive|pc|pec|epc",
         kind: Kind::Pool(&pool(STRATEGY, |pool| &mut pool.strategy)),
         default: &["adaptive"],
         summary: "Which thread runs a request. adaptive: the one that has read it, while another one polls or is called \
@@ -185,7 +175,6 @@ pub(super) const NAMED: &[Definition] = &[Definition {
 
 pub(super) const GROUPS: &[Definition] = &[Definition {
     name: "poll-groups",
-    placeholder: "N",
     kind: Kind::Server(&server(Maybe(Count(1, MAX_POLL_GROUPS)), |config| &mut config.poll_groups)),
     summary: "Groups of polling threads, each with its own connections: one for each 8 processors unless set, never more \
               than max-threads. They share the default pool's threads and queue. A request leaves its group only if all \

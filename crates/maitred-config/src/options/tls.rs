@@ -19,7 +19,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-cert",
-        placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.certificates)),
         summary: "A certificate with its chain, PEM, the server's own first. Addresses of --listen without http:// or \
                   https:// then speak TLS, but not Unix sockets. Clients get the certificate with the name that they ask \
@@ -31,7 +30,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-key",
-        placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.keys)),
         summary: "The private key of the certificate in the same position, PEM; tls-key-password opens an encrypted \
                   one. A certificate file that has its key needs none. It is read before --user gives up rights: only root must be able to \
@@ -53,7 +51,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-ocsp",
-        placeholder: "FILE",
         kind: Kind::Content(&site(FILES, |site| &mut site.ocsp)),
         summary: "The OCSP response for the certificate in the same position, DER, as 'openssl ocsp -respout' writes \
                   it. Clients get it with the certificate (stapling). - for none.",
@@ -63,7 +60,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-unknown-name",
-        placeholder: "default|refuse",
         kind: Kind::Server(&server(UNKNOWN_NAME, |config| &mut config.tls.unknown_name)),
         default: &["default"],
         summary: "What a client gets that asks for a name without a certificate: the first certificate, or a refusal \
@@ -75,7 +71,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-min-version",
-        placeholder: "1.2|1.3",
         kind: Kind::Server(&server(MIN_VERSION, |config| &mut config.tls.min_version)),
         default: &["1.2"],
         summary: "The earliest version of TLS that clients may speak.",
@@ -85,7 +80,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-client-auth",
-        placeholder: "none|optional|required",
         kind: Kind::Manner(&site(CLIENT_AUTH, |site| &mut site.client_auth)),
         default: &["none"],
         summary: "Whether clients must have a certificate that one of tls-client-ca has signed. optional also lets in \
@@ -97,7 +91,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-client-ca",
-        placeholder: "FILE",
         kind: Kind::Manner(&site(FILES, |site| &mut site.client_ca)),
         summary: "Certificates of the authorities that sign clients' certificates, PEM, one or more in a file.",
         cost: "none",
@@ -106,7 +99,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-client-crl",
-        placeholder: "FILE",
         kind: Kind::Manner(&site(FILES, |site| &mut site.client_crl)),
         summary: "Lists of revoked certificates of clients, PEM or DER. With any list, each certificate of a chain \
                   must be covered by one that has not expired. A host with a tls-client-ca of its own has none of the \
@@ -128,7 +120,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-ticket-key",
-        placeholder: "FILE",
         kind: Kind::Server(&server(Maybe(FILE), |config| &mut config.tls.ticket_key)),
         summary: "A file of which the keys of tickets are made: 32 bytes or more, for example from 'openssl rand \
                   -out FILE 48'. With the same file several servers resume each other's sessions. Without it the \
@@ -139,7 +130,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-handshake-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS, |config| &mut config.tls.handshake_timeout)),
         default: &["10"],
         summary: "From the accept to the end of the TLS handshake; then the connection is closed.",
@@ -150,7 +140,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "tls-handshake-rate",
         placeholder: "N",
-        kind: Kind::Server(&server(RATE, |config| &mut config.limits.handshake_rate)),
+        kind: Kind::Server(&server(RATE, |config| &mut config.limits.clients.handshakes)),
         default: &["0"],
         summary: "TLS handshakes a second of one client address, on an average, in all workers together, with a burst of as many, at least 8. The \
                   connection of one more is closed before its handshake. 0: no limit. Behind a proxy all are the \
@@ -161,7 +151,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "tls-watch",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.tls.watch)),
         default: &["10"],
         summary: "How often the server looks at the files of certificates, keys, OCSP responses, CAs, CRLs and the ticket \

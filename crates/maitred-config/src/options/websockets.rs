@@ -6,7 +6,7 @@ use crate::forms::{BYTES, SECONDS_OR_OFF, SWITCH};
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "websockets",
-        kind: Kind::Server(&server(SWITCH, |config| &mut config.websockets.on)),
+        kind: Kind::Server(&server(SWITCH, |config| &mut config.has_websockets)),
         default: &["true"],
         summary: "Let ASGI applications have WebSockets, over HTTP/1.1 and HTTP/2. Without it a request for one reaches the \
                   application as a request like any other.",
@@ -16,7 +16,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "websocket-max-message",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.websockets.max_message)),
         default: &["16m"],
         summary: "The longest message of a client, as the application gets it; a longer one closes its WebSocket with 1009. \
@@ -27,7 +26,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "websocket-ping",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.websockets.ping)),
         default: &["20"],
         summary: "Send a ping to a client that has been silent for this long; 0: never. Clients answer by \
@@ -38,7 +36,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "websocket-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.websockets.timeout)),
         default: &["20"],
         summary: "A client that stays silent for this long after a ping has its WebSocket closed with 1011. 0: no \
@@ -58,7 +55,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "websocket-deflate-memory",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.websockets.contexts)),
         default: &["64m"],
         summary: "Memory of a worker in which all WebSockets remember earlier messages, so that similar ones become \

@@ -12,7 +12,6 @@ const MAX_REQUESTS: usize = 1_000_000_000_000;
 pub(super) const OPTIONS: &[Definition] = &[
     Definition {
         name: "workers",
-        placeholder: "N|auto",
         kind: Kind::Server(&server(Auto(Count(1, MAX_WORKERS)), |config| &mut config.workers.count)),
         default: &["1"],
         summary: "How many processes serve; auto is one for each processor that this process may use (affinity, quota of \
@@ -37,7 +36,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "accept",
-        placeholder: "shared|reuseport",
         kind: Kind::Server(&server(ACCEPT, |config| &mut config.workers.accept)),
         default: &["shared"],
         summary: "How workers share connections. shared: one queue for all. reuseport: a queue for each \
@@ -49,7 +47,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "start-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.workers.start_timeout)),
         default: &["120"],
         summary: "Time for a worker, or for a new program at SIGUSR2, to load the application and be ready; then it \
@@ -60,7 +57,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "worker-requests",
-        placeholder: "N",
         kind: Kind::Server(&server(Count(0, MAX_REQUESTS), |config| &mut config.workers.requests)),
         default: &["0"],
         summary: "Replace a worker after so many requests, or up to a tenth fewer; it is looked at each second. 0 for \
@@ -72,7 +68,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "worker-lifetime",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.workers.lifetime)),
         default: &["0"],
         summary: "Replace a worker after this time, or up to a tenth earlier; 0 for never. No effect with one \
@@ -83,7 +78,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "worker-memory",
-        placeholder: "BYTES",
         kind: Kind::Server(&server(BYTES, |config| &mut config.workers.memory)),
         default: &["0"],
         summary: "Replace a worker whose own memory is above this in three looks, a second apart; 0 for never. No \
@@ -94,7 +88,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "worker-timeout",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_OFF, |config| &mut config.workers.stuck)),
         default: &["0"],
         summary: "Replace a worker in which requests wait and none has ended for this time, or that has been silent for 2 \
@@ -107,7 +100,6 @@ pub(super) const OPTIONS: &[Definition] = &[
     },
     Definition {
         name: "unavailable-after",
-        placeholder: "SECONDS",
         kind: Kind::Server(&server(SECONDS_OR_AT_ONCE, |config| &mut config.workers.unavailable_after)),
         default: &["2"],
         summary: "If no worker is ready for this time, the supervisor answers everything with 503 and Retry-After, \

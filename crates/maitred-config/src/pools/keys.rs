@@ -1,11 +1,10 @@
 //! The keys of the table of a pool, and its name.
 
 use super::rule::{self, MATCH};
-use crate::config::PoolConfig;
 use crate::forms::{Count, Field};
-use crate::options::{self, Definition, Kind, MAX_THREADS, pool};
+use crate::options::{self, Kind, MAX_THREADS, pool};
 use crate::schema::{Key, Takes};
-use crate::value::BadValue;
+use crate::{BadValue, Definition, PoolConfig};
 
 pub(super) fn keys() -> Vec<Key> {
     let rules = Key {
@@ -24,9 +23,8 @@ pub(super) fn keys() -> Vec<Key> {
 }
 
 /// Only the default pool needs a thread at all times, for polling.
-const MIN_THREADS: &dyn Field<PoolConfig> = &pool(Count(0, MAX_THREADS), |pool| &mut pool.min_threads);
+const MIN_THREADS: &dyn Field<PoolConfig> = &pool(Count(0, MAX_THREADS), |pool| &mut pool.limits.min_threads);
 
-/// The value of an option in a named pool.
 pub(super) fn value_of(option: &Definition) -> Option<&'static dyn Field<PoolConfig>> {
     match option.kind {
         Kind::Pool(_) if option.name == "min-threads" => Some(MIN_THREADS),

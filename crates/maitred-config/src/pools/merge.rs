@@ -7,13 +7,10 @@ use maitred_server::{DEFAULT_POOL, PoolRule, Strategy};
 
 use super::keys::{check_name, value_of};
 use super::rule::{self, MATCH, POOL};
-use crate::config::{Config, NamedPool, PoolConfig};
+use crate::config::NamedPool;
 use crate::forms::Field;
-use crate::options;
-use crate::origins::{Origins, Source};
-use crate::problem::Problem;
 use crate::schema::{Given, Part};
-use crate::value::BadValue;
+use crate::{BadValue, Config, Origins, PoolConfig, Problem, Source, options};
 
 /// Merges the table of a named pool, or the rules of the default pool.
 ///

@@ -9,13 +9,8 @@ mod text;
 
 use maitred_server::{BESIDE_LOOP, DEFAULT_POOL, PoolLimits, PoolRule, PoolSettings, Settings, Strategy};
 
-use crate::config::{Config, PoolConfig};
-use crate::options::{self, Definition};
-use crate::origins::{Origins, Source};
-use crate::problem::Problem;
 use crate::schema::{Line, Shown, Table, Written};
-use crate::tls;
-use crate::value::BadValue;
+use crate::{BadValue, Config, Definition, Origins, PoolConfig, Problem, Source, options, tls};
 
 use keys::{keys, value_of};
 pub(crate) use rule::NOBODY_IS_ASKED;
@@ -66,17 +61,15 @@ fn show_table(config: &Config, origins: &Origins, name: &str, pool: Option<&Pool
 impl PoolConfig {
     /// The defaults of a named pool.
     fn named() -> Self {
-        Self { min_threads: 0, ..Config::default().pool }
-    }
-
-    fn max_lost(&self) -> usize {
-        self.max_lost_threads.unwrap_or(self.max_threads)
+        let pool = Config::with_defaults().pool;
+        Self { limits: PoolLimits { min_threads: 0, ..pool.limits }, ..pool }
     }
 
     /// The most threads of this pool that can be in the application at the same time.
     pub fn most_threads(&self) -> usize {
-        let lost = if self.request_timeout.is_zero() { 0 } else { self.max_lost() };
-        let most = if self.strategy == Strategy::Pc { 1 } else { self.max_threads };
+        let limits = self.limits();
+        let lost = if limits.request_timeout.is_none() { 0 } else { limits.max_lost };
+        let most = if self.strategy == Strategy::Pc { 1 } else { limits.max_threads };
         most.saturating_add(lost)
     }
 
@@ -87,20 +80,7 @@ impl PoolConfig {
 
     /// The limits of the pool while the server runs.
     pub fn limits(&self) -> PoolLimits {
-        PoolLimits {
-            min_threads: self.min_threads,
-            max_threads: self.max_threads,
-            queue: self.queue,
-            low_mark: self.queue_low,
-            high_mark: self.queue_high,
-            thread_idle: self.thread_idle,
-            thread_requests: self.thread_requests as u64,
-            request_timeout: Some(self.request_timeout).filter(|limit| !limit.is_zero()),
-            max_lost: self.max_lost(),
-            interrupt: self.interrupt,
-            overflow: self.overflow,
-            bandwidth: self.bandwidth,
-        }
+        PoolLimits { max_lost: self.max_lost_threads.unwrap_or(self.limits.max_threads), ..self.limits }
     }
 }
 
@@ -154,9 +134,10 @@ pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
 }
 
 fn check_pool(pool: &PoolConfig, origins: &Origins, name: Option<&str>) -> Result<(), Problem> {
+    let limits = &pool.limits;
     let pairs = [
-        ("min-threads", pool.min_threads, "max-threads", pool.max_threads),
-        ("queue-low", pool.queue_low.into(), "queue-high", pool.queue_high.into()),
+        ("min-threads", limits.min_threads, "max-threads", limits.max_threads),
+        ("queue-low", limits.low_mark.into(), "queue-high", limits.high_mark.into()),
     ];
     let wrong = pairs.into_iter().find(|(_, least, _, most)| least > most);
     let Some((small, least, large, most)) = wrong else { return Ok(()) };
@@ -186,11 +167,11 @@ fn check_groups(config: &Config, origins: &Origins) -> Result<(), Problem> {
             format!("{groups} groups need the strategy adaptive ({})", origins.of_pool(None, "strategy"));
         return wrong(what, "leave one of them out".to_owned());
     }
-    if groups > pool.max_threads {
+    if groups > pool.limits.max_threads {
         let place = origins.of_pool(None, "max-threads");
         let what = format!(
             "each of {groups} groups needs a thread, and max-threads is {} ({place})",
-            pool.max_threads
+            pool.limits.max_threads
         );
         return wrong(what, format!("set max-threads to {groups} or more"));
     }
@@ -220,7 +201,7 @@ pub fn warnings(config: &Config, origins: &Origins) -> Vec<String> {
     }
     let pools = config.pools.iter().map(|pool| (Some(pool.name.as_str()), &pool.threads));
     for (name, pool) in std::iter::once((None, &config.pool)).chain(pools) {
-        if pool.interrupt && pool.request_timeout.is_zero() {
+        if pool.limits.interrupt && pool.limits.request_timeout.is_none() {
             let place = origins.describe_pool(name, "interrupt");
             warnings.push(format!("{place}: without request-timeout nothing is interrupted; set it"));
         }

@@ -4,15 +4,11 @@ use maitred_http::Method;
 use maitred_server::PoolRule;
 
 use crate::forms::{At, CERTIFICATE, Form, HEADER, HOST, METHOD, Maybe, NETWORK, PATH, quoted};
-use crate::origins::Source;
-use crate::problem::Problem;
 use crate::schema::{Item, Key, Own};
-use crate::value::{self, BadValue};
+use crate::{BadValue, Problem, Source, value};
 
-/// The key of the tables.
 pub(super) const POOL: &str = "pool";
 
-/// The key of the rules.
 pub(super) const MATCH: &str = "match";
 
 /// The conditions of a rule, in the order in which they are shown.
@@ -37,7 +33,6 @@ const fn rule<F: Form>(form: F, field: fn(&mut PoolRule) -> &mut F::Value) -> At
 pub(crate) const NOBODY_IS_ASKED: &str =
     "clients are not asked for certificates, so that nobody has one; set tls-client-auth";
 
-/// The keys of a rule.
 pub(super) fn keys() -> Vec<Key> {
     CONDITIONS.iter().map(Own::key).collect()
 }

@@ -9,7 +9,7 @@ use crate::config::NamedPool;
 
 #[test]
 fn the_defaults_of_the_table_are_those_of_the_server() {
-    let config = Config::default();
+    let config = Config::with_defaults();
     assert_eq!(config.pool.settings(DEFAULT_POOL), PoolSettings::default());
     assert_eq!(PoolConfig::named().settings("reports"), PoolSettings::named("reports"));
     assert!(config.pools.is_empty() && config.rules.is_empty());
@@ -17,7 +17,8 @@ fn the_defaults_of_the_table_are_those_of_the_server() {
 
 #[test]
 fn lost_threads_are_as_many_as_threads_unless_it_is_said() {
-    let pool = PoolConfig { max_threads: 3, ..PoolConfig::named() };
+    let mut pool = PoolConfig::named();
+    pool.limits.max_threads = 3;
     assert_eq!(pool.settings("a").limits.max_lost, 3);
     let pool = PoolConfig { max_lost_threads: Some(0), ..pool };
     assert_eq!(pool.settings("a").limits.max_lost, 0);
@@ -25,12 +26,12 @@ fn lost_threads_are_as_many_as_threads_unless_it_is_said() {
 
 #[test]
 fn threads_of_all_pools_may_be_in_the_application_and_those_that_replace_lost_ones() {
-    let mut config = Config::default();
-    config.pool.max_threads = 1;
+    let mut config = Config::with_defaults();
+    config.pool.limits.max_threads = 1;
     assert_eq!(config.most_threads(), 1);
     config.pools.push(NamedPool { name: "a".to_owned(), threads: PoolConfig::named() });
     assert_eq!(config.most_threads(), 11);
-    config.pool.request_timeout = Duration::from_secs(1);
+    config.pool.limits.request_timeout = Some(Duration::from_secs(1));
     assert_eq!(config.most_threads(), 12);
     config.pool.max_lost_threads = Some(0);
     assert_eq!(config.most_threads(), 11);
@@ -38,11 +39,14 @@ fn threads_of_all_pools_may_be_in_the_application_and_those_that_replace_lost_on
 
 #[test]
 fn zero_seconds_and_no_timeout_are_the_same() {
-    let pool = PoolConfig::named();
-    assert_eq!(pool.settings("a").limits.request_timeout, None);
-    let limit = Duration::from_millis(1500);
-    let pool = PoolConfig { request_timeout: limit, ..pool };
-    assert_eq!(pool.settings("a").limits.request_timeout, Some(limit));
+    let request_timeout = options::find("request-timeout").expect("an option");
+    let mut config = Config::with_defaults();
+    assert_eq!(config.pool.limits().request_timeout, None);
+    for (text, limit) in [("1.5", Some(Duration::from_millis(1500))), ("0", None)] {
+        request_timeout.set(&mut config, &[text.to_owned()]).expect(text);
+        assert_eq!(config.pool.limits().request_timeout, limit);
+        assert_eq!(request_timeout.show(&config).as_deref(), Some(text));
+    }
 }
 
 #[test]

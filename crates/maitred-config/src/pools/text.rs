@@ -4,11 +4,9 @@ use maitred_server::PoolRule;
 
 use super::keys::check_name;
 use super::rule::{self, MATCH};
-use crate::options;
 use crate::options::renamed::{NAMES, Names};
-use crate::origins::Source;
 use crate::schema::{Given, Item, Key, Part, suggest};
-use crate::value::BadValue;
+use crate::{BadValue, Source, options};
 
 /// Parses these texts, which all come from `source`. Several texts may name the same pool: later values
 /// win, and the rules are collected.

@@ -1,13 +1,12 @@
 //! The command line: `maitred [check] [APPLICATION] [--option VALUE | --option=VALUE]...`
 
 use crate::commands::{self, Command, Run};
-use crate::help;
 use crate::options::development::RELOAD;
 use crate::options::familiar::{self, Familiar, Is};
 use crate::options::renamed::{Names, Renamed, Used};
-use crate::options::{self, Definition, Kind};
-use crate::origins::{Assignment, Source};
-use crate::problem::{Problem, did_you_mean};
+use crate::options::{self, Kind};
+use crate::origins::Assignment;
+use crate::{Definition, Problem, Source, did_you_mean, help};
 
 /// A parsed command line.
 pub(crate) struct CommandLine {
@@ -147,7 +146,7 @@ fn is_of_another_server(file: &str) -> bool {
 }
 
 fn missing_value(definition: &Definition, name: Option<&str>) -> Problem {
-    let example = definition.default.first().map_or(definition.placeholder, |default| default);
+    let example = definition.default.first().map_or_else(|| definition.placeholder(), ToString::to_string);
     let flag = definition.flag();
     Problem::new(name.unwrap_or(&flag), "needs a value", format!("for example {flag} {example}"))
 }

@@ -6,9 +6,10 @@
 //! MAITRED_SERVICE_HOST by itself in every container beside a service named `maitred`.
 
 use crate::options::renamed::{Names, Used};
-use crate::options::{self, Definition, Kind};
+use crate::options::{self, Kind};
+use crate::{Definition, Source};
 
-use crate::origins::{Assignment, PORT, Source};
+use crate::origins::{Assignment, PORT};
 
 /// Prefix of maitred's variables.
 const PREFIX: &str = "MAITRED_";

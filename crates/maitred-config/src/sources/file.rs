@@ -4,16 +4,15 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
-use super::reading::{Reading, in_order, texts};
+use super::reading::{Reading, in_order, texts, utf8};
 use super::table;
 use crate::options::renamed::{Names, Renamed, Used};
-use crate::options::{self, Definition};
-use crate::origins::{Assignment, Source};
-use crate::problem::{Problem, nearest};
+use crate::origins::Assignment;
 use crate::schema::{Part, Table};
-use crate::tables;
+use crate::{Definition, Problem, Source, nearest, options, tables};
 
 /// The file that is read when none is named.
 pub(crate) const NAME: &str = "maitred.toml";
@@ -32,12 +31,12 @@ pub(crate) struct Files {
 }
 
 /// A file as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
     /// The name as messages have it.
     pub name: String,
     /// The content.
-    pub bytes: Vec<u8>,
+    pub text: String,
     /// Whether it is in the drop-in folder.
     pub is_drop_in: bool,
 }
@@ -48,7 +47,9 @@ pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<V
     let mut files = Vec::new();
     let (who, name) = named.map_or((None, NAME.to_owned()), |(who, path)| (Some(who), path));
     match std::fs::read(folder.join(&name)) {
-        Ok(bytes) => files.push(SourceFile { name: name.clone(), bytes, is_drop_in: false }),
+        Ok(bytes) => {
+            files.push(SourceFile { text: utf8(&name, bytes)?, name: name.clone(), is_drop_in: false })
+        }
         Err(error) if error.kind() == ErrorKind::NotFound && who.is_none() => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let place = who.unwrap_or_default();
@@ -66,7 +67,7 @@ pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<V
         let bytes = std::fs::read(folder.join(&name)).map_err(|error| {
             Problem::new(&name, format!("cannot be read: {error}"), "allow it or remove it")
         })?;
-        files.push(SourceFile { name, bytes, is_drop_in: true });
+        files.push(SourceFile { text: utf8(&name, bytes)?, name, is_drop_in: true });
     }
     Ok(files)
 }
@@ -74,13 +75,13 @@ pub(crate) fn gather(folder: &Path, named: Option<(String, String)>) -> Result<V
 /// Parses the files in their order.
 pub(crate) fn parse(gathered: &[SourceFile], earlier: Names) -> Result<Files, Problem> {
     let mut files = Files { earlier, ..Files::default() };
-    for SourceFile { name, bytes, is_drop_in } in gathered {
+    for SourceFile { name, text, is_drop_in } in gathered {
         let source: fn(String, usize) -> Source = if *is_drop_in {
             |path, line| Source::DropIn { path, line }
         } else {
             |path, line| Source::File { path, line }
         };
-        files.add(name, bytes, source)?;
+        files.add(name, text, source)?;
     }
     Ok(files)
 }
@@ -108,12 +109,8 @@ fn drop_ins(folder: &Path, name: &str) -> Result<Vec<String>, Problem> {
 }
 
 impl Files {
-    fn add(&mut self, name: &str, bytes: &[u8], source: fn(String, usize) -> Source) -> Result<(), Problem> {
-        let reading = Reading { name, bytes, source, earlier: self.earlier };
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let place = reading.at(error.valid_up_to());
-            Problem::new(place, "the text is not UTF-8", "save the file as UTF-8")
-        })?;
+    fn add(&mut self, name: &str, text: &str, source: fn(String, usize) -> Source) -> Result<(), Problem> {
+        let reading = Reading { name, text, source, earlier: self.earlier };
         let table = DeTable::parse(text).map_err(|error| {
             let place = match error.span() {
                 Some(span) => reading.at(span.start.min(text.len())),

@@ -5,15 +5,14 @@ use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::Definition;
 use crate::options::renamed::Names;
-use crate::origins::Source;
+use crate::{Definition, Problem, Source};
 
 /// A file while it is read.
 pub(super) struct Reading<'a> {
     /// The name as messages have it.
     pub(super) name: &'a str,
-    pub(super) bytes: &'a [u8],
+    pub(super) text: &'a str,
     pub(super) source: fn(String, usize) -> Source,
     /// Earlier names of options.
     pub(super) earlier: Names,
@@ -21,7 +20,7 @@ pub(super) struct Reading<'a> {
 
 impl Reading<'_> {
     fn line(&self, offset: usize) -> usize {
-        1 + self.bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
+        line_at(self.text.as_bytes(), offset)
     }
 
     /// The name of the line with this byte, for errors.
@@ -33,6 +32,19 @@ impl Reading<'_> {
     pub(super) fn source(&self, offset: usize) -> Source {
         (self.source)(self.name.to_owned(), self.line(offset))
     }
+}
+
+/// The text of a file.
+pub(crate) fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Problem> {
+    String::from_utf8(bytes).map_err(|error| {
+        let line = line_at(error.as_bytes(), error.utf8_error().valid_up_to());
+        Problem::new(format!("{name}:{line}"), "the text is not UTF-8", "save the file as UTF-8")
+    })
+}
+
+/// The line with this byte, from 1 on.
+fn line_at(bytes: &[u8], offset: usize) -> usize {
+    1 + bytes[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// A key or a value, with its span.

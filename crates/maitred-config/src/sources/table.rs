@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use super::reading::{Reading, Value, Wrong, in_order, text};
+use crate::Problem;
 use crate::forms::{Facts, Holds};
-use crate::problem::Problem;
 use crate::schema::{Given, Item, Key, Part, Table, Takes, suggest};
 
 /// Reads the tables of a kind.

@@ -103,7 +103,7 @@ fn every_switch_has_both_forms_and_the_last_one_counts() {
         assert_eq!(shown(&[&on, &off]).as_deref(), Some("false"), "{off}");
     }
     let case = Case::new(&[("maitred.toml", "statistics = true\n")]);
-    assert!(!case.loaded(&["--no-statistics"]).config.statistics);
+    assert!(!case.loaded(&["--no-statistics"]).config.insight.statistics);
     assert_eq!(
         case.error(&["--no-statistic"]),
         "--no-statistic: unknown option; did you mean '--no-statistics'?"
@@ -116,7 +116,7 @@ fn every_switch_has_both_forms_and_the_last_one_counts() {
 
 /// The default of a server that runs.
 fn settled() -> Config {
-    let mut config = Config::default();
+    let mut config = Config::with_defaults();
     config.site.access_log.settle();
     config
 }
@@ -128,7 +128,7 @@ fn nothing_given_is_the_default() {
     expected.site.application = Some("app:app".to_owned());
     assert_eq!(loaded.config, expected);
     assert_eq!(listeners(&loaded), ["127.0.0.1:8000"]);
-    assert_eq!((loaded.config.pool.min_threads, loaded.config.pool.max_threads), (1, 10));
+    assert_eq!((loaded.config.pool.limits.min_threads, loaded.config.pool.limits.max_threads), (1, 10));
     assert_eq!(loaded.config.site.max_body, 1 << 30);
     assert_eq!(origin(&loaded, "listen"), "default");
     assert_eq!(origin(&loaded, "application"), "command line");
@@ -183,11 +183,11 @@ fn another_file_brings_its_own_drop_ins() {
         ("etc/site.toml.d/a.toml~", "not read"),
     ]);
     let loaded = case.loaded(&["--config", "etc/site.toml"]);
-    assert_eq!(loaded.config.pool.max_threads, 3);
+    assert_eq!(loaded.config.pool.limits.max_threads, 3);
     assert_eq!(loaded.files, ["etc/site.toml", "etc/site.toml.d/a.toml"]);
     let case = case.with("MAITRED_CONFIG", "etc/site.toml");
-    assert_eq!(case.loaded(&[]).config.pool.max_threads, 3);
-    assert_eq!(case.loaded(&["--config=maitred.toml"]).config.pool.max_threads, 2);
+    assert_eq!(case.loaded(&[]).config.pool.limits.max_threads, 3);
+    assert_eq!(case.loaded(&["--config=maitred.toml"]).config.pool.limits.max_threads, 2);
     assert_eq!(
         case.error(&["--config", "none.toml"]),
         "--config: there is no file none.toml; create it or correct the path"
@@ -279,7 +279,7 @@ fn the_command_line_in_its_forms() {
     assert_eq!(loaded.command, Command::Check);
     assert!(loaded.config.site.listing);
     assert_eq!(loaded.config.site.access_log, crate::log_values::LogPlace::Stdout);
-    assert_eq!(loaded.config.pool.max_threads, 4);
+    assert_eq!(loaded.config.pool.limits.max_threads, 4);
     assert_eq!(case.loaded(&["--", "-x"]).config.site.application.as_deref(), Some("-x"));
     assert_eq!(case.loaded(&["a:b", "--version"]).command, Command::Version);
     assert_eq!(case.loaded(&["-h"]).command, Command::Help);
@@ -412,11 +412,11 @@ fn all_interfaces_of_ipv6_are_those_of_ipv4_too() {
 fn a_worker_has_its_part_of_what_is_for_all() {
     let case = Case::new(&[("maitred.toml", "body-budget = \"64M\"\nresponse-budget = \"32M\"\n")]);
     let alone = case.loaded(&["app:app"]).config;
-    assert_eq!((alone.body_budget, alone.response_budget), (64 << 20, 32 << 20));
+    assert_eq!((alone.body_budget, alone.writer.budget), (64 << 20, 32 << 20));
     let inputs = Inputs { workers: Some(4), ..case.inputs(&["app:app"]) };
     for _ in 0..2 {
         let one = load(&inputs).expect("a valid configuration").config;
-        assert_eq!((one.body_budget, one.response_budget), (16 << 20, 8 << 20));
+        assert_eq!((one.body_budget, one.writer.budget), (16 << 20, 8 << 20));
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use maitred_control::local;
 use maitred_server::tls::{Identity, Pem, system_clock};
 
-use crate::problem::Problem;
+use crate::Problem;
 
 /// The file in the folder of the user's cache.
 const FILE: &str = "maitred/development.pem";

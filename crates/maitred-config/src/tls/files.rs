@@ -15,9 +15,8 @@ use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
 
 use crate::accounts::shown_user;
-use crate::config::Config;
-use crate::origins::Origins;
-use crate::problem::{Problem, correct};
+use crate::problem::correct;
+use crate::{BadValue, Config, Origins, Problem};
 
 /// Most bytes of a file: the longest lists of revoked certificates have some MiB. All files go to a worker in one message.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
@@ -25,7 +24,6 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// The word for no file in a list of files by position.
 pub(super) const NO_FILE: &str = "-";
 
-/// The option with the passwords of keys.
 pub(super) const PASSWORDS: &str = "tls-key-password";
 
 /// Prefix of the name of an environment variable that has a password, instead of a file.
@@ -66,7 +64,7 @@ pub(super) fn all(config: &Config) -> Vec<Named<'_>> {
 impl Named<'_> {
     /// The place of the file's name in the configuration, for errors.
     pub(super) fn place(&self, origins: &Origins) -> String {
-        place(origins, self.host, self.key)
+        origins.describe_in(self.host, self.key)
     }
 
     fn read(&self) -> Result<Vec<u8>, Unread> {
@@ -78,20 +76,15 @@ impl Named<'_> {
                 Ok(content)
             } else {
                 let what = format!("there is no password in the file {}", self.path.display());
-                Err(Unread { what, remedy: "write it there, one in each line".to_owned(), denied: false })
+                Err(BadValue::new(what, "write it there, one in each line").into())
             };
         };
         let found = std::env::var_os(OsStr::from_bytes(name)).filter(|value| !value.is_empty());
         found.map(OsString::into_vec).ok_or_else(|| {
             let what = format!("the variable {} is not set, or empty", name.escape_ascii());
-            let remedy = "set it to the password of the key where the server is started".to_owned();
-            Unread { what, remedy, denied: false }
+            BadValue::new(what, "set it to the password of the key where the server is started").into()
         })
     }
-}
-
-pub(super) fn place(origins: &Origins, host: Option<&str>, key: &str) -> String {
-    host.map_or_else(|| origins.describe(key), |host| origins.describe_host(host, Some(key)))
 }
 
 /// The contents of the files, by their paths as they are written.
@@ -122,9 +115,7 @@ impl Files {
                 Err(Unread { denied: true, .. }) if kept.is_some_and(|kept| kept.has(named.path)) => {
                     kept.and_then(|kept| kept.get(named.path)).unwrap_or_default().to_vec()
                 }
-                Err(Unread { what, remedy, .. }) => {
-                    return Err(Problem::new(named.place(origins), what, remedy));
-                }
+                Err(Unread { bad, .. }) => return Err(bad.at(named.place(origins))),
             };
             files.contents.insert(named.path.to_owned(), content);
         }
@@ -136,7 +127,6 @@ impl Files {
         self.contents == other.contents
     }
 
-    /// Whether all files of the configuration are here.
     pub(super) fn has_all(&self, config: &Config) -> bool {
         all(config).iter().all(|named| self.has(named.path))
     }
@@ -177,40 +167,42 @@ impl Files {
 /// The reason why a file has not been read.
 #[derive(Debug)]
 struct Unread {
-    what: String,
-    remedy: String,
+    bad: BadValue,
     /// Whether this user may not read the file.
     denied: bool,
 }
 
+impl From<BadValue> for Unread {
+    fn from(bad: BadValue) -> Self {
+        Self { bad, denied: false }
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, Unread> {
     let shown = path.display();
-    let unread = |what: String, remedy: String, denied| Unread { what, remedy, denied };
-    let size = fs::metadata(path).map(|found| (found.is_file(), found.len()));
-    match size {
-        Ok((false, _)) => {
-            return Err(unread(format!("{shown} is no file"), "name the file itself".to_owned(), false));
+    if let Ok(found) = fs::metadata(path) {
+        if !found.is_file() {
+            return Err(BadValue::new(format!("{shown} is no file"), "name the file itself").into());
         }
-        Ok((true, size)) if size > MAX_FILE => {
-            let what = format!("the file {shown} has {size} bytes, and at most {MAX_FILE} are read");
-            return Err(unread(what, "name the file itself, not a bundle of other things".to_owned(), false));
+        if found.len() > MAX_FILE {
+            let what = format!("the file {shown} has {} bytes, and at most {MAX_FILE} are read", found.len());
+            return Err(BadValue::new(what, "name the file itself, not a bundle of other things").into());
         }
-        _ => {}
     }
-    fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => unread(format!("there is no file {shown}"), correct(path), false),
-        ErrorKind::PermissionDenied => {
-            let user = shown_user(maitred_control::local::user());
-            let what = format!("user {user} may not read the file {shown}");
-            let remedy =
-                "start the server as root with --user, which reads it before, or let that user read it";
-            unread(what, remedy.to_owned(), true)
-        }
-        _ => unread(
-            format!("the file {shown} cannot be read: {error}"),
-            "see what is wrong with it".to_owned(),
-            false,
-        ),
+    fs::read(path).map_err(|error| {
+        let denied = error.kind() == ErrorKind::PermissionDenied;
+        let bad = match error.kind() {
+            ErrorKind::NotFound => BadValue::new(format!("there is no file {shown}"), correct(path)),
+            _ if denied => BadValue::new(
+                format!("user {} may not read the file {shown}", shown_user(maitred_control::local::user())),
+                "start the server as root with --user, which reads it before, or let that user read it",
+            ),
+            _ => BadValue::new(
+                format!("the file {shown} cannot be read: {error}"),
+                "see what is wrong with it",
+            ),
+        };
+        Unread { bad, denied }
     })
 }
 
@@ -256,7 +248,7 @@ mod tests {
     use super::*;
 
     fn config(folder: &TempDir, names: &[&str]) -> Config {
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         config.site.certificates = names.iter().map(|name| folder.path().join(name)).collect();
         config
     }

@@ -16,17 +16,15 @@ use base64ct::{Base64, Encoding};
 use maitred_match::HostTable;
 use maitred_server::tls::{
     ClientPolicy, HostClients, IdentityInfo, Terms, TermsError, TermsSettings, TicketSecret, Tickets, Trust,
-    TrustError, UnknownName, Version, system_clock,
+    TrustError, system_clock,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::files::{Files, place};
+use super::files::Files;
 use super::{development, is_on, pairs};
-use crate::config::{Config, SiteConfig};
-use crate::http2;
-use crate::origins::Origins;
-use crate::problem::Problem;
 use crate::tls_values as values;
+use crate::{Config, Origins, Problem, SiteConfig, http2};
 
 /// See the module text.
 #[derive(Debug)]
@@ -49,7 +47,8 @@ impl PartialEq for Material {
 impl Eq for Material {}
 
 /// Files and secret from another process.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Value", try_from = "Value")]
 pub struct Handed {
     files: Files,
     /// The secret of tickets, if there are tickets and no file has the secret.
@@ -156,17 +155,11 @@ impl Material {
         let (clients, hosts, lists) = clients(config, origins, &files)?;
         let settings = TermsSettings {
             identities,
-            unknown_name: match config.tls.unknown_name {
-                values::UnknownName::Default => UnknownName::Default,
-                values::UnknownName::Refuse => UnknownName::Refuse,
-            },
+            unknown_name: config.tls.unknown_name,
             clients,
             hosts,
             tickets: of_file.or_else(|| tickets.clone()),
-            minimum: match config.tls.min_version {
-                values::MinVersion::V1_2 => Version::V1_2,
-                values::MinVersion::V1_3 => Version::V1_3,
-            },
+            minimum: config.tls.min_version,
             alpn: http2::protocols(config),
             clock: system_clock,
         };
@@ -264,7 +257,7 @@ fn policy(
 ) -> Result<ClientPolicy, Problem> {
     let mut trust = Trust::default();
     let problem = |key: &str, path: &Path, error: TrustError| {
-        pairs::problem(place(origins, host, key), &path.display().to_string(), &error)
+        pairs::problem(origins.describe_in(host, key), &path.display().to_string(), &error)
     };
     let content = |path: &Path| files.get(path).unwrap_or_default();
     if site.client_auth == values::ClientAuth::None {
@@ -294,19 +287,20 @@ impl fmt::Debug for Handed {
     }
 }
 
-impl Handed {
-    /// The message to another process.
-    pub fn to_json(&self) -> Value {
-        let secret = self.secret.as_deref().map(Base64::encode_string);
-        let mut value = self.files.to_json();
-        value["tickets"] = json!(secret);
+impl std::convert::From<Handed> for Value {
+    fn from(Handed { files, secret }: Handed) -> Self {
+        let mut value = files.to_json();
+        value["tickets"] = json!(secret.as_deref().map(Base64::encode_string));
         value
     }
+}
 
-    /// None for another value.
-    pub fn from_json(value: &Value) -> Option<Self> {
+impl TryFrom<Value> for Handed {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
         let secret = value["tickets"].as_str().and_then(|text| Base64::decode_vec(text).ok());
-        Some(Self { files: Files::from_json(value)?, secret })
+        Ok(Self { files: Files::from_json(&value).ok_or("no files of TLS")?, secret })
     }
 }
 
@@ -319,7 +313,7 @@ mod tests {
     /// A configuration with a certificate, whose files are in the folder.
     fn config(folder: &Path) -> Config {
         let (_, pem) = Identity::development(&["localhost".to_owned()], system_clock).expect("made");
-        let mut config = Config::default();
+        let mut config = Config::with_defaults();
         config.site.certificates = vec![folder.join("cert.pem")];
         config.site.keys = vec![folder.join("key.pem")];
         std::fs::write(&config.site.certificates[0], pem.certificate).expect("written");
@@ -337,7 +331,7 @@ mod tests {
         let folder = tempfile::TempDir::new().expect("a folder");
         let config = config(folder.path());
         let first = read(&config, From::Disk).expect("valid");
-        let handed = Handed::from_json(&first.handed().to_json()).expect("the same");
+        let handed = Handed::try_from(Value::from(first.handed())).expect("the same");
         assert_eq!(handed, first.handed());
         assert!(!format!("{handed:?}").contains("secret"));
         std::fs::remove_file(&config.site.keys[0]).expect("removed");
@@ -346,7 +340,7 @@ mod tests {
         assert_eq!(other.handed(), handed, "the secret of tickets too");
         // A missing file is an error even if it was handed over: only an unreadable one is taken from there.
         assert!(read(&config, From::DiskOr(Some(&handed))).is_err());
-        assert_eq!(Handed::from_json(&Value::Null), None);
+        assert!(Handed::try_from(Value::Null).is_err());
     }
 
     #[test]

@@ -15,10 +15,8 @@ mod report;
 
 use maitred_server::listening::Address;
 
-use crate::config::{Config, HostConfig, SiteConfig};
-use crate::origins::Origins;
-use crate::problem::Problem;
 use crate::tls_values::{CLIENTS, ClientAuth};
+use crate::{Config, HostConfig, Origins, Problem, SiteConfig};
 
 pub use files::Stamps;
 use pairs::server_name;

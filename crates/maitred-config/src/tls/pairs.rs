@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use maitred_server::HostPattern;
 use maitred_server::tls::{Identity, IdentityError};
 
-use super::files::{Files, NO_FILE, PASSWORDS, place};
-use crate::config::{Config, SiteConfig};
-use crate::origins::Origins;
-use crate::problem::Problem;
+use super::files::{Files, NO_FILE, PASSWORDS};
+use crate::{BadValue, Config, Origins, Problem, SiteConfig};
 
 /// The files of a certificate.
 #[derive(Debug)]
@@ -62,11 +60,11 @@ fn of_site(
     origins: &Origins,
     files: &Files,
 ) -> Result<Vec<(Identity, String)>, Problem> {
-    let place = |key: &str| place(origins, host, key);
+    let place = |key: &str| origins.describe_in(host, key);
     let passwords = passwords(config, files);
     let content = |path: &Path| files.get(path).unwrap_or_default();
     let pairs = pairs(site, |path| content(path).windows(KEY_MARK.len()).any(|part| part == KEY_MARK))
-        .map_err(|(key, what, remedy)| Problem::new(place(key), what, remedy))?;
+        .map_err(|(key, bad)| bad.at(place(key)))?;
     let identity = |pair: Pair<'_>| {
         let Pair { certificate, key, ocsp } = pair;
         let shown = certificate.display().to_string();
@@ -116,32 +114,26 @@ pub(super) fn problem(place: String, file: &str, error: &dyn fmt::Display) -> Pr
     Problem::new(place, format!("{file}: {what}"), remedy)
 }
 
-/// The key of the configuration, the fault, and the remedy.
-type Wrong = (&'static str, String, String);
-
 /// Matches certificates with keys and OCSP responses. As many keys as certificates are matched by position; fewer keys belong to the
-/// certificates whose files have no key.
-fn pairs(site: &SiteConfig, has_key: impl Fn(&Path) -> bool) -> Result<Vec<Pair<'_>>, Wrong> {
+/// certificates whose files have no key. An error has the key of the configuration that is wrong.
+fn pairs(
+    site: &SiteConfig,
+    has_key: impl Fn(&Path) -> bool,
+) -> Result<Vec<Pair<'_>>, (&'static str, BadValue)> {
     let SiteConfig { certificates, keys, ocsp, .. } = site;
     let counted = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
-    if keys.len() > certificates.len() {
-        let what = format!(
-            "there are {} and {} (tls-cert)",
-            counted(keys.len(), "key"),
-            counted(certificates.len(), "certificate")
-        );
-        return Err(("tls-key", what, "give each key its certificate, in the same position".to_owned()));
-    }
-    if ocsp.len() > certificates.len() {
-        let what = format!(
-            "there are {} and {} (tls-cert)",
-            counted(ocsp.len(), "OCSP response"),
-            counted(certificates.len(), "certificate")
-        );
-        return Err(("tls-ocsp", what, "give each its certificate, in the same position".to_owned()));
+    for (name, count, what, each) in
+        [("tls-key", keys.len(), "key", "each key"), ("tls-ocsp", ocsp.len(), "OCSP response", "each")]
+    {
+        if count > certificates.len() {
+            let certificates = counted(certificates.len(), "certificate");
+            let what = format!("there are {} and {certificates} (tls-cert)", counted(count, what));
+            let remedy = format!("give {each} its certificate, in the same position");
+            return Err((name, BadValue::new(what, remedy)));
+        }
     }
     let by_position = keys.len() == certificates.len();
     let mut own = keys.iter();
@@ -151,7 +143,7 @@ fn pairs(site: &SiteConfig, has_key: impl Fn(&Path) -> bool) -> Result<Vec<Pair<
         let Some(key) = key else {
             let what =
                 format!("{} has no private key in it, and there is none for it", certificate.display());
-            return Err(("tls-cert", what, "name the file of its key with tls-key".to_owned()));
+            return Err(("tls-cert", BadValue::new(what, "name the file of its key with tls-key")));
         };
         let ocsp = ocsp.get(position).filter(|path| path.as_os_str() != NO_FILE);
         pairs.push(Pair { certificate, key, ocsp: ocsp.map(PathBuf::as_path) });
@@ -161,7 +153,7 @@ fn pairs(site: &SiteConfig, has_key: impl Fn(&Path) -> bool) -> Result<Vec<Pair<
         Some(left) => {
             let what =
                 format!("the key {} has no certificate: theirs are in the files of all", left.display());
-            Err(("tls-key", what, "leave it out, or name a key for each certificate".to_owned()))
+            Err(("tls-key", BadValue::new(what, "leave it out, or name a key for each certificate")))
         }
     }
 }
@@ -176,7 +168,7 @@ mod tests {
             certificates: paths(certificates),
             keys: paths(keys),
             ocsp: paths(ocsp),
-            ..Config::default().site
+            ..Config::with_defaults().site
         }
     }
 
@@ -190,7 +182,7 @@ mod tests {
         };
         pairs
             .map(|pairs| pairs.into_iter().map(shown).collect())
-            .map_err(|(key, what, remedy)| format!("{key}: {what}; {remedy}"))
+            .map_err(|(key, BadValue { what, remedy })| format!("{key}: {what}; {remedy}"))
     }
 
     #[test]

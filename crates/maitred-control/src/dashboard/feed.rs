@@ -5,18 +5,14 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use maitred_server::CONTROL;
 
-use crate::access::Caller;
 use crate::inner::Inner;
-use crate::owner::Refusal;
-use crate::question::Question;
-use crate::table::find;
+use crate::{Caller, Question, Refusal, find, lock};
 
-/// How often each query is asked.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How long a page may take nothing.
@@ -90,12 +86,8 @@ impl Feed {
         Self { inner, state: Mutex::default(), called: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(in super::super) fn is_full(&self) -> bool {
-        self.state().guests.len() >= MOST
+        lock(&self.state).guests.len() >= MOST
     }
 
     /// A page begins to follow, until it goes or its session ends.
@@ -110,7 +102,7 @@ impl Feed {
         stream.set_nonblocking(true)?;
         let waiting = HEAD.as_bytes().to_vec();
         let guest = Guest { stream, items, csrf, caller, waiting, took: Instant::now(), is_new: true };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.guests.push(guest);
         if state.is_running {
             self.called.notify_one();
@@ -126,7 +118,7 @@ impl Feed {
     }
 
     pub(in super::super) fn end(&self) {
-        self.state().guests.clear();
+        lock(&self.state).guests.clear();
         self.called.notify_one();
     }
 
@@ -139,9 +131,9 @@ impl Feed {
                 // One that is late does not hurry.
                 due = now + EVERY;
             }
-            let mut guests = std::mem::take(&mut self.state().guests);
+            let mut guests = std::mem::take(&mut lock(&self.state).guests);
             serve(&self.inner, &mut guests, is_due);
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             // Those that have come meanwhile are served at once.
             let have_come = !state.guests.is_empty();
             guests.append(&mut state.guests);
@@ -190,12 +182,8 @@ fn serve(inner: &Inner, guests: &mut Vec<Guest>, is_due: bool) {
 
 /// Returns the answer to a query as an event, and whether the control has ended.
 fn event(inner: &Inner, item: &Item, caller: &Caller) -> (String, bool) {
-    let question = Question {
-        method: "GET".to_owned(),
-        path: format!("/{}", item.name.replace(' ', "/")),
-        query: item.query.clone(),
-        ..Question::default()
-    };
+    let question =
+        Question { query: item.query.clone(), ..Question::get(format!("/{}", item.name.replace(' ', "/"))) };
     let answer = inner.answer(&question, caller.clone());
     let event = if answer.status == 200 { &*item.name } else { "refused" };
     // JSON has no line break in it.

@@ -2,27 +2,25 @@
 //!
 //! ```text
 //! mod.rs       the kept pictures, and the answer
-//! picture.rs   a picture of this process    wire.rs   a picture on its way to the supervisor
-//! place.rs     where most busy threads stand
+//! picture.rs   a picture of this process    place.rs  where most busy threads stand
 //! ```
 //! Without questions nothing is done. The first question waits for a second picture; further ones, such as those of the
 //! dashboard, are answered at once.
 
 mod picture;
 mod place;
-mod wire;
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use maitred_finding::{Finding, Interval, MIN_INTERVAL, Picture};
 use maitred_io::clock;
 use serde_json::{Value, json};
 
+use crate::lock;
 pub use picture::of as picture_of;
 use place::LastPlace;
-pub use wire::{from_json as picture_from_json, to_json as picture_to_json};
 
 /// The query.
 pub const FINDING: &str = "finding";
@@ -48,15 +46,11 @@ impl Finder {
         Self::default()
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Picture>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether there is no picture to compare with, because the last question is too long ago. The caller then
     /// [keeps](Self::keep) one and [waits](Self::wait) for the next.
     pub fn is_first(&self) -> bool {
         let now = clock::monotonic();
-        !self.kept().iter().any(|picture| is_right(picture, now))
+        !lock(&self.kept).iter().any(|picture| is_right(picture, now))
     }
 
     /// Adds to the answer of `finding` the place of most threads, and the cause of their waits, if the answer is about
@@ -73,7 +67,7 @@ impl Finder {
 
     /// Keeps a picture.
     pub fn keep(&self, picture: Picture) {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         // One that is older than it may be is not used again.
         kept.retain(|old| picture.at.saturating_sub(old.at) <= MAX_AGE);
         if kept.back().is_none_or(|last| picture.at.saturating_sub(last.at) >= APART) {
@@ -84,7 +78,7 @@ impl Finder {
     /// The answer of `finding` for this picture, which is kept.
     pub fn answer(&self, now: Picture) -> Value {
         let answer = {
-            let kept = self.kept();
+            let kept = lock(&self.kept);
             let mut right = kept.iter().filter(|picture| is_right(picture, now.at));
             let (oldest, newest) = (right.next(), right.next_back());
             // A cause that has begun just now shows only in the newer interval.
@@ -186,9 +180,13 @@ mod tests {
         assert_eq!((&found["cause"], &found["compared_seconds"]), (&"log".into(), &1.0.into()));
         assert_eq!(finder.answer(at(14, 3))["cause"], "log", "four seconds ago it was less");
         assert_eq!(finder.answer(at(16, 3))["cause"], "none", "it has been so for five");
-        assert!(finder.kept().len() <= 3);
+        assert!(lock(&finder.kept).len() <= 3);
         let beside = at(16, 4);
         assert_eq!(finder.answer(Picture { at: beside.at + 1, ..beside })["cause"], "log");
-        assert_eq!(finder.kept().len(), 2, "two pictures of one moment are one, and the first is too old");
+        assert_eq!(
+            lock(&finder.kept).len(),
+            2,
+            "two pictures of one moment are one, and the first is too old"
+        );
     }
 }

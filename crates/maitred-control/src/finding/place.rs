@@ -1,13 +1,14 @@
 //! Where most busy threads stand: the line of the application in their stacks, and the reason for their waits there.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use maitred_finding::Cause;
 use maitred_io::waiting::Waiting;
 use serde_json::Value;
 
+use crate::lock;
 use crate::shown::IDLE;
 
 /// Causes that the place of the threads helps to explain.
@@ -39,7 +40,7 @@ pub(super) struct LastPlace(Mutex<Option<(Instant, Option<Common>)>>);
 impl LastPlace {
     /// The place that was found some seconds ago, or the result of `ask`.
     fn or_ask(&self, ask: impl FnOnce() -> Option<Common>) -> Option<Common> {
-        let last = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = || lock(&self.0);
         if let Some((at, place)) = &*last()
             && at.elapsed() < KEPT_FOR
         {

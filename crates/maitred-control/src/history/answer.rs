@@ -15,9 +15,8 @@ use serde_json::{Map, Value, json};
 use maitred_history::{Figure, MAX_BYTES, latency};
 
 use super::{Keeper, routes};
-use crate::given::{Argument, Given, option};
-use crate::nearest;
-use crate::owner::Refusal;
+use crate::given::option;
+use crate::{Argument, Given, Refusal, did_you_mean, lock};
 
 pub(crate) const ARGUMENTS: [Argument; 7] = [
     option("last", "how long ago it begins, such as 90, 5m, 1h or 7d; 5m without it"),
@@ -46,7 +45,7 @@ impl Keeper {
         if given.value("pool").is_some() {
             return Err(Refusal::wrong("the history is that of all pools together; leave the pool out"));
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let about_routes = given.value("routes").or(given.value("route")).is_some();
         let shown = if about_routes { routes::SHOWN } else { SHOWN };
         // Rows end with the last look; routes and marks may be newer.
@@ -146,10 +145,7 @@ fn wanted(given: &Given) -> Result<(Vec<Figure>, bool), Refusal> {
 
 fn unknown(name: &str) -> Refusal {
     let names = || Figure::all().map(Figure::name).chain([LATENCY]);
-    let remedy = match nearest(name, names()) {
-        Some(meant) => format!("did you mean '{meant}'?"),
-        None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
-    };
+    let remedy = did_you_mean(name, names(), format!("there are {}", names().collect::<Vec<_>>().join(", ")));
     Refusal::unknown(format!("there is no figure '{name}'; {remedy}"))
 }
 
@@ -169,7 +165,7 @@ mod tests {
         let mut counts = Counts::default();
         counts.requests[2] = requests;
         (0..requests).for_each(|_| counts.total.record(20_000));
-        let at = keeper.state().last + Duration::from_secs(1);
+        let at = lock(&keeper.state).last + Duration::from_secs(1);
         let look = super::super::Look { at, ..super::super::Look::begin() };
         keeper.note(&counts, &Gauges::default(), is_on, look);
     }
@@ -236,12 +232,12 @@ mod tests {
     #[test]
     fn routes_are_compared_with_their_earlier_times() {
         let keeper = kept();
-        let begin = keeper.state().history.newest().expect("a row") / 60 * 60;
+        let begin = lock(&keeper.state).history.newest().expect("a row") / 60 * 60;
         let mut times = maitred_stats::Distribution::default();
         for (minute, milliseconds) in [(60, 10), (1, 20), (0, 500)] {
             (0..100).for_each(|_| times.record(milliseconds * 1_000_000));
             let routes = [("GET /a".to_owned(), times.clone())];
-            keeper.state().history.routes.add(begin / 60 - minute, &routes);
+            lock(&keeper.state).history.routes.add(begin / 60 - minute, &routes);
         }
         let (since, until) = (begin.to_string(), (begin + 59).to_string());
         let ask = |name, value: &str| {

@@ -9,10 +9,12 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use maitred_history::{Damage, History};
 use maitred_server::Log;
+
+use crate::lock;
 
 pub(super) struct HistoryFile {
     path: PathBuf,
@@ -55,7 +57,7 @@ pub(super) fn open(path: &Path, log: &Arc<Log>) -> Result<(HistoryFile, Option<H
 
 impl HistoryFile {
     pub(super) fn write(&self, bytes: &[u8]) {
-        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.writing);
         match self.try_write(bytes) {
             Ok(()) => self.has_failed.store(false, Ordering::Relaxed),
             Err(error) if !self.has_failed.swap(true, Ordering::Relaxed) => {

@@ -5,7 +5,7 @@ use maitred_io::process;
 use maitred_server::Server;
 use maitred_server::figures::Totals;
 use maitred_stats::pool::PoolFigures;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// The series that each count is made of, in the order of [`COUNTERS`]; the lines that a log has dropped are counted elsewhere.
 const OF_COUNTERS: [&str; COUNTERS.len() - 1] = [
@@ -22,7 +22,7 @@ const OF_COUNTERS: [&str; COUNTERS.len() - 1] = [
 ];
 
 /// The figures that a process reports itself, beside the counters in shared memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessFigures {
     /// The gauges at this moment.
     pub gauges: Gauges,
@@ -77,20 +77,6 @@ impl ProcessFigures {
         }
         self.log_dropped += now.log_dropped.saturating_sub(earlier.log_dropped);
     }
-
-    /// The figures as JSON for another process, which reads them by [`from_json`](Self::from_json).
-    pub fn to_json(&self) -> Value {
-        json!({ "gauges": self.gauges.0, "cpu_ns": self.cpu_ns, "log_dropped": self.log_dropped })
-    }
-
-    /// Reads the output of [`to_json`](Self::to_json). Missing gauges are unknown, missing counts are 0.
-    pub fn from_json(value: &Value) -> Self {
-        Self {
-            gauges: Gauges(std::array::from_fn(|at| value["gauges"][at].as_u64())),
-            cpu_ns: std::array::from_fn(|at| value["cpu_ns"][at].as_u64().unwrap_or_default()),
-            log_dropped: value["log_dropped"].as_u64().unwrap_or_default(),
-        }
-    }
 }
 
 /// Sums of the counters in shared memory, beside exchanges.
@@ -133,8 +119,8 @@ mod tests {
         let mut gauges = Gauges::default();
         gauges.0[2] = Some(5);
         let looked = ProcessFigures { gauges, cpu_ns: [7, 1], log_dropped: 9 };
-        let text = looked.to_json().to_string();
-        assert_eq!(ProcessFigures::from_json(&serde_json::from_str(&text).expect("json")), looked);
+        let text = serde_json::to_string(&looked).expect("json");
+        assert_eq!(serde_json::from_str::<ProcessFigures>(&text).expect("json"), looked);
         let mut sum = looked.clone();
         sum.merge(&looked);
         assert_eq!((sum.gauges.0[2], sum.gauges.0[0], sum.cpu_ns), (Some(10), None, [14, 2]));

@@ -15,13 +15,14 @@ mod looked;
 mod routes;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use maitred_history::{Counts, Gauges, History, Sample};
 use maitred_io::process;
 use maitred_server::{Log, Server, Statistics};
 
+use crate::lock;
 pub(super) use answer::ARGUMENTS;
 use file::HistoryFile;
 pub use looked::{CounterSums, ProcessFigures, counts_of};
@@ -94,12 +95,12 @@ impl Keeper {
 
     /// Notes a change of the server, such as a reload: figures before and after it are those of different code.
     pub fn mark(&self, what: &str) {
-        self.state().history.routes.mark(seconds(), what);
+        lock(&self.state).history.routes.mark(seconds(), what);
     }
 
     /// Whether a minute has ended whose routes have not been noted.
     pub fn wants_routes(&self) -> bool {
-        let state = self.state();
+        let state = lock(&self.state);
         state.is_on && state.minute != seconds() / 60
     }
 
@@ -107,7 +108,7 @@ impl Keeper {
     pub fn note_routes(&self, statistics: &Statistics) {
         let times: Vec<_> =
             statistics.routes.iter().map(|(name, leaf)| (name.clone(), leaf.total.clone())).collect();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let minute = state.minute;
         state.history.routes.add(minute, &times);
         state.minute = seconds() / 60;
@@ -122,18 +123,14 @@ impl Keeper {
         Ok(Self::new(history.unwrap_or_default(), Some(Arc::new(place))))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How long the next look is still ahead.
     pub fn ahead(&self) -> Duration {
-        self.state().due.saturating_duration_since(Instant::now())
+        lock(&self.state).due.saturating_duration_since(Instant::now())
     }
 
     /// Notes the figures of a look; `is_on` says whether figures are counted.
     pub fn note(&self, counts: &Counts, gauges: &Gauges, is_on: bool, look: Look) {
-        let state = &mut *self.state();
+        let state = &mut *lock(&self.state);
         let began = look.at;
         let covered = began.saturating_duration_since(state.last);
         if is_on && state.is_on {
@@ -184,7 +181,7 @@ impl Keeper {
 
     /// Writes the file, if there is one.
     pub fn write(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if let Some(file) = self.file.as_ref().filter(|_| state.written.is_some()) {
             let bytes = state.history.to_bytes();
             drop(state);
@@ -194,11 +191,10 @@ impl Keeper {
 
     /// Stops writing the file: another process writes it from now on.
     pub fn leave_file(&self) {
-        self.state().written = None;
+        lock(&self.state).written = None;
     }
 }
 
-/// Seconds since 1970.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -5,8 +5,7 @@ use std::ops::Range;
 use maitred_history::{ByRoute, Done};
 use serde_json::{Value, json};
 
-use crate::given::Given;
-use crate::owner::Refusal;
+use crate::{Given, Refusal};
 
 pub(super) const SHOWN: u64 = 600;
 

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use maitred_config::config::Config;
-use maitred_config::problem::{Problem, folder_of};
-use maitred_config::tls;
-use maitred_config::validation::Checked;
+use maitred_config::problem::folder_of;
+use maitred_config::{Checked, Config, Problem, tls};
 use maitred_server::listening::Address;
 
 use super::{Happening, Supervisor};

@@ -10,12 +10,13 @@
 //!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
+use maitred_config::PassedName;
 use maitred_config::sources::file::SourceFile;
 use maitred_config::tls::Handed;
-use maitred_config::validation::PassedName;
 use maitred_control::{Answered, Question};
 use maitred_supervise::Beat;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// Questions that only the supervisor asks: the counts of a worker, and the worker's part of the page of figures.
 pub(crate) const COUNTED: &str = "/worker/counted";
@@ -26,11 +27,10 @@ pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
 /// The first message to a worker. The descriptors come with this message: the listeners in the order of the configuration, the bell of all
 /// workers, the table of clients of all workers, and the worker's own memory of figures and of its counts in that table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// The number of the worker, from 1 on.
     pub(crate) number: usize,
-    /// Number of workers.
     pub(crate) workers: usize,
     /// Number of descriptors that are listeners.
     pub(crate) listeners: usize,
@@ -50,8 +50,7 @@ pub(crate) struct Setup {
     pub(crate) development: Option<String>,
 }
 
-/// From a worker.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum FromWorker {
     /// The worker serves: the application and the addresses, for the start-up lines.
     Ready {
@@ -67,8 +66,7 @@ pub(crate) enum FromWorker {
     Ask(u64, Question),
 }
 
-/// To a worker that has been set up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ToWorker {
     Ask(u64, Question, String),
     Answer(u64, Answered),
@@ -82,174 +80,14 @@ pub(crate) enum ToWorker {
     AtOnce,
 }
 
-fn question(question: &Question) -> Value {
-    let Question { method, path, query, body, accept } = question;
-    json!({ "method": method, "path": path, "query": query, "body": body, "accept": accept })
+/// The message as it is sent: all of these can be written as JSON.
+pub(super) fn to_text(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).unwrap_or_default()
 }
 
-fn answered(answered: &Answered) -> Value {
-    let Answered { status, body, media_type, allow } = answered;
-    json!({ "status": status, "body": body, "type": media_type, "allow": allow })
-}
-
-/// Null for a listener of our own.
-pub(super) fn passed_name(passed: Option<&PassedName>) -> Value {
-    passed.map_or(Value::Null, |PassedName { number, name }| json!({ "number": number, "name": name }))
-}
-
-pub(super) fn read_passed_names(value: &Value) -> Vec<Option<PassedName>> {
-    let read = |value: &Value| {
-        let number = i32::try_from(value["number"].as_i64()?).ok()?;
-        Some(PassedName { number, name: text(value, "name") })
-    };
-    value.as_array().into_iter().flatten().map(read).collect()
-}
-
-fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
-}
-
-fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_default()
-}
-
-fn read_question(value: &Value) -> Question {
-    let text = |name| text(value, name);
-    Question {
-        method: text("method"),
-        path: text("path"),
-        query: text("query"),
-        body: text("body"),
-        accept: text("accept"),
-    }
-}
-
-fn read_answered(value: &Value) -> Answered {
-    Answered {
-        status: u16::try_from(number(value, "status")).unwrap_or(500),
-        body: text(value, "body"),
-        media_type: text(value, "type"),
-        allow: value["allow"].as_str().map(ToOwned::to_owned),
-    }
-}
-
-impl Setup {
-    pub(crate) fn to_text(&self) -> Vec<u8> {
-        let Self { number, workers, listeners, own, passed, files, acts, changes, tls, development } = self;
-        let files = files.iter().map(|file| {
-            // Files that are no text have been refused before.
-            let text = String::from_utf8_lossy(&file.bytes);
-            json!({ "name": file.name, "text": text, "drop_in": file.is_drop_in })
-        });
-        let changes = changes.iter().map(question);
-        json!({
-            "number": number,
-            "workers": workers,
-            "listeners": listeners,
-            "own": own,
-            "passed": passed.iter().map(Option::as_ref).map(passed_name).collect::<Vec<_>>(),
-            "files": files.collect::<Vec<_>>(),
-            "acts": acts,
-            "changes": changes.collect::<Vec<_>>(),
-            "tls": tls.as_ref().map(Handed::to_json),
-            "development": development,
-        })
-        .to_string()
-        .into_bytes()
-    }
-
-    /// None for bytes that are no such message.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let count = |name: &str| value[name].as_u64().and_then(|count| usize::try_from(count).ok());
-        let files = value["files"].as_array()?.iter().map(|file| SourceFile {
-            name: text(file, "name"),
-            bytes: text(file, "text").into_bytes(),
-            is_drop_in: file["drop_in"].as_bool().unwrap_or_default(),
-        });
-        Some(Self {
-            number: count("number")?,
-            workers: count("workers")?,
-            listeners: count("listeners")?,
-            own: value["own"].as_bool()?,
-            passed: read_passed_names(&value["passed"]),
-            files: files.collect(),
-            acts: value["acts"].as_bool()?,
-            changes: value["changes"].as_array()?.iter().map(read_question).collect(),
-            tls: Handed::from_json(&value["tls"]),
-            development: value["development"].as_str().map(ToOwned::to_owned),
-        })
-    }
-}
-
-impl FromWorker {
-    pub(crate) fn to_text(&self) -> Vec<u8> {
-        let value = match self {
-            Self::Ready { what, served } => json!({ "ready": { "what": what, "served": served } }),
-            Self::Failed(line) => json!({ "failed": line }),
-            Self::Beat(Beat { requests, memory, waiting }) => {
-                json!({ "beat": { "requests": requests, "memory": memory, "waiting": waiting } })
-            }
-            Self::Answer(id, answer) => json!({ "answer": answered(answer), "id": id }),
-            Self::Ask(id, asked) => json!({ "ask": question(asked), "id": id }),
-        };
-        value.to_string().into_bytes()
-    }
-
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let id = number(&value, "id");
-        if let Some(ready) = value.get("ready") {
-            let served = ready["served"].as_array().into_iter().flatten();
-            return Some(Self::Ready {
-                what: ready["what"].as_str().map(ToOwned::to_owned),
-                served: served.filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
-            });
-        }
-        if let Some(line) = value["failed"].as_str() {
-            return Some(Self::Failed(line.to_owned()));
-        }
-        if let Some(beat) = value.get("beat") {
-            let [requests, memory, waiting] =
-                ["requests", "memory", "waiting"].map(|name| number(beat, name));
-            return Some(Self::Beat(Beat { requests, memory, waiting }));
-        }
-        if let Some(answer) = value.get("answer") {
-            return Some(Self::Answer(id, read_answered(answer)));
-        }
-        value.get("ask").map(|asked| Self::Ask(id, read_question(asked)))
-    }
-}
-
-impl ToWorker {
-    pub(crate) fn to_text(&self) -> Vec<u8> {
-        let value = match self {
-            Self::Ask(id, asked, caller) => json!({ "ask": question(asked), "id": id, "caller": caller }),
-            Self::Answer(id, answer) => json!({ "answer": answered(answer), "id": id }),
-            Self::Unready => json!({ "unready": true }),
-            Self::Last => json!({ "last": true }),
-            Self::Empty(listener) => json!({ "empty": listener }),
-            Self::AtOnce => json!({ "at_once": true }),
-        };
-        value.to_string().into_bytes()
-    }
-
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let id = number(&value, "id");
-        if let Some(asked) = value.get("ask") {
-            return Some(Self::Ask(id, read_question(asked), text(&value, "caller")));
-        }
-        if let Some(answer) = value.get("answer") {
-            return Some(Self::Answer(id, read_answered(answer)));
-        }
-        if let Some(listener) = value["empty"].as_u64() {
-            return usize::try_from(listener).ok().map(Self::Empty);
-        }
-        let is = |name: &str| value[name].as_bool() == Some(true);
-        let known = [("unready", Self::Unready), ("last", Self::Last), ("at_once", Self::AtOnce)];
-        known.into_iter().find_map(|(name, message)| is(name).then_some(message))
-    }
+/// Reads a message; none of bytes that are another one.
+pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
 }
 
 #[cfg(test)]
@@ -261,7 +99,7 @@ mod tests {
         let asked =
             Question { method: "POST".into(), path: "/set".into(), body: "{}".into(), ..Question::default() };
         let file =
-            SourceFile { name: "maitred.toml".into(), bytes: b"listen = \":1\"".to_vec(), is_drop_in: false };
+            SourceFile { name: "maitred.toml".into(), text: "listen = \":1\"".into(), is_drop_in: false };
         let setup = Setup {
             number: 2,
             workers: 3,
@@ -274,7 +112,7 @@ mod tests {
             tls: Some(Handed::default()),
             development: Some("token".to_owned()),
         };
-        assert_eq!(Setup::read(&setup.to_text()), Some(setup));
+        assert_eq!(read(&to_text(&setup)), Some(setup));
         let answer = Answered { allow: Some("GET".into()), ..Answered::error(405, "no") };
         for message in [
             FromWorker::Ready { what: Some("WSGI".into()), served: vec!["/ x".into()] },
@@ -283,7 +121,7 @@ mod tests {
             FromWorker::Answer(3, answer.clone()),
             FromWorker::Ask(4, asked.clone()),
         ] {
-            assert_eq!(FromWorker::read(&message.to_text()), Some(message));
+            assert_eq!(read(&to_text(&message)), Some(message));
         }
         for message in [
             ToWorker::Ask(1, asked, "user 0".into()),
@@ -293,11 +131,12 @@ mod tests {
             ToWorker::Empty(3),
             ToWorker::AtOnce,
         ] {
-            assert_eq!(ToWorker::read(&message.to_text()), Some(message));
+            assert_eq!(read(&to_text(&message)), Some(message));
         }
         for other in ["", "7", "{}", "[1]"] {
-            assert_eq!((ToWorker::read(other.as_bytes()), Setup::read(other.as_bytes())), (None, None));
-            assert_eq!(FromWorker::read(other.as_bytes()), None);
+            let other = other.as_bytes();
+            assert_eq!((read::<ToWorker>(other), read::<Setup>(other)), (None, None));
+            assert_eq!(read::<FromWorker>(other), None);
         }
     }
 }

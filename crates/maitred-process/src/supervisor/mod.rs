@@ -32,15 +32,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use maitred_config::config::{Config, WorkersConfig};
-use maitred_config::options;
-use maitred_config::origins::Origins;
-use maitred_config::output::{EXIT_FAILURE, EXIT_SUCCESS};
-use maitred_config::problem::Problem;
-use maitred_config::rights::Wanted;
-use maitred_config::sources::{Inputs, Loaded};
-use maitred_config::validation::Checked;
-use maitred_config::value::{AcceptModel, LogLevel};
+use maitred_config::config::WorkersConfig;
+use maitred_config::value::AcceptModel;
+use maitred_config::{
+    Checked, Config, EXIT_FAILURE, EXIT_SUCCESS, Inputs, Loaded, LogLevel, Origins, Problem, Wanted, options,
+};
 use maitred_control::{Control, Doors};
 use maitred_io::child::{self, Child, Program};
 use maitred_server::limits::ClientTable;
@@ -50,16 +46,14 @@ use maitred_supervise::{Action, Crew, Exit, Level, Limits, Settings, WorkerId};
 use crate::development::{self, Watch};
 use crate::early::{self, Early};
 use crate::hooks::HookThread;
-use crate::host::{Host, SupervisorSignal};
-use crate::lifetime;
+use crate::host::{Host, Signal, StopSignal, SupervisorSignal};
 use crate::service::Service;
 use crate::sockets::{Handed, Sockets};
-use crate::{control, logs};
+use crate::{control, lifetime};
 use message::{FromWorker, Setup, ToWorker};
 use preload::Preload;
 use process::Process;
 use relay::Workers;
-use signals::Signal;
 use stand_in::StandIn;
 use upgrade::Successor;
 
@@ -82,9 +76,7 @@ const REAP: Duration = Duration::from_secs(1);
 /// An event for the loop of the supervisor.
 pub(crate) enum Happening {
     Signal(Signal),
-    /// A message of a worker.
     Said(WorkerId, FromWorker),
-    /// The end of a worker's process.
     Exit(WorkerId, Exit),
     /// The template with this number is ready, or has ended for this reason.
     Template(u64, Result<(), String>),
@@ -94,11 +86,9 @@ pub(crate) enum Happening {
     Alone,
     /// An operator wants the end.
     Drain,
-    /// Files of the application have changed.
     Changed(BTreeSet<PathBuf>),
 }
 
-/// The state of the supervisor.
 struct Supervisor {
     log: Arc<Log>,
     inputs: Inputs,
@@ -116,7 +106,6 @@ struct Supervisor {
     preload: Preload,
     /// The bell by which workers wake each other.
     bell: Bell,
-    /// The table of clients of all workers.
     clients: ClientTable,
     crew: Crew,
     processes: BTreeMap<WorkerId, Arc<Process>>,
@@ -135,13 +124,11 @@ struct Supervisor {
     introduced: bool,
     acts: Option<String>,
     ending: bool,
-    /// The process as its service manager sees it.
     service: Service,
     /// The end of drain-delay, while it lasts.
     holds_until: Option<Instant>,
     /// The service manager waits for the end of a reload.
     reloads: bool,
-    /// Files of the application, in development.
     watch: Option<Watch>,
     /// The time of the last change of these files, until a worker serves them.
     changed_at: Option<Instant>,
@@ -203,7 +190,7 @@ pub(crate) fn run(
     service.handles_signals();
     while let Some(signal) = service.early_signal() {
         // The receiver is there until the end of this function.
-        let _ = sender.send(Happening::Signal(signal.into()));
+        let _ = sender.send(Happening::Signal(signal));
     }
     let bell = match predecessor.as_mut().and_then(Predecessor::take_bell) {
         Some(bell) => bell,
@@ -353,7 +340,7 @@ impl Supervisor {
                 tls.terms.forget_old_keys();
             }
             if self.holds_until.is_some_and(|end| end <= Instant::now()) {
-                self.drain(Signal::Terminate, Instant::now());
+                self.drain(StopSignal::Terminate, Instant::now());
             }
             self.crew.handle_timeout(Instant::now());
             if reaps {
@@ -407,7 +394,7 @@ impl Supervisor {
         let now = Instant::now();
         match happening {
             Happening::Signal(signal) => self.hear(signal, now),
-            Happening::Drain => self.hear(Signal::Terminate, now),
+            Happening::Drain => self.stop(StopSignal::Terminate, now),
             Happening::Said(worker, FromWorker::Ready { what, served }) => {
                 self.introduce(what, &served);
                 if let Some(process) = self.processes.get(&worker) {
@@ -520,7 +507,7 @@ impl Supervisor {
             Level::Warning => LogLevel::Warn,
             Level::Info => LogLevel::Info,
         };
-        self.log.write_each(logs::level(level), format_args!("{text}"));
+        self.log.write_each(level, format_args!("{text}"));
     }
 
     /// Logs the start-up lines once, when the first worker is ready.
@@ -585,13 +572,10 @@ impl Supervisor {
 
     fn hear(&mut self, signal: Signal, now: Instant) {
         match signal {
-            Signal::Interrupt | Signal::Terminate => self.stop(signal, now),
-            Signal::Hangup if self.ending || self.holds_until.is_some() => {}
-            Signal::Hangup if self.service.has_hung_up() => {
-                self.log.info(format_args!("the terminal has hung up"));
-                self.stop(signal, now);
-            }
-            Signal::Hangup => {
+            Signal::Stop(signal) => self.stop(signal, now),
+            Signal::Reload if self.ending || self.holds_until.is_some() => {}
+            Signal::Reload if self.service.has_hung_up() => self.stop(StopSignal::Hangup, now),
+            Signal::Reload => {
                 self.service.begins_reload(&self.log);
                 self.reload(now);
                 self.reloads = true;
@@ -601,12 +585,18 @@ impl Supervisor {
                 self.processes.values().for_each(|process| process.reopen_logs());
                 self.log.info(format_args!("SIGUSR1: the log files are opened anew, also by the workers"));
             }
-            Signal::Own(SupervisorSignal::Upgrade) if self.crew.is_ending() || self.holds_until.is_some() => {
+            Signal::ForSupervisor(SupervisorSignal::Upgrade)
+                if self.crew.is_ending() || self.holds_until.is_some() =>
+            {
                 self.say(Level::Warning, "SIGUSR2: no new program is started, this one is ending");
             }
-            Signal::Own(SupervisorSignal::Upgrade) => self.upgrade(),
-            Signal::Own(SupervisorSignal::More) => self.set_count(self.crew.wanted() + 1, "SIGTTIN", now),
-            Signal::Own(SupervisorSignal::Fewer) => self.set_count(self.crew.wanted() - 1, "SIGTTOU", now),
+            Signal::ForSupervisor(SupervisorSignal::Upgrade) => self.upgrade(),
+            Signal::ForSupervisor(SupervisorSignal::More) => {
+                self.set_count(self.crew.wanted() + 1, "SIGTTIN", now)
+            }
+            Signal::ForSupervisor(SupervisorSignal::Fewer) => {
+                self.set_count(self.crew.wanted() - 1, "SIGTTOU", now)
+            }
         }
     }
 
@@ -622,8 +612,8 @@ impl Supervisor {
         self.crew.set_count(workers, now);
     }
 
-    fn stop(&mut self, signal: Signal, now: Instant) {
-        if self.config.development.on && signal == Signal::Interrupt && !self.ending {
+    fn stop(&mut self, signal: StopSignal, now: Instant) {
+        if self.config.development.on && signal == StopSignal::Interrupt && !self.ending {
             self.end_crew(now);
             return self.crew.stop_at_once(EXIT_SUCCESS, AT_ONCE_GRACE, now);
         }
@@ -631,7 +621,7 @@ impl Supervisor {
             self.log.info(format_args!("{signal}: the delay ends"));
             return self.drain(signal, now);
         }
-        if !self.ending && signal == Signal::Terminate && !self.config.drain_delay.is_zero() {
+        if !self.ending && signal == StopSignal::Terminate && !self.config.drain_delay.is_zero() {
             return self.hold(now);
         }
         if self.ending {
@@ -654,7 +644,7 @@ impl Supervisor {
         ));
     }
 
-    fn drain(&mut self, signal: Signal, now: Instant) {
+    fn drain(&mut self, signal: StopSignal, now: Instant) {
         self.holds_until = None;
         self.service.stops("draining", &self.log);
         let seconds = self.config.drain_timeout.as_secs_f64();

@@ -19,7 +19,6 @@ pub(super) struct Preload {
     waiting: Vec<(WorkerId, usize)>,
     /// Orphans become children of this process, from the first template on.
     pub(super) adopts: bool,
-    /// The number of the last template.
     last: u64,
 }
 

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maitred_control::{Answered, Question};
+use maitred_control::{Answered, Question, lock};
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended};
 use maitred_server::figures::{self, Owner, Retired, SharedMemory, Statistics, Totals};
@@ -17,30 +17,25 @@ use maitred_server::limits::{ClientTable, LEDGER_BYTES};
 use maitred_supervise::{Exit, WorkerId};
 
 use super::Happening;
-use super::message::{FromWorker, Setup, ToWorker};
+use super::message::{FromWorker, Setup, ToWorker, read, to_text};
 
 /// Longest wait until a worker reads a message: its listening thread has no other task.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 
-/// Longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(4);
 
-/// A worker.
 pub(crate) struct Process {
     pub(crate) id: WorkerId,
     pub(crate) number: usize,
-    /// The worker's figures.
     figures: SharedMemory,
     /// The worker's counts in the table of clients.
     ledger: SharedMemory,
-    /// The last page of the worker's figures.
     page: Mutex<String>,
     child: Child,
     sending: Mutex<Channel>,
     /// Questions without an answer so far, by number.
     asked: Mutex<BTreeMap<u64, Sender<Answered>>>,
     next: AtomicU64,
-    /// The worker has been asked to end.
     is_asked: AtomicBool,
     /// The worker serves, so it handles signals.
     is_ready: AtomicBool,
@@ -69,7 +64,7 @@ impl Process {
         // Sent before the process exists, so that the setup is there at its first read.
         let descriptors: Vec<BorrowedFd<'_>> =
             descriptors.iter().copied().chain([figures.as_fd(), ledger.as_fd()]).collect();
-        own.send(&setup.to_text(), &descriptors)?;
+        own.send(&to_text(setup), &descriptors)?;
         let child = launch(other.into_descriptor())?;
         let process = Arc::new(Self {
             id,
@@ -115,7 +110,6 @@ impl Process {
         Statistics::read(self.figures.words(), Owner::Runs).unwrap_or_default()
     }
 
-    /// Reads the worker's figures as sums.
     pub(crate) fn totals(&self) -> Totals {
         Totals::read(self.figures.words(), Owner::Runs).unwrap_or_default()
     }
@@ -151,7 +145,6 @@ impl Process {
         self.child.terminate();
     }
 
-    /// Ends the worker by SIGKILL.
     pub(crate) fn kill(&self) {
         self.child.kill();
     }
@@ -179,7 +172,7 @@ impl Process {
 
     pub(crate) fn send_with(&self, message: &ToWorker, descriptors: &[BorrowedFd<'_>]) {
         // An error means that the worker has ended, which the thread that waits for it tells.
-        let _ = lock(&self.sending).send(&message.to_text(), descriptors);
+        let _ = lock(&self.sending).send(&to_text(message), descriptors);
     }
 
     /// Puts a question; the answer comes later, or never.
@@ -193,7 +186,7 @@ impl Process {
 
     fn listen(&self, channel: &Channel, told: &Sender<Happening>) {
         while let Ok(message) = channel.receive() {
-            match FromWorker::read(&message.text) {
+            match read(&message.text) {
                 Some(FromWorker::Answer(id, answer)) => {
                     if let Some(sender) = lock(&self.asked).remove(&id) {
                         // The asking thread may have given up.
@@ -217,7 +210,6 @@ impl Process {
     }
 }
 
-/// An answer that is to come.
 pub(crate) struct Pending {
     answer: mpsc::Receiver<Answered>,
 }
@@ -236,8 +228,4 @@ impl Pending {
             Err(RecvTimeoutError::Timeout) => Err(self),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

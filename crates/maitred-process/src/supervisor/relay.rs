@@ -6,18 +6,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use maitred_control::{
     Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, MEMORY,
-    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, merge_logs, merge_recent,
-    picture_from_json, process_row, snapshot_of, stats_of,
+    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, lock, merge_logs,
+    merge_recent, process_row, snapshot_of, stats_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
 use maitred_server::{Applied, Log, Rule};
 use maitred_supervise::{Beat, Crew, Phase, WorkerId};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::Happening;
@@ -38,13 +39,11 @@ pub(super) struct Workers {
     languages: &'static str,
     /// The model by which workers accept connections, as `status` names it.
     accept: &'static str,
-    /// The addresses of the listeners.
     addresses: Vec<String>,
     began: Instant,
     sender: Sender<Happening>,
     /// Pictures of all workers together.
     finder: Finder,
-    /// The supervisor's log.
     log: Arc<Log>,
     state: Mutex<State>,
     seen: Mutex<Seen>,
@@ -57,12 +56,10 @@ pub(super) struct Workers {
 struct State {
     /// Workers that serve or drain.
     serving: BTreeMap<WorkerId, Arc<Process>>,
-    /// The last beat of each worker.
     beats: BTreeMap<WorkerId, Beat>,
     application: Option<String>,
     /// Changes by operators since the configuration was read, by number.
     changes: BTreeMap<u64, Question>,
-    /// The number of the next change.
     next_change: u64,
     /// For each starting worker the first change that is not in its setup.
     untold: BTreeMap<WorkerId, u64>,
@@ -70,7 +67,6 @@ struct State {
     retired: Retired,
     /// Rows of all processes, for `status`.
     shown: Vec<Value>,
-    /// Number of processes that serve.
     ready: usize,
     wanted: usize,
     failures: u64,
@@ -92,7 +88,6 @@ pub(super) fn start(workers: &Arc<Workers>, doors: Doors, log: &Log) -> Option<C
         .ok()
 }
 
-/// Begins to look at the workers for their history.
 pub(super) fn keep_history(workers: &Arc<Workers>, log: &Log) {
     let watched = Arc::downgrade(workers);
     let watches = std::thread::Builder::new().name("maitred-history".to_owned());
@@ -128,7 +123,7 @@ struct Seen {
 impl Seen {
     /// Asks the serving workers, except those whose last answer is still due, and waits for [`LOOK_LIMIT`].
     fn ask(&mut self, serving: &[Arc<Process>]) {
-        let asked = Question { method: "GET".to_owned(), path: LOOKED.to_owned(), ..Question::default() };
+        let asked = Question::get(LOOKED);
         let (deadline, mut late) = (Instant::now() + LOOK_LIMIT, std::mem::take(&mut self.late));
         let pending = serving.iter().map(|process| {
             let pending = late.remove(&process.id);
@@ -137,8 +132,7 @@ impl Seen {
         for (id, pending) in pending.collect::<Vec<_>>() {
             match pending.wait_until(deadline) {
                 Ok(answer) => {
-                    let answer = answer.filter(|answer| answer.status == 200);
-                    let looked = answer.and_then(|answer| Some(ProcessFigures::from_json(&answer.value()?)));
+                    let looked = answer.and_then(|answer| answer.read());
                     looked.into_iter().for_each(|looked| self.note(id, looked));
                 }
                 Err(pending) => _ = self.late.insert(id, pending),
@@ -166,9 +160,9 @@ impl Workers {
     /// Looks at all workers, for the history. The counts of a worker that has ended or does not answer are read from its shared memory.
     fn look(&self) {
         // One look at a time: the last one is made by another thread.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         let look = Look::begin();
-        let serving: Vec<_> = self.state().serving.values().cloned().collect();
+        let serving: Vec<_> = lock(&self.state).serving.values().cloned().collect();
         seen.ask(&serving);
         let (totals, counters) = self.totals();
         let looked = seen.all(&serving);
@@ -181,7 +175,7 @@ impl Workers {
     }
 
     fn note_routes(&self) {
-        let state = self.state();
+        let state = lock(&self.state);
         let mut statistics = state.retired.statistics.clone();
         state.serving.values().for_each(|process| statistics.merge(&process.statistics()));
         drop(state);
@@ -214,7 +208,7 @@ impl Workers {
     /// Returns the counts of all workers ever from their shared memory.
     fn totals(&self) -> (Totals, CounterSums) {
         // Under the lock, so that each process counts once: as serving or as ended.
-        let state = self.state();
+        let state = lock(&self.state);
         let mut totals = Totals::from(&state.retired.statistics);
         let mut counters = CounterSums::default();
         state.retired.counters.iter().for_each(|(series, count)| counters.add(series, *count));
@@ -249,13 +243,9 @@ impl Workers {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a worker that serves, and sends it the changes that its setup does not have.
     pub(super) fn add(&self, process: &Arc<Process>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.serving.insert(process.id, Arc::clone(process));
         let untold = state.untold.remove(&process.id).unwrap_or_default();
         for change in state.changes.range(untold..).map(|(_, change)| change) {
@@ -266,7 +256,7 @@ impl Workers {
 
     /// Takes out a worker whose process has ended, and keeps its figures.
     pub(super) fn retire(&self, process: &Process) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.serving.remove(&process.id);
         state.untold.remove(&process.id);
         state.beats.remove(&process.id);
@@ -274,16 +264,16 @@ impl Workers {
     }
 
     pub(super) fn note(&self, worker: WorkerId, beat: Beat) {
-        self.state().beats.insert(worker, beat);
+        lock(&self.state).beats.insert(worker, beat);
     }
 
     pub(super) fn set_application(&self, application: Option<String>) {
-        self.state().application = application;
+        lock(&self.state).application = application;
     }
 
     /// Returns the changes by operators since the configuration was read, for the setup of a worker.
     pub(super) fn changes(&self, worker: WorkerId) -> Vec<Question> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let next = state.next_change;
         state.untold.insert(worker, next);
         state.changes.values().filter(|change| change.name() != REOPEN).cloned().collect()
@@ -291,13 +281,13 @@ impl Workers {
 
     /// Drops the changes by operators: a configuration that is read again takes them back.
     pub(super) fn forget_changes(&self) {
-        self.state().changes.clear();
+        lock(&self.state).changes.clear();
     }
 
     /// Keeps the rows of all processes, for `status`.
     pub(super) fn show(&self, crew: &Crew, pids: &BTreeMap<WorkerId, Arc<Process>>) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let row = |view: maitred_supervise::WorkerView| {
             let beat = state.beats.get(&view.id).copied().unwrap_or_default();
             let phase = match view.phase {
@@ -337,38 +327,43 @@ impl Workers {
     }
 
     fn answer(&self, question: &Question, caller: &Caller, doors: &[String]) -> Answered {
+        self.try_answer(question, caller, doors).unwrap_or_else(|refused| refused)
+    }
+
+    fn try_answer(
+        &self,
+        question: &Question,
+        caller: &Caller,
+        doors: &[String],
+    ) -> Result<Answered, Answered> {
         let name = question.name();
         if name.is_empty() {
-            return Answered::json(200, &help());
+            return Ok(Answered::json(200, &help()));
         }
         if name == "drain" && question.method == "POST" {
-            return match self.sender.send(Happening::Drain) {
-                Ok(()) => Answered::json(200, &json!({ "changed": ["drain: as by SIGTERM"] })),
-                Err(_) => Answered::error(503, "the server has ended"),
-            };
+            let told = self.sender.send(Happening::Drain);
+            told.map_err(|_| Answered::error(503, "the server has ended"))?;
+            return Ok(Answered::json(200, &json!({ "changed": ["drain: as by SIGTERM"] })));
         }
-        let (question, one) = match without_worker(question) {
-            Ok(split) => split,
-            Err(refused) => return refused,
-        };
+        let (question, one) = without_worker(question)?;
         let reopens = name == REOPEN && question.method == "POST" && one.is_none();
         if reopens {
             self.log.reopen();
         }
         if one.is_none() && question.is_for_metrics() {
-            return self.page(&question);
+            return Ok(self.page(&question));
         }
         if one.is_none() && name == "stats" {
-            return self.stats(&question).unwrap_or_else(|refused| refused);
+            return self.stats(&question);
         }
         if one.is_none() && name == "history" && question.is_query() {
-            return self.history(&question).unwrap_or_else(|refused| refused);
+            return self.history(&question);
         }
         if name == FINDING && question.is_query() {
             return self.finding(&question, one);
         }
         if name == SNAPSHOT && question.is_query() {
-            return Answered::json(200, &snapshot_of(one, |part| self.answer(part, caller, doors)));
+            return Ok(Answered::json(200, &snapshot_of(one, |part| self.answer(part, caller, doors))));
         }
         let lasts = reopens || (LASTING.contains(&&*name) && one.is_none());
         let lasting = lasts.then(|| self.note_change(question.clone()));
@@ -377,39 +372,38 @@ impl Workers {
         answers.retain(|(_, answer)| answer.status != 503);
         let is_refused = answers.is_empty() || answers.iter().any(|(_, answer)| answer.status != 200);
         if let Some(number) = lasting.filter(|_| is_refused) {
-            self.state().changes.remove(&number);
+            lock(&self.state).changes.remove(&number);
         }
         if answers.is_empty() {
             return match one {
-                Some(number) => Answered::error(
-                    404,
-                    &format!("there is no worker {number} that serves; 'status' lists them"),
-                ),
+                Some(number) => {
+                    let text = format!("there is no worker {number} that serves; 'status' lists them");
+                    Err(Answered::error(404, &text))
+                }
                 // The log says why no worker serves.
                 None if name == LOGS => self.merged(&question, Vec::new()),
-                None if name == "status" => Answered::json(200, &self.status(Value::Null, doors)),
-                None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
+                None if name == "status" => Ok(Answered::json(200, &self.status(Value::Null, doors))),
+                None => Err(none_serves()),
             };
         }
         if let Some((_, refused)) = answers.iter().find(|(_, answer)| answer.status != 200) {
-            return refused.clone();
+            return Err(refused.clone());
         }
         if one.is_some() || SAME.contains(&&*name) {
-            return answers[0].1.clone();
+            return Ok(answers[0].1.clone());
         }
-        let values = answers.iter().filter_map(|(number, answer)| Some((*number, answer.value()?)));
+        let values = read(&answers);
         if name == "status" {
-            return Answered::json(200, &self.status(merge(values.collect()), doors));
+            return Ok(Answered::json(200, &self.status(merge(values), doors)));
         }
-        self.merged(&question, values.collect())
+        self.merged(&question, values)
     }
 
     /// Merges the answers of several workers, with the supervisor's own lines and rows.
-    fn merged(&self, question: &Question, values: Vec<(usize, Value)>) -> Answered {
+    fn merged(&self, question: &Question, values: Vec<(usize, Value)>) -> Result<Answered, Answered> {
         let name = question.name();
         if name == LOGS {
-            let merged = question.given().and_then(|given| Ok(merge_logs(values, &self.log, &given)?));
-            return merged.map_or_else(|refused| refused, |merged| Answered::json(200, &merged));
+            return Ok(Answered::json(200, &merge_logs(values, &self.log, &question.given()?)?));
         }
         let mut merged = merge(values);
         if name == RECENT {
@@ -421,7 +415,7 @@ impl Workers {
             rows.iter_mut().for_each(|row| row["process"] = "worker".into());
             rows.push(process_row("supervisor"));
         }
-        Answered::json(200, &merged)
+        Ok(Answered::json(200, &merged))
     }
 
     fn history(&self, question: &Question) -> Result<Answered, Answered> {
@@ -432,7 +426,7 @@ impl Workers {
 
     /// Notes a change before any worker is asked, so that a worker that becomes ready meanwhile gets it, too.
     fn note_change(&self, change: Question) -> u64 {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if change.name() == REOPEN {
             // One reopening is enough.
             state.changes.retain(|_, earlier| *earlier != change);
@@ -455,7 +449,7 @@ impl Workers {
         one: Option<usize>,
         caller: &str,
     ) -> Vec<(Arc<Process>, Answered)> {
-        let asked: Vec<Arc<Process>> = self.state().serving.values().cloned().collect();
+        let asked: Vec<Arc<Process>> = lock(&self.state).serving.values().cloned().collect();
         let asked = asked.into_iter().filter(|process| one.is_none_or(|number| process.number == number));
         let pending: Vec<(Arc<Process>, Pending)> = asked
             .map(|process| {
@@ -472,7 +466,7 @@ impl Workers {
     /// Returns the figures of the ended workers, the figures of all workers, and the positions of the workers of `running` that still run. Each
     /// process counts once: a worker that ends meanwhile is among the ended ones, or not in this answer.
     fn counted(&self, running: &[(Arc<Process>, Answered)]) -> (Retired, Statistics, Vec<usize>) {
-        let state = self.state();
+        let state = lock(&self.state);
         let retired = state.retired.clone();
         let still: Vec<usize> =
             (0..running.len()).filter(|at| state.serving.contains_key(&running[*at].0.id)).collect();
@@ -484,10 +478,10 @@ impl Workers {
 
     /// Answers `stats` for all workers, including ended ones.
     fn stats(&self, question: &Question) -> Result<Answered, Answered> {
-        let asked = Question { method: "GET".to_owned(), path: COUNTED.to_owned(), ..Question::default() };
+        let asked = Question::get(COUNTED);
         let running = self.ask_each(&asked, None, "the supervisor");
         let (retired, statistics, still) = self.counted(&running);
-        let mut counts = still.iter().filter_map(|at| Some(Counted::from_json(&running[*at].1.value()?)));
+        let mut counts = still.iter().filter_map(|at| running[*at].1.read::<Counted>());
         let mut counted = counts.next().unwrap_or_default();
         counts.for_each(|one| counted.merge(&one));
         counted.add_retired(&retired.counters);
@@ -496,53 +490,35 @@ impl Workers {
     }
 
     /// Answers `finding` for all workers together, or for one. Pictures of one worker are not kept between questions.
-    fn finding(&self, question: &Question, one: Option<usize>) -> Answered {
-        let checked = question.given().and_then(|given| Ok(maitred_control::find(FINDING)?.check(&given)?));
-        if let Err(refused) = checked {
-            return refused;
-        }
+    fn finding(&self, question: &Question, one: Option<usize>) -> Result<Answered, Answered> {
+        let given = question.given()?;
+        find(FINDING)?.check(&given)?;
         let own = Finder::new();
         let finder = if one.is_none() { &self.finder } else { &own };
         if finder.is_first() {
-            match self.picture(one) {
-                Some(picture) => finder.keep(picture),
-                None => {
-                    return Answered::error(503, "no such worker serves at this moment; 'status' lists them");
-                }
-            }
+            finder.keep(self.picture(one).ok_or_else(|| {
+                Answered::error(503, "no such worker serves at this moment; 'status' lists them")
+            })?);
             finder.wait();
         }
-        match self.picture(one) {
-            Some(picture) => {
-                let pool = question.given().ok().and_then(|given| Some(given.value("pool")?.to_owned()));
-                if let Some(pool) = pool.filter(|pool| !picture.pools.contains_key(pool)) {
-                    return Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them"));
-                }
-                let mut answer = finder.answer(picture);
-                let path = "/stacks".to_owned();
-                let asked = Question { method: "POST".to_owned(), path, ..Question::default() };
-                finder.add_place(&mut answer, || {
-                    let answers = self.ask(&asked, one, "the supervisor").into_iter();
-                    let values = answers.filter(|(_, answer)| answer.status == 200);
-                    Some(merge(
-                        values.filter_map(|(number, answer)| Some((number, answer.value()?))).collect(),
-                    ))
-                });
-                Answered::json(200, &answer)
-            }
-            None => Answered::error(503, "no worker serves at this moment; 'status' lists them"),
+        let picture = self.picture(one).ok_or_else(none_serves)?;
+        if let Some(pool) = given.value("pool").filter(|pool| !picture.pools.contains_key(*pool)) {
+            return Err(Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them")));
         }
+        let mut answer = finder.answer(picture);
+        let asked = Question { method: "POST".to_owned(), ..Question::get("/stacks") };
+        finder.add_place(&mut answer, || Some(merge(read(&self.ask(&asked, one, "the supervisor")))));
+        Ok(Answered::json(200, &answer))
     }
 
     fn picture(&self, one: Option<usize>) -> Option<Picture> {
-        let asked = Question { method: "GET".to_owned(), path: PICTURE.to_owned(), ..Question::default() };
-        let answers = self.ask(&asked, one, "the supervisor").into_iter();
-        let pictures = answers.filter(|(_, answer)| answer.status == 200);
-        let mut pictures = pictures.filter_map(|(number, answer)| Some((number, answer.value()?))).peekable();
-        pictures.peek()?;
-        let mut all = Picture::default();
-        pictures.for_each(|(number, value)| all.merge(&number.to_string(), &picture_from_json(&value)));
-        Some(all)
+        let asked = Question::get(PICTURE);
+        let pictures: Vec<(usize, Picture)> = read(&self.ask(&asked, one, "the supervisor"));
+        pictures.into_iter().fold(None, |all: Option<Picture>, (number, own)| {
+            let mut all = all.unwrap_or_default();
+            all.merge(&number.to_string(), &own);
+            Some(all)
+        })
     }
 
     /// Answers with the page of figures of all workers.
@@ -556,7 +532,7 @@ impl Workers {
             names.iter().zip(&still).map(|(worker, at)| WorkerPage { worker, text: &running[*at].1.body });
         let format = question.format();
         let own = {
-            let State { ready, wanted, restarts, .. } = &*self.state();
+            let State { ready, wanted, restarts, .. } = &*lock(&self.state);
             page_of_workers(*ready, *wanted, restarts, self.applied.total(Rule::WrongToken), format)
         };
         let pages = [WorkerPage { worker: "", text: &own }].into_iter().chain(pages);
@@ -566,7 +542,7 @@ impl Workers {
 
     /// Builds the answer to `status`: the supervisor's own values, then the merged values of the workers.
     fn status(&self, merged: Value, doors: &[String]) -> Value {
-        let state = self.state();
+        let state = lock(&self.state);
         let mut status = Map::new();
         status.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
         status.insert("language".to_owned(), self.languages.into());
@@ -587,6 +563,15 @@ impl Workers {
         }
         status.into()
     }
+}
+
+fn none_serves() -> Answered {
+    Answered::error(503, "no worker serves at this moment; 'status' lists them")
+}
+
+/// The values of the workers that have not refused, by number.
+fn read<T: DeserializeOwned>(answers: &[(usize, Answered)]) -> Vec<(usize, T)> {
+    answers.iter().filter_map(|(number, answer)| Some((*number, answer.read()?))).collect()
 }
 
 /// Splits a question into the question itself and the number of a worker.

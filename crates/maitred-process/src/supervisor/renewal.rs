@@ -4,12 +4,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
-use maitred_config::config::Config;
-use maitred_config::origins::Origins;
-use maitred_config::output::EXIT_SUCCESS;
-use maitred_config::problem::Problem;
 use maitred_config::tls::{self, From, Material};
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Config, EXIT_SUCCESS, Origins, Problem};
 use maitred_config::{options, sources, validation};
 use maitred_control::Doors;
 use maitred_supervise::Level;

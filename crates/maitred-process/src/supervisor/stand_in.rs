@@ -5,8 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_config::config::Config;
-use maitred_config::validation::Checked;
+use maitred_config::{Checked, Config};
 use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Exchange;
 use maitred_server::{Accept, Bell, BoundListeners, Log, Routes, Server, Settings};

@@ -18,16 +18,13 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use maitred_config::output::EXIT_SUCCESS;
-use maitred_config::problem::Problem;
-use maitred_config::sources::{self, Inputs};
-use maitred_config::validation;
+use maitred_config::{EXIT_SUCCESS, Inputs, Problem, sources, validation};
 use maitred_io::channel::Channel;
 use maitred_io::child::{self, Child, Ended, Program};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::Happening;
-use super::message::Setup;
+use super::message::{Setup, read, to_text};
 use crate::host::{Host, LoadError, Voice};
 use crate::loading;
 
@@ -59,12 +56,12 @@ impl Template {
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
         let receiving = own.try_clone()?;
-        own.send(&setup.to_text(), &[])?;
+        own.send(&to_text(setup), &[])?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         let this = Self { number, is_ready: false, child: Arc::clone(&child), channel: own };
         let told = happenings.clone();
         let waits = thread::Builder::new().name("maitred-template".to_owned()).spawn(move || {
-            let said = receiving.receive().ok().and_then(|message| FromTemplate::read(&message.text));
+            let said = receiving.receive().ok().and_then(|message| read(&message.text));
             drop(receiving);
             let failed = match said {
                 Some(FromTemplate::Ready) => {
@@ -98,7 +95,7 @@ impl Template {
     pub(crate) fn fork(&self, input: &OwnedFd) -> io::Result<Child> {
         self.channel.set_receive_limit(Some(FORK_LIMIT))?;
         self.channel.send(b"fork", &[input.as_fd()])?;
-        match FromTemplate::read(&self.channel.receive()?.text) {
+        match read(&self.channel.receive()?.text) {
             Some(FromTemplate::Forked(pid)) => Child::adopt(pid),
             Some(FromTemplate::Failed(cause)) => Err(io::Error::other(cause)),
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -113,30 +110,11 @@ impl Drop for Template {
     }
 }
 
+#[derive(Serialize, Deserialize)]
 enum FromTemplate {
     Ready,
     Failed(String),
     Forked(u32),
-}
-
-impl FromTemplate {
-    fn to_text(&self) -> Vec<u8> {
-        let value = match self {
-            Self::Ready => json!({ "ready": true }),
-            Self::Failed(cause) => json!({ "failed": cause }),
-            Self::Forked(pid) => json!({ "forked": pid }),
-        };
-        value.to_string().into_bytes()
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        if let Some(cause) = value["failed"].as_str() {
-            return Some(Self::Failed(cause.to_owned()));
-        }
-        let forked = value["forked"].as_u64().and_then(|pid| u32::try_from(pid).ok()).map(Self::Forked);
-        forked.or_else(|| (value["ready"] == true).then_some(Self::Ready))
-    }
 }
 
 /// This process as a template.
@@ -159,8 +137,8 @@ impl Preloading {
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
-        let setup = Setup::read(&received.text)
-            .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
+        let setup =
+            read(&received.text).ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
         // The kernel ends the template with its supervisor, also while it imports: a template has no thread to watch the channel. The parent in the
         // sense of prctl(2) is the thread that has started the template, which is the supervisor's main thread.
         child::end_with_parent().map_err(|error| wrong(error.to_string()))?;
@@ -174,10 +152,10 @@ impl Preloading {
         let loaded = self.load(inputs, host).inspect_err(|problem| {
             let failed = FromTemplate::Failed(problem.to_string());
             // A supervisor that is gone needs no answer.
-            let _ = self.channel.send(&failed.to_text(), &[]);
+            let _ = self.channel.send(&to_text(&failed), &[]);
         });
         loaded?;
-        if self.channel.send(&FromTemplate::Ready.to_text(), &[]).is_err() {
+        if self.channel.send(&to_text(&FromTemplate::Ready), &[]).is_err() {
             return Ok(Some(EXIT_SUCCESS));
         }
         while let Ok(message) = self.channel.receive() {
@@ -188,7 +166,7 @@ impl Preloading {
                 Err(error) => FromTemplate::Failed(error.to_string()),
             };
             drop(input);
-            if self.channel.send(&answer.to_text(), &[]).is_err() {
+            if self.channel.send(&to_text(&answer), &[]).is_err() {
                 break;
             }
         }

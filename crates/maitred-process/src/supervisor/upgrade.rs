@@ -14,23 +14,24 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use maitred_config::problem::Problem;
 use maitred_config::tls::Handed;
-use maitred_config::validation::{Checked, PassedName};
+use maitred_config::{Checked, PassedName, Problem};
+use maitred_control::lock;
 use maitred_io::channel::Channel;
 use maitred_io::child::{Child, Ended, Program};
 use maitred_server::Bell;
 use maitred_server::limits::ClientTable;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Happening;
-use super::message::{passed_name, read_passed_names};
+use super::message::{read, to_text};
 use crate::passed::passing;
 use crate::sockets::{self, Sockets};
 
@@ -39,6 +40,24 @@ pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 
 /// Version of the message. The programs may be of different versions: unknown fields are ignored, missing ones have defaults.
 const VERSION: u64 = 1;
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Message {
+    version: u64,
+    /// Addresses, and how many sockets there are of each.
+    listeners: Vec<String>,
+    counts: Vec<usize>,
+    /// By position, those that a service manager has passed.
+    passed: Vec<Option<PassedName>>,
+    /// Which further descriptors follow.
+    pid_file: bool,
+    bell: bool,
+    clients: bool,
+    acts: bool,
+    /// Read by itself: what an earlier version cannot read costs it no socket.
+    tls: Value,
+}
 
 /// The message to a successor, with its descriptors.
 pub(crate) struct HandOver<'a> {
@@ -76,8 +95,6 @@ impl Successor {
     ) -> io::Result<Self> {
         let (own, other) = Channel::pair()?;
         let HandOver { listeners, checked, acts, pid_file, bell, clients, tls } = hand_over;
-        let names: Vec<String> = checked.addresses().iter().map(ToString::to_string).collect();
-        let passed = checked.listeners.iter().map(|listener| passed_name(listener.passed.as_ref()));
         // The successor expects this order of descriptors.
         let all = listeners.all();
         let counts: Vec<usize> = all.iter().map(Vec::len).collect();
@@ -88,24 +105,23 @@ impl Successor {
             .chain(bell.descriptors())
             .chain([clients.as_fd()])
             .collect();
-        let text = json!({
-            "version": VERSION,
-            "listeners": names,
-            "counts": counts,
-            "passed": passed.collect::<Vec<_>>(),
-            "pid_file": pid_file.is_some(),
-            "bell": true,
-            "clients": true,
-            "acts": acts,
-            "tls": tls.as_ref().map(Handed::to_json),
-        })
-        .to_string();
-        own.send(text.as_bytes(), &sockets)?;
+        let message = Message {
+            version: VERSION,
+            listeners: checked.addresses().iter().map(ToString::to_string).collect(),
+            counts,
+            passed: checked.listeners.iter().map(|listener| listener.passed.clone()).collect(),
+            pid_file: pid_file.is_some(),
+            bell: true,
+            clients: true,
+            acts: *acts,
+            tls: tls.clone().map_or(Value::Null, Value::from),
+        };
+        own.send(&to_text(&message), &sockets)?;
         let child = Arc::new(Child::start(program, other.into_descriptor())?);
         // Two threads may tell the outcome; the first one does.
         let told = Arc::new(Mutex::new(Some(told)));
         let say = move |outcome: Result<(), String>| {
-            if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(told) = lock(&told).take() {
                 let _ = told.send(Happening::Succeeded(outcome));
             }
         };
@@ -174,30 +190,26 @@ impl Predecessor {
             .map_err(|error| wrong(format!("this process has no predecessor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
-        let value: Value = serde_json::from_slice(&received.text).unwrap_or_default();
-        let names = value["listeners"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let message: Message = read(&received.text).unwrap_or_default();
         let mut descriptors = received.descriptors.into_iter();
-        let mut all_passed = read_passed_names(&value["passed"]).into_iter();
+        let (mut counts, mut all_passed) = (message.counts.into_iter(), message.passed.into_iter());
         let (mut sockets, mut passed) = (Vec::new(), Vec::new());
-        for (at, name) in names.enumerate() {
-            let count =
-                value["counts"][at].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
-            let mut own = descriptors.by_ref().take(count);
+        for name in message.listeners {
+            let mut own = descriptors.by_ref().take(counts.next().unwrap_or(1));
             match all_passed.next().flatten() {
                 Some(known) => passed.extend(own.next().map(|socket| (known, socket))),
-                None => sockets.push((name.to_owned(), own.collect())),
+                None => sockets.push((name, own.collect())),
             }
         }
-        let pid_file = if value["pid_file"] == true { descriptors.next() } else { None };
-        let bell = match (value["bell"] == true, descriptors.next(), descriptors.next()) {
+        let pid_file = if message.pid_file { descriptors.next() } else { None };
+        let bell = match (message.bell, descriptors.next(), descriptors.next()) {
             (true, Some(waker), Some(last)) => Bell::open([waker, last]).ok(),
             _ => None,
         };
-        let table = if value["clients"] == true { descriptors.next() } else { None };
+        let table = if message.clients { descriptors.next() } else { None };
         // A table of another version cannot be opened; then this program makes its own.
         let clients = table.and_then(|table| ClientTable::open(table).ok());
-        let acts = value["acts"].as_bool().unwrap_or_default();
-        let tls = Handed::from_json(&value["tls"]);
+        let (acts, tls) = (message.acts, Handed::try_from(message.tls).ok());
         Ok(Self { channel, sockets, acts, passed, pid_file, bell, clients, tls })
     }
 

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use maitred_config::problem::Problem;
-use maitred_control::{
-    Answered, Caller, Control, Counted, ProcessFigures, Question, picture_of, picture_to_json,
-};
+use maitred_config::Problem;
+use maitred_control::{Answered, Caller, Control, Counted, ProcessFigures, Question, lock, picture_of};
 use maitred_http::{ResponseHead, Status};
 use maitred_io::channel::Channel;
 use maitred_io::process;
@@ -23,7 +21,7 @@ use maitred_server::service_manager::Passing;
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
-use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker};
+use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker, read, to_text};
 use crate::logs::Writer;
 use crate::passed::passing;
 
@@ -84,12 +82,8 @@ impl Handler for FiguresOfAll {
             .fields
             .all("accept")
             .map(|value| String::from_utf8_lossy(value).into_owned());
-        let question = Question {
-            method: "GET".to_owned(),
-            path: "/metrics".to_owned(),
-            accept: accept.collect::<Vec<_>>().join(", "),
-            ..Question::default()
-        };
+        let question =
+            Question { accept: accept.collect::<Vec<_>>().join(", "), ..Question::get("/metrics") };
         let mut awaited = lock(&self.0.awaited);
         awaited.last += 1;
         let id = awaited.last;
@@ -115,7 +109,7 @@ impl Worker {
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
-        let setup = Setup::read(&received.text)
+        let setup = read::<Setup>(&received.text)
             .filter(|setup| received.descriptors.len() > setup.listeners)
             .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
         if setup.development.is_some() {
@@ -231,7 +225,7 @@ impl Worker {
 impl Link {
     fn say(&self, message: &FromWorker) {
         // If the supervisor is gone, the listening thread notices it.
-        let _ = lock(&self.sending).send(&message.to_text(), &[]);
+        let _ = lock(&self.sending).send(&to_text(message), &[]);
     }
 
     fn control(&self) -> Option<Arc<Control>> {
@@ -246,7 +240,7 @@ impl Link {
         loop {
             match channel.receive() {
                 Ok(received) => {
-                    if let Some(message) = ToWorker::read(&received.text) {
+                    if let Some(message) = read(&received.text) {
                         self.hear(message, received.descriptors);
                     }
                 }
@@ -310,13 +304,13 @@ impl Link {
             COUNTED => {
                 server.figures().settle();
                 let up = self.serving.get().map(|serving| serving.since.elapsed()).unwrap_or_default();
-                Some(Answered::json(200, &Counted::of(server, up).to_json()))
+                Some(Answered::json(200, &Counted::of(server, up)))
             }
             LOOKED => {
                 server.figures().settle();
-                Some(Answered::json(200, &ProcessFigures::at(server).to_json()))
+                Some(Answered::json(200, &ProcessFigures::at(server)))
             }
-            PICTURE => Some(Answered::json(200, &picture_to_json(&picture_of(server)))),
+            PICTURE => Some(Answered::json(200, &picture_of(server))),
             OWN_PAGE => {
                 server.figures().settle();
                 let format = question.format();
@@ -356,7 +350,7 @@ impl Link {
                 waiting: server.pools().figures().iter().map(|pool| pool.queued as u64).sum(),
             };
             drop(server);
-            let text = FromWorker::Beat(beat).to_text();
+            let text = to_text(&FromWorker::Beat(beat));
             if lock(&self.sending).send(&text, &[]).is_err() {
                 return;
             }
@@ -373,10 +367,6 @@ fn answer(client: Exchange, answered: Answered) {
         .with("Cache-Control", "no-store");
     // The client may have gone meanwhile: nothing is left to do then.
     let _ = client.respond(head, answered.body);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has this process end as SIGTERM does. A failure leaves the end to its supervisor.

@@ -127,7 +127,7 @@ impl<'s> ServerFigures<'s> {
 }
 
 /// Counts of a server since its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// Connections accepted.
     pub connections: u64,

@@ -6,14 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use maitred_config::output::{EXIT_FAILURE, EXIT_USAGE, say};
+use maitred_config::{EXIT_FAILURE, EXIT_USAGE, say};
 use maitred_control::{Command, Given, read_token};
 use serde_json::Value;
 
 /// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Most bytes of an answer.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
 /// The reason why there is no answer to show.

@@ -9,7 +9,6 @@ const FIGURES: &str = "requests,requests_4xx,requests_5xx,p50_seconds,p99_second
 /// The time that is shown if none is named.
 const LAST: &str = "1m";
 
-/// The name of the command.
 pub(super) const NAME: &str = "history";
 
 /// Completes a question without `--json`: the figures and the time, if they are not given.

@@ -16,8 +16,7 @@ mod snapshot;
 
 use std::path::PathBuf;
 
-use maitred_config::output::{EXIT_USAGE, print, say};
-use maitred_config::problem::nearest;
+use maitred_config::{EXIT_USAGE, nearest, print, say};
 use maitred_control::{Command, Given, SNAPSHOT, WORKER};
 
 use named::Named;
@@ -165,7 +164,6 @@ fn unknown_option(name: &str, command: Option<&Command>) -> String {
     }
 }
 
-/// The text of all commands and options.
 fn help() -> String {
     /// Width of the column of commands; a longer command has a line of its own.
     const WIDTH: usize = 18;

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use maitred_config::Problem;
+
 use super::choose::{self, Which};
 use super::client::{Failed, Place};
+use crate::tool_line;
 
 /// The names of these options; each has a value.
 pub(crate) const OPTIONS: [&str; 6] = ["socket", "server", "pid", "port", "url", "token-file"];
 
 /// The values of these options.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     socket: Option<PathBuf>,
     server: Option<Which>,
@@ -20,6 +23,23 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// The server that a command line names.
+    ///
+    /// # Errors
+    /// A value is wrong, or two servers are named.
+    pub(crate) fn of(given: &tool_line::Given, command: &str) -> Result<Self, Problem> {
+        let mut named = Self::default();
+        for name in OPTIONS {
+            let Some(value) = given.value(name) else { continue };
+            named.set(name, value.to_owned()).map_err(|text| {
+                let help = format!("'maitred {command} --help' tells more");
+                let (what, remedy) = text.split_once("; ").unwrap_or((&text, &help));
+                Problem::new(command, what, remedy)
+            })?;
+        }
+        Ok(named)
+    }
+
     /// Notes the value of one of [`OPTIONS`].
     ///
     /// # Errors

@@ -15,7 +15,6 @@ const SPARE: [&str; 3] = ["since", "peer", "name"];
 /// Longest text in a table; longer ones are cut.
 const MAX_CELL: usize = 60;
 
-/// Shows the whole answer.
 pub(super) fn show(value: &Value) -> String {
     let mut text = String::new();
     match value {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use maitred_config::output::{EXIT_FAILURE, print, say};
+use maitred_config::{EXIT_FAILURE, print, say};
 use maitred_control::{snapshot_name, snapshot_page};
 use serde_json::Value;
 

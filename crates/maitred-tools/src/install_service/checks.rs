@@ -6,11 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use maitred_config::config::Config;
-use maitred_config::log_values::LogPlace;
-use maitred_config::problem::Problem;
-use maitred_config::sources::Loaded;
-use maitred_config::validation;
+use maitred_config::{Config, Loaded, LogPlace, Problem, validation};
 use maitred_process::host::Host;
 use maitred_process::loading;
 use maitred_server::rights::Identity;
@@ -33,7 +29,7 @@ pub(super) fn look(service: &Service, loaded: &Loaded, host: &dyn Host) -> Resul
     // systemd makes the folders of these when the service starts.
     config.site.access_log = LogPlace::Auto;
     config.hosts.iter_mut().for_each(|host| host.site.access_log = LogPlace::Auto);
-    (config.error_log, config.spool) = (Config::default().error_log, std::env::temp_dir());
+    (config.error_log, config.spool) = (Config::with_defaults().error_log, std::env::temp_dir());
     let checked = validation::check(&config, &loaded.origins)?;
     checked.programs().try_for_each(|program| loading::look(program, &config, &checked, host))?;
     let sites = config

@@ -14,16 +14,11 @@ use std::num::NonZeroU16;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use maitred_config::accounts;
-use maitred_config::config::Config;
-use maitred_config::listen::ListenAddress;
-use maitred_config::log_values::LogPlace;
 use maitred_config::options::renamed::NAMES;
-use maitred_config::origins::{Origins, Source};
-use maitred_config::output::{print, say};
-use maitred_config::problem::Problem;
-use maitred_config::sources::{self, Inputs, Loaded};
 use maitred_config::value::ControlSocket;
+use maitred_config::{
+    Config, Inputs, ListenAddress, Loaded, LogPlace, Origins, Problem, Source, accounts, print, say, sources,
+};
 use maitred_process::host::Host;
 
 use crate::tool_line::{Given, Known};

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use maitred_config::accounts::Account;
-use maitred_config::problem::Problem;
+use maitred_config::{Account, Problem};
 
 /// What is to be run, and how.
 pub(super) struct Service {

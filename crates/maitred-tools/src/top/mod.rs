@@ -18,12 +18,11 @@ mod terminal;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use maitred_config::output::{EXIT_SUCCESS, print};
-use maitred_config::problem::Problem;
+use maitred_config::{EXIT_SUCCESS, Problem, print};
 use maitred_process::host::{Host, Signal, Signals};
 
 use crate::ctl::client::Failed;
-use crate::ctl::named::{self, Named};
+use crate::ctl::named::Named;
 use crate::tool_line::{Given, Known};
 use data::{Memory, View};
 use lines::{BY_TIME, COLUMNS};
@@ -124,14 +123,7 @@ struct Top {
 
 impl Top {
     fn new(given: &Given) -> Result<Self, Problem> {
-        let mut named = Named::default();
-        for name in named::OPTIONS {
-            if let Some(value) = given.value(name) {
-                let wrong =
-                    |what: String| Problem::new("top", what, "'maitred top --help' lists the options");
-                named.set(name, value.to_owned()).map_err(wrong)?;
-            }
-        }
+        let named = Named::of(given, "top")?;
         let is_colored = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let shown = Shown { order: BY_TIME, is_colored, interval: interval(given)?, ..Shown::default() };
         let (memory, view) = (Memory::default(), View::default());

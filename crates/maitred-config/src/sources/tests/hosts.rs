@@ -1,8 +1,7 @@
 //! Tables of virtual hosts.
 
 use super::Case;
-use crate::check;
-use crate::validation;
+use crate::{check, validation};
 
 fn case(text: &str) -> Case {
     Case::new(&[("maitred.toml", text)])

@@ -3,7 +3,7 @@
 use maitred_server::{Overflow, Strategy};
 
 use super::{Case, Loaded, check};
-use crate::config::PoolConfig;
+use crate::PoolConfig;
 use crate::pools::show_rule;
 
 /// The pool with this name.
@@ -52,10 +52,16 @@ fn the_options_of_threads_are_those_of_the_default_pool() {
         "--strategy=epc",
     ]);
     let pool = &loaded.config.pool;
-    assert_eq!((pool.queue, pool.queue_low, pool.queue_high), (5, 0, 100));
-    assert_eq!((pool.thread_idle.as_millis(), pool.request_timeout.as_millis()), (500, 2500));
-    assert_eq!((pool.thread_requests, pool.max_lost_threads), (0, Some(0)));
-    assert_eq!((pool.interrupt, pool.overflow, pool.strategy), (true, Overflow::Refuse, Strategy::Epc));
+    assert_eq!((pool.limits.queue, pool.limits.low_mark, pool.limits.high_mark), (5, 0, 100));
+    assert_eq!(
+        (pool.limits.thread_idle.as_millis(), pool.limits.request_timeout.map(|limit| limit.as_millis())),
+        (500, Some(2500))
+    );
+    assert_eq!((pool.limits.thread_requests, pool.max_lost_threads), (0, Some(0)));
+    assert_eq!(
+        (pool.limits.interrupt, pool.limits.overflow, pool.strategy),
+        (true, Overflow::Refuse, Strategy::Epc)
+    );
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
@@ -63,9 +69,9 @@ fn the_options_of_threads_are_those_of_the_default_pool() {
 fn a_table_is_a_pool_with_the_built_in_defaults() {
     let loaded = Case::new(&[("maitred.toml", REPORTS)]).loaded(&[]);
     let reports = pool(&loaded, "reports");
-    assert_eq!((reports.min_threads, reports.max_threads, reports.queue), (0, 2, 1000));
-    assert_eq!((reports.overflow, reports.strategy), (Overflow::Refuse, Strategy::Pec));
-    assert_eq!((loaded.config.pool.max_threads, loaded.config.pool.queue), (20, 30));
+    assert_eq!((reports.limits.min_threads, reports.limits.max_threads, reports.limits.queue), (0, 2, 1000));
+    assert_eq!((reports.limits.overflow, reports.strategy), (Overflow::Refuse, Strategy::Pec));
+    assert_eq!((loaded.config.pool.limits.max_threads, loaded.config.pool.limits.queue), (20, 30));
     assert_eq!(
         rules(&loaded),
         [
@@ -110,7 +116,11 @@ fn a_pool_may_be_written_in_every_form_of_a_table() {
         "[pool]\na.max-threads = 2\na.match = { path = \"/a\" }\n",
     ] {
         let loaded = Case::new(&[("maitred.toml", text)]).loaded(&["--queue=3"]);
-        assert_eq!((pool(&loaded, "a").max_threads, pool(&loaded, "a").queue), (2, 1000), "{text}");
+        assert_eq!(
+            (pool(&loaded, "a").limits.max_threads, pool(&loaded, "a").limits.queue),
+            (2, 1000),
+            "{text}"
+        );
         assert!(rules(&loaded)[0].starts_with("a \"/a\" maitred.toml:"), "{text}");
     }
 }
@@ -124,8 +134,11 @@ fn the_command_line_says_the_same_in_its_own_form() {
         "--pool=other,path=*.pdf",
     ]);
     assert_eq!(names(&loaded), ["reports", "other"]);
-    assert_eq!((pool(&loaded, "reports").min_threads, pool(&loaded, "reports").max_threads), (1, 2));
-    assert_eq!(pool(&loaded, "other").max_threads, 10);
+    assert_eq!(
+        (pool(&loaded, "reports").limits.min_threads, pool(&loaded, "reports").limits.max_threads),
+        (1, 2)
+    );
+    assert_eq!(pool(&loaded, "other").limits.max_threads, 10);
     assert_eq!(
         rules(&loaded),
         [
@@ -157,7 +170,10 @@ fn later_places_win_key_by_key_and_their_rules_replace_those_before() {
     ]);
     let loaded = case.loaded(&["--pool=reports,max-threads=4"]);
     let reports = pool(&loaded, "reports");
-    assert_eq!((reports.max_threads, reports.queue, reports.overflow), (4, 7, Overflow::Refuse));
+    assert_eq!(
+        (reports.limits.max_threads, reports.limits.queue, reports.limits.overflow),
+        (4, 7, Overflow::Refuse)
+    );
     let source = |key| loaded.origins.of_pool(Some("reports"), key).to_string();
     assert_eq!(source("max-threads"), "command line");
     assert_eq!(source("queue"), "drop-in maitred.toml.d/a.toml:2");

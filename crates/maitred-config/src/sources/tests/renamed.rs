@@ -9,7 +9,7 @@ fn renamed_case(files: &[(&str, &str)]) -> Case {
 }
 
 fn most(loaded: &Loaded) -> usize {
-    loaded.config.pool.max_threads
+    loaded.config.pool.limits.max_threads
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn an_earlier_name_works_everywhere_and_is_told_of_with_the_new_one() {
     assert_eq!((most(&loaded), loaded.warnings), (9, vec![said("maitred.toml:2")]));
     let file = "[pool.a]\nmost-workers = 3\nmatch = \"/a\"\n";
     let loaded = renamed_case(&[("maitred.toml", file)]).loaded(&[]);
-    assert_eq!(loaded.config.pools[0].threads.max_threads, 3);
+    assert_eq!(loaded.config.pools[0].threads.limits.max_threads, 3);
     assert_eq!(loaded.warnings, [said("maitred.toml:2: pool.a")]);
 }
 
@@ -33,7 +33,7 @@ fn an_earlier_name_works_everywhere_and_is_told_of_with_the_new_one() {
 fn it_is_told_of_once_and_the_new_name_is_not() {
     let case = renamed_case(&[("maitred.toml", "most-workers = 9\n")]).with("MAITRED_MOST_WORKERS", "8");
     let loaded = case.loaded(&["--most-workers=7", "--pool", "a,most-workers=2,path=/a"]);
-    assert_eq!((most(&loaded), loaded.config.pools[0].threads.max_threads), (7, 2));
+    assert_eq!((most(&loaded), loaded.config.pools[0].threads.limits.max_threads), (7, 2));
     assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
     assert!(renamed_case(&[]).loaded(&["--max-threads", "7"]).warnings.is_empty());
 }
