@@ -11,12 +11,11 @@ use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 use rustls::sign::{CertifiedKey, SigningKey};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
 
 use crate::certificate::{self, CertificateInfo};
 use crate::ocsp::{self, OcspFault, OcspTimes};
 use crate::pem::{self, PemFault, Sections};
+use crate::x509::Certificate;
 
 /// A certificate with its key, and for which names it is.
 #[derive(Clone, Debug)]
@@ -205,16 +204,11 @@ impl Identity {
     ) -> Result<Self, IdentityError> {
         let mut parsed = Vec::with_capacity(chain.len());
         for (index, der) in chain.iter().enumerate() {
-            let broken = |fault: String| IdentityError::Certificate(index + 1, fault);
-            let (rest, certificate) =
-                X509Certificate::from_der(der).map_err(|error| broken(error.to_string()))?;
-            if !rest.is_empty() {
-                return Err(broken("something stands behind its end".to_owned()));
-            }
-            parsed.push(certificate);
+            let broken = |fault: &str| IdentityError::Certificate(index + 1, fault.to_owned());
+            parsed.push(Certificate::read(der).map_err(broken)?);
         }
-        let fits = |certificate: &X509Certificate<'_>| {
-            key.public_key().is_none_or(|public| public.as_ref() == certificate.public_key().raw)
+        let fits = |certificate: &Certificate<'_>| {
+            key.public_key().is_none_or(|public| public.as_ref() == certificate.key.whole)
         };
         match parsed.iter().position(fits) {
             Some(0) => {}
@@ -222,8 +216,8 @@ impl Identity {
         }
         let Some(own) = parsed.first() else { return Err(IdentityError::NoCertificate(String::new())) };
         let certificate = CertificateInfo::new(own);
-        let issued = |pair: &[X509Certificate<'_>]| match pair {
-            [certificate, issuer] => certificate.issuer().as_raw() == issuer.subject().as_raw(),
+        let issued = |pair: &[Certificate<'_>]| match pair {
+            [certificate, issuer] => certificate.issuer.whole == issuer.subject.whole,
             _ => true,
         };
         let info = IdentityInfo {
@@ -253,8 +247,8 @@ impl Identity {
     /// # Errors
     /// When it is no response, one for another certificate, or one that does not say "good".
     pub fn with_ocsp(mut self, response: Vec<u8>) -> Result<Self, IdentityError> {
-        let own = self.plain.cert.first().map(|der| X509Certificate::from_der(der));
-        let Some(Ok((_, own))) = own else { return Err(IdentityError::Ocsp(OcspFault::OtherCertificate)) };
+        let own = self.plain.cert.first().map(|der| Certificate::read(der));
+        let Some(Ok(own)) = own else { return Err(IdentityError::Ocsp(OcspFault::OtherCertificate)) };
         self.info.ocsp = Some(ocsp::read(&response, &own).map_err(IdentityError::Ocsp)?);
         let mut stapled = (*self.plain).clone();
         stapled.ocsp = Some(response);

@@ -12,6 +12,7 @@ mod certificate;
 mod client_identity;
 mod clients;
 mod clock;
+mod der;
 mod development;
 mod distinguished_name;
 mod errors;
@@ -29,6 +30,7 @@ mod resolver;
 mod session;
 mod terms;
 mod tickets;
+mod x509;
 
 pub use certificate::CertificateInfo;
 pub use client_identity::{ClientIdentity, ClientName};

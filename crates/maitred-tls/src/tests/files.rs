@@ -2,17 +2,17 @@
 
 use rcgen::{CustomExtension, KeyPair, PKCS_ED25519};
 use rustls::RootCertStore;
-use x509_parser::asn1_rs::{Any, FromDer};
 
 use super::kit::{Authority, Client, DAY, Issued, NOW, Wanted, meet, now, settings};
+use crate::der::{INTEGER, OCTET_STRING, Reader, SEQUENCE};
 use crate::{DevelopmentError, Identity, IdentityError, IdentityInfo, PemFault, Terms, pem};
 
 /// The old form of a key (PKCS#1 or SEC 1) stands in the new one (PKCS#8, RFC 5208 §5).
 fn old_form(issued: &Issued) -> Vec<u8> {
-    let (_, outer) = Any::from_der(issued.key_der.secret_der()).expect("a sequence");
-    let (rest, _version) = Any::from_der(outer.data).expect("a version");
-    let (rest, _algorithm) = Any::from_der(rest).expect("an algorithm");
-    Any::from_der(rest).expect("a key").1.data.to_vec()
+    let mut parts = Reader::new(issued.key_der.secret_der()).inside(SEQUENCE).expect("a sequence");
+    parts.value(INTEGER).expect("a version");
+    parts.value(SEQUENCE).expect("an algorithm");
+    parts.content(OCTET_STRING).expect("a key").to_vec()
 }
 
 fn fault(certificate: &str, key: &str) -> IdentityError {
