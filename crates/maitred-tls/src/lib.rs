@@ -19,6 +19,7 @@ mod errors;
 mod handshake;
 mod hosts;
 mod identity;
+mod key;
 mod local_client;
 mod names;
 mod noted;

@@ -52,7 +52,7 @@ pub(crate) struct PublicKey<'a> {
     pub(crate) algorithm: &'a [u8],
     /// Of an elliptic curve: its name.
     pub(crate) curve: Option<&'a [u8]>,
-    bits: &'a [u8],
+    pub(crate) bits: &'a [u8],
 }
 
 /// An alternative name of the subject.
@@ -171,7 +171,8 @@ impl<'a> Attribute<'a> {
 }
 
 impl<'a> PublicKey<'a> {
-    fn read(reader: &mut Reader<'a>) -> Option<Self> {
+    /// The next value as a key.
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let value = reader.value(SEQUENCE)?;
         let mut parts = Reader::new(value.content);
         let mut algorithm = parts.inside(SEQUENCE)?;
