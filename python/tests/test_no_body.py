@@ -8,7 +8,7 @@ import socket
 
 import frames
 import pytest
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve, Server, needs
 
 #: ``/closed`` tells what has been closed or ended so far.
 WSGI = """
@@ -250,7 +250,7 @@ app = django.core.handlers.{handler}.{kind}Handler()
 
 
 def test_django_closes_a_stream_of_which_only_the_head_is_wanted(serve: Serve) -> None:
-    pytest.importorskip("django")
+    needs("django")
     source = DJANGO.format(handler="wsgi", kind="WSGI")
     server = serve("--max-threads", "2", source=source, checked=False)  # As above.
     for _ in range(3):
