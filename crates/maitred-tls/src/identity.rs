@@ -5,14 +5,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::SignatureAlgorithm;
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 use rustls::sign::{CertifiedKey, SigningKey};
+use zeroize::Zeroizing;
 
 use crate::certificate::{self, CertificateInfo};
+use crate::encrypted_key::{EncryptedKey, Unreadable};
 use crate::ocsp::{self, OcspFault, OcspTimes};
 use crate::pem::{self, PemFault, Sections};
 use crate::x509::Certificate;
@@ -305,7 +306,7 @@ fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn Signi
         }
         None if sections.has_encrypted_key() => {
             let opened = decrypted(sections, passwords)?;
-            (pem::ENCRYPTED_KEY, PrivatePkcs8KeyDer::from(opened.as_bytes().to_vec()).into())
+            (pem::ENCRYPTED_KEY, PrivatePkcs8KeyDer::from(opened.to_vec()).into())
         }
         None => return Err(IdentityError::NoKey(sections.labels())),
     };
@@ -313,20 +314,19 @@ fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn Signi
         .map_err(|_| IdentityError::Key(format!("the section {label} is broken or of an unknown kind")))
 }
 
-fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<SecretDocument, IdentityError> {
+fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let Some(der) = sections.all(pem::ENCRYPTED_KEY).next() else {
         return Err(IdentityError::UnknownEncryption("in the form that OpenSSL had before 2010"));
     };
-    let Ok(key) = EncryptedPrivateKeyInfoRef::try_from(der) else {
-        let broken = format!("the section {} is broken or encrypted in an unknown way", pem::ENCRYPTED_KEY);
-        return Err(IdentityError::Key(broken));
-    };
+    let key = EncryptedKey::read(der).map_err(|fault| match fault {
+        Unreadable::FirstScheme => IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"),
+        Unreadable::Unknown => IdentityError::Key(format!(
+            "the section {} is broken or encrypted in an unknown way",
+            pem::ENCRYPTED_KEY
+        )),
+    })?;
     if passwords.is_empty() {
         return Err(IdentityError::EncryptedKey);
     }
-    if key.encryption_algorithm.pbes2().is_none() {
-        return Err(IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"));
-    }
-    let opened = passwords.iter().find_map(|password| key.decrypt(password).ok());
-    opened.ok_or(IdentityError::WrongPassword)
+    passwords.iter().find_map(|password| key.decrypt(password)).ok_or(IdentityError::WrongPassword)
 }

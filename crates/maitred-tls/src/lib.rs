@@ -15,6 +15,7 @@ mod clock;
 mod der;
 mod development;
 mod distinguished_name;
+mod encrypted_key;
 mod errors;
 mod handshake;
 mod hosts;
