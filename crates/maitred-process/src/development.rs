@@ -35,7 +35,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// Most folders that are watched: the kernel has a limit for each user (fs.inotify.max_user_watches), of which other programs need some.
 const MAX_FOLDERS: usize = 8_000;
 
-/// What the kernel reports of a folder and its files: also the end of a write, or of `touch`.
+/// The reports that the kernel makes of a folder and its files. The end of a write is one, since `touch` makes no other.
 const REPORTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::DELETE_SELF)
@@ -240,7 +240,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What has changed. Where reports were lost, changed files are loaded with the next change.
+    /// The paths of the reports. Where reports were lost, changed files are loaded with the next change.
     fn changed(&mut self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         let mut space = [MaybeUninit::uninit(); 4096];
