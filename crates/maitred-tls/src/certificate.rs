@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use aws_lc_rs::digest;
 
+use crate::der::{dotted, hex};
+use crate::distinguished_name;
 use crate::x509::{Certificate, GeneralName, PublicKey};
-use crate::{der, distinguished_name};
 
 /// The fields of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,14 +76,6 @@ pub(crate) fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
 /// A positive number has a zero byte in front if its first bit is set (X.690 §8.3).
 pub(crate) fn serial(bytes: &[u8]) -> String {
     match bytes {
@@ -107,7 +100,7 @@ fn key(key: &PublicKey<'_>) -> String {
         // 1.3.101.112 and 113 (RFC 8410)
         [0x2b, 0x65, 0x70] => "Ed25519".to_owned(),
         [0x2b, 0x65, 0x71] => "Ed448".to_owned(),
-        other => format!("of kind {}", der::dotted(other)),
+        other => format!("of kind {}", dotted(other)),
     }
 }
 

@@ -140,7 +140,7 @@ fn number(digits: &str) -> Option<i32> {
 
 /// An object identifier as numbers with dots (X.690 §8.19), or in hexadecimal digits if it is none, or one of its numbers is beyond 64 bits.
 pub(crate) fn dotted(identifier: &[u8]) -> String {
-    try_dotted(identifier).unwrap_or_else(|| crate::certificate::hex(identifier))
+    try_dotted(identifier).unwrap_or_else(|| hex(identifier))
 }
 
 fn try_dotted(identifier: &[u8]) -> Option<String> {
@@ -163,6 +163,14 @@ fn try_dotted(identifier: &[u8]) -> Option<String> {
     }
     identifier.last().filter(|last| *last & 0x80 == 0)?;
     Some(text)
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 #[cfg(test)]
