@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
+import importlib.util
 import os
 import re
 import shutil
@@ -74,6 +75,13 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     except Exception:
         pytest.skip(f"{SERVER} differs: {known.kwargs['reason']}")
     pytest.fail(f"{SERVER} does not differ here any more")
+
+
+def needs(module: str) -> None:
+    """Skips a test, or a file while it is collected, where this module is not installed. It is imported by the servers only: each process
+    of pytest would need seconds to import all frameworks."""
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed", allow_module_level=True)
 
 
 def environment_for(environment: dict[str, str]) -> dict[str, str]:
@@ -260,7 +268,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 def loop(request: pytest.FixtureRequest) -> str:
     """The event loops an ASGI application may run on; the names are values of ``--loop``."""
     if request.param == "uvloop":
-        pytest.importorskip("uvloop")
+        needs("uvloop")
     return str(request.param)
 
 

@@ -8,6 +8,7 @@ nobody can start here, are written by hand from its documentation.
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import re
@@ -19,13 +20,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import pytest
 from conftest import MAITRED, PATIENCE, environment_for
+from maitred import _tools
 
 FOLDER = Path(__file__).resolve().parent / "migrate"
 CASES = sorted(path.parent.name for path in FOLDER.glob("*/case.json"))
@@ -88,6 +91,25 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [listener.getsockname()[1] for listener in sockets]
+
+
+def migrated(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What ``maitred migrate`` says, run in this process: a new interpreter for each of some hundred sources costs more than the translation.
+    The tests in test_migrate_servers.py and test_migrate_join.py run the command."""
+    before = os.getcwd()
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name in os.environ.keys() - environment_for({}).keys():
+            patch.delenv(name)
+        for name, value in environment_for({}).items():
+            patch.setenv(name, value)
+        os.chdir(folder)
+        try:
+            code = _tools.run("migrate", list(arguments))
+        finally:
+            os.chdir(before)
+    assert code is not None
+    return subprocess.CompletedProcess(["maitred", "migrate", *arguments], code, out.getvalue(), err.getvalue())
 
 
 def migrate(case: Case, *more: str) -> subprocess.CompletedProcess[str]:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from conftest import needs
 from sites import DIGEST, LARGE, RAW_COMMON, SERVER, Site, asgi_site
 
-pytest.importorskip("anyio")
+needs("anyio")
 
 since_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="new in Python 3.11")
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from conftest import needs
 from sites import RAW_COMMON, Site, asgi_site, streamed
 
-pytest.importorskip("anyio")
+needs("anyio")
 
 SOURCE = RAW_COMMON + """
 import anyio

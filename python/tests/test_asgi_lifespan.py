@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve
+from conftest import MAITRED, PATIENCE, Serve, needs
 
 APP = """
 import asyncio, os, sys
@@ -268,7 +268,7 @@ plain, app = app, gated
 @pytest.mark.parametrize("choice", ["asyncio", "uvloop", "app:new_loop"])
 def test_the_loop_can_be_chosen(serve_asgi: Serve, choice: str) -> None:
     if choice == "uvloop":
-        pytest.importorskip("uvloop")
+        needs("uvloop")
     source = APP + ORDERLY + "def new_loop():\n    return asyncio.SelectorEventLoop()\n"
     server = serve_asgi("--loop", choice, source=source)
     assert server.fetch("/").status == 200

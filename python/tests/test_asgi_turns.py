@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, Serve
+from conftest import PATIENCE, Serve, needs
 
 SOURCE = """
 import asyncio, os
@@ -42,7 +42,7 @@ def test_a_new_request_does_not_take_what_another_was_woken_for(
     serve_asgi: Serve, tmp_path: Path, loop: str
 ) -> None:
     if loop == "uvloop":
-        pytest.importorskip("uvloop")
+        needs("uvloop")
     server = serve_asgi("--loop", loop, source=SOURCE)
     asking = []
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import database_sites as sites
 import pytest
-from conftest import Serve, Server, environment_for
+from conftest import Serve, Server, environment_for, needs
 from databases import Postgres, postgres
 
 for library in ("psycopg", "psycopg_pool", "sqlalchemy", "asyncpg", "django"):
-    pytest.importorskip(library)
+    needs(library)
 
 #: What a server is asked, one request after the other.
 REQUESTS = 3

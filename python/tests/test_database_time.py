@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Serve, environment_for
+from conftest import Serve, environment_for, needs
 from crews import until
 from test_control import asked, ctl
 
@@ -167,7 +167,7 @@ wsgi, asgi = get_wsgi_application(), get_asgi_application()
 
 
 def test_django_counts_with_sqlite(serve: Serve, tmp_path: Path) -> None:
-    pytest.importorskip("django")
+    needs("django")
     (tmp_path / "site_.py").write_text(DJANGO)
     for interface in ("wsgi", "asgi"):
         server = serve(f"site_:{interface}", "--server-timing")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import by_h2
 import pytest
 import secured
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve, Server, needs
 from crews import until
 
 pytestmark = pytest.mark.skipif(secured.WANTED or by_h2.WANTED, reason="it reads a part of a response and leaves")
@@ -220,7 +220,7 @@ def test_a_reader_that_is_cut_off_is_a_departure(stalls: Callable[[str, str], Se
 @pytest.mark.parametrize("page", ["whole", "file", "stream"])
 @pytest.mark.parametrize("departure", KINDS)
 def test_django_closes_responses_and_ends_requests(serve_asgi: Serve, page: str, departure: Callable[..., None]) -> None:
-    pytest.importorskip("django")
+    needs("django")
     server = serve_asgi(source=DJANGO)
     leave(server, f"/{page}", departure)
     until("all have ended", lambda: ended(server))
@@ -229,7 +229,7 @@ def test_django_closes_responses_and_ends_requests(serve_asgi: Serve, page: str,
 
 @pytest.mark.parametrize("page", ["whole", "file", "stream"])
 def test_django_closes_what_a_stalled_reader_leaves(stalls: Callable[[str, str], Server], page: str) -> None:
-    pytest.importorskip("django")
+    needs("django")
     server = stalls(DJANGO, f"/{page}")
     until("all have ended", lambda: ended(server))
 

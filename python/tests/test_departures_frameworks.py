@@ -13,7 +13,7 @@ import by_h2
 import frames
 import pytest
 import secured
-from conftest import PATIENCE, SERVER, Server
+from conftest import PATIENCE, SERVER, Server, needs
 from crews import until
 from departing_sites import SITES, Departing
 from sites import start_asgi
@@ -37,7 +37,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         pytest.skip("with MAITRED_LONG=1")
     one = SITES[request.param]
     for module in one.needs:
-        pytest.importorskip(module)
+        needs(module)
     folder = tmp_path_factory.mktemp("departing")
     (folder / "departing.py").write_text(one.source)
     server = start_asgi(folder, "departing:app", loop, *(OPTIONS if SERVER == "maitred" else ()))

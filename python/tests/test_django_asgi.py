@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import needs
 from sites import (
     ASYNC_COMMON,
     DJANGO_MAIN,
@@ -25,7 +26,7 @@ from sites import (
     token,
 )
 
-pytest.importorskip("django")
+needs("django")
 
 SOURCE = ASYNC_COMMON + DJANGO_SETTINGS + """
 from asgiref.sync import async_to_sync, sync_to_async

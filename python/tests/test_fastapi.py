@@ -11,10 +11,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from conftest import needs
 from sites import ASYNC_COMMON, DIGEST, LARGE, Site, asgi_site, streamed
 
-pytest.importorskip("fastapi")
-pytest.importorskip("python_multipart")
+needs("fastapi")
+needs("python_multipart")
 
 SOURCE = ASYNC_COMMON + """
 from contextlib import asynccontextmanager

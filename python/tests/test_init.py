@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve, environment_for
+from conftest import MAITRED, PATIENCE, Serve, environment_for, needs
 
 FLASK = """
 from flask import Flask
@@ -94,7 +94,7 @@ def test_an_application_is_found_and_served(
 ) -> None:
     for framework in ("flask", "fastapi"):
         if framework in source:
-            pytest.importorskip(framework)
+            needs(framework)
     put(tmp_path, file, source)
     put(tmp_path, "src/shop/parts.py", 'name = "by FastAPI"\n')
     put(tmp_path, "tests/app.py", PLAIN)
@@ -219,7 +219,7 @@ def test_files_that_are_no_python_are_passed_over(tmp_path: Path, source: str) -
 
 
 def test_a_django_project_in_a_folder_below_gets_its_app_dir(serve: Serve, tmp_path: Path) -> None:
-    pytest.importorskip("django")
+    needs("django")
     backend = tmp_path / "backend"
     backend.mkdir()
     made = subprocess.run([sys.executable, "-m", "django", "startproject", "site2", backend], capture_output=True, text=True)

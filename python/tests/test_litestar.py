@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from conftest import needs
 from sites import ASYNC_COMMON, DIGEST, LARGE, Site, asgi_site, streamed
 
-pytest.importorskip("litestar")
+needs("litestar")
 
 SOURCE = ASYNC_COMMON + """
 from contextlib import asynccontextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import by_h2
 import pytest
-from conftest import PATIENCE, Serve, Server
+from conftest import PATIENCE, Serve, Server, needs
 from test_slow_readers import until
 
 APP = """
@@ -252,7 +252,7 @@ def test_a_chunked_body_has_no_length_of_ours(live: Server) -> None:
 
 
 def test_a_stream_of_fastapi_has_the_first_part_before_the_last_is_sent(serve_asgi: Serve) -> None:
-    pytest.importorskip("fastapi")
+    needs("fastapi")
     server = serve_asgi("--listen", "127.0.0.1:0,read-ahead=off", source=FASTAPI)
     with connect(server) as stream:
         stream.sendall(head("/upload", "Content-Length: 6") + b"one")

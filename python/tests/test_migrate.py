@@ -6,17 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, environment_for
-
-
-def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [MAITRED, "migrate", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+from conftest import MAITRED, environment_for
+from migrating import migrated
 
 
 def conf(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "gunicorn.conf.py").write_text(text)
-    return migrate(folder, "gunicorn.conf.py", *arguments)
+    return migrated(folder, "gunicorn.conf.py", *arguments)
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -36,7 +32,7 @@ def test_computed_values_are_named_and_known_when_the_file_is_run(tmp_path: Path
     assert "gunicorn.conf.py:3: threads = len(os.listdir('.')) * 2: the value is computed" in open_points(done)
     assert "gunicorn.conf.py:4: bind = os.environ['WHERE']" in open_points(done)
     (tmp_path / "gunicorn.conf.py").write_text(text.replace("os.environ['WHERE']", "'127.0.0.1:9'"))
-    ran = migrate(tmp_path, "gunicorn.conf.py", "--run")
+    ran = migrated(tmp_path, "gunicorn.conf.py", "--run")
     assert ran.returncode == 0, ran.stdout
     assert "max-threads = 2" in lines(ran) and 'listen = ["127.0.0.1:9"]' in lines(ran)
 
@@ -91,7 +87,7 @@ def test_what_matters_is_never_left_out_silently(tmp_path: Path, setting: str, s
     ],
 )
 def test_secrets_are_not_shown(tmp_path: Path, command: str) -> None:
-    done = migrate(tmp_path, command)
+    done = migrated(tmp_path, command)
     assert done.returncode == 3
     assert "hunter2" not in done.stdout + done.stderr
 
@@ -134,16 +130,16 @@ def test_a_heartbeat_is_no_limit_of_requests(tmp_path: Path) -> None:
     ],
 )
 def test_command_lines(tmp_path: Path, command: str, wanted: list[str]) -> None:
-    done = migrate(tmp_path, command)
+    done = migrated(tmp_path, command)
     assert done.returncode in (0, 3), done.stderr
     for line in wanted:
         assert line in lines(done), done.stdout
 
 
 def test_what_a_shell_has_to_complete_stays_on_a_command_line(tmp_path: Path) -> None:
-    done = migrate(tmp_path, "web: gunicorn -w 2 -b 0.0.0.0:$PORT app")
+    done = migrated(tmp_path, "web: gunicorn -w 2 -b 0.0.0.0:$PORT app")
     assert done.returncode == 3 and "maitred --listen 0.0.0.0:$PORT" in open_points(done)
-    command = migrate(tmp_path, "web: gunicorn -w 2 -b 0.0.0.0:$PORT app", "--command")
+    command = migrated(tmp_path, "web: gunicorn -w 2 -b 0.0.0.0:$PORT app", "--command")
     assert command.returncode == 0
     assert command.stdout.startswith("maitred app:application --trusted-proxies 127.0.0.1 ")
     assert command.stdout.endswith(" --listen 0.0.0.0:$PORT\n")
@@ -154,7 +150,7 @@ def test_a_value_that_a_condition_replaces_is_computed_and_nothing_vanishes(tmp_
         "import os\nworkers = os.environ.get('X', None)\nif workers is None:\n    workers = 3\n"
         "helper = 'x'\nproc_name = helper\ntread = 3\numask = 0o027\nreuse_port = True\nprotocol = 'uwsgi'\nwsgi_app = 'a:b'\n"
     )
-    done = migrate(tmp_path, "gunicorn.conf.py")
+    done = migrated(tmp_path, "gunicorn.conf.py")
     assert done.returncode == 3 and not done.stderr.startswith("Traceback"), done.stderr
     for said in ("the value is computed", "the protocol uwsgi is not spoken", "tread is no setting of gunicorn", "have the umask of whoever starts it", "one process listens"):
         assert said in done.stdout, done.stdout
@@ -163,13 +159,13 @@ def test_a_value_that_a_condition_replaces_is_computed_and_nothing_vanishes(tmp_
 
 def test_options_of_the_command_win_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "my.py").write_text("workers = 2\nthreads = 3\nbind = ':1'\nwsgi_app = 'a:b'\n")
-    done = migrate(tmp_path, "GUNICORN_CMD_ARGS='--threads 5' gunicorn -c my.py -w 4 -b :2 -b :3")
+    done = migrated(tmp_path, "GUNICORN_CMD_ARGS='--threads 5' gunicorn -c my.py -w 4 -b :2 -b :3")
     assert done.returncode == 0, done.stdout
     assert {"workers = 4", "max-threads = 5", 'listen = [":2", ":3"]', 'application = "a:b"'} <= set(lines(done))
 
 
 def test_variables_go_to_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
-    done = migrate(tmp_path, "gunicorn -e 'KEY=it'\"'\"'s a $secret' -e PLAIN=x app", "--output", "m.toml")
+    done = migrated(tmp_path, "gunicorn -e 'KEY=it'\"'\"'s a $secret' -e PLAIN=x app", "--output", "m.toml")
     assert done.returncode == 0, done.stdout + done.stderr
     file = tmp_path / "m.env"
     assert file.stat().st_mode & 0o777 == 0o600
@@ -178,7 +174,7 @@ def test_variables_go_to_a_file_that_only_its_owner_reads(tmp_path: Path) -> Non
     )
     ran = subprocess.run([MAITRED, "--config", "m.toml"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True)
     assert "\"it's a $secret\" x" in ran.stderr, ran.stderr
-    again = migrate(tmp_path, "gunicorn app", "--output", "m.toml")
+    again = migrated(tmp_path, "gunicorn app", "--output", "m.toml")
     assert again.returncode == 2 and "is there already" in again.stderr
 
 
@@ -194,12 +190,12 @@ def test_variables_go_to_a_file_that_only_its_owner_reads(tmp_path: Path) -> Non
     ],
 )
 def test_errors_are_one_line_with_the_way_on(tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = migrate(tmp_path, *arguments)
+    done = migrated(tmp_path, *arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and said in done.stderr, done.stderr
 
 
 def test_help_names_the_exit_codes(tmp_path: Path) -> None:
-    done = migrate(tmp_path, "--help")
+    done = migrated(tmp_path, "--help")
     assert done.returncode == 0
     assert "3, something needs a decision" in done.stdout

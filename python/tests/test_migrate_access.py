@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import MAITRED, PATIENCE, environment_for
 from maitred._migrate.nginx_cover import EVERYTHING, of_regex, within
+from migrating import migrated
 
 NOBODY = 'access = ["deny all"]'
 
@@ -18,8 +19,7 @@ def filters(folder: Path, text: str) -> tuple[list[list[str]], str]:
     """The filters of the result, and all of its text."""
     (folder / "files").mkdir(exist_ok=True)
     (folder / "nginx.conf").write_text(text.replace("FOLDER", str(folder / "files")))
-    command = [MAITRED, "migrate", "nginx.conf", "--application", "shop:app"]
-    done = subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    done = migrated(folder, "nginx.conf", "--application", "shop:app")
     assert done.returncode in (0, 3), done.stderr
     active = re.split(r"# To be|# Good to", done.stdout)[0]
     # A long list stands on several lines.
@@ -182,7 +182,7 @@ def test_servers_that_not_everybody_could_ask(tmp_path: Path) -> None:
 def test_what_unit_refuses_is_refused(tmp_path: Path, step: dict[str, object], wanted: list[list[str]]) -> None:
     config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [step, {"action": {"pass": "applications/a"}}], "applications": {"a": {"type": "python", "module": "a"}}}
     (tmp_path / "unit.json").write_text(json.dumps(config))
-    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    done = migrated(tmp_path, "unit.json")
     active = re.split(r"# To be|# Good to", done.stdout)[0]
     tables = [[re.sub(r"  # .*", "", line) for line in table.strip().splitlines()] for table in active.split("[[filter]]")[1:]]
     for table in wanted:
@@ -192,7 +192,7 @@ def test_what_unit_refuses_is_refused(tmp_path: Path, step: dict[str, object], w
 def test_a_share_of_some_types_is_not_served_whole(tmp_path: Path) -> None:
     config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [{"action": {"share": "/srv$uri", "types": ["image/*"]}}]}
     (tmp_path / "unit.json").write_text(json.dumps(config))
-    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    done = migrated(tmp_path, "unit.json")
     assert done.returncode == 3 and not re.search("^static", done.stdout, re.MULTILINE), done.stdout
 
 
@@ -209,7 +209,7 @@ def test_a_share_of_some_types_is_not_served_whole(tmp_path: Path) -> None:
 def test_a_share_of_unit_for_what_is_no_file(tmp_path: Path, fallback: dict[str, object], wanted: str, said: str) -> None:
     config = {"listeners": {"*:80": {"pass": "routes"}}, "routes": [{"action": {"share": "/srv/www$uri", "fallback": fallback}}]}
     (tmp_path / "unit.json").write_text(json.dumps(config))
-    done = subprocess.run([MAITRED, "migrate", "unit.json"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    done = migrated(tmp_path, "unit.json")
     assert f'static = ["{wanted}"]' in done.stdout and said in done.stdout, done.stdout + done.stderr
 
 

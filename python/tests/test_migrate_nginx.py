@@ -12,7 +12,7 @@ import pytest
 from conftest import MAITRED, PATIENCE, environment_for
 from maitred._migrate.nginx_parse import BadConfiguration, Directive, parse, parse_file
 from maitred._migrate.nginx_paths import from_regex
-from migrating import FOLDER, NGINX
+from migrating import FOLDER, NGINX, migrated
 
 #: Rounds of the search for texts that break the parser.
 ROUNDS = 200_000 if os.environ.get("MAITRED_LONG") else 4_000
@@ -154,8 +154,7 @@ def site(folder: Path, body: str, *arguments: str) -> subprocess.CompletedProces
     (folder / "files").mkdir(exist_ok=True)
     (folder / "files" / "index.html").write_text("index")
     (folder / "nginx.conf").write_text(f"server {{\nlisten 127.0.0.1:8000;\nroot {folder}/files;\n{body}\n}}\n")
-    command = [MAITRED, "migrate", "nginx.conf", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    return migrated(folder, "nginx.conf", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -350,8 +349,7 @@ def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
         "map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n"
         "server { listen 127.0.0.1:8000; location /b/ { add_header X-B c always; } }\n}\n"
     )
-    command = [MAITRED, "migrate", "nginx.conf"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    done = migrated(tmp_path, "nginx.conf")
     assert done.returncode == 0, done.stdout
     for line in (f'static = ["/={tmp_path}"]', "listing = true", f'error-page = ["404={tmp_path}/404.html"]', 'add-response = ["X-A: b"]', 'remove-response = ["X-A"]'):
         assert line in done.stdout, done.stdout
@@ -437,8 +435,7 @@ SECURE = "server {{ listen 443 ssl; server_name {names}; root FOLDER/files; ssl_
 def servers(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     (folder / "files").mkdir(exist_ok=True)
     (folder / "nginx.conf").write_text(text.replace("FOLDER", str(folder)))
-    command = [MAITRED, "migrate", "nginx.conf"]
-    return subprocess.run(command, cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+    return migrated(folder, "nginx.conf")
 
 
 def filters(done: subprocess.CompletedProcess[str]) -> list[list[str]]:

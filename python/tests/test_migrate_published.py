@@ -6,11 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, environment_for
-
-
-def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([MAITRED, "migrate", *arguments], cwd=folder, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
+from migrating import migrated
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -95,7 +91,7 @@ exec daphne -b 0.0.0.0 -p 8001 ${NAME}.asgi:application "$@"
 )  # fmt: skip
 def test_the_command_is_found(tmp_path: Path, name: str, text: str, wanted: list[str], said: list[str]) -> None:
     (tmp_path / name).write_text(text)
-    done = migrate(tmp_path, name)
+    done = migrated(tmp_path, name)
     assert done.returncode in (0, 3), done.stdout + done.stderr
     for line in wanted:
         assert line in lines(done), done.stdout
@@ -129,7 +125,7 @@ frobnicate = 1
 
 def test_uwsgi(tmp_path: Path) -> None:
     (tmp_path / "uwsgi.ini").write_text(UWSGI)
-    done = migrate(tmp_path, "uwsgi.ini")
+    done = migrated(tmp_path, "uwsgi.ini")
     assert done.returncode == 3, done.stderr
     for line in (
         'application = "shop.wsgi:application"', 'listen = ["unix:/srv/shop/shop.sock,mode=664"]', "workers = 5", "max-threads = 2", "preload = true",
@@ -142,7 +138,7 @@ def test_uwsgi(tmp_path: Path) -> None:
     for part in ("the socket spoke the protocol uwsgi", "frobnicate is not translated", "maitred starts nothing beside its workers", "nobody is let in until that is decided"):
         assert part in done.stdout, done.stdout
     assert "secret" not in done.stdout
-    again = migrate(tmp_path, "uwsgi --ini uwsgi.ini --http :9090 --lazy-apps")
+    again = migrated(tmp_path, "uwsgi --ini uwsgi.ini --http :9090 --lazy-apps")
     assert "preload = true" not in lines(again) and '":9090"' in again.stdout, again.stdout
 
 
@@ -157,12 +153,12 @@ def test_uwsgi(tmp_path: Path) -> None:
 )
 def test_a_file_without_a_server_is_an_error_and_no_guess(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
-    done = migrate(tmp_path, name)
+    done = migrated(tmp_path, name)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, done.stdout + done.stderr
 
 
 def test_nginx_and_a_published_file_become_one(tmp_path: Path) -> None:
     (tmp_path / "nginx.conf").write_text("server { listen 80; location / { proxy_pass http://127.0.0.1:8000; } }\n")
     (tmp_path / "Dockerfile").write_text('FROM x\nCMD ["gunicorn", "-b", "0.0.0.0:8000", "-w", "2", "shop:app"]\n')
-    done = migrate(tmp_path, "nginx.conf", "Dockerfile")
+    done = migrated(tmp_path, "nginx.conf", "Dockerfile")
     assert 'application = "shop:app"' in lines(done) and "workers = 2" in lines(done) and 'listen = [":80"]' in lines(done), done.stdout + done.stderr

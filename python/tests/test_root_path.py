@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import Serve
+from conftest import Serve, needs
 
 WSGI = {
     "flask": """
@@ -105,7 +105,7 @@ CASES = [("wsgi", name) for name in WSGI] + [("asgi", name) for name in ASGI]
 
 @pytest.mark.parametrize(("interface", "framework"), CASES)
 def test_both_forms_are_the_same(serve: Serve, interface: str, framework: str) -> None:
-    pytest.importorskip(framework)
+    needs(framework)
     source = (WSGI if interface == "wsgi" else ASGI)[framework]
     server = serve("--root-path", "/shop", "--interface", interface, source=source, checked=False)
     for prefix in ("/shop", ""):

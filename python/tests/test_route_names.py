@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MAITRED, PATIENCE, Serve, Server, environment_for
+from conftest import MAITRED, PATIENCE, Serve, Server, environment_for, needs
 from crews import until
 
 FLASK = """
@@ -192,18 +192,18 @@ LOG = ("--access-log", "access.log", "--access-log-format", "$path $route")
 def test_the_framework_s_route_names_the_request(
     serve: Serve, module: str, source: str, paths: dict[str, str], tmp_path: Path
 ) -> None:
-    pytest.importorskip(module)
+    needs(module)
     counted(serve(*LOG, checked=False, source=source), tmp_path, paths)
 
 
 def test_django_by_asgi(serve: Serve, tmp_path: Path) -> None:
-    pytest.importorskip("django")
+    needs("django")
     server = serve(*LOG, checked=False, source=DJANGO.replace("asgi = ", "app = "))
     counted(server, tmp_path, {"/users/ann": "GET /users/<str:name>", "/shop/ann/orders": "GET /shop/<slug:name>/orders"})
 
 
 def test_a_mounted_application_has_its_prefix(serve: Serve, tmp_path: Path) -> None:
-    pytest.importorskip("flask")
+    needs("flask")
     (tmp_path / "second.py").write_text(FLASK)
     server = serve(*LOG, "--mount", "/inner=second:app", checked=False, source=FLASK)
     counted(server, tmp_path, {"/users/ann": "GET /users/<name>", "/inner/users/ann": "GET /inner/users/<name>"})
@@ -219,7 +219,7 @@ def test_many_names_at_one_place_of_a_path_are_one_route(serve: Serve) -> None:
 
 
 def test_a_websocket_has_its_route(serve: Serve) -> None:
-    pytest.importorskip("starlette")
+    needs("starlette")
     client = pytest.importorskip("websockets.sync.client")
     server = serve(*LOG, checked=False, source=STARLETTE)
     for room in ("red", "blue"):

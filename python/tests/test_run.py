@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import MAITRED, PATIENCE, Server, environment_for
+from conftest import MAITRED, PATIENCE, Server, environment_for, needs
 
 PROGRAM = """
 import asyncio, sys, threading
@@ -136,7 +136,7 @@ def test_a_call_that_workers_meet_is_told(tmp_path: Path) -> None:
 
 
 def test_type_checkers_know_the_options(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
+    needs("mypy")
     (tmp_path / "calls.py").write_text(
         "import maitred\n"
         "maitred.run('app:app', host='127.0.0.1', port=8000, workers='auto', max_threads=20, listen=[':8000'], reload=True, queue=None)\n"

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from conftest import needs
 from sites import ASYNC_COMMON, DIGEST, LARGE, Site, asgi_site, streamed
 
-pytest.importorskip("starlette")
-pytest.importorskip("itsdangerous")
+needs("starlette")
+needs("itsdangerous")
 
 SOURCE = ASYNC_COMMON + """
 from contextlib import asynccontextmanager
@@ -312,7 +313,7 @@ def test_a_body_that_is_cut_off_reaches_no_handler_as_whole(starlette: Site) -> 
 
 
 def test_uploads(starlette: Site) -> None:
-    pytest.importorskip("python_multipart")
+    needs("python_multipart")
     reply = starlette.json("/upload", "POST", files={"file": ("große datei.bin", LARGE)})
     assert reply == {"name": "große datei.bin", "digest": DIGEST}
     assert starlette.client.post("/upload", files=[("file", b"a")] * 3).status_code == 400, "too many"

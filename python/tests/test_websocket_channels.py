@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import PATIENCE
+from conftest import PATIENCE, needs
 from sites import DJANGO_MAIN, DJANGO_SETTINGS, Site, asgi_site, prepare_django, token
 from websocket_wire import Refused, WebSocket, connect
 
@@ -93,7 +93,7 @@ app = ProtocolTypeRouter({
 
 @pytest.fixture(scope="module")
 def channels(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("channels")
+    needs("channels")
     folder = tmp_path_factory.mktemp("channels")
     prepare_django(folder, CHANNELS)
     yield from asgi_site(folder, "pages", CHANNELS, loop)
@@ -204,8 +204,8 @@ async def ask_back(sid):
 
 @pytest.fixture(scope="module")
 def server_of_socketio(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("socketio")
-    pytest.importorskip("websocket")
+    needs("socketio")
+    needs("websocket")
     yield from asgi_site(tmp_path_factory.mktemp("socketio"), "site_socketio", SOCKETIO, loop)
 
 

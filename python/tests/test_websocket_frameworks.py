@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import SERVER
+from conftest import SERVER, needs
 from sites import RAW_COMMON, Site, asgi_site
 from websocket_wire import Head, Refused, WebSocket, connect
 
@@ -102,7 +102,7 @@ app = Starlette(routes=[*sockets, Route("/hello", hello)], middleware=[Middlewar
 
 @pytest.fixture(scope="module")
 def starlette(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("starlette")
+    needs("starlette")
     yield from asgi_site(tmp_path_factory.mktemp("starlette"), "site_starlette_ws", STARLETTE, loop)
 
 
@@ -222,7 +222,7 @@ def hello():
 
 @pytest.fixture(scope="module")
 def fastapi(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("fastapi")
+    needs("fastapi")
     yield from asgi_site(tmp_path_factory.mktemp("fastapi"), "site_fastapi_ws", FASTAPI, loop)
 
 
@@ -329,7 +329,7 @@ app = Litestar([listener, listener_of_json, listener_of_bytes, Counting, raw, st
 
 @pytest.fixture(scope="module")
 def litestar(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("litestar")
+    needs("litestar")
     yield from asgi_site(tmp_path_factory.mktemp("litestar"), "site_litestar_ws", LITESTAR, loop)
 
 
@@ -420,7 +420,7 @@ async def refuses():
 
 @pytest.fixture(scope="module")
 def quart(tmp_path_factory: pytest.TempPathFactory, loop: str) -> Iterator[Site]:
-    pytest.importorskip("quart")
+    needs("quart")
     yield from asgi_site(tmp_path_factory.mktemp("quart"), "site_quart_ws", QUART, loop)
 
 

@@ -4,16 +4,21 @@
 //! The kernel reports changes (inotify). File systems of other machines have no such reports: their files are looked at a few times a second.
 //! Left out: hidden folders, virtual environments, caches, static folders, and files with endings that applications do not load.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use maitred_config::Problem;
-use notify::event::{AccessKind, AccessMode, ModifyKind};
-use notify::{EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
 
 /// Bytes of the token: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
@@ -30,6 +35,14 @@ const POLL: Duration = Duration::from_millis(250);
 /// Most folders that are watched: the kernel has a limit for each user (fs.inotify.max_user_watches), of which other programs need some.
 const MAX_FOLDERS: usize = 8_000;
 
+/// The reports that the kernel makes of a folder and its files. The end of a write is one, since `touch` makes no other.
+const REPORTS: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE);
+
 /// Endings of files that applications load: code, templates, settings.
 const SUFFIXES: &[&str] = &[
     "py", "html", "jinja", "jinja2", "j2", "mako", "toml", "ini", "cfg", "yaml", "yml", "env", "sql",
@@ -41,15 +54,11 @@ const OTHERS: &[&str] = &["__pycache__", "node_modules", "site-packages"];
 
 /// A thread that watches. Dropping this ends the thread.
 pub(crate) struct Watch {
-    sender: Sender<Event>,
+    /// The thread ends when the other end of its own one is gone.
+    end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     /// A warning for the user about folders that are not watched.
     pub(crate) warning: Option<String>,
-}
-
-enum Event {
-    Files(notify::Result<notify::Event>),
-    Stop,
 }
 
 impl Watch {
@@ -63,36 +72,35 @@ impl Watch {
         left_out: &[PathBuf],
         changed: impl Fn(&BTreeSet<PathBuf>) + Send + 'static,
     ) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel();
-        let told = sender.clone();
-        let tell = move |event| _ = told.send(Event::Files(event));
-        let is_remote = paths.iter().any(|path| is_remote(path));
-        let watcher: Box<dyn Watcher + Send> = if is_remote {
-            let settings = notify::Config::default().with_poll_interval(POLL);
-            Box::new(PollWatcher::new(tell, settings).map_err(error)?)
-        } else {
-            Box::new(RecommendedWatcher::new(tell, notify::Config::default()).map_err(error)?)
+        Self::begin(paths, left_out, paths.iter().any(|path| is_remote(path)), changed)
+    }
+
+    fn begin(
+        paths: &[PathBuf],
+        left_out: &[PathBuf],
+        is_remote: bool,
+        changed: impl Fn(&BTreeSet<PathBuf>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let kernel = match is_remote {
+            true => None,
+            false => Some(Kernel::new()?),
         };
         let left_out = left_out.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let mut folders = Folders { watcher, left_out, count: 0, is_full: false };
-        for path in paths {
-            match path.is_dir() {
-                true => folders.add(path)?,
-                false => folders.watcher.watch(path, RecursiveMode::NonRecursive).map_err(error)?,
-            }
-        }
-        let warning = folders.is_full.then(|| {
+        let mut folders = Folders { roots: paths.to_vec(), kernel, left_out, found: Found::default() };
+        folders.found = folders.all()?;
+        let warning = folders.found.is_full.then(|| {
             format!("only the first {MAX_FOLDERS} folders are watched: --watch FOLDER says which ones count")
         });
         let thread = thread::Builder::new().name("maitred-watch".to_owned());
-        let thread = thread.spawn(move || watch(&mut folders, &receiver, &changed))?;
-        Ok(Self { sender, thread: Some(thread), warning })
+        let (end, ended) = UnixStream::pair()?;
+        let thread = thread.spawn(move || watch(&mut folders, &ended, &changed))?;
+        Ok(Self { end: Some(end), thread: Some(thread), warning })
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let _ = self.sender.send(Event::Stop);
+        drop(self.end.take());
         if let Some(thread) = self.thread.take() {
             // A panic has been reported by the panic hook.
             let _ = thread.join();
@@ -100,30 +108,68 @@ impl Drop for Watch {
     }
 }
 
+/// The folders that are watched.
 struct Folders {
-    watcher: Box<dyn Watcher + Send>,
+    roots: Vec<PathBuf>,
+    /// `None`: the files are looked at.
+    kernel: Option<Kernel>,
     left_out: BTreeSet<PathBuf>,
-    count: usize,
+    found: Found,
+}
+
+/// The folders and files of one look.
+#[derive(Default)]
+struct Found {
+    folders: usize,
     is_full: bool,
+    /// Files of the application with the time of their last change and their length, where the kernel reports no changes.
+    files: BTreeMap<PathBuf, Option<(SystemTime, u64)>>,
 }
 
 impl Folders {
+    /// Looks through all roots, and has the kernel watch what is found.
+    fn all(&mut self) -> io::Result<Found> {
+        let mut found = Found::default();
+        for root in self.roots.clone() {
+            match root.is_dir() {
+                true => self.add(&root, &mut found)?,
+                false => self.watch(&root, &mut found)?,
+            }
+        }
+        Ok(found)
+    }
+
     /// Watches this folder and its subfolders.
-    fn add(&mut self, folder: &Path) -> io::Result<()> {
-        if self.is_full || self.is_left_out(folder) {
+    fn add(&mut self, folder: &Path, found: &mut Found) -> io::Result<()> {
+        if found.is_full || self.is_left_out(folder) {
             return Ok(());
         }
-        if self.count == MAX_FOLDERS {
-            self.is_full = true;
+        if found.folders == MAX_FOLDERS {
+            found.is_full = true;
             return Ok(());
         }
-        self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(error)?;
-        self.count += 1;
+        self.watch(folder, found)?;
+        found.folders += 1;
         // A folder that is gone meanwhile needs no watch.
         for entry in folder.read_dir().into_iter().flatten().flatten() {
             // A link is left out: it may lead to a folder above it.
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_of_others(&entry.path()) {
-                self.add(&entry.path())?;
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && !is_of_others(&entry.path()) {
+                self.add(&entry.path(), found)?;
+            } else if self.kernel.is_none() && !is_folder && is_of_application(&entry.path()) {
+                self.watch(&entry.path(), found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, path: &Path, found: &mut Found) -> io::Result<()> {
+        match &mut self.kernel {
+            Some(kernel) => kernel.watch(path)?,
+            None if path.is_dir() => {}
+            None => {
+                let changed = path.metadata().and_then(|data| Ok((data.modified()?, data.len()))).ok();
+                found.files.insert(path.to_owned(), changed);
             }
         }
         Ok(())
@@ -132,60 +178,116 @@ impl Folders {
     fn is_left_out(&self, folder: &Path) -> bool {
         folder.canonicalize().is_ok_and(|folder| self.left_out.contains(&folder))
     }
-}
 
-fn watch(folders: &mut Folders, events: &Receiver<Event>, changed: &dyn Fn(&BTreeSet<PathBuf>)) {
-    let mut files = BTreeSet::new();
-    let mut since = None;
-    loop {
-        let event = match since {
-            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(_) => events.recv_timeout(QUIET),
+    /// Notes files that have changed. Returns whether there was a report, of whatever file.
+    fn note(&mut self, files: &mut BTreeSet<PathBuf>) -> bool {
+        let Some(kernel) = &mut self.kernel else {
+            // What cannot be looked at now can be at the next look.
+            let Ok(now) = self.all() else { return false };
+            let before = std::mem::replace(&mut self.found, now);
+            let changed = |one: &Found, other: &Found| {
+                let differs = |(file, state): &(&PathBuf, &Option<_>)| other.files.get(*file) != Some(*state);
+                one.files.iter().filter(differs).map(|(file, _)| file.clone()).collect::<Vec<_>>()
+            };
+            let changed = [changed(&self.found, &before), changed(&before, &self.found)].concat();
+            let is_any = !changed.is_empty();
+            files.extend(changed);
+            return is_any;
         };
-        match event {
-            Ok(Event::Files(Ok(event))) => {
-                let before = files.len();
-                note(folders, event, &mut files);
-                since = since.or((files.len() > before).then(Instant::now));
-                if since.is_none_or(|since| since.elapsed() < LONGEST) {
-                    continue;
+        let paths = kernel.changed();
+        let is_any = !paths.is_empty();
+        for path in paths {
+            if path.is_dir() {
+                if !is_of_others(&path) {
+                    // If this fails, changes in the folder are not seen, and all else works.
+                    let mut found = std::mem::take(&mut self.found);
+                    let _ = self.add(&path, &mut found);
+                    self.found = found;
+                    // Files may have been made in the folder before the watch began.
+                    let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+                    files.extend(inside.filter(|file| is_of_application(file)));
                 }
+            } else if is_of_application(&path) {
+                files.insert(path);
             }
-            // Events were lost: changed files are loaded with the next event.
-            Ok(Event::Files(Err(_))) => continue,
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
-        changed(&files);
-        files.clear();
-        since = None;
+        is_any
     }
 }
 
-/// Handles a report of the kernel: notes files that count, and watches new folders.
-fn note(folders: &mut Folders, event: notify::Event, files: &mut BTreeSet<PathBuf>) {
-    let counts = match event.kind {
-        EventKind::Create(_) | EventKind::Remove(_) | EventKind::Any => true,
-        EventKind::Modify(kind) => !matches!(kind, ModifyKind::Metadata(_)),
-        // The end of a write, or of `touch`.
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-        EventKind::Access(_) | EventKind::Other => false,
-    };
-    if !counts {
-        return;
+/// The reports of the kernel, and which folder or file each of its numbers means.
+struct Kernel {
+    reports: OwnedFd,
+    watched: HashMap<i32, PathBuf>,
+}
+
+impl Kernel {
+    fn new() -> io::Result<Self> {
+        let reports = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        Ok(Self { reports, watched: HashMap::new() })
     }
-    for path in event.paths {
-        if path.is_dir() {
-            if !is_of_others(&path) {
-                // If this fails, changes in the folder are not seen, and all else works.
-                let _ = folders.add(&path);
-                // Files may have been made in the folder before the watch began.
-                let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-                files.extend(inside.filter(|file| is_of_application(file)));
+
+    fn watch(&mut self, path: &Path) -> io::Result<()> {
+        match inotify::add_watch(&self.reports, path, REPORTS) {
+            Ok(number) => _ = self.watched.insert(number, path.to_owned()),
+            Err(Errno::NOSPC) => {
+                return Err(io::Error::other(
+                    "the kernel watches no further files for this user (fs.inotify.max_user_watches)",
+                ));
             }
-        } else if is_of_application(&path) {
-            files.insert(path);
+            Err(error) => return Err(error.into()),
         }
+        Ok(())
+    }
+
+    /// The paths of the reports. Where reports were lost, changed files are loaded with the next change.
+    fn changed(&mut self) -> Vec<PathBuf> {
+        let mut changed = Vec::new();
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(&self.reports, &mut space);
+        while let Ok(report) = reader.next() {
+            let Some(watched) = self.watched.get(&report.wd()) else { continue };
+            let name = report.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            if report.events().contains(ReadFlags::IGNORED) {
+                self.watched.remove(&report.wd());
+            } else {
+                changed.push(name.map_or_else(|| watched.clone(), |name| watched.join(name)));
+            }
+        }
+        changed
+    }
+}
+
+fn watch(folders: &mut Folders, ended: &UnixStream, changed: &dyn Fn(&BTreeSet<PathBuf>)) {
+    let mut files = BTreeSet::new();
+    let mut since: Option<Instant> = None;
+    loop {
+        let limit = match since {
+            Some(_) => Some(QUIET),
+            None => folders.kernel.is_none().then_some(POLL),
+        };
+        let reports = folders.kernel.as_ref().map(|kernel| kernel.reports.as_fd());
+        if wait(ended, reports, limit) {
+            return;
+        }
+        let is_any = folders.note(&mut files);
+        since = since.or((!files.is_empty()).then(Instant::now));
+        if since.is_some_and(|since| !is_any || since.elapsed() >= LONGEST) {
+            changed(&files);
+            files.clear();
+            since = None;
+        }
+    }
+}
+
+/// Waits for a report or until the limit. Returns whether the watch has ended.
+fn wait(ended: &UnixStream, reports: Option<BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
+    let mut waited = vec![PollFd::new(ended, PollFlags::IN)];
+    waited.extend(reports.map(|reports| PollFd::from_borrowed_fd(reports, PollFlags::IN)));
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    match poll(&mut waited, limit.as_ref()) {
+        Ok(_) => waited.first().is_some_and(|ended| !ended.revents().is_empty()),
+        Err(error) => error != Errno::INTR,
     }
 }
 
@@ -208,16 +310,6 @@ fn is_remote(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|system| REMOTE.contains(&system.f_type))
 }
 
-fn error(error: notify::Error) -> io::Error {
-    match error.kind {
-        notify::ErrorKind::Io(error) => error,
-        notify::ErrorKind::MaxFilesWatch => io::Error::other(
-            "the kernel watches no further files for this user (fs.inotify.max_user_watches)",
-        ),
-        other => io::Error::other(format!("{other:?}")),
-    }
-}
-
 /// Makes a token, with which a browser may see tracebacks.
 ///
 /// # Errors
@@ -234,6 +326,7 @@ pub(crate) fn token() -> Result<String, Problem> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -242,6 +335,15 @@ mod tests {
 
     #[test]
     fn files_of_the_application_are_told_of_and_no_others() {
+        told_of(false);
+    }
+
+    #[test]
+    fn files_of_another_machine_are_looked_at() {
+        told_of(true);
+    }
+
+    fn told_of(is_remote: bool) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["shop", ".venv/lib", "env/lib", "public", "shop/__pycache__"] {
@@ -250,7 +352,7 @@ mod tests {
         fs::write(at("env/pyvenv.cfg"), "").unwrap();
         fs::write(at("shop/views.py"), "a").unwrap();
         let (sender, told) = mpsc::channel();
-        let watch = Watch::start(&[folder.path().to_owned()], &[at("public")], move |files| {
+        let watch = Watch::begin(&[folder.path().to_owned()], &[at("public")], is_remote, move |files| {
             _ = sender.send(files.clone());
         })
         .unwrap();
@@ -270,10 +372,11 @@ mod tests {
         ] {
             fs::write(at(name), "x").unwrap();
         }
-        fs::write(at("shop/views.py"), "b").unwrap();
+        // Another length: the clock of a file system may stand still between two changes.
+        fs::write(at("shop/views.py"), "bb").unwrap();
         assert_eq!(next(), "shop/views.py");
         // Many editors write a new file and rename it to the old name.
-        fs::write(at("shop/views.py~"), "c").unwrap();
+        fs::write(at("shop/views.py~"), "ccc").unwrap();
         fs::rename(at("shop/views.py~"), at("shop/views.py")).unwrap();
         assert_eq!(next(), "shop/views.py");
         // A new folder is watched from then on.

@@ -95,7 +95,7 @@ fn records() -> impl Strategy<Value = Vec<(usize, Record)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     /// A thread has a ring of one recorder at a time, so going from one to the other also folds.
     #[test]
@@ -265,11 +265,12 @@ fn busy() -> &'static (Vec<u64>, Vec<usize>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    // To read all of the memory is what takes time, so each case has many changes.
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn any_content_is_survived(
-        changes in vec((any::<prop::sample::Index>(), 0..64_u32, any::<u64>(), any::<bool>()), 1..40)
+        changes in vec((any::<prop::sample::Index>(), 0..64_u32, any::<u64>(), any::<bool>()), 1..100)
     ) {
         let (words, used) = busy();
         let memory = memory::private(words.len());

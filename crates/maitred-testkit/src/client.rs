@@ -13,7 +13,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use rcgen::{CertifiedKey, KeyPair};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
@@ -28,20 +28,18 @@ pub fn by_tls() -> bool {
     *WANTED
 }
 
-/// A certificate for `localhost` with its key, both PEM; one for the whole process.
+/// A certificate for `localhost` with its key, both PEM.
 #[must_use]
-pub fn certificate() -> (String, String) {
-    let CertifiedKey { cert, signing_key } = &*OWN;
-    (cert.pem(), signing_key.serialize_pem())
+pub fn certificate() -> (&'static str, &'static str) {
+    (include_str!("localhost.pem"), include_str!("localhost-key.pem"))
 }
-
-static OWN: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(|| {
-    rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate can be made")
-});
 
 static PORTS: LazyLock<Mutex<HashSet<SocketAddr>>> = LazyLock::new(Mutex::default);
 
-static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| config(OWN.cert.der()));
+static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+    let own = CertificateDer::from_pem_slice(certificate().0.as_bytes()).expect("a certificate in PEM");
+    config(&own)
+});
 
 /// Believes this certificate, and no other.
 fn config(certificate: &CertificateDer<'static>) -> Arc<ClientConfig> {

@@ -3,11 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::FromDer;
-
 use crate::certificate::{self, CertificateInfo};
+use crate::x509::{Certificate, GeneralName};
 
 /// A client's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,13 +50,12 @@ impl ClientIdentity {
     /// The identity by a chain in DER, the client's own certificate first. `None`: there is none, or the first one
     /// cannot be read.
     pub fn new(chain: Vec<Box<[u8]>>) -> Option<Self> {
-        let (_, own) = X509Certificate::from_der(chain.first()?).ok()?;
-        let names = certificate::alternative_names(&own).filter_map(|name| match name {
-            GeneralName::DNSName(name) => Some(ClientName::Dns((*name).to_owned())),
-            GeneralName::RFC822Name(name) => Some(ClientName::Email((*name).to_owned())),
-            GeneralName::URI(name) => Some(ClientName::Uri((*name).to_owned())),
-            GeneralName::IPAddress(bytes) => certificate::ip_address(bytes).map(ClientName::Ip),
-            _ => None,
+        let own = Certificate::read(chain.first()?).ok()?;
+        let names = own.alternative_names().into_iter().filter_map(|name| match name {
+            GeneralName::Dns(name) => Some(ClientName::Dns(name.to_owned())),
+            GeneralName::Email(name) => Some(ClientName::Email(name.to_owned())),
+            GeneralName::Uri(name) => Some(ClientName::Uri(name.to_owned())),
+            GeneralName::Address(bytes) => certificate::ip_address(bytes).map(ClientName::Ip),
         });
         let names = names.collect();
         let certificate = CertificateInfo::new(&own);

@@ -16,15 +16,13 @@ use rustls::server::{ClientCertVerifierBuilder, VerifierBuilderError, WebPkiClie
 use rustls::{
     CertRevocationListError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
 };
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
-use x509_parser::revocation_list::CertificateRevocationList;
 
-use crate::certificate::{CertificateInfo, seconds};
+use crate::certificate::CertificateInfo;
 use crate::distinguished_name;
 use crate::noted::note;
 use crate::pem::{PemFault, Sections};
 use crate::provider::provider;
+use crate::x509::{Certificate, RevocationList};
 
 /// Whether clients are asked for a certificate (RFC 8446 §4.3.2).
 #[derive(Clone, Debug, Default)]
@@ -135,7 +133,7 @@ impl Trust {
         };
         for (index, der) in ders.into_iter().enumerate() {
             let fault = |fault: &dyn fmt::Display| TrustError::Authority(index + 1, fault.to_string());
-            let (_, certificate) = X509Certificate::from_der(&der).map_err(|error| fault(&error))?;
+            let certificate = Certificate::read(&der).map_err(|error| fault(&error))?;
             let info = CertificateInfo::new(&certificate);
             let der = CertificateDer::from(der);
             RootCertStore::empty().add(der.clone()).map_err(|error| fault(&error))?;
@@ -169,9 +167,8 @@ impl Trust {
         };
         for (index, der) in ders.into_iter().enumerate() {
             let fault = |fault: String| TrustError::Crl(index + 1, fault);
-            let (_, list) =
-                CertificateRevocationList::from_der(&der).map_err(|error| fault(error.to_string()))?;
-            if list.version().is_none() {
+            let list = RevocationList::read(&der).map_err(|error| fault(error.to_owned()))?;
+            if !list.has_version {
                 return Err(fault(
                     "it is of version 1; `openssl ca -gencrl` writes version 2 if there is a `crlnumber` in its configuration"
                         .to_owned(),
@@ -179,12 +176,12 @@ impl Trust {
             }
             let list_der = CertificateRevocationListDer::from(der.clone());
             check(list_der.clone()).map_err(fault)?;
-            let next = list.next_update().ok_or_else(|| fault("it has no next update".to_owned()))?;
+            let next = list.next_update.ok_or_else(|| fault("it has no next update".to_owned()))?;
             self.revocations.push(CrlInfo {
-                issuer: distinguished_name::text(list.issuer()),
-                this_update: seconds(list.last_update()),
-                next_update: seconds(next),
-                revoked: list.iter_revoked_certificates().count(),
+                issuer: distinguished_name::text(&list.issuer),
+                this_update: list.this_update,
+                next_update: next,
+                revoked: list.revoked,
             });
             self.lists.push(list_der);
         }
@@ -309,9 +306,9 @@ impl ClientCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         self.0.verify_client_cert(certificate, intermediates, now).inspect_err(|_| {
-            let subject = X509Certificate::from_der(certificate)
+            let subject = Certificate::read(certificate)
                 .ok()
-                .map(|(_, certificate)| distinguished_name::text(certificate.subject()).into_boxed_str());
+                .map(|certificate| distinguished_name::text(&certificate.subject).into_boxed_str());
             note(|noted| noted.client = subject);
         })
     }

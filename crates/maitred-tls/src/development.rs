@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use rcgen::{
-    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256,
-};
+use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyUsagePurpose};
 use time::OffsetDateTime;
 
 use crate::clock::Clock;
 use crate::identity::Identity;
+use crate::key::Key;
 
 /// How long it is valid, in days. Short enough that it is not left on a server for years.
 const DAYS: u64 = 90;
@@ -91,10 +89,10 @@ fn make(names: &[String], now: u64) -> Result<(Identity, Pem), DevelopmentError>
     params.not_after = time(now.saturating_add(DAYS * DAY))?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| making(&error))?;
+    let key = Key::generate().ok_or_else(|| making(&"the system has no random numbers"))?;
+    params.serial_number = Some(key.serial());
     let certificate = params.self_signed(&key).map_err(|error| making(&error))?;
-    let pem =
-        Pem { certificate: crate::pem::encode("CERTIFICATE", certificate.der()), key: key.serialize_pem() };
+    let pem = Pem { certificate: crate::pem::encode("CERTIFICATE", certificate.der()), key: key.pem() };
     let identity =
         Identity::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes()).map_err(|error| making(&error))?;
     Ok((identity, pem))

@@ -2,34 +2,37 @@
 
 use std::fmt::Write;
 
-use x509_parser::asn1_rs::{Any, Class, Oid, ToDer};
-use x509_parser::x509::X509Name;
+use crate::der::{self, Value};
+use crate::x509::{Attribute, Name};
+
+/// 2.5.4.3
+const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
 /// The name as text, the last element first (RFC 4514 §2.1). Types have the short names of §3 and of OpenSSL, others their numbers with
 /// the value in hexadecimal digits (§2.4). The text has no control character.
-pub(crate) fn text(name: &X509Name<'_>) -> String {
-    let elements: Vec<_> = name.iter_rdn().collect();
+pub(crate) fn text(name: &Name<'_>) -> String {
     let mut text = String::new();
-    for element in elements.into_iter().rev() {
+    for set in name.sets.iter().rev() {
         if !text.is_empty() {
             text.push(',');
         }
-        for (number, attribute) in element.iter().enumerate() {
+        for (number, attribute) in set.iter().enumerate() {
             if number > 0 {
                 text.push('+');
             }
-            write_attribute(&mut text, attribute.attr_type(), attribute.attr_value());
+            write_attribute(&mut text, attribute);
         }
     }
     text
 }
 
-pub(crate) fn common_name(name: &X509Name<'_>) -> Option<String> {
-    name.iter_common_name().last().and_then(|attribute| value(attribute.attr_value()))
+pub(crate) fn common_name(name: &Name<'_>) -> Option<String> {
+    let mut attributes = name.sets.iter().flatten();
+    attributes.rfind(|attribute| attribute.kind == COMMON_NAME).and_then(|attribute| value(&attribute.value))
 }
 
-fn write_attribute(text: &mut String, kind: &Oid<'_>, any: &Any<'_>) {
-    match (short_name(kind), value(any)) {
+fn write_attribute(text: &mut String, attribute: &Attribute<'_>) {
+    match (short_name(attribute.kind), value(&attribute.value)) {
         (Some(kind), Some(value)) => {
             text.push_str(kind);
             text.push('=');
@@ -38,20 +41,20 @@ fn write_attribute(text: &mut String, kind: &Oid<'_>, any: &Any<'_>) {
         (kind_name, _) => {
             match kind_name {
                 Some(name) => text.push_str(name),
-                None => text.push_str(&kind.to_id_string()),
+                None => text.push_str(&der::dotted(attribute.kind)),
             }
             text.push_str("=#");
-            for byte in any.to_der_vec().unwrap_or_default() {
-                hex(text, byte);
+            for byte in attribute.value.whole {
+                hex(text, *byte);
             }
         }
     }
 }
 
 /// The short names of RFC 4514 §3, and those of OpenSSL for others (RFC 4519, RFC 2985) in this form.
-fn short_name(kind: &Oid<'_>) -> Option<&'static str> {
-    Some(match kind.as_bytes() {
-        [0x55, 4, 3] => "CN",
+fn short_name(kind: &[u8]) -> Option<&'static str> {
+    Some(match kind {
+        COMMON_NAME => "CN",
         [0x55, 4, 4] => "SN",
         [0x55, 4, 5] => "serialNumber",
         [0x55, 4, 6] => "C",
@@ -71,18 +74,15 @@ fn short_name(kind: &Oid<'_>) -> Option<&'static str> {
     })
 }
 
-fn value(any: &Any<'_>) -> Option<String> {
-    if any.class() != Class::Universal {
-        return None;
-    }
-    match any.tag().0 {
+fn value(value: &Value<'_>) -> Option<String> {
+    match value.tag {
         // UTF8String, NumericString, PrintableString, IA5String, VisibleString.
-        12 | 18 | 19 | 22 | 26 => std::str::from_utf8(any.data).ok().map(str::to_owned),
+        12 | 18 | 19 | 22 | 26 => std::str::from_utf8(value.content).ok().map(str::to_owned),
         // TeletexString: everybody writes Latin-1 in it.
-        20 => Some(any.data.iter().copied().map(char::from).collect()),
+        20 => Some(value.content.iter().copied().map(char::from).collect()),
         // BMPString.
         30 => {
-            let (pairs, []) = any.data.as_chunks::<2>() else { return None };
+            let (pairs, []) = value.content.as_chunks::<2>() else { return None };
             char::decode_utf16(pairs.iter().copied().map(u16::from_be_bytes)).collect::<Result<_, _>>().ok()
         }
         _ => None,
@@ -120,7 +120,7 @@ fn hex(text: &mut String, byte: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use x509_parser::prelude::FromDer;
+    use crate::der::Reader;
 
     /// Type, tag of the value, value.
     type Attribute<'a> = (&'a [u8], u8, &'a [u8]);
@@ -147,7 +147,7 @@ mod tests {
 
     fn text_of(sets: &[&[Attribute<'_>]]) -> String {
         let der = name(sets);
-        text(&X509Name::from_der(&der).expect("a name").1)
+        text(&Name::read(&mut Reader::new(&der)).expect("a name"))
     }
 
     const CN: &[u8] = &[0x55, 4, 3];
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_last_common_name_counts() {
         let der = name(&[&[(CN, 12, b"first")], &[(O, 12, b"Shop")], &[(CN, 12, b"a,b")]]);
-        let name = X509Name::from_der(&der).expect("a name").1;
+        let name = Name::read(&mut Reader::new(&der)).expect("a name");
         assert_eq!(common_name(&name).as_deref(), Some("a,b"));
     }
 }

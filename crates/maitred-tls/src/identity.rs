@@ -5,18 +5,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::SignatureAlgorithm;
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 use rustls::sign::{CertifiedKey, SigningKey};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
+use zeroize::Zeroizing;
 
 use crate::certificate::{self, CertificateInfo};
+use crate::encrypted_key::{EncryptedKey, Unreadable};
 use crate::ocsp::{self, OcspFault, OcspTimes};
 use crate::pem::{self, PemFault, Sections};
+use crate::x509::Certificate;
 
 /// A certificate with its key, and for which names it is.
 #[derive(Clone, Debug)]
@@ -205,16 +205,11 @@ impl Identity {
     ) -> Result<Self, IdentityError> {
         let mut parsed = Vec::with_capacity(chain.len());
         for (index, der) in chain.iter().enumerate() {
-            let broken = |fault: String| IdentityError::Certificate(index + 1, fault);
-            let (rest, certificate) =
-                X509Certificate::from_der(der).map_err(|error| broken(error.to_string()))?;
-            if !rest.is_empty() {
-                return Err(broken("something stands behind its end".to_owned()));
-            }
-            parsed.push(certificate);
+            let broken = |fault: &str| IdentityError::Certificate(index + 1, fault.to_owned());
+            parsed.push(Certificate::read(der).map_err(broken)?);
         }
-        let fits = |certificate: &X509Certificate<'_>| {
-            key.public_key().is_none_or(|public| public.as_ref() == certificate.public_key().raw)
+        let fits = |certificate: &Certificate<'_>| {
+            key.public_key().is_none_or(|public| public.as_ref() == certificate.key.whole)
         };
         match parsed.iter().position(fits) {
             Some(0) => {}
@@ -222,8 +217,8 @@ impl Identity {
         }
         let Some(own) = parsed.first() else { return Err(IdentityError::NoCertificate(String::new())) };
         let certificate = CertificateInfo::new(own);
-        let issued = |pair: &[X509Certificate<'_>]| match pair {
-            [certificate, issuer] => certificate.issuer().as_raw() == issuer.subject().as_raw(),
+        let issued = |pair: &[Certificate<'_>]| match pair {
+            [certificate, issuer] => certificate.issuer.whole == issuer.subject.whole,
             _ => true,
         };
         let info = IdentityInfo {
@@ -253,8 +248,8 @@ impl Identity {
     /// # Errors
     /// When it is no response, one for another certificate, or one that does not say "good".
     pub fn with_ocsp(mut self, response: Vec<u8>) -> Result<Self, IdentityError> {
-        let own = self.plain.cert.first().map(|der| X509Certificate::from_der(der));
-        let Some(Ok((_, own))) = own else { return Err(IdentityError::Ocsp(OcspFault::OtherCertificate)) };
+        let own = self.plain.cert.first().map(|der| Certificate::read(der));
+        let Some(Ok(own)) = own else { return Err(IdentityError::Ocsp(OcspFault::OtherCertificate)) };
         self.info.ocsp = Some(ocsp::read(&response, &own).map_err(IdentityError::Ocsp)?);
         let mut stapled = (*self.plain).clone();
         stapled.ocsp = Some(response);
@@ -311,7 +306,7 @@ fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn Signi
         }
         None if sections.has_encrypted_key() => {
             let opened = decrypted(sections, passwords)?;
-            (pem::ENCRYPTED_KEY, PrivatePkcs8KeyDer::from(opened.as_bytes().to_vec()).into())
+            (pem::ENCRYPTED_KEY, PrivatePkcs8KeyDer::from(opened.to_vec()).into())
         }
         None => return Err(IdentityError::NoKey(sections.labels())),
     };
@@ -319,20 +314,19 @@ fn signing_key(sections: &Sections, passwords: &[&[u8]]) -> Result<Arc<dyn Signi
         .map_err(|_| IdentityError::Key(format!("the section {label} is broken or of an unknown kind")))
 }
 
-fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<SecretDocument, IdentityError> {
+fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let Some(der) = sections.all(pem::ENCRYPTED_KEY).next() else {
         return Err(IdentityError::UnknownEncryption("in the form that OpenSSL had before 2010"));
     };
-    let Ok(key) = EncryptedPrivateKeyInfoRef::try_from(der) else {
-        let broken = format!("the section {} is broken or encrypted in an unknown way", pem::ENCRYPTED_KEY);
-        return Err(IdentityError::Key(broken));
-    };
+    let key = EncryptedKey::read(der).map_err(|fault| match fault {
+        Unreadable::FirstScheme => IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"),
+        Unreadable::Unknown => IdentityError::Key(format!(
+            "the section {} is broken or encrypted in an unknown way",
+            pem::ENCRYPTED_KEY
+        )),
+    })?;
     if passwords.is_empty() {
         return Err(IdentityError::EncryptedKey);
     }
-    if key.encryption_algorithm.pbes2().is_none() {
-        return Err(IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"));
-    }
-    let opened = passwords.iter().find_map(|password| key.decrypt(password).ok());
-    opened.ok_or(IdentityError::WrongPassword)
+    passwords.iter().find_map(|password| key.decrypt(password)).ok_or(IdentityError::WrongPassword)
 }

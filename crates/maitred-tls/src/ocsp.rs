@@ -5,9 +5,9 @@
 use std::fmt;
 
 use aws_lc_rs::digest::{self, Algorithm};
-use x509_parser::asn1_rs::{Any, Class, FromDer};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::time::ASN1Time;
+
+use crate::der::{ENUMERATED, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, Reader, SEQUENCE, explicit};
+use crate::x509::Certificate;
 
 /// Why a response cannot be stapled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,17 +75,15 @@ impl OcspTimes {
     }
 }
 
-pub(crate) fn read(response: &[u8], certificate: &X509Certificate<'_>) -> Result<OcspTimes, OcspFault> {
+pub(crate) fn read(response: &[u8], certificate: &Certificate<'_>) -> Result<OcspTimes, OcspFault> {
     for single in singles(response)? {
         let single = single.ok_or(OcspFault::Form)?;
         let issuer_is_same = match single.hash {
-            Some(hash) => {
-                digest::digest(hash, certificate.issuer().as_raw()).as_ref() == single.issuer_name_hash
-            }
+            Some(hash) => digest::digest(hash, certificate.issuer.whole).as_ref() == single.issuer_name_hash,
             // A hash that we do not know; the serial number has to do.
             None => true,
         };
-        if single.serial != certificate.raw_serial() || !issuer_is_same {
+        if single.serial != certificate.serial || !issuer_is_same {
             continue;
         }
         return match single.status {
@@ -101,17 +99,10 @@ struct Single<'a> {
     hash: Option<&'static Algorithm>,
     issuer_name_hash: &'a [u8],
     serial: &'a [u8],
-    /// The tag of `CertStatus`: 0 good, 1 revoked, 2 unknown.
-    status: u32,
+    /// The number of the tag of `CertStatus`: 0 good, 1 revoked, 2 unknown.
+    status: u8,
     times: OcspTimes,
 }
-
-const INTEGER: u32 = 2;
-const OCTET_STRING: u32 = 4;
-const OBJECT_IDENTIFIER: u32 = 6;
-const ENUMERATED: u32 = 10;
-const SEQUENCE: u32 = 16;
-const GENERALIZED_TIME: u32 = 24;
 
 /// id-pkix-ocsp-basic, 1.3.6.1.5.5.7.48.1.1.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
@@ -124,9 +115,8 @@ const SHA256: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1];
 fn singles(response: &[u8]) -> Result<impl Iterator<Item = Option<Single<'_>>>, OcspFault> {
     let is_text = || response.starts_with(b"-----BEGIN") || response.starts_with(b"MII");
     let no_der = || if is_text() { OcspFault::Text } else { OcspFault::Form };
-    let mut outer = response;
-    let mut outer = universal(&mut outer, SEQUENCE).ok_or_else(no_der)?;
-    match universal(&mut outer, ENUMERATED).ok_or(OcspFault::Form)? {
+    let mut outer = Reader::new(response).inside(SEQUENCE).ok_or_else(no_der)?;
+    match outer.content(ENUMERATED).ok_or(OcspFault::Form)? {
         [0] => {}
         [status] => return Err(OcspFault::Refused(*status)),
         _ => return Err(OcspFault::Form),
@@ -138,74 +128,42 @@ fn singles(response: &[u8]) -> Result<impl Iterator<Item = Option<Single<'_>>>, 
         }
         let single = single(&mut rest);
         if single.is_none() {
-            rest = &[];
+            rest = Reader::new(&[]);
         }
         Some(single)
     }))
 }
 
-fn basic(mut bytes: &[u8]) -> Option<&[u8]> {
-    let mut bytes = context(&mut bytes, 0)?;
-    let mut bytes = universal(&mut bytes, SEQUENCE)?;
-    if universal(&mut bytes, OBJECT_IDENTIFIER)? != BASIC {
+fn basic(mut outer: Reader<'_>) -> Option<Reader<'_>> {
+    let mut bytes = outer.inside(explicit(0))?.inside(SEQUENCE)?;
+    if bytes.content(OBJECT_IDENTIFIER)? != BASIC {
         return None;
     }
-    let mut octets = universal(&mut bytes, OCTET_STRING)?;
-    let mut basic = universal(&mut octets, SEQUENCE)?;
-    let mut data = universal(&mut basic, SEQUENCE)?;
-    // Version [0] where it is not the first, responder [1] or [2], time of making.
-    let (mut class, mut tag) = any(&mut data).map(|any| (any.class(), any.tag().0))?;
-    if (class, tag) == (Class::ContextSpecific, 0) {
-        (class, tag) = any(&mut data).map(|any| (any.class(), any.tag().0))?;
-    }
-    if class != Class::ContextSpecific || !matches!(tag, 1 | 2) {
-        return None;
-    }
-    universal(&mut data, GENERALIZED_TIME)?;
-    universal(&mut data, SEQUENCE)
+    let mut data = bytes.inside(OCTET_STRING)?.inside(SEQUENCE)?.inside(SEQUENCE)?;
+    // The version where it is not the first, the responder as [1] or [2], and the time of making.
+    data.value(explicit(0));
+    data.value(explicit(1)).or_else(|| data.value(explicit(2)))?;
+    data.time()?;
+    data.inside(SEQUENCE)
 }
 
-fn single<'a>(bytes: &mut &'a [u8]) -> Option<Single<'a>> {
-    let mut single = universal(bytes, SEQUENCE)?;
-    let mut id = universal(&mut single, SEQUENCE)?;
-    let mut algorithm = universal(&mut id, SEQUENCE)?;
-    let hash = match universal(&mut algorithm, OBJECT_IDENTIFIER)? {
+fn single<'a>(bytes: &mut Reader<'a>) -> Option<Single<'a>> {
+    let mut single = bytes.inside(SEQUENCE)?;
+    let mut id = single.inside(SEQUENCE)?;
+    let hash = match id.inside(SEQUENCE)?.content(OBJECT_IDENTIFIER)? {
         SHA1 => Some(&digest::SHA1_FOR_LEGACY_USE_ONLY),
         SHA256 => Some(&digest::SHA256),
         _ => None,
     };
-    let issuer_name_hash = universal(&mut id, OCTET_STRING)?;
-    universal(&mut id, OCTET_STRING)?;
-    let serial = universal(&mut id, INTEGER)?;
-    let status = any(&mut single).filter(|any| any.class() == Class::ContextSpecific)?.tag().0;
-    let from = time(&mut single)?;
-    let until = match context(&mut single, 0) {
-        Some(mut explicit) => Some(time(&mut explicit)?),
+    let issuer_name_hash = id.content(OCTET_STRING)?;
+    id.content(OCTET_STRING)?;
+    let serial = id.content(INTEGER)?;
+    // With parts, as `revoked` has them, or without.
+    let status = single.any().map(|status| status.tag).filter(|tag| tag & 0xc0 == 0x80)? & 0x1f;
+    let from = single.time()?;
+    let until = match single.inside(explicit(0)) {
+        Some(mut explicit) => Some(explicit.time()?),
         None => None,
     };
     Some(Single { hash, issuer_name_hash, serial, status, times: OcspTimes { from, until } })
-}
-
-fn any<'a>(bytes: &mut &'a [u8]) -> Option<Any<'a>> {
-    let (rest, any) = Any::from_der(bytes).ok()?;
-    *bytes = rest;
-    Some(any)
-}
-
-fn universal<'a>(bytes: &mut &'a [u8], tag: u32) -> Option<&'a [u8]> {
-    any(bytes).filter(|any| any.class() == Class::Universal && any.tag().0 == tag).map(|any| any.data)
-}
-
-/// Takes nothing if the next value has another tag.
-fn context<'a>(bytes: &mut &'a [u8], tag: u32) -> Option<&'a [u8]> {
-    let mut ahead = *bytes;
-    let found = any(&mut ahead).filter(|any| any.class() == Class::ContextSpecific && any.tag().0 == tag)?;
-    *bytes = ahead;
-    Some(found.data)
-}
-
-fn time(bytes: &mut &[u8]) -> Option<u64> {
-    let (rest, time) = ASN1Time::from_der(bytes).ok()?;
-    *bytes = rest;
-    u64::try_from(time.timestamp()).ok()
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pem::{EncodeConfig, LineEnding, Pem};
+use base64ct::{Base64, Encoding};
 
 /// The largest file that is read, in bytes. A bundle of all public authorities has about 250 kB.
 const MAX_FILE: usize = 4 * 1024 * 1024;
@@ -58,7 +58,15 @@ impl fmt::Display for PemFault {
 impl std::error::Error for PemFault {}
 
 #[derive(Debug)]
-pub(crate) struct Sections(Vec<Pem>);
+pub(crate) struct Sections(Vec<Section>);
+
+#[derive(Debug)]
+struct Section {
+    label: String,
+    /// Lines in front of the content (RFC 1421 §4.4): the old form of an encrypted key has some.
+    headers: String,
+    content: Vec<u8>,
+}
 
 impl Sections {
     pub(crate) fn read(file: &[u8]) -> Result<Self, PemFault> {
@@ -88,31 +96,31 @@ impl Sections {
     }
 
     pub(crate) fn all<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.0.iter().filter(move |section| section.tag() == label).map(Pem::contents)
+        self.0.iter().filter(move |section| section.label == label).map(|section| &*section.content)
     }
 
     pub(crate) fn certificates(&self) -> impl Iterator<Item = &[u8]> {
         // The second is the old name (RFC 7468 §5.1 note), which OpenSSL reads, too.
         self.0
             .iter()
-            .filter(|section| matches!(section.tag(), "CERTIFICATE" | "X509 CERTIFICATE"))
-            .map(Pem::contents)
+            .filter(|section| matches!(&*section.label, "CERTIFICATE" | "X509 CERTIFICATE"))
+            .map(|section| &*section.content)
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0
             .iter()
-            .filter(|section| section.tag().ends_with("PRIVATE KEY") && !is_encrypted(section))
-            .map(|section| (section.tag(), section.contents()))
+            .filter(|section| section.label.ends_with("PRIVATE KEY") && !is_encrypted(section))
+            .map(|section| (&*section.label, &*section.content))
     }
 
     pub(crate) fn has_encrypted_key(&self) -> bool {
-        self.0.iter().any(|section| section.tag().ends_with("PRIVATE KEY") && is_encrypted(section))
+        self.0.iter().any(|section| section.label.ends_with("PRIVATE KEY") && is_encrypted(section))
     }
 
     pub(crate) fn labels(&self) -> String {
         let mut labels: Vec<String> =
-            self.0.iter().take(MAX_LABELS).map(|section| shown(section.tag())).collect();
+            self.0.iter().take(MAX_LABELS).map(|section| shown(&section.label)).collect();
         if self.0.len() > MAX_LABELS {
             labels.push("others".to_owned());
         }
@@ -121,13 +129,13 @@ impl Sections {
 }
 
 /// PKCS#8 has a label of its own for it, the older forms a header (RFC 1421 §4.6.1.1).
-fn is_encrypted(section: &Pem) -> bool {
-    section.tag() == ENCRYPTED_KEY
-        || section.headers().get("Proc-Type").is_some_and(|value| value.contains("ENCRYPTED"))
+fn is_encrypted(section: &Section) -> bool {
+    let says_so = |line: &str| line.starts_with("Proc-Type:") && line.contains("ENCRYPTED");
+    section.label == ENCRYPTED_KEY || section.headers.lines().any(says_so)
 }
 
 /// The section whose label begins here, and the text behind it.
-fn section(text: &str) -> Result<(Pem, &str), PemFault> {
+fn section(text: &str) -> Result<(Section, &str), PemFault> {
     let label = text.lines().next().unwrap_or_default();
     let label = label.split("-----").next().unwrap_or_default();
     let end = format!("-----END {label}-----");
@@ -137,9 +145,15 @@ fn section(text: &str) -> Result<(Pem, &str), PemFault> {
     if inside.contains("-----BEGIN ") {
         return Err(PemFault::Unfinished(shown(label)));
     }
-    let whole = format!("-----BEGIN {inside}{end}\n");
-    let section = pem::parse(whole).map_err(|_| PemFault::NotBase64(shown(label)))?;
-    Ok((section, behind))
+    let inside = inside.get(label.len()..).and_then(|rest| rest.strip_prefix("-----"));
+    let inside = inside.ok_or_else(|| PemFault::Unfinished(shown(label)))?;
+    // An empty line ends the headers if there are any.
+    let lines = inside.replace("\r\n", "\n");
+    let (headers, base64) =
+        lines.split_once("\n\n").filter(|(headers, _)| headers.contains(':')).unwrap_or(("", &lines));
+    let base64: String = base64.split_ascii_whitespace().collect();
+    let content = Base64::decode_vec(&base64).map_err(|_| PemFault::NotBase64(shown(label)))?;
+    Ok((Section { label: label.to_owned(), headers: headers.to_owned(), content }, behind))
 }
 
 fn shown(label: &str) -> String {
@@ -147,7 +161,13 @@ fn shown(label: &str) -> String {
 }
 
 pub(crate) fn encode(label: &str, der: &[u8]) -> String {
-    pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
+    let mut text = format!("-----BEGIN {label}-----\n");
+    // 48 bytes are 64 characters (RFC 7468 §2).
+    for line in der.chunks(48) {
+        text.push_str(&Base64::encode_string(line));
+        text.push('\n');
+    }
+    text + "-----END " + label + "-----\n"
 }
 
 #[cfg(test)]

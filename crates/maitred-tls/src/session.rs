@@ -16,10 +16,7 @@ use std::io::{self, BufRead, IoSlice, Write};
 use std::sync::Arc;
 
 use rustls::ServerConnection;
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
 
-use crate::certificate::seconds;
 use crate::distinguished_name;
 use crate::errors::{ClientFault, SessionError};
 use crate::handshake::Handshake;
@@ -27,6 +24,7 @@ use crate::hosts::{Beginning, Begun, Rules};
 use crate::noted::{self, SessionNotes};
 use crate::plain_http::is_plain_http;
 use crate::terms::Terms;
+use crate::x509::Certificate;
 
 /// Most bytes of a small record on the wire: with the heads of IPv6, TCP and its options it fits into one packet, so
 /// the peer can decrypt it as soon as that packet is there. For the first bytes of a response, while the window of TCP
@@ -355,11 +353,11 @@ impl Session {
         }
         let Some(own) = self.connection.peer_certificates().and_then(<[_]>::first) else { return Ok(()) };
         let fault = |fault, subject| Err(SessionError::Client { fault, subject });
-        let Ok((_, certificate)) = X509Certificate::from_der(own) else {
+        let Ok(certificate) = Certificate::read(own) else {
             return fault(ClientFault::Form, None);
         };
-        if (self.terms.clock)() > seconds(certificate.validity().not_after) {
-            let subject = distinguished_name::text(certificate.subject());
+        if (self.terms.clock)() > certificate.not_after {
+            let subject = distinguished_name::text(&certificate.subject);
             return fault(ClientFault::Expired, Some(subject.into()));
         }
         Ok(())

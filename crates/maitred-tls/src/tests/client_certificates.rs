@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rcgen::{ExtendedKeyUsagePurpose, SerialNumber};
 
 use super::kit::{Authority, Client, DAY, Issued, Met, NOW, Wanted, meet, settings};
+use crate::x509::Certificate;
 use crate::{
     ClientFault, ClientIdentity, ClientName, ClientPolicy, Clients, Reason, SessionError, Terms, Trust,
     TrustError, Version,
@@ -147,7 +148,7 @@ fn revoked_certificates_are_refused_and_every_authority_needs_a_current_list() {
     assert_eq!(fault(std::slice::from_ref(&bottom), &good), (ClientFault::NoRevocationList, subject.clone()));
     let old = authority.crl(NOW - 1, vec![]);
     assert_eq!(fault(&[old, bottom], &good), (ClientFault::OldRevocationList, subject.clone()));
-    let serial = x509_parser::parse_x509_certificate(below.0.der()).expect("DER").1.raw_serial().to_vec();
+    let serial = Certificate::read(below.0.der()).expect("DER").serial.to_vec();
     let revoking = authority.crl(later, vec![SerialNumber::from_slice(&serial)]);
     let bottom = below.crl(later, vec![]);
     assert_eq!(fault(&[revoking, bottom], &good), (ClientFault::Revoked, subject));

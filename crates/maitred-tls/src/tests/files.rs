@@ -1,18 +1,30 @@
 //! Certificates and keys from files: every form that is read, and the errors for all others.
 
-use rcgen::{CustomExtension, KeyPair, PKCS_ED25519};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::Ed25519KeyPair;
+use rcgen::CustomExtension;
 use rustls::RootCertStore;
-use x509_parser::asn1_rs::{Any, FromDer};
 
 use super::kit::{Authority, Client, DAY, Issued, NOW, Wanted, meet, now, settings};
+use crate::der::{INTEGER, OCTET_STRING, Reader, SEQUENCE};
+use crate::key::Key;
 use crate::{DevelopmentError, Identity, IdentityError, IdentityInfo, PemFault, Terms, pem};
 
 /// The old form of a key (PKCS#1 or SEC 1) stands in the new one (PKCS#8, RFC 5208 §5).
 fn old_form(issued: &Issued) -> Vec<u8> {
-    let (_, outer) = Any::from_der(issued.key_der.secret_der()).expect("a sequence");
-    let (rest, _version) = Any::from_der(outer.data).expect("a version");
-    let (rest, _algorithm) = Any::from_der(rest).expect("an algorithm");
-    Any::from_der(rest).expect("a key").1.data.to_vec()
+    let mut parts = Reader::new(issued.key_der.secret_der()).inside(SEQUENCE).expect("a sequence");
+    parts.value(INTEGER).expect("a version");
+    parts.value(SEQUENCE).expect("an algorithm");
+    parts.content(OCTET_STRING).expect("a key").to_vec()
+}
+
+fn self_signed(key: &Key, extension: Option<CustomExtension>) -> Identity {
+    let mut params = rcgen::CertificateParams::new(["shop.example".to_owned()]).expect("names");
+    params.serial_number = Some(key.serial());
+    params.custom_extensions.extend(extension);
+    let certificate = params.self_signed(key).expect("a certificate");
+    let certificate = pem::encode("CERTIFICATE", certificate.der());
+    Identity::from_pem(certificate.as_bytes(), key.pem().as_bytes()).expect("an identity")
 }
 
 fn fault(certificate: &str, key: &str) -> IdentityError {
@@ -41,12 +53,9 @@ fn keys_of_every_form_are_read() {
     for file in [ecdsa.certificate.clone() + &ecdsa.key, ecdsa.key.clone() + &ecdsa.certificate] {
         assert!(Identity::from_pem(file.as_bytes(), file.as_bytes()).is_ok());
     }
-    let ed25519 = KeyPair::generate_for(&PKCS_ED25519).expect("a key");
-    let certificate = rcgen::CertificateParams::new(["shop.example".to_owned()])
-        .and_then(|params| params.self_signed(&ed25519))
-        .expect("a certificate");
-    let identity = Identity::from_pem(certificate.pem().as_bytes(), ed25519.serialize_pem().as_bytes());
-    assert_eq!(identity.expect("an identity").info().certificate.key, "Ed25519");
+    let ed25519 = Ed25519KeyPair::generate_pkcs8v1(&SystemRandom::new()).expect("a key");
+    let identity = self_signed(&Key::new(ed25519.as_ref()).expect("a key"), None);
+    assert_eq!(identity.info().certificate.key, "Ed25519");
 }
 
 #[test]
@@ -133,7 +142,7 @@ fn a_chain_in_the_wrong_order_is_told() {
     let authority = Authority::new("Tests");
     let below = authority.intermediate("Below");
     let issued = below.issue(&Wanted::default());
-    let (own, between, top) = (&issued.certificate, below.0.pem(), authority.pem());
+    let (own, between, top) = (&issued.certificate, below.pem(), authority.pem());
     assert_eq!(fault(&(between.clone() + own), &issued.key), IdentityError::OtherKey(Some(2)));
     let info = |parts: &[&str]| {
         let identity = Identity::from_pem(parts.concat().as_bytes(), issued.key.as_bytes());
@@ -169,13 +178,8 @@ fn certificates_that_clients_refuse_have_warnings() {
     let for_clients = Wanted { usage: rcgen::ExtendedKeyUsagePurpose::ClientAuth, ..Wanted::default() };
     assert!(warnings(for_clients, NOW).starts_with("the certificate is not for servers"));
     // One that asks for a staple.
-    let key = KeyPair::generate().expect("a key");
-    let mut params = rcgen::CertificateParams::new(["shop.example".to_owned()]).expect("names");
     let staple = CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 24], vec![0x30, 3, 2, 1, 5]);
-    params.custom_extensions.push(staple);
-    let certificate = params.self_signed(&key).expect("a certificate");
-    let identity = Identity::from_pem(certificate.pem().as_bytes(), key.serialize_pem().as_bytes());
-    let info = identity.expect("an identity").info().clone();
+    let info = self_signed(&Key::generate().expect("a key"), Some(staple)).info().clone();
     assert!(info.certificate.must_staple && info.certificate.is_self_signed);
     assert!(info.warnings(NOW)[0].starts_with("the certificate asks for a stapled OCSP response"));
 }

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rsa;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
-    PKCS_RSA_SHA256, RevocationReason, RevokedCertParams, SerialNumber,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyUsagePurpose, RevocationReason, RevokedCertParams,
+    SerialNumber,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use time::OffsetDateTime;
 
 use crate::clock::Time;
+use crate::key::Key;
+use crate::pem;
 use crate::{
     ClientPolicy, HostClients, Identity, Session, SessionError, Terms, TermsSettings, UnknownName, Version,
 };
@@ -30,7 +34,7 @@ pub(crate) fn time(seconds: u64) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).expect("small")).expect("a time")
 }
 
-pub(crate) struct Authority(pub(crate) CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(pub(crate) CertifiedIssuer<'static, Key>);
 
 /// A certificate and its key, both PEM, and both DER.
 pub(crate) struct Issued {
@@ -67,23 +71,22 @@ impl Default for Wanted<'_> {
 
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
-        Self(CertifiedIssuer::self_signed(authority_params(name), key).expect("an authority"))
+        let key = Key::generate().expect("a key");
+        Self(CertifiedIssuer::self_signed(authority_params(name, &key), key).expect("an authority"))
     }
 
     /// An authority below this one.
     pub(crate) fn intermediate(&self, name: &str) -> Self {
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
-        Self(CertifiedIssuer::signed_by(authority_params(name), key, &self.0).expect("an authority"))
+        let key = Key::generate().expect("a key");
+        Self(CertifiedIssuer::signed_by(authority_params(name, &key), key, &self.0).expect("an authority"))
     }
 
     pub(crate) fn pem(&self) -> String {
-        self.0.pem()
+        pem::encode("CERTIFICATE", self.0.der())
     }
 
     pub(crate) fn issue(&self, wanted: &Wanted<'_>) -> Issued {
-        let algorithm = if wanted.is_rsa { &PKCS_RSA_SHA256 } else { &PKCS_ECDSA_P256_SHA256 };
-        let key = KeyPair::generate_for(algorithm).expect("a key");
+        let key = if wanted.is_rsa { rsa_key() } else { Key::generate().expect("a key") };
         let mut params =
             CertificateParams::new(wanted.names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
                 .expect("names");
@@ -97,10 +100,10 @@ impl Authority {
         params.extended_key_usages = vec![wanted.usage.clone()];
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
         Issued {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
+            certificate: pem::encode("CERTIFICATE", certificate.der()),
+            key: key.pem(),
             der: certificate.der().clone(),
-            key_der: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+            key_der: key.der,
         }
     }
 
@@ -118,9 +121,10 @@ impl Authority {
             crl_number: SerialNumber::from(1),
             issuing_distribution_point: None,
             revoked_certs: revoked.collect(),
-            key_identifier_method: KeyIdMethod::Sha256,
+            key_identifier_method: KeyIdMethod::PreSpecified(self.0.key().short_digest()),
         };
-        params.signed_by(&self.0).and_then(|list| list.pem()).expect("a list").into_bytes()
+        let list = params.signed_by(&self.0).expect("a list");
+        pem::encode("X509 CRL", list.der()).into_bytes()
     }
 
     pub(crate) fn identity(&self, wanted: &Wanted<'_>) -> Identity {
@@ -128,8 +132,16 @@ impl Authority {
     }
 }
 
-fn authority_params(name: &str) -> CertificateParams {
+fn rsa_key() -> Key {
+    let key = rsa::KeyPair::generate(rsa::KeySize::Rsa2048).expect("a key");
+    let pkcs8: Pkcs8V1Der<'_> = key.as_der().expect("a key");
+    Key::new(pkcs8.as_ref()).expect("a key")
+}
+
+fn authority_params(name: &str, key: &Key) -> CertificateParams {
     let mut params = CertificateParams::default();
+    params.serial_number = Some(key.serial());
+    params.key_identifier_method = KeyIdMethod::PreSpecified(key.short_digest());
     params.distinguished_name.remove(DnType::CommonName);
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

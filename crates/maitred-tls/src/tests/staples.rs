@@ -8,17 +8,17 @@ use aws_lc_rs::digest;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
 
 use super::kit::{Authority, DAY, NOW, Wanted, meet, settings};
+use crate::x509::Certificate;
 use crate::{Identity, IdentityError, OcspFault, OcspTimes, Terms};
 
 fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = u16::try_from(content.len()).expect("short").to_be_bytes();
     match length {
-        [0, short @ 0..128] => [&[tag, short], &content[..]].concat(),
+        [0, short @ 0..0x80] => [&[tag, short], &content[..]].concat(),
+        [0, short] => [&[tag, 0x81, short], &content[..]].concat(),
         [high, low] => [&[tag, 0x82, high, low], &content[..]].concat(),
     }
 }
@@ -34,16 +34,16 @@ const GOOD: &[u8] = &[0x80, 0];
 const UNKNOWN: &[u8] = &[0x82, 0];
 
 fn single(identity: &Identity, hash: &[u8], status: &[u8], until: Option<u8>) -> Vec<u8> {
-    let (_, own) = X509Certificate::from_der(&identity.plain.cert[0]).expect("a certificate");
+    let own = Certificate::read(&identity.plain.cert[0]).expect("a certificate");
     let algorithm = if hash == SHA1 { &digest::SHA1_FOR_LEGACY_USE_ONLY } else { &digest::SHA256 };
-    let issuer = digest::digest(algorithm, own.issuer().as_raw());
+    let issuer = digest::digest(algorithm, own.issuer.whole);
     let id = tagged(
         0x30,
         &[
             &tagged(0x30, &[hash, &[5, 0]]),
             &tagged(4, &[issuer.as_ref()]),
             &tagged(4, &[b"the hash of a key"]),
-            &tagged(2, &[own.raw_serial()]),
+            &tagged(2, &[own.serial]),
         ],
     );
     let until = until.map(|hours| tagged(0xa0, &[&generalized(hours)])).unwrap_or_default();
