@@ -182,8 +182,8 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The application gave a response head that cannot be sent. Nothing was appended; another head may
-/// be sent in its place, and only this response is lost.
+/// The application gave a head that cannot be sent. Nothing was appended; another head may be sent in its place, and only
+/// this message is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadError {
     /// A field name is not a token (RFC 9110 §5.6.2). The name is made printable.
@@ -200,6 +200,18 @@ pub enum HeadError {
     NotInterim(Status),
     /// The head was sent already, or the response has ended.
     AlreadySent,
+    /// The method of a request is not a token.
+    InvalidMethod,
+    /// The target of a request has no form that fits its method, or a byte outside printable ASCII (RFC 9112 §3.2).
+    InvalidTarget,
+    /// `Host` is there twice, or is no authority.
+    InvalidHost,
+    /// `Transfer-Encoding` of a request is not `chunked`, or stands beside a length.
+    TransferEncoding,
+    /// `Expect` of a request is not `100-continue`.
+    Expectation,
+    /// A request of this method has no body.
+    Body,
 }
 
 impl fmt::Display for HeadError {
@@ -214,6 +226,14 @@ impl fmt::Display for HeadError {
             Self::InterimStatus(status) => write!(f, "{status} is no final status"),
             Self::NotInterim(status) => write!(f, "{status} is no interim status from 102 to 199"),
             Self::AlreadySent => f.write_str("the response head was sent already"),
+            Self::InvalidMethod => f.write_str("the method is not a token"),
+            Self::InvalidTarget => {
+                f.write_str("the request target does not fit the method, or is not printable ASCII")
+            }
+            Self::InvalidHost => f.write_str("Host is not one host with a port"),
+            Self::TransferEncoding => f.write_str("Transfer-Encoding is not chunked, or the length is known"),
+            Self::Expectation => f.write_str("Expect is not 100-continue"),
+            Self::Body => f.write_str("CONNECT and TRACE have no body"),
         }
     }
 }

@@ -14,18 +14,20 @@
 mod chunked;
 mod error;
 mod extension;
+mod hop_by_hop;
 mod limits;
 mod lines;
 mod receiver;
+mod request;
 mod sender;
 mod trailers;
 
 pub use error::{HeadError, Malformed, RequestError};
+pub use hop_by_hop::{TRAILER, hop_by_hop, is_forbidden_trailer, names_close};
 pub use limits::Limits;
 pub use receiver::{
     Asked, Event, HeadFacts, Messages, Receiver, Requests, ResponseFacts, Responses, Step, TargetForm,
     note_request_line,
 };
-pub use sender::{
-    DataPlan, Finish, HeadReport, Sender, TRAILER, hop_by_hop, is_forbidden_trailer, names_close,
-};
+pub use request::{OutgoingRequest, RequestReport};
+pub use sender::{DataPlan, Finish, HeadReport, Sender};

@@ -31,6 +31,8 @@ use crate::trailers;
 
 use messages::{After, Read};
 
+pub(crate) use requests::is_target;
+
 pub use messages::Messages;
 pub use requests::{HeadFacts, Requests, TargetForm, note_request_line};
 pub use responses::{Asked, ResponseFacts, Responses};

@@ -4,8 +4,8 @@ use httparse::{EMPTY_HEADER, Error, Status as Parsed};
 use maitred_http::FieldSet;
 
 use crate::error::Malformed;
+use crate::hop_by_hop::is_forbidden_trailer;
 use crate::limits::{FIELD_SLOTS, Limits};
-use crate::sender::is_forbidden_trailer;
 
 /// The fields of a complete trailer section, forbidden ones left out.
 ///

@@ -385,6 +385,11 @@ struct Parts {
     path: usize,
 }
 
+/// Whether a request of this method can have this target.
+pub(crate) fn is_target(method: &Method, target: &[u8]) -> bool {
+    parse(method, target).is_ok()
+}
+
 /// Takes a target apart.
 ///
 /// # Errors
