@@ -14,7 +14,7 @@ use super::messages::{After, Messages, Read};
 use crate::error::{Malformed, RequestError};
 use crate::limits::{FIELD_SLOTS, Limits};
 
-/// What a server receives: any number of requests.
+/// The messages that a server receives: any number of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Requests;
 

@@ -9,7 +9,7 @@ use crate::error::Malformed;
 use crate::limits::{Limits, RESPONSE_FIELD_SLOTS};
 use crate::lines::line_end;
 
-/// What a client receives: the response to one request, which is known.
+/// The message that a client receives: the response to one request, which is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Responses(pub(super) Asked);
 
