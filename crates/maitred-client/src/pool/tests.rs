@@ -241,7 +241,7 @@ fn ten_thousand_calls_that_end_in_any_way_leave_nothing() {
         let found = pool.check_out_or_wait(&key, 0, now, waker);
         let slot = match found {
             Ok(slot) => Some(slot),
-            Err(_) if chance % 7 == 0 => None,
+            Err(_) if chance.is_multiple_of(7) => None,
             Err(waiting) => loop {
                 match waiting.take() {
                     Some(slot) => break Some(slot),
