@@ -182,3 +182,34 @@ fn an_unread_response_ends_the_connection() {
     exchange.poll_event(input, &Limits::of_responses(), now).expect("a head");
     assert_eq!(exchange.reuse(false), Reuse::No(NotReusable::Unread));
 }
+
+/// Takes all events of `input`, which ends the response.
+fn answer(exchange: &mut Exchange, mut input: &[u8], now: Instant) {
+    while !exchange.is_done() {
+        let step = exchange.poll_event(input, &Limits::of_responses(), now).expect("a response");
+        input = input.split_at(step.consumed).1;
+    }
+}
+
+#[test]
+fn a_response_that_began_before_the_request_had_ended_ends_the_connection() {
+    let (mut exchange, now) = plain(Some(2));
+    take(&mut exchange, now);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+    exchange.poll_event(head, &Limits::of_responses(), now).expect("a head");
+    assert_eq!(exchange.send_body(b"hi"), Ok(2), "the server reads on");
+    exchange.end_body(None).expect("complete");
+    take(&mut exchange, now);
+    answer(&mut exchange, b"ok", now);
+    assert_eq!(exchange.reuse(false), Reuse::No(NotReusable::Early));
+}
+
+#[test]
+fn a_server_that_does_not_close_as_asked_is_closed() {
+    let (mut fields, now) = (FieldSet::new(), Instant::now());
+    fields.push("Connection", "close");
+    let mut exchange = begin(Some(0), &fields, Circumstances::default(), now);
+    assert!(take(&mut exchange, now).ends_with("Connection: close||"));
+    answer(&mut exchange, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", now);
+    assert_eq!(exchange.reuse(false), Reuse::No(NotReusable::Asked));
+}
