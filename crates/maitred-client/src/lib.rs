@@ -5,10 +5,13 @@
 //! connection is never used again; a connection that is not reusable says [why](exchange::NotReusable). A slot of the pool
 //! is a guard: a call that ends in any way gives it back.
 //!
-//! Leaves out: connecting, names and TLS, which need a driver; decoding of bodies, redirects, cookies; HTTP/2.
+//! A thread that may wait uses [`blocking`].
+//!
+//! Leaves out: drivers for event loops and for the engine, TLS; decoding of bodies, redirects, cookies; HTTP/2.
 
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
+pub mod blocking;
 mod error;
 pub mod exchange;
 mod keep_alive;
