@@ -117,7 +117,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "maitred-tools",
-        &["maitred-config", "maitred-process", "maitred-filters", "maitred-server", "maitred-control"],
+        &[
+            "maitred-client",
+            "maitred-http",
+            "maitred-config",
+            "maitred-process",
+            "maitred-filters",
+            "maitred-server",
+            "maitred-control",
+        ],
     ),
     (
         "maitred-cli",

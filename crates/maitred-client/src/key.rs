@@ -1,6 +1,7 @@
 //! The key of a pool: two calls share a connection only if all of it is the same.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 /// The other end of a connection, and the way there.
@@ -56,6 +57,16 @@ impl Key {
     pub fn plain(host: &str, port: u16) -> Self {
         Self { place: Place::Host(host.to_ascii_lowercase().into(), port), proxy: None, tls: None }
     }
+
+    /// Of plain HTTP to `host:port`; an IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// The text names no port.
+    pub fn of_authority(authority: &str) -> io::Result<Self> {
+        let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("'{authority}' is not HOST:PORT"));
+        let (host, port) = authority.rsplit_once(':').ok_or_else(wrong)?;
+        Ok(Self::plain(host.trim_matches(['[', ']']), port.parse().map_err(|_| wrong())?))
+    }
 }
 
 impl fmt::Display for Key {
@@ -72,5 +83,20 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let credentials = if self.credentials.is_some() { "with credentials" } else { "without credentials" };
         write!(f, "{}:{} (TLS {}, {credentials})", self.host, self.port, self.tls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_name_host_and_port() {
+        let key = |authority| Key::of_authority(authority).ok();
+        assert_eq!(key("Example.org:80"), Some(Key::plain("example.org", 80)));
+        assert_eq!(key("[::1]:8000"), Some(Key::plain("::1", 8000)));
+        for wrong in ["a", "a:", "a:b", "a:65536"] {
+            assert_eq!(key(wrong), None, "{wrong}");
+        }
     }
 }

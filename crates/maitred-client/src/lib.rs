@@ -20,3 +20,4 @@ pub mod pool;
 
 pub use error::{Error, Phase};
 pub use keep_alive::Kept;
+pub use maitred_h1::Malformed;

@@ -26,8 +26,7 @@ pub(super) fn connect(place: &Place, limit: Option<Duration>) -> Result<Socket, 
             .map(Socket::Unix)
             .map_err(|error| CallError::Connect(path.display().to_string(), error)),
         Place::Host(host, port) => {
-            let host = host.trim_matches(['[', ']']);
-            let found = (host, *port).to_socket_addrs().map_err(CallError::Resolve)?;
+            let found = (&**host, *port).to_socket_addrs().map_err(CallError::Resolve)?;
             race(in_turn(found.collect()), limit).map(Socket::Tcp)
         }
     }
