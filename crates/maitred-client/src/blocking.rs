@@ -68,11 +68,8 @@ impl Client {
         }
         let begun = Instant::now();
         let mut slot = self.slot(key, begun)?;
-        if slot.connection().is_some_and(|connection| !connection.is_quiet()) {
-            self.connect(&mut slot)?;
-        }
-        if slot.connection().is_none() {
-            self.connect(&mut slot)?;
+        if !slot.connection().is_some_and(|connection| connection.is_quiet()) {
+            self.connect(&mut slot, begun)?;
         }
         loop {
             let mut exchange = self.begin(&request, slot.is_reused(), begun)?;
@@ -80,7 +77,7 @@ impl Client {
             match response::until_head(connection, &mut exchange, &mut request.body, &self.limits) {
                 Ok(given) => return Ok(Response::new(slot, exchange, request.body, given, self.limits)),
                 Err(CallError::Exchange(_)) if exchange.may_retry(matches!(request.body, Body::Bytes(_))) => {
-                    self.connect(&mut slot)?;
+                    self.connect(&mut slot, begun)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -114,7 +111,7 @@ impl Client {
                 Err(waiting) => waiting,
             },
         };
-        let until = self.settings.slot.and_then(|limit| begun.checked_add(limit));
+        let until = self.within_total(self.settings.slot, begun).and_then(|limit| begun.checked_add(limit));
         loop {
             if let Some(slot) = waiting.take() {
                 return Ok(slot);
@@ -127,8 +124,15 @@ impl Client {
         }
     }
 
-    fn connect(&self, slot: &mut Slot<Connection>) -> Result<(), CallError> {
-        let socket = connect::connect(&slot.key().place, self.settings.connect)?;
+    /// `limit`, or the time that is left for the whole call that has begun then.
+    fn within_total(&self, limit: Option<Duration>, begun: Instant) -> Option<Duration> {
+        let left = self.settings.timeouts.total.map(|total| total.saturating_sub(begun.elapsed()));
+        limit.into_iter().chain(left).min()
+    }
+
+    fn connect(&self, slot: &mut Slot<Connection>, begun: Instant) -> Result<(), CallError> {
+        let limit = self.within_total(self.settings.connect, begun);
+        let socket = connect::connect(&slot.key().place, limit)?;
         slot.put(Connection::new(socket), Instant::now());
         Ok(())
     }

@@ -216,6 +216,20 @@ fn a_call_within_a_streaming_call_ends_by_its_own_time_and_leaves_nothing() {
 }
 
 #[test]
+fn the_total_time_is_that_of_the_slot_and_the_connection_too() {
+    let silent = |mut stream: TcpStream| drop(stream.read(&mut [0]));
+    let server = server(vec![silent]);
+    let timeouts = Timeouts { total: Some(Duration::ZERO), ..Timeouts::default() };
+    let client = Client::new(Settings { timeouts, ..Settings::default() });
+    let failed = get(&client, &server.key).expect_err("no time");
+    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Connect | Phase::Total))), "{failed}");
+    drop(client);
+    let port = server.key.to_string().rsplit_once(':').expect("a port").1.parse().expect("a number");
+    drop(TcpStream::connect(("127.0.0.1", port)));
+    server.end();
+}
+
+#[test]
 fn places_that_take_no_connection_are_named() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
