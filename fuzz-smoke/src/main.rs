@@ -31,6 +31,9 @@ mod h1_chunked;
 #[path = "../../fuzz/fuzz_targets/h1_head.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod h1_head;
+#[path = "../../fuzz/fuzz_targets/h1_response.rs"]
+#[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
+mod h1_response;
 #[path = "../../fuzz/fuzz_targets/h2_connection.rs"]
 #[allow(unused_attributes, missing_docs, reason = "the root of a program for libFuzzer")]
 mod h2_connection;
@@ -93,6 +96,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("forwarded", forwarded::run),
     ("h1_chunked", h1_chunked::run),
     ("h1_head", h1_head::run),
+    ("h1_response", h1_response::run),
     ("h2_connection", h2_connection::run),
     ("hpack_decode", hpack_decode::run),
     ("hpack_round", hpack_round::run),

@@ -9,7 +9,7 @@
 //!
 //! Extensions are read by their grammar ([`extension`](crate::extension)) and forgotten.
 
-use crate::error::RequestError;
+use crate::error::Malformed;
 use crate::extension::Extension;
 use crate::limits::Limits;
 
@@ -57,12 +57,8 @@ impl Chunked {
     /// consumed; data bytes are not in it, but are counted as taken.
     ///
     /// # Errors
-    /// 400 for anything but RFC 9112 §7.1, and when a limit is passed.
-    pub(crate) fn advance(
-        &mut self,
-        input: &[u8],
-        limits: &Limits,
-    ) -> Result<(usize, Progress), RequestError> {
+    /// Anything but RFC 9112 §7.1, or a limit is passed.
+    pub(crate) fn advance(&mut self, input: &[u8], limits: &Limits) -> Result<(usize, Progress), Malformed> {
         let mut rest = input;
         loop {
             let consumed = input.len() - rest.len();
@@ -89,23 +85,23 @@ impl Chunked {
     }
 
     /// One byte outside data; true behind the size line of the last chunk.
-    fn framing_byte(&mut self, byte: u8, limits: &Limits) -> Result<bool, RequestError> {
+    fn framing_byte(&mut self, byte: u8, limits: &Limits) -> Result<bool, Malformed> {
         match (self.phase, byte) {
             (Phase::DataCr, b'\r') => self.phase = Phase::DataLf,
             (Phase::DataLf, b'\n') => self.phase = Phase::Size,
             (Phase::DataCr | Phase::DataLf, _) => {
-                return Err(RequestError::bad("chunk data does not end in CRLF"));
+                return Err(Malformed::ChunkEnd);
             }
             _ => return self.size_line_byte(byte, limits),
         }
         Ok(false)
     }
 
-    fn size_line_byte(&mut self, byte: u8, limits: &Limits) -> Result<bool, RequestError> {
+    fn size_line_byte(&mut self, byte: u8, limits: &Limits) -> Result<bool, Malformed> {
         if !matches!(byte, b'\r' | b'\n') {
             self.line = self.line.saturating_add(1);
             if self.line as usize > limits.max_chunk_line {
-                return Err(RequestError::bad("chunk-size line too long"));
+                return Err(Malformed::ChunkLineTooLong);
             }
         }
         match (self.phase, byte) {
@@ -117,7 +113,7 @@ impl Chunked {
             (Phase::Digits | Phase::Blank, b' ' | b'\t') => self.extension_byte(Phase::Blank, limits)?,
             (Phase::Extension(extension), b'\r') if extension.may_end() => self.phase = Phase::LineLf,
             (Phase::Extension(extension), b'\t' | b'\r' | b' '..=b'~' | 0x80..) => {
-                let next = extension.next(byte).ok_or(RequestError::bad("malformed chunk extension"))?;
+                let next = extension.next(byte).ok_or(Malformed::ChunkExtension)?;
                 self.extension_byte(Phase::Extension(next), limits)?;
             }
             (Phase::LineLf, b'\n') => {
@@ -126,18 +122,18 @@ impl Chunked {
                 self.phase = if last { Phase::Size } else { Phase::Data };
                 return Ok(last);
             }
-            (Phase::LineLf, _) => return Err(RequestError::bad("bare CR in a chunk-size line")),
+            (Phase::LineLf, _) => return Err(Malformed::ChunkLineCr),
             (Phase::Extension(_), _) => {
-                return Err(RequestError::bad("control character in a chunk extension"));
+                return Err(Malformed::ChunkExtensionControl);
             }
-            _ => return Err(RequestError::bad("invalid chunk size")),
+            _ => return Err(Malformed::ChunkSize),
         }
         Ok(false)
     }
 
-    fn digit(&mut self, byte: u8) -> Result<(), RequestError> {
+    fn digit(&mut self, byte: u8) -> Result<(), Malformed> {
         if self.line > MAX_DIGITS {
-            return Err(RequestError::bad("chunk size of more than 16 digits"));
+            return Err(Malformed::ChunkDigits);
         }
         let value = match byte {
             b'0'..=b'9' => byte - b'0',
@@ -148,11 +144,11 @@ impl Chunked {
         Ok(())
     }
 
-    fn extension_byte(&mut self, phase: Phase, limits: &Limits) -> Result<(), RequestError> {
+    fn extension_byte(&mut self, phase: Phase, limits: &Limits) -> Result<(), Malformed> {
         self.phase = phase;
         self.extensions = self.extensions.saturating_add(1);
         if self.extensions as usize > limits.max_chunk_extensions {
-            return Err(RequestError::bad("too many bytes of chunk extensions"));
+            return Err(Malformed::ChunkExtensionsTooLong);
         }
         Ok(())
     }
@@ -167,7 +163,7 @@ mod tests {
         let mut chunked = Chunked::default();
         let mut data = Vec::new();
         loop {
-            let (consumed, progress) = chunked.advance(input, limits).map_err(|error| error.reason)?;
+            let (consumed, progress) = chunked.advance(input, limits).map_err(Malformed::reason)?;
             input = &input[consumed..];
             match progress {
                 Progress::NeedMore => return Err("incomplete"),

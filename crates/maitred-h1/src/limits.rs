@@ -1,4 +1,4 @@
-//! How much of a request is accepted. Body size is not limited here: the server knows the route.
+//! How much of a message is accepted. Body size is not limited here: the server knows the route.
 
 use maitred_http::limits::{
     MAX_CHUNK_EXTENSIONS, MAX_CHUNK_LINE, MAX_FIELD_LINE, MAX_FIELDS, MAX_HEAD, MAX_METHOD, MAX_TARGET,
@@ -15,7 +15,7 @@ pub struct Limits {
     pub max_method: usize,
     /// Bytes of a request target. Past it: 414.
     pub max_target: usize,
-    /// Fields in a head; more than [`MAX_FIELDS`] has no effect. Past it: 431.
+    /// Fields in a head; more than [`MAX_FIELDS`], 200 of a response, has no effect. Past it: 431.
     pub max_fields: usize,
     /// Bytes of one field, name and value. Past it: 431.
     pub max_field_line: usize,
@@ -33,6 +33,9 @@ pub struct Limits {
 
 /// The most fields that can be parsed: their slots stand on the stack, 32 bytes each.
 pub(crate) const FIELD_SLOTS: usize = MAX_FIELDS;
+
+/// The same of a response. Source: twice hyper's 100, as servers of applications send more fields than browsers.
+pub(crate) const RESPONSE_FIELD_SLOTS: usize = 200;
 
 /// Source: RFC 9112 §2.2 asks for at least one; one more for a client that ends a body with CRLF
 /// and starts a request with it too.
@@ -56,6 +59,12 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The limits for a server, which has been chosen, while a client has come: one field may fill a head, and there may be
+    /// 200 of them. Limits of the start line do not matter.
+    pub fn of_responses() -> Self {
+        Self { max_fields: RESPONSE_FIELD_SLOTS, max_field_line: MAX_HEAD, ..Self::default() }
+    }
+
     /// The longest request line that can be within the limits: method, space, target, space,
     /// version, CRLF.
     pub(crate) fn max_request_line(&self) -> usize {

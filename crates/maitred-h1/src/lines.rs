@@ -2,23 +2,21 @@
 
 use memchr::memchr;
 
-use crate::error::RequestError;
-
-const BARE_LF: RequestError = RequestError::bad("a line ends in LF without CR");
+use crate::error::Malformed;
 
 /// The position behind the first line end at or after `from`; `None` when it is not there yet.
 ///
 /// # Errors
 /// The line ends in a bare LF. RFC 9112 §2.2 lets a recipient accept that; a proxy in front of us
 /// may not, and then the two disagree about where a field ends.
-pub(crate) fn line_end(bytes: &[u8], from: usize) -> Result<Option<usize>, RequestError> {
+pub(crate) fn line_end(bytes: &[u8], from: usize) -> Result<Option<usize>, Malformed> {
     let Some(found) = memchr(b'\n', bytes.get(from..).unwrap_or_default()) else {
         return Ok(None);
     };
     let at = from + found;
     match at.checked_sub(1).and_then(|before| bytes.get(before)) {
         Some(b'\r') => Ok(Some(at + 1)),
-        _ => Err(BARE_LF),
+        _ => Err(Malformed::BareLf),
     }
 }
 
@@ -27,7 +25,7 @@ pub(crate) fn line_end(bytes: &[u8], from: usize) -> Result<Option<usize>, Reque
 ///
 /// # Errors
 /// As [`line_end`].
-pub(crate) fn section_end(bytes: &[u8], mut from: usize) -> Result<Option<usize>, RequestError> {
+pub(crate) fn section_end(bytes: &[u8], mut from: usize) -> Result<Option<usize>, Malformed> {
     while let Some(end) = line_end(bytes, from)? {
         if bytes.get(..end).is_some_and(|section| section.ends_with(b"\r\n\r\n")) {
             return Ok(Some(end));
@@ -52,8 +50,8 @@ mod tests {
 
     #[test]
     fn refuses_a_bare_line_feed() {
-        assert_eq!(section_end(b"a: b\nc: d\r\n\r\n", 0), Err(BARE_LF));
-        assert_eq!(section_end(b"\n", 0), Err(BARE_LF));
-        assert_eq!(section_end(b"a: b\r\n\n", 0), Err(BARE_LF));
+        assert_eq!(section_end(b"a: b\nc: d\r\n\r\n", 0), Err(Malformed::BareLf));
+        assert_eq!(section_end(b"\n", 0), Err(Malformed::BareLf));
+        assert_eq!(section_end(b"a: b\r\n\n", 0), Err(Malformed::BareLf));
     }
 }

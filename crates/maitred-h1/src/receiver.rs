@@ -8,28 +8,41 @@
 //!   |                                          |      |     |
 //!   ^------------------------------------------+------+-----'
 //!
-//! any --RequestError--> Failed (for ever)
+//! any --Malformed, RequestError--> Failed (for ever)
 //! ```
 //!
-//! Leaves out: reading a head with its target and its framing ([`head`]).
+//! A receiver of [`Responses`] reads one: interim heads lead back to `Head`, the end to `Done`. A body without length is
+//! `UntilClose`, and the caller tells the [end of the stream](Receiver::end_of_stream).
+//!
+//! Leaves out: reading heads ([`requests`], [`responses`]).
 
-mod head;
+mod fields;
+mod messages;
+mod requests;
+mod responses;
 
-use maitred_http::{BodyLength, FieldSet, RequestHead, Status};
+use maitred_http::{BodyLength, FieldSet, RequestHead, ResponseHead};
 
 use crate::chunked::{Chunked, Progress};
-use crate::error::RequestError;
+use crate::error::{Malformed, RequestError};
 use crate::limits::Limits;
 use crate::lines::{line_end, section_end};
 use crate::trailers;
 
-pub use head::{HeadFacts, TargetForm, note_request_line};
+use messages::{After, Read};
 
-/// The receiving half of a connection. It owns no buffer: the caller drops consumed bytes, keeps the rest and offers it
-/// again with more behind it.
+pub(crate) use requests::is_target;
+
+pub use messages::Messages;
+pub use requests::{HeadFacts, Requests, TargetForm, note_request_line};
+pub use responses::{Asked, ResponseFacts, Responses};
+
+/// The receiving half of a connection: a server's, or a client's for one response. It owns no buffer: the caller drops
+/// consumed bytes, keeps the rest and offers it again with more behind it.
 #[derive(Debug, Default)]
-pub struct Receiver {
+pub struct Receiver<M = Requests> {
     state: State,
+    messages: M,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +51,9 @@ enum State {
     Fixed { left: u64 },
     Chunked(Chunked),
     Trailers { scanned: usize },
+    UntilClose,
     End,
+    Done,
     Failed,
 }
 
@@ -58,21 +73,21 @@ impl Default for State {
 
 /// The result of one look at the input.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct Step<'a, F = HeadFacts> {
     /// Bytes at the start of the input that are used up, with any event; data included.
     pub consumed: usize,
     /// The event.
-    pub event: Event<'a>,
+    pub event: Event<'a, F>,
 }
 
 /// An event. A request is one `Head`; then, unless the head is [`complete`](HeadFacts::complete), any number of `Data`,
-/// at most one `Trailers`, and `End`.
+/// at most one `Trailers`, and `End`. A response may have interim heads before that.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum Event<'a, F = HeadFacts> {
     /// More bytes have to arrive behind those that are left.
     NeedMore,
-    /// A head is complete and stands in the [`RequestHead`] that was offered.
-    Head(HeadFacts),
+    /// A head is complete and stands in the head that was offered.
+    Head(F),
     /// Body bytes, decoded, never empty.
     Data(&'a [u8]),
     /// The trailer section of a chunked body, without fields that are forbidden there. Absent when
@@ -85,7 +100,10 @@ pub enum Event<'a> {
 impl Receiver {
     /// A receiver that waits for the first request.
     pub const fn new() -> Self {
-        Self { state: State::Head(Scan { position: 0, empty_lines: 0, line_checked: false }) }
+        Self {
+            state: State::Head(Scan { position: 0, empty_lines: 0, line_checked: false }),
+            messages: Requests,
+        }
     }
 
     /// Whether the receiver stands between two requests: nothing of the next one was seen, the end
@@ -125,22 +143,77 @@ impl Receiver {
         head: &mut RequestHead,
         limits: &Limits,
     ) -> Result<Step<'a>, RequestError> {
+        self.poll(input, head, limits)
+    }
+}
+
+impl Receiver<Responses> {
+    /// A receiver of the response to one request.
+    pub const fn of_response(asked: Asked) -> Self {
+        let scan = Scan { position: 0, empty_lines: 0, line_checked: false };
+        Self { state: State::Head(scan), messages: Responses(asked) }
+    }
+
+    /// Looks at `input` and returns at most one event, as [`poll_event`](Receiver::poll_event) does. Behind the response
+    /// nothing is consumed.
+    ///
+    /// # Errors
+    /// The bytes are no response, and every later call says so.
+    pub fn poll_response<'a>(
+        &mut self,
+        input: &'a [u8],
+        head: &mut ResponseHead,
+        limits: &Limits,
+    ) -> Result<Step<'a, ResponseFacts>, Malformed> {
+        self.poll(input, head, limits)
+    }
+
+    /// The peer sends no more, and all that it has sent was looked at. A body until close is complete.
+    ///
+    /// # Errors
+    /// The response is not complete.
+    pub fn end_of_stream(&mut self) -> Result<(), Malformed> {
+        let cut = match self.state {
+            State::UntilClose | State::End | State::Done => {
+                self.state = State::Done;
+                return Ok(());
+            }
+            State::Head(Scan { position: 0, .. }) => Malformed::NoResponse,
+            State::Head(_) => Malformed::CutInHead,
+            State::Fixed { .. } => Malformed::ShortBody,
+            State::Chunked(_) | State::Trailers { .. } => Malformed::CutInChunks,
+            State::Failed => Malformed::AfterMalformed,
+        };
+        self.state = State::Failed;
+        Err(cut)
+    }
+}
+
+impl<M: Messages> Receiver<M> {
+    fn poll<'a>(
+        &mut self,
+        input: &'a [u8],
+        head: &mut M::Head,
+        limits: &Limits,
+    ) -> Result<Step<'a, M::Facts>, M::Error> {
         let polled = match self.state {
             State::Head(scan) => {
                 let polled = self.poll_head(scan, input, head, limits);
                 if polled.is_err() {
-                    note_request_line(input, head);
+                    M::note_refused(input, head);
                 }
                 polled
             }
             State::Fixed { left } => Ok(self.poll_fixed(left, input)),
-            State::Chunked(chunked) => self.poll_chunked(chunked, input, limits),
-            State::Trailers { scanned } => self.poll_trailers(scanned, input, limits),
+            State::Chunked(chunked) => self.poll_chunked(chunked, input, limits).map_err(M::Error::from),
+            State::Trailers { scanned } => self.poll_trailers(scanned, input, limits).map_err(M::Error::from),
+            State::UntilClose => Ok(data(input, 0, input.len())),
             State::End => {
-                self.state = State::default();
+                self.state = Self::BEHIND;
                 Ok(Step { consumed: 0, event: Event::End })
             }
-            State::Failed => Err(RequestError::bad("a request before this one was refused")),
+            State::Done => Ok(Step { consumed: 0, event: Event::NeedMore }),
+            State::Failed => Err(M::AFTER_MALFORMED),
         };
         if polled.is_err() {
             self.state = State::Failed;
@@ -148,44 +221,53 @@ impl Receiver {
         polled
     }
 
+    /// The state behind a message.
+    const BEHIND: State = match M::MANY {
+        true => State::Head(Scan { position: 0, empty_lines: 0, line_checked: false }),
+        false => State::Done,
+    };
+
     fn poll_head<'a>(
         &mut self,
         mut scan: Scan,
         input: &[u8],
-        head: &mut RequestHead,
+        head: &mut M::Head,
         limits: &Limits,
-    ) -> Result<Step<'a>, RequestError> {
-        let skipped = scan.skip_empty_lines(input, limits)?;
+    ) -> Result<Step<'a, M::Facts>, M::Error> {
+        let skipped = scan.skip_empty_lines::<M>(input, limits)?;
         let rest = input.get(skipped..).unwrap_or_default();
         let window = rest.get(..limits.max_head).unwrap_or(rest);
         // Nearly every head arrives in one piece. The careful way below reports errors, so that the answer is the same
         // however the bytes are cut.
         if scan.position == 0
             && window.first().is_some_and(u8::is_ascii_graphic)
-            && let Ok(Some((length, facts))) = head::read(window, head, limits)
+            && let Ok(Some(read)) = self.messages.read(window, head, limits)
         {
-            return Ok(self.head_done(skipped + length, facts, head));
+            return Ok(self.head_done(skipped, read));
         }
-        let Some(end) = scan.find_end(window, limits)? else {
+        let Some(end) = scan.find_end::<M>(window, limits)? else {
             self.state = State::Head(scan);
             return Ok(Step { consumed: skipped, event: Event::NeedMore });
         };
-        match head::read(window.get(..end).unwrap_or_default(), head, limits)? {
-            Some((length, facts)) => Ok(self.head_done(skipped + length, facts, head)),
-            None => Err(RequestError::bad("malformed request head")),
+        match self.messages.read(window.get(..end).unwrap_or_default(), head, limits)? {
+            Some(read) => Ok(self.head_done(skipped, read)),
+            None => Err(Malformed::LineEnd.into()),
         }
     }
 
-    fn head_done<'a>(&mut self, consumed: usize, facts: HeadFacts, head: &RequestHead) -> Step<'a> {
-        self.state = match head.body {
-            BodyLength::Fixed(left) if left > 0 => State::Fixed { left },
-            BodyLength::Chunked => State::Chunked(Chunked::default()),
-            BodyLength::Fixed(_) | BodyLength::Empty | BodyLength::UntilClose => State::default(),
+    fn head_done<'a>(&mut self, skipped: usize, read: Read<M::Facts>) -> Step<'a, M::Facts> {
+        self.state = match read.after {
+            After::Body(BodyLength::Fixed(left)) if left > 0 => State::Fixed { left },
+            After::Body(BodyLength::Chunked) => State::Chunked(Chunked::default()),
+            After::Body(BodyLength::UntilClose) => State::UntilClose,
+            After::Body(BodyLength::Fixed(_) | BodyLength::Empty) => Self::BEHIND,
+            After::Head => State::default(),
+            After::Foreign => State::Done,
         };
-        Step { consumed, event: Event::Head(facts) }
+        Step { consumed: skipped + read.length, event: Event::Head(read.facts) }
     }
 
-    fn poll_fixed<'a>(&mut self, left: u64, input: &'a [u8]) -> Step<'a> {
+    fn poll_fixed<'a>(&mut self, left: u64, input: &'a [u8]) -> Step<'a, M::Facts> {
         let length = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
         let left = left - length as u64;
         self.state = if left == 0 { State::End } else { State::Fixed { left } };
@@ -197,7 +279,7 @@ impl Receiver {
         mut chunked: Chunked,
         input: &'a [u8],
         limits: &Limits,
-    ) -> Result<Step<'a>, RequestError> {
+    ) -> Result<Step<'a, M::Facts>, Malformed> {
         let (consumed, progress) = chunked.advance(input, limits)?;
         self.state = State::Chunked(chunked);
         match progress {
@@ -215,9 +297,9 @@ impl Receiver {
         scanned: usize,
         input: &'a [u8],
         limits: &Limits,
-    ) -> Result<Step<'a>, RequestError> {
+    ) -> Result<Step<'a, M::Facts>, Malformed> {
         if input.starts_with(b"\r\n") {
-            self.state = State::default();
+            self.state = Self::BEHIND;
             return Ok(Step { consumed: 2, event: Event::End });
         }
         let window = input.get(..limits.max_trailers).unwrap_or(input);
@@ -227,8 +309,7 @@ impl Receiver {
             return Ok(Step { consumed: end, event: Event::Trailers(Box::new(trailers)) });
         }
         if window.len() >= limits.max_trailers {
-            let status = Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(RequestError::new(status, "trailer section too large"));
+            return Err(Malformed::TrailersTooLarge);
         }
         self.state = State::Trailers { scanned: window.len() };
         Ok(Step { consumed: 0, event: Event::NeedMore })
@@ -236,7 +317,7 @@ impl Receiver {
 }
 
 /// `length` bytes of data behind `start` bytes of framing.
-fn data(input: &[u8], start: usize, length: usize) -> Step<'_> {
+fn data<F>(input: &[u8], start: usize, length: usize) -> Step<'_, F> {
     match input.get(start..start + length) {
         Some(bytes) if !bytes.is_empty() => Step { consumed: start + length, event: Event::Data(bytes) },
         _ => Step { consumed: start, event: Event::NeedMore },
@@ -246,54 +327,44 @@ fn data(input: &[u8], start: usize, length: usize) -> Step<'_> {
 impl Scan {
     /// RFC 9112 §2.2: empty lines before a request line are skipped, for old clients that send one
     /// behind a body. Returns how many bytes they have.
-    fn skip_empty_lines(&mut self, input: &[u8], limits: &Limits) -> Result<usize, RequestError> {
+    fn skip_empty_lines<M: Messages>(&mut self, input: &[u8], limits: &Limits) -> Result<usize, M::Error> {
         let mut skipped = 0;
         while self.position == 0 && input.get(skipped..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
             skipped += 2;
             self.empty_lines = self.empty_lines.saturating_add(1);
-            if self.empty_lines > limits.max_empty_lines {
-                return Err(RequestError::bad("too many empty lines before a request"));
-            }
+            M::may_skip_line(self.empty_lines, limits)?;
         }
         Ok(skipped)
     }
 
-    /// Looks through the bytes of `window` that are new and returns where the head ends. The request line
+    /// Looks through the bytes of `window` that are new and returns where the head ends. The start line
     /// is judged as soon as it is there, the fields when all of them are.
-    fn find_end(&mut self, window: &[u8], limits: &Limits) -> Result<Option<usize>, RequestError> {
-        match window {
-            [] | [b'\r'] => return Ok(None),
-            // Not the start of a method: for example a TLS hello, which may never have a line end.
-            [first, ..] if !first.is_ascii_graphic() => {
-                return Err(RequestError::bad("the request does not start with a method"));
-            }
-            _ => {}
+    fn find_end<M: Messages>(&mut self, window: &[u8], limits: &Limits) -> Result<Option<usize>, M::Error> {
+        M::check_start(window)?;
+        if matches!(window, [] | [b'\r']) {
+            return Ok(None);
         }
         if !self.line_checked {
-            let line = window.get(..limits.max_request_line()).unwrap_or(window);
+            let line = window.get(..M::max_line(limits)).unwrap_or(window);
             let Some(end) = line_end(line, self.position)? else {
-                if line.len() >= limits.max_request_line() {
-                    return Err(head::endless_request_line(line, limits));
+                if line.len() >= M::max_line(limits) {
+                    return Err(M::endless_line(line, limits));
                 }
                 if window.len() >= limits.max_head {
-                    return Err(too_large());
+                    return Err(M::TOO_LARGE);
                 }
                 self.position = window.len();
                 return Ok(None);
             };
-            head::check_request_line(window.get(..end).unwrap_or_default(), limits)?;
+            M::check_line(window.get(..end).unwrap_or_default(), limits)?;
             self.line_checked = true;
             self.position = end;
         }
         let end = section_end(window, self.position)?;
         self.position = window.len();
         if end.is_none() && window.len() >= limits.max_head {
-            return Err(too_large());
+            return Err(M::TOO_LARGE);
         }
         Ok(end)
     }
-}
-
-fn too_large() -> RequestError {
-    RequestError::new(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, "request head too large")
 }

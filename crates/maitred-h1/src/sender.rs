@@ -1,4 +1,5 @@
-//! The sending half: one response, framed so that the connection stays in step.
+//! The sending half: one message, framed so that the connection stays in step. A request's head is in
+//! [`request`](crate::request).
 //!
 //! ```text
 //! Waiting --send_head--> Fixed | Chunked | UntilClose | Suppressed --finish--> Done
@@ -6,13 +7,14 @@
 //!    `--send_switching--> Switched          finish without a head: Done, not reusable
 //! ```
 //!
-//! Sections below: the head; bytes; hop-by-hop fields.
+//! Sections below: the head; bytes.
 
 use maitred_http::body::content_length;
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, ResponseHead, Status, Version};
 
 use crate::error::HeadError;
+use crate::hop_by_hop::{TRAILER, hop_by_hop, is_forbidden_trailer, names_close};
 
 const SERVER: &[u8] = b"Server: maitred\r\n";
 
@@ -88,6 +90,12 @@ impl Sender {
     /// [`HeadFacts::keep_alive`](crate::HeadFacts::keep_alive)) and so do we.
     pub fn new(version: Version, to_head: bool, keep_alive: bool) -> Self {
         Self { state: State::Waiting, version, to_head, keep_alive, continued: false, trailers: false }
+    }
+
+    /// The sender of a request whose head, with the framing of a body of this length, has been written.
+    pub(crate) fn behind_request_head(length: Option<u64>, keep_alive: bool) -> Self {
+        let state = length.map_or(State::Chunked, |left| State::Fixed { left });
+        Self { state, ..Self::new(Version::Http11, false, keep_alive) }
     }
 
     /// Closes the connection after this response. The peer is told if the head is not sent yet.
@@ -344,7 +352,7 @@ impl Sender {
 }
 
 /// Runs `write` and removes the appended bytes when it fails.
-fn all_or_nothing<T>(
+pub(crate) fn all_or_nothing<T>(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<T, HeadError>,
 ) -> Result<T, HeadError> {
@@ -356,7 +364,8 @@ fn all_or_nothing<T>(
     written
 }
 
-fn write_length(length: u64, out: &mut Vec<u8>) {
+/// The field `Content-Length`.
+pub(crate) fn write_length(length: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Content-Length: ");
     decimal(length, out);
     out.extend_from_slice(b"\r\n");
@@ -455,11 +464,6 @@ impl DecidingFields {
     }
 }
 
-/// Whether a value of `Connection` has the option `close` (RFC 9112 §9.6).
-pub fn names_close(value: &[u8]) -> bool {
-    value.split(|byte| *byte == b',').any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
-}
-
 // ---- Bytes ----
 //
 // Writing the parts of a response head straight into the buffer.
@@ -508,79 +512,6 @@ fn digits<const BASE: u64>(mut number: u64, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(buffer.get(start..).unwrap_or_default());
-}
-
-// ---- Hop-by-hop fields ----
-//
-// Fields that belong to the connection or to the framing, not to the application.
-
-/// Fields an application may not set: hop-by-hop (RFC 9110 §7.6.1) or about the framing, which is
-/// decided here. `Connection` and `Content-Length` are looked at before they are taken out.
-const HOP_BY_HOP: [&str; 10] = [
-    "Connection",
-    "Keep-Alive",
-    "Proxy-Connection",
-    "Proxy-Authenticate",
-    "Proxy-Authorization",
-    "Proxy-Authentication-Info",
-    "TE",
-    TRAILER,
-    "Transfer-Encoding",
-    "Upgrade",
-];
-
-/// Names the fields behind a body (RFC 9110 §6.6.2). An application may set it that announces them.
-pub const TRAILER: &str = "Trailer";
-
-/// The standard spelling of a field that is not sent for an application.
-pub fn hop_by_hop(name: &[u8]) -> Option<&'static str> {
-    HOP_BY_HOP.into_iter().find(|hop| name.eq_ignore_ascii_case(hop.as_bytes()))
-}
-
-/// Whether a trailer of this name could change framing, routing, the request's meaning or its
-/// authority after the fact (RFC 9110 §6.5.1).
-pub fn is_forbidden_trailer(name: &[u8]) -> bool {
-    const FORBIDDEN: [&str; 33] = [
-        "content-length",
-        "content-encoding",
-        "content-type",
-        "content-range",
-        "host",
-        "trailer",
-        "te",
-        "upgrade",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "expect",
-        "max-forwards",
-        "cache-control",
-        "pragma",
-        "range",
-        "if-match",
-        "if-none-match",
-        "if-modified-since",
-        "if-unmodified-since",
-        "if-range",
-        "authorization",
-        "www-authenticate",
-        "cookie",
-        "set-cookie",
-        "age",
-        "date",
-        "expires",
-        "location",
-        "retry-after",
-        "vary",
-        "forwarded",
-        "via",
-    ];
-    let starts = |prefix: &str| {
-        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
-    };
-    starts("proxy-")
-        || starts("x-forwarded-")
-        || FORBIDDEN.into_iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! The trailer section of a chunked body (RFC 9112 §7.1.2).
 
 use httparse::{EMPTY_HEADER, Error, Status as Parsed};
-use maitred_http::{FieldSet, Status};
+use maitred_http::FieldSet;
 
-use crate::error::RequestError;
+use crate::error::Malformed;
+use crate::hop_by_hop::is_forbidden_trailer;
 use crate::limits::{FIELD_SLOTS, Limits};
-use crate::sender::is_forbidden_trailer;
 
 /// The fields of a complete trailer section, forbidden ones left out.
 ///
 /// # Errors
-/// 400 for a malformed field, 431 for too many.
-pub(crate) fn read(section: &[u8], limits: &Limits) -> Result<FieldSet, RequestError> {
+/// A malformed field, or too many.
+pub(crate) fn read(section: &[u8], limits: &Limits) -> Result<FieldSet, Malformed> {
     let mut slots = [EMPTY_HEADER; FIELD_SLOTS];
     let count = limits.max_trailer_fields.min(slots.len());
     match httparse::parse_headers(section, slots.get_mut(..count).unwrap_or_default()) {
@@ -22,9 +22,7 @@ pub(crate) fn read(section: &[u8], limits: &Limits) -> Result<FieldSet, RequestE
             }
             Ok(trailers)
         }
-        Err(Error::TooManyHeaders) => {
-            Err(RequestError::new(Status::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many trailers"))
-        }
-        Ok(Parsed::Partial) | Err(_) => Err(RequestError::bad("malformed trailer")),
+        Err(Error::TooManyHeaders) => Err(Malformed::TooManyTrailers),
+        Ok(Parsed::Partial) | Err(_) => Err(Malformed::Trailer),
     }
 }

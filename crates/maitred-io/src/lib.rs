@@ -19,6 +19,8 @@ pub mod listener;
 pub mod local;
 pub mod machine;
 pub mod memory;
+#[cfg(not(shuttle))]
+pub mod outgoing;
 pub mod parker;
 pub mod parking;
 pub mod pid_file;

@@ -5,6 +5,7 @@
 mod limits;
 mod misbehaviour;
 mod refusals;
+mod responses;
 mod split;
 mod support;
 mod wire;

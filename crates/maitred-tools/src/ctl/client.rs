@@ -1,19 +1,23 @@
 //! One request to a running server, and its answer.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_client::blocking::{Body, CallError, Client, Request, Settings};
+use maitred_client::exchange::Timeouts;
+use maitred_client::key::{Key, Place as Server};
+use maitred_client::{Error, Malformed};
 use maitred_config::{EXIT_FAILURE, EXIT_USAGE, say};
 use maitred_control::{Command, Given, read_token};
+use maitred_http::{FieldSet, Method};
 use serde_json::Value;
 
 /// Longest wait for an answer. A server answers at once; stacks of a process that is stuck take some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+/// Most bytes of an answer.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// The reason why there is no answer to show.
 #[derive(Debug)]
@@ -71,12 +75,12 @@ impl Place {
 
 /// Asks, and returns the server's answer.
 pub(crate) fn ask(place: &Place, command: &Command, given: &Given) -> Result<Value, Failed> {
-    let request = request(place, command, given);
-    let answer = send(place, request.as_bytes()).map_err(|error| {
-        Failed::Refused(format!("the server at {} does not answer: {error}", place.name()))
+    let is_no_server = || Failed::Refused(format!("what answers at {} is no maitred server", place.name()));
+    let (status, body) = send(place, command, given).map_err(|error| match error {
+        CallError::Exchange(Error::Response(Malformed::StatusLine)) => is_no_server(),
+        error => Failed::Refused(format!("the server at {} does not answer: {error}", place.name())),
     })?;
-    let (status, value) = parse(&answer)
-        .ok_or_else(|| Failed::Refused(format!("what answers at {} is no maitred server", place.name())))?;
+    let value: Value = serde_json::from_slice(&body).map_err(|_| is_no_server())?;
     match status {
         200 => Ok(value),
         400 | 404 => Err(Failed::Refused(text_of(&value))),
@@ -89,8 +93,7 @@ fn text_of(value: &Value) -> String {
     value["error"].as_str().unwrap_or("the server refuses").to_owned()
 }
 
-fn request(place: &Place, command: &Command, given: &Given) -> String {
-    let method = if command.change { "POST" } else { "GET" };
+fn target(command: &Command, given: &Given) -> String {
     let mut target = format!("/{}", command.name.replace(' ', "/"));
     let mut separator = '?';
     for (name, value) in &given.0 {
@@ -98,12 +101,7 @@ fn request(place: &Place, command: &Command, given: &Given) -> String {
         target.push_str(&format!("{}={}", escape(name), escape(value)));
         separator = '&';
     }
-    let (host, token) = match place {
-        Place::Socket(_) => ("localhost", None),
-        Place::Address { authority, token } => (&**authority, token.as_deref()),
-    };
-    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-    format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{token}Content-Length: 0\r\n\r\n")
+    target
 }
 
 /// Escapes every byte that could have a meaning in a query.
@@ -118,60 +116,76 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-fn send(place: &Place, request: &[u8]) -> io::Result<Vec<u8>> {
-    match place {
+/// The status and the body of the answer.
+fn send(place: &Place, command: &Command, given: &Given) -> Result<(u16, Vec<u8>), CallError> {
+    let mut fields = FieldSet::new();
+    let (key, authority) = match place {
         Place::Socket(path) => {
-            let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(LIMIT))?;
-            stream.set_write_timeout(Some(LIMIT))?;
-            exchange(stream, request)
+            (Key { place: Server::Socket(path.clone()), ..Key::plain("", 0) }, "localhost")
         }
-        Place::Address { authority, .. } => {
-            let address = authority.to_socket_addrs()?.next();
-            let address = address.ok_or_else(|| io::Error::other("the name has no address"))?;
-            let stream = TcpStream::connect_timeout(&address, LIMIT)?;
-            stream.set_read_timeout(Some(LIMIT))?;
-            stream.set_write_timeout(Some(LIMIT))?;
-            exchange(stream, request)
+        Place::Address { authority, token } => {
+            if let Some(token) = token {
+                fields.push("Authorization", format!("Bearer {token}"));
+            }
+            (Key::of_authority(authority).map_err(CallError::Resolve)?, &**authority)
         }
-    }
-}
-
-fn exchange(mut stream: impl Read + Write, request: &[u8]) -> io::Result<Vec<u8>> {
-    stream.write_all(request)?;
-    let mut answer = Vec::new();
-    stream.take(MAX_ANSWER).read_to_end(&mut answer)?;
-    Ok(answer)
-}
-
-/// Status and value of an answer that ends with its connection.
-fn parse(answer: &[u8]) -> Option<(u16, Value)> {
-    let text = std::str::from_utf8(answer).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    let status = head.strip_prefix("HTTP/1.1 ")?.split(' ').next()?.parse().ok()?;
-    Some((status, serde_json::from_str(body).ok()?))
+    };
+    let timeouts = Timeouts { first_byte: Some(LIMIT), progress: Some(LIMIT), ..Timeouts::default() };
+    let client = Client::new(Settings { connect: Some(LIMIT), timeouts, ..Settings::default() });
+    let request = Request {
+        method: if command.change { Method::Post } else { Method::Get },
+        target: &target(command, given),
+        authority,
+        fields,
+        body: Body::Bytes(b""),
+        repeatable: None,
+    };
+    let mut response = client.send(&Arc::new(key), request)?;
+    let body = response.read_all(MAX_ANSWER)?;
+    Ok((response.head().status.code(), body))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::*;
 
     #[test]
     fn arguments_arrive_whatever_is_in_them() {
         let given = Given(vec![("url".to_owned(), "/a b?c=ä&d".to_owned())]);
         let command = maitred_control::find("explain").expect("it exists");
-        let place = Place::of_url("http://127.0.0.1:9/", None).expect("an address");
-        assert_eq!(
-            request(&place, command, &given),
-            "GET /explain?url=%2Fa%20b%3Fc%3D%C3%A4%26d HTTP/1.1\r\nHost: 127.0.0.1:9\r\nContent-Length: 0\r\n\r\n"
-        );
+        Place::of_url("http://127.0.0.1:9/", None).expect("an address");
+        assert_eq!(target(command, &given), "/explain?url=%2Fa%20b%3Fc%3D%C3%A4%26d");
         assert!(matches!(Place::of_url("ftp://x/y", None), Err(Failed::Mistaken(_))));
     }
 
     #[test]
     fn an_answer_that_is_none_is_not_taken_for_one() {
-        assert!(parse(b"HTTP/1.1 200 OK\r\n\r\n{\"a\":1}\n").is_some_and(|(status, _)| status == 200));
-        assert!(parse(b"HTTP/1.1 200 OK\r\n\r\n<html>").is_none());
-        assert!(parse(b"SSH-2.0").is_none());
+        let command = maitred_control::find("status").expect("it exists");
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n{\"a\":1}\n", Ok(1)),
+            ("HTTP/1.1 200 OK\r\n\r\n<html>", Err("is no maitred server")),
+            ("SSH-2.0-x\r\n", Err("is no maitred server")),
+            ("", Err("the server closed the connection without a response")),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", Err("before the end of the body's length")),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let authority = listener.local_addr().expect("bound").to_string();
+            let server = thread::spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                assert!(stream.read(&mut [0; 1000]).expect("a request") > 0);
+                stream.write_all(answer.as_bytes()).expect("a reader");
+            });
+            let asked = ask(&Place::Address { authority, token: None }, command, &Given::default());
+            match (asked, expected) {
+                (Ok(value), Ok(a)) => assert_eq!(value["a"], a),
+                (Err(failed), Err(text)) => assert!(failed.text().ends_with(text)),
+                (asked, _) => panic!("{answer:?}: {asked:?}"),
+            }
+            server.join().expect("no panic");
+        }
     }
 }

@@ -1,17 +1,75 @@
-//! Reading a request head: httparse finds the parts, the rules are here.
+//! The messages of clients: request heads. httparse finds the parts, the rules are here.
 //!
-//! Sections below: framing; the target.
+//! Sections below: the target.
 
 use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Status as Parsed};
 use maitred_http::authority::{is_authority, is_authority_with_host};
-use maitred_http::body::content_length;
 use maitred_http::fields::{Span, is_token};
 use maitred_http::{BodyLength, Method, RequestHead, Status, Version};
 
-use crate::error::RequestError;
+use super::fields::{Connection, Framing, adopt_fields};
+use super::messages::{After, Messages, Read};
+use crate::error::{Malformed, RequestError};
 use crate::limits::{FIELD_SLOTS, Limits};
+
+/// The messages that a server receives: any number of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Requests;
+
+impl Messages for Requests {
+    type Head = RequestHead;
+    type Facts = HeadFacts;
+    type Error = RequestError;
+
+    const MANY: bool = true;
+    const TOO_LARGE: RequestError = RequestError::new(TOO_LARGE, "request head too large");
+    const AFTER_MALFORMED: RequestError = RequestError::bad("a request before this one was refused");
+
+    fn read(
+        self,
+        window: &[u8],
+        head: &mut RequestHead,
+        limits: &Limits,
+    ) -> Result<Option<Read<HeadFacts>>, RequestError> {
+        let read = read(window, head, limits)?;
+        Ok(read.map(|(length, facts)| Read { length, facts, after: After::Body(head.body) }))
+    }
+
+    fn may_skip_line(skipped: u8, limits: &Limits) -> Result<(), RequestError> {
+        match skipped > limits.max_empty_lines {
+            true => Err(RequestError::bad("too many empty lines before a request")),
+            false => Ok(()),
+        }
+    }
+
+    fn check_start(window: &[u8]) -> Result<(), RequestError> {
+        // For example a TLS hello, which may never have a line end.
+        match window.first() {
+            Some(first) if !first.is_ascii_graphic() && window != b"\r" => {
+                Err(RequestError::bad("the request does not start with a method"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn max_line(limits: &Limits) -> usize {
+        limits.max_request_line()
+    }
+
+    fn endless_line(line: &[u8], limits: &Limits) -> RequestError {
+        endless_request_line(line, limits)
+    }
+
+    fn check_line(line: &[u8], limits: &Limits) -> Result<(), RequestError> {
+        check_request_line(line, limits)
+    }
+
+    fn note_refused(input: &[u8], head: &mut RequestHead) {
+        note_request_line(input, head);
+    }
+}
 
 /// Facts of a head that exist only in HTTP/1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +95,7 @@ const TOO_LARGE: Status = Status::REQUEST_HEADER_FIELDS_TOO_LARGE;
 ///
 /// # Errors
 /// As documented at [`Receiver::poll_event`](crate::Receiver::poll_event). The content of `head` is unspecified then.
-pub(super) fn read(
+fn read(
     window: &[u8],
     head: &mut RequestHead,
     limits: &Limits,
@@ -85,7 +143,7 @@ pub fn note_request_line(input: &[u8], head: &mut RequestHead) {
 ///
 /// # Errors
 /// As [`read`].
-pub(super) fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), RequestError> {
+fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), RequestError> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse(line) {
         Ok(_) => check_lengths(
@@ -102,7 +160,7 @@ pub(super) fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), Req
 }
 
 /// The refusal of a request line that is longer than any within the limits and has not ended yet.
-pub(super) fn endless_request_line(line: &[u8], limits: &Limits) -> RequestError {
+fn endless_request_line(line: &[u8], limits: &Limits) -> RequestError {
     let method = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
     check_lengths(method, usize::MAX, limits).err().unwrap_or(SYNTAX)
 }
@@ -120,10 +178,10 @@ fn check_lengths(method: usize, target: usize, limits: &Limits) -> Result<(), Re
 fn refusal(error: Error, window: &[u8]) -> RequestError {
     match error {
         Error::Version => bad_version(window),
-        Error::TooManyHeaders => RequestError::new(TOO_LARGE, "too many fields"),
-        Error::HeaderName => RequestError::bad("malformed field name, or a folded line"),
-        Error::HeaderValue => RequestError::bad("control character in a field value"),
-        Error::NewLine => RequestError::bad("malformed line end"),
+        Error::TooManyHeaders => Malformed::TooManyFields.into(),
+        Error::HeaderName => Malformed::FieldName.into(),
+        Error::HeaderValue => Malformed::FieldValue.into(),
+        Error::NewLine => Malformed::LineEnd.into(),
         Error::Token => RequestError::bad("malformed request line"),
         Error::Status => SYNTAX,
     }
@@ -168,26 +226,14 @@ fn take(
     head.clear();
     head.method = Method::from_token(method);
     head.version = if request.version == Some(0) { Version::Http10 } else { Version::Http11 };
-    let adopted = head.fields.adopt(bytes).ok_or(RequestError::new(TOO_LARGE, "request head too large"))?;
-    let place = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
-
     let mut known = Known::default();
-    for field in request.headers.iter() {
-        let at = place(field.name.as_bytes());
-        check_line_end(bytes, at)?;
-        if field.name.len() + field.value.len() > limits.max_field_line {
-            return Err(RequestError::new(TOO_LARGE, "field too large"));
-        }
-        let value = adopted.part(place(field.value), field.value.len());
-        head.fields.push_spans(adopted.part(at, field.name.len()), value);
-        known.note(field, value);
-    }
-    // The line before the blank one, and the blank one.
-    check_line_end(bytes, bytes.len().saturating_sub(2))?;
-    check_line_end(bytes, bytes.len())?;
+    let adopted = adopt_fields(bytes, request.headers, &mut head.fields, limits, |field, value| {
+        known.note(field, value)
+    })?
+    .ok_or(Requests::TOO_LARGE)?;
 
     let parts = parse(&head.method, path.as_bytes())?;
-    let start = place(path.as_bytes());
+    let start = (path.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
     head.target = adopted.part(start, path.len());
     head.path_and_query = adopted.part(start + parts.path, path.len() - parts.path);
     known.check_host(head.version)?;
@@ -201,16 +247,8 @@ fn take(
     if parts.form == TargetForm::Absolute {
         complete_path(head)?;
     }
-    head.body = known.framing.body_length(head.version)?;
+    head.body = known.framing.of_request(head.version)?;
     known.facts(head, parts.form)
-}
-
-/// httparse takes a bare LF for a line end; here every line ends in CRLF.
-fn check_line_end(bytes: &[u8], end: usize) -> Result<(), RequestError> {
-    match end.checked_sub(2).and_then(|start| bytes.get(start..end)) {
-        Some(b"\r\n") => Ok(()),
-        _ => Err(RequestError::bad("a line ends in LF without CR")),
-    }
 }
 
 /// Gives an absolute-form target with an empty path the path it stands for: `*` for OPTIONS
@@ -222,8 +260,7 @@ fn complete_path(head: &mut RequestHead) -> Result<(), RequestError> {
     }
     let path: &[u8] = if rest.is_empty() && head.method == Method::Options { b"*" } else { b"/" };
     let whole = [path, rest].concat();
-    head.path_and_query =
-        head.fields.adopt(&whole).ok_or(RequestError::new(TOO_LARGE, "request head too large"))?;
+    head.path_and_query = head.fields.adopt(&whole).ok_or(Requests::TOO_LARGE)?;
     Ok(())
 }
 
@@ -238,9 +275,7 @@ struct Known<'a> {
     content_type: Option<&'a [u8]>,
     types_differ: bool,
     has_upgrade: bool,
-    close: bool,
-    keep_alive: bool,
-    upgrade: bool,
+    connection: Connection,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -263,7 +298,7 @@ impl<'a> Known<'a> {
             }
             6 if is("expect") => self.note_expect(field.value),
             7 if is("upgrade") => self.has_upgrade = true,
-            10 if is("connection") => self.note_connection(field.value),
+            10 if is("connection") => self.connection.note(field.value),
             12 if is("content-type") => {
                 self.types_differ |=
                     self.content_type.replace(field.value).is_some_and(|first| first != field.value);
@@ -283,14 +318,6 @@ impl<'a> Known<'a> {
             } else if self.expect == Expect::Nothing {
                 self.expect = Expect::Continue;
             }
-        }
-    }
-
-    fn note_connection(&mut self, value: &[u8]) {
-        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-            self.upgrade |= option.eq_ignore_ascii_case(b"upgrade");
         }
     }
 
@@ -322,79 +349,12 @@ impl<'a> Known<'a> {
         let complete = matches!(head.body, BodyLength::Empty | BodyLength::Fixed(0));
         Ok(HeadFacts {
             complete,
-            keep_alive: !self.close && (is_11 || self.keep_alive),
+            keep_alive: self.connection.persists(head.version),
             expect_continue: is_11 && !complete && self.expect == Expect::Continue,
-            upgrade: is_11 && self.upgrade && self.has_upgrade,
+            upgrade: is_11 && self.connection.upgrade && self.has_upgrade,
             target_form,
         })
     }
-}
-
-// ---- Framing ----
-//
-// The length of the request's body (RFC 9112 §6). Framing that could be read in two ways is refused.
-
-/// The framing fields of a head, gathered while its fields are walked.
-#[derive(Default)]
-struct Framing<'a> {
-    content_length: Option<&'a [u8]>,
-    transfer_encoding: Option<&'a [u8]>,
-    repeated: bool,
-}
-
-impl<'a> Framing<'a> {
-    fn content_length(&mut self, value: &'a [u8]) {
-        self.repeated |= self.content_length.replace(value).is_some();
-    }
-
-    fn transfer_encoding(&mut self, value: &'a [u8]) {
-        self.repeated |= self.transfer_encoding.replace(value).is_some();
-    }
-
-    /// The length of the body.
-    ///
-    /// # Errors
-    /// 400 for everything that has been used to smuggle requests; 501 for an unknown coding.
-    fn body_length(&self, version: Version) -> Result<BodyLength, RequestError> {
-        match (self.content_length, self.transfer_encoding) {
-            (None, None) => Ok(BodyLength::Empty),
-            (Some(_), Some(_)) => {
-                Err(RequestError::bad("both Content-Length and Transfer-Encoding (RFC 9112 section 6.3)"))
-            }
-            _ if self.repeated => Err(RequestError::bad("a framing field is there twice")),
-            (Some(value), None) => parse_content_length(value).map(BodyLength::Fixed),
-            (None, Some(_)) if version == Version::Http10 => {
-                Err(RequestError::bad("Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1)"))
-            }
-            (None, Some(value)) => check_codings(value).map(|()| BodyLength::Chunked),
-        }
-    }
-}
-
-/// A number of bytes in decimal digits and nothing else (RFC 9110 §8.6). A list of equal numbers
-/// may be accepted by the RFC; no client sends one, and a sign or white space is how filters are
-/// passed by.
-fn parse_content_length(value: &[u8]) -> Result<u64, RequestError> {
-    content_length(value).ok_or(RequestError::bad("Content-Length is not one number below 2^64"))
-}
-
-/// Only `chunked`, once and alone, is understood (RFC 9112 §6.1, §7).
-fn check_codings(value: &[u8]) -> Result<(), RequestError> {
-    if value.eq_ignore_ascii_case(b"chunked") {
-        return Ok(());
-    }
-    let codings: Vec<&[u8]> = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).collect();
-    let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    if codings.iter().any(|coding| coding.is_empty()) {
-        return Err(RequestError::bad("an empty transfer coding"));
-    }
-    if codings.iter().any(|coding| !is_chunked(coding)) {
-        if codings.iter().rev().skip(1).any(is_chunked) {
-            return Err(RequestError::bad("chunked is not the final transfer coding"));
-        }
-        return Err(RequestError::new(Status::NOT_IMPLEMENTED, "unknown transfer coding"));
-    }
-    Err(RequestError::bad("chunked is applied more than once"))
 }
 
 // ---- The target ----
@@ -423,6 +383,11 @@ struct Parts {
     authority: (usize, usize),
     /// Where path and query start; they reach to the end of the target.
     path: usize,
+}
+
+/// Whether a request of this method can have this target.
+pub(crate) fn is_target(method: &Method, target: &[u8]) -> bool {
+    parse(method, target).is_ok()
 }
 
 /// Takes a target apart.
@@ -469,7 +434,7 @@ fn parse_absolute(target: &[u8]) -> Result<Parts, RequestError> {
 }
 
 #[cfg(test)]
-mod framing_tests {
+mod tests {
     use super::*;
 
     #[test]
@@ -495,63 +460,6 @@ mod framing_tests {
             );
             assert!(head.target().starts_with(target), "{}", head.target().escape_ascii());
         }
-    }
-
-    fn length(version: Version, lengths: &[&str], codings: &[&str]) -> Result<BodyLength, u16> {
-        let mut framing = Framing::default();
-        lengths.iter().for_each(|value| framing.content_length(value.as_bytes()));
-        codings.iter().for_each(|value| framing.transfer_encoding(value.as_bytes()));
-        framing.body_length(version).map_err(|error| error.status.code())
-    }
-
-    #[test]
-    fn content_length_is_one_number_of_digits() {
-        let cases: &[(&[&str], Result<BodyLength, u16>)] = &[
-            (&[], Ok(BodyLength::Empty)),
-            (&["0"], Ok(BodyLength::Fixed(0))),
-            (&["0005"], Ok(BodyLength::Fixed(5))),
-            (&["18446744073709551615"], Ok(BodyLength::Fixed(u64::MAX))),
-            (&["18446744073709551616"], Err(400)),
-            (&["99999999999999999999999"], Err(400)),
-            (&[""], Err(400)),
-            (&["+5"], Err(400)),
-            (&["-5"], Err(400)),
-            (&["5 "], Err(400)),
-            (&["0x5"], Err(400)),
-            (&["5,5"], Err(400)),
-            (&["5, 6"], Err(400)),
-            (&["5", "5"], Err(400)),
-            (&["5", "6"], Err(400)),
-        ];
-        for (values, expected) in cases {
-            assert_eq!(length(Version::Http11, values, &[]), *expected, "{values:?}");
-        }
-    }
-
-    #[test]
-    fn transfer_encoding_is_chunked_once_and_alone() {
-        let cases: &[(&[&str], Result<BodyLength, u16>)] = &[
-            (&["chunked"], Ok(BodyLength::Chunked)),
-            (&["Chunked"], Ok(BodyLength::Chunked)),
-            (&["chunked", "chunked"], Err(400)),
-            (&["chunked, chunked"], Err(400)),
-            (&["chunked, gzip"], Err(400)),
-            (&["gzip, chunked"], Err(501)),
-            (&["gzip"], Err(501)),
-            (&["identity"], Err(501)),
-            (&["xchunked"], Err(501)),
-            (&["chunked;q=1"], Err(501)),
-            (&["\u{b}chunked"], Err(501)),
-            (&[""], Err(400)),
-            (&["chunked,"], Err(400)),
-            (&[",chunked"], Err(400)),
-        ];
-        for (values, expected) in cases {
-            assert_eq!(length(Version::Http11, &[], values), *expected, "{values:?}");
-        }
-        assert_eq!(length(Version::Http10, &[], &["chunked"]), Err(400));
-        assert_eq!(length(Version::Http11, &["5"], &["chunked"]), Err(400));
-        assert_eq!(length(Version::Http11, &["0"], &["identity"]), Err(400));
     }
 }
 

@@ -1,0 +1,261 @@
+//! A response that is read by the thread that has asked.
+
+use std::io;
+use std::time::Instant;
+
+use maitred_h1::{Limits, ResponseFacts};
+use maitred_http::{FieldSet, ResponseHead};
+
+use super::call::{Body, CallError};
+use super::connection::Connection;
+use crate::exchange::{Event, Exchange, NotReusable, Reuse};
+use crate::pool::Slot;
+
+/// One read of a body that is a stream.
+const BLOCK: usize = 16 * 1024;
+
+/// The response to a call. Its connection goes back to the pool with the last byte of the body; a response that is dropped
+/// before closes it.
+#[derive(Debug)]
+pub struct Response<'a> {
+    slot: Option<Slot<Connection>>,
+    exchange: Exchange,
+    body: Body<'a>,
+    given: Given,
+    limits: Limits,
+    data: usize,
+    trailers: Option<Box<FieldSet>>,
+    reuse: Reuse,
+}
+
+/// The part of the request's body that was given to the exchange.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    bytes: usize,
+    /// A part of a stream for which there was no room yet.
+    held: Vec<u8>,
+    all: bool,
+}
+
+/// An event whose data stands in the connection.
+enum Found {
+    Interim,
+    Head,
+    Data(usize),
+    Trailers(Box<FieldSet>),
+    End,
+}
+
+/// Sends the request until the final head has come. The part of the body that is given.
+pub(super) fn until_head(
+    connection: &mut Connection,
+    exchange: &mut Exchange,
+    body: &mut Body<'_>,
+    limits: &Limits,
+) -> Result<Given, CallError> {
+    let mut given = Given::default();
+    loop {
+        match next(connection, exchange, body, &mut given, limits)? {
+            Found::Head => return Ok(given),
+            Found::Interim | Found::Data(_) | Found::Trailers(_) | Found::End => {}
+        }
+    }
+}
+
+/// The next event, waited for. A part of the request is sent meanwhile.
+fn next(
+    connection: &mut Connection,
+    exchange: &mut Exchange,
+    body: &mut Body<'_>,
+    given: &mut Given,
+    limits: &Limits,
+) -> Result<Found, CallError> {
+    exchange.resume(Instant::now());
+    loop {
+        send(connection, exchange, body, given)?;
+        let step = exchange.poll_event(connection.received(), limits, Instant::now())?;
+        let found = match step.event {
+            Event::NeedMore => None,
+            Event::Interim => Some(Found::Interim),
+            Event::Head(_) => Some(Found::Head),
+            Event::Data(bytes) => Some(Found::Data(bytes.len())),
+            Event::Trailers(fields) => Some(Found::Trailers(fields)),
+            Event::End => Some(Found::End),
+        };
+        let data = if let Some(Found::Data(length)) = found { length } else { 0 };
+        connection.consume(step.consumed - data);
+        match found {
+            Some(Found::Interim) => {}
+            Some(found) => return Ok(found),
+            None => wait(connection, exchange)?,
+        }
+    }
+}
+
+/// Sends as much of the request as the socket takes.
+fn send(
+    connection: &Connection,
+    exchange: &mut Exchange,
+    body: &mut Body<'_>,
+    given: &mut Given,
+) -> Result<(), CallError> {
+    loop {
+        given.give(exchange, body)?;
+        if exchange.to_transmit().is_empty() {
+            return Ok(());
+        }
+        match connection.send(exchange.to_transmit()) {
+            Ok(bytes) => exchange.transmitted(bytes, Instant::now()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => exchange.write_failed(),
+        }
+    }
+}
+
+impl Given {
+    fn give(&mut self, exchange: &mut Exchange, body: &mut Body<'_>) -> Result<(), CallError> {
+        while exchange.room() > 0 && !self.all {
+            match body {
+                Body::Bytes(bytes) => {
+                    self.bytes += exchange.send_body(bytes.get(self.bytes..).unwrap_or_default())?;
+                    self.all = self.bytes >= bytes.len();
+                }
+                Body::Stream(stream) => {
+                    if self.held.is_empty() {
+                        self.held.resize(BLOCK, 0);
+                        let read = stream.read(&mut self.held).map_err(CallError::Body)?;
+                        self.held.truncate(read);
+                        self.all = read == 0;
+                    }
+                    let taken = exchange.send_body(&self.held)?;
+                    self.held.drain(..taken);
+                }
+            }
+            if self.all {
+                exchange.end_body(None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for the socket, and receives.
+fn wait(connection: &mut Connection, exchange: &mut Exchange) -> Result<(), CallError> {
+    let now = Instant::now();
+    exchange.handle_deadline(now)?;
+    if exchange.room() > 0 {
+        // The time for a 100 has passed: the body goes now.
+        return Ok(());
+    }
+    let limit = exchange.deadline().map(|at| at.saturating_duration_since(now));
+    let writing = !exchange.to_transmit().is_empty();
+    let waited = maitred_io::outgoing::wait(&[connection.wants(writing)], limit);
+    if waited.is_err() {
+        return Ok(exchange.read_failed()?);
+    }
+    match connection.receive() {
+        Ok(0) => Ok(exchange.end_of_stream(true)?),
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(())
+        }
+        Err(_) => Ok(exchange.read_failed()?),
+    }
+}
+
+impl<'a> Response<'a> {
+    pub(super) fn new(
+        slot: Slot<Connection>,
+        exchange: Exchange,
+        body: Body<'a>,
+        given: Given,
+        limits: Limits,
+    ) -> Self {
+        let reuse = Reuse::No(NotReusable::Unread);
+        let mut response =
+            Self { slot: Some(slot), exchange, body, given, limits, data: 0, trailers: None, reuse };
+        if response.exchange.is_done() {
+            response.end();
+        }
+        response
+    }
+
+    /// The head.
+    pub fn head(&self) -> &ResponseHead {
+        self.exchange.head()
+    }
+
+    /// The facts of the head.
+    pub fn facts(&self) -> Option<ResponseFacts> {
+        self.exchange.facts()
+    }
+
+    /// The trailers, behind the last byte of the body.
+    pub fn trailers(&self) -> Option<&FieldSet> {
+        self.trailers.as_deref()
+    }
+
+    /// Whether the connection is used again, and the reason if not. It is known behind the last byte of the body.
+    pub fn reuse(&self) -> Reuse {
+        self.reuse
+    }
+
+    /// Reads a part of the body, as `Content-Encoding` has it; 0 at its end.
+    ///
+    /// # Errors
+    /// The response is not complete.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, CallError> {
+        while self.data == 0 {
+            let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else { return Ok(0) };
+            let found = next(connection, &mut self.exchange, &mut self.body, &mut self.given, &self.limits);
+            match found {
+                Ok(Found::Data(length)) => self.data = length,
+                Ok(Found::Trailers(fields)) => self.trailers = Some(fields),
+                Ok(Found::End) => self.end(),
+                Ok(Found::Interim | Found::Head) => {}
+                Err(error) => {
+                    self.end();
+                    return Err(error);
+                }
+            }
+        }
+        let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else { return Ok(0) };
+        let length = self.data.min(buffer.len());
+        let (to, from) = (buffer.get_mut(..length), connection.received().get(..length));
+        if let (Some(to), Some(from)) = (to, from) {
+            to.copy_from_slice(from);
+        }
+        connection.consume(length);
+        self.data -= length;
+        Ok(length)
+    }
+
+    /// Reads the rest of the body, at most `most` bytes of it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_all(&mut self, most: usize) -> Result<Vec<u8>, CallError> {
+        let mut all = Vec::new();
+        let mut block = vec![0; BLOCK];
+        while all.len() < most {
+            let room = block.len().min(most - all.len());
+            let read = self.read(block.get_mut(..room).unwrap_or_default())?;
+            if read == 0 {
+                break;
+            }
+            all.extend_from_slice(block.get(..read).unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    fn end(&mut self) {
+        let Some(mut slot) = self.slot.take() else { return };
+        let surplus = slot.connection().is_none_or(|connection| !connection.received().is_empty());
+        self.reuse = self.exchange.reuse(surplus);
+        if let Reuse::Yes(kept) = self.reuse {
+            slot.connection().into_iter().for_each(Connection::rest);
+            slot.give_back(kept, Instant::now());
+        }
+    }
+}

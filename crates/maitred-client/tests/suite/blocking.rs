@@ -1,0 +1,264 @@
+//! The driver of a waiting thread against real sockets.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use maitred_client::blocking::{Body, CallError, Client, Request, Response, Settings};
+use maitred_client::exchange::{NotReusable, Reuse, Timeouts};
+use maitred_client::key::{Key, Place};
+use maitred_client::{Error, Phase, pool};
+use maitred_http::{FieldSet, Method};
+
+/// No test waits for so long.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(50);
+
+struct Server {
+    key: Arc<Key>,
+    thread: JoinHandle<()>,
+}
+
+/// A server that gives each of its connections, in their order, to one of `connections`.
+fn server(connections: Vec<fn(TcpStream)>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let key = Arc::new(Key::plain("127.0.0.1", listener.local_addr().expect("bound").port()));
+    let thread = thread::spawn(move || {
+        for serve in connections {
+            serve(listener.accept().expect("a client").0);
+        }
+    });
+    Server { key, thread }
+}
+
+impl Server {
+    /// All connections were served.
+    fn end(self) {
+        self.thread.join().expect("no panic");
+    }
+}
+
+fn client(first_byte: Duration) -> Client {
+    let timeouts = Timeouts { first_byte: Some(first_byte), progress: Some(LONG), ..Timeouts::default() };
+    let pool = pool::Settings { per_key: 1, idle: LONG, ..pool::Settings::default() };
+    Client::new(Settings { pool, slot: Some(SHORT), connect: Some(LONG), timeouts })
+}
+
+fn request(method: Method, body: Body<'_>) -> Request<'_> {
+    Request { method, target: "/", authority: "a", fields: FieldSet::new(), body, repeatable: None }
+}
+
+fn get(client: &Client, key: &Arc<Key>) -> Result<(u16, String, Reuse), CallError> {
+    read(client.send(key, request(Method::Get, Body::Bytes(b"")))?)
+}
+
+fn read(mut response: Response<'_>) -> Result<(u16, String, Reuse), CallError> {
+    let body = response.read_all(usize::MAX)?;
+    let text = String::from_utf8(body).expect("text");
+    Ok((response.head().status.code(), text, response.reuse()))
+}
+
+fn ok(text: &str) -> (u16, String, Reuse) {
+    (200, text.to_owned(), Reuse::Yes(maitred_client::Kept::default()))
+}
+
+/// Reads a request up to its blank line.
+fn head(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a request");
+        head.extend_from_slice(&byte);
+    }
+    String::from_utf8(head).expect("text")
+}
+
+fn answer(stream: &mut TcpStream, text: &str) {
+    let length = text.len();
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}").expect("a reader");
+}
+
+fn one(mut stream: TcpStream) {
+    head(&mut stream);
+    answer(&mut stream, "one");
+}
+
+fn two(mut stream: TcpStream) {
+    for text in ["one", "two"] {
+        head(&mut stream);
+        answer(&mut stream, text);
+    }
+    assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+}
+
+#[test]
+fn a_connection_is_used_again() {
+    let (server, client) = (server(vec![two]), client(LONG));
+    assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
+    assert_eq!(client.idle(), 1);
+    assert_eq!(get(&client, &server.key).expect("a response"), ok("two"));
+    drop(client);
+    server.end();
+}
+
+#[test]
+fn a_connection_that_was_closed_when_idle_is_not_used() {
+    let (server, client) = (server(vec![one, one]), client(LONG));
+    for _ in 0..2 {
+        assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
+    }
+    server.end();
+}
+
+#[test]
+fn a_connection_that_closes_at_the_request_is_replaced_once() {
+    let closes = |mut stream: TcpStream| {
+        head(&mut stream);
+        answer(&mut stream, "one");
+        head(&mut stream);
+    };
+    let (server, client) = (server(vec![closes, one]), client(LONG));
+    for _ in 0..2 {
+        assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
+    }
+    server.end();
+}
+
+#[test]
+fn bodies_go_in_both_directions() {
+    let echo = |mut stream: TcpStream| {
+        assert!(head(&mut stream).contains("Transfer-Encoding: chunked"));
+        let mut body = Vec::new();
+        while !body.ends_with(b"0\r\n\r\n") {
+            let mut part = [0; 4096];
+            let read = stream.read(&mut part).expect("a body");
+            body.extend_from_slice(&part[..read]);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").expect("a reader");
+        stream.write_all(&body).expect("a reader");
+    };
+    let (server, client) = (server(vec![echo]), client(LONG));
+    let text = "0123456789".repeat(300_000);
+    let mut stream = text.as_bytes();
+    let response = client.send(&server.key, request(Method::Post, Body::Stream(&mut stream)));
+    assert_eq!(read(response.expect("a response")).expect("a body"), ok(&text));
+    server.end();
+}
+
+#[test]
+fn an_answer_while_a_large_body_is_sent_is_given_and_ends_the_connection() {
+    const LARGE: &[u8] = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
+    let stays = |mut stream: TcpStream| {
+        head(&mut stream);
+        stream.write_all(LARGE).expect("a reader");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    };
+    let closes = |mut stream: TcpStream| {
+        head(&mut stream);
+        stream.write_all(LARGE).expect("a reader");
+        stream.shutdown(Shutdown::Write).expect("open");
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    };
+    let resets = |mut stream: TcpStream| {
+        head(&mut stream);
+        // Closed with bytes unread: the system sends RST behind the answer.
+        stream.write_all(LARGE).expect("a reader");
+    };
+    let body = vec![b'x'; 50_000_000];
+    for (serve, name) in [(stays as fn(TcpStream), "stays"), (closes, "closes"), (resets, "resets")] {
+        let (server, client) = (server(vec![serve, one]), client(LONG));
+        let response = client.send(&server.key, request(Method::Post, Body::Bytes(&body)));
+        let (status, text, reuse) = read(response.expect(name)).expect(name);
+        assert_eq!((status, &*text), (413, "no"), "{name}");
+        assert!(
+            matches!(reuse, Reuse::No(NotReusable::Early | NotReusable::BrokenPipe)),
+            "{name}: {reuse:?}"
+        );
+        assert_eq!(get(&client, &server.key).expect("a response"), ok("one"), "behind {name}");
+        server.end();
+    }
+}
+
+#[test]
+fn a_silent_server_is_left_when_its_time_has_passed() {
+    let silent = |mut stream: TcpStream| {
+        head(&mut stream);
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+    };
+    let (server, client) = (server(vec![silent, one]), client(SHORT));
+    let failed = get(&client, &server.key).expect_err("silence");
+    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::FirstByte))), "{failed}");
+    drop(client);
+    let client = self::client(LONG);
+    assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
+    server.end();
+}
+
+#[test]
+fn a_call_within_a_streaming_call_ends_by_its_own_time_and_leaves_nothing() {
+    let streams = |mut stream: TcpStream| {
+        head(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart").expect("a reader");
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0, "unread: closed");
+    };
+    let (server, client) = (server(vec![streams, one]), client(LONG));
+    let response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
+    let failed = get(&client, &server.key).expect_err("the slot is held");
+    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Slot))), "{failed}");
+    drop(response);
+    assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
+    server.end();
+}
+
+#[test]
+fn the_total_time_is_that_of_the_slot_and_the_connection_too() {
+    let silent = |mut stream: TcpStream| drop(stream.read(&mut [0]));
+    let server = server(vec![silent]);
+    let timeouts = Timeouts { total: Some(Duration::ZERO), ..Timeouts::default() };
+    let client = Client::new(Settings { timeouts, ..Settings::default() });
+    let failed = get(&client, &server.key).expect_err("no time");
+    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Connect | Phase::Total))), "{failed}");
+    drop(client);
+    let port = server.key.to_string().rsplit_once(':').expect("a port").1.parse().expect("a number");
+    drop(TcpStream::connect(("127.0.0.1", port)));
+    server.end();
+}
+
+#[test]
+fn places_that_take_no_connection_are_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let client = client(LONG);
+    let refused = get(&client, &Arc::new(Key::plain("127.0.0.1", port))).expect_err("refused");
+    assert!(refused.to_string().starts_with(&format!("127.0.0.1:{port} takes no connection: ")), "{refused}");
+    let socket = Key { place: Place::Socket("/nothing/here".into()), ..Key::plain("", 0) };
+    let missing = get(&client, &Arc::new(socket)).expect_err("missing");
+    assert!(missing.to_string().starts_with("/nothing/here takes no connection: "), "{missing}");
+    assert_eq!(client.idle(), 0);
+}
+
+#[test]
+fn a_server_behind_a_unix_socket_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).expect("bound");
+    let thread = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        for _ in 0..2 {
+            assert_eq!(stream.read(&mut [0; 1000]).expect("a request"), 27);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none").expect("a reader");
+        }
+    });
+    let key = Arc::new(Key { place: Place::Socket(path), ..Key::plain("", 0) });
+    let client = client(LONG);
+    for _ in 0..2 {
+        assert_eq!(get(&client, &key).expect("a response"), ok("one"));
+    }
+    thread.join().expect("no panic");
+}
