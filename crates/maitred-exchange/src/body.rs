@@ -1,5 +1,5 @@
 //! Receiving a body: into memory, beyond `body-memory` into the spool, and nowhere when the response does not need
-//! it. `streaming_body.rs` has the bodies that handlers read while they arrive.
+//! it. `stream/body.rs` has the bodies that handlers read while they arrive.
 
 use std::io::{Error, ErrorKind};
 

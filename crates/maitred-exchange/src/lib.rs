@@ -5,8 +5,8 @@
 //! receiving ------> filters, route -------> answered by the engine ------> stages -----------------------> record
 //!                                   `-----> with a handler -------------------^
 //! ```
-//! Promises: no function here waits, or knows a socket; the connection calls with what has come and with the time, and is
-//! called by one interface, [`Link`]. So a test can drive an exchange by hand.
+//! Promises: no function here waits for a peer, or knows a socket; the connection calls with what has come and with the time by which
+//! deadlines count, and is called by one interface, [`Link`]. So a test can drive an exchange by hand. Spans are measured by the clock.
 //!
 //! Leaves out: bytes of protocols and turns of connections (maitred-server), and the threads that run handlers.
 

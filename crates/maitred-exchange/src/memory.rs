@@ -13,7 +13,7 @@ pub const MAX_SPARE: usize = 64;
 const RESPONSE: usize = 512;
 
 /// A kept request holds at most this much of a body; the memory of a larger one is given back.
-const MAX_KEPT: usize = 64 * 1024;
+pub(crate) const MAX_KEPT: usize = 64 * 1024;
 
 /// Most bytes of head fields that a kept request holds; usual heads need less than half.
 const MAX_KEPT_HEAD: usize = 4 * 1024;

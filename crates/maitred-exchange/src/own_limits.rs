@@ -1,7 +1,7 @@
 //! Limits that an application asks for its own response by fields of the head: a rate, and a send timeout.
 //!
 //! Promises: the fields are removed, whatever their values; a malformed value causes a warning and counts as absent.
-//! Leaves out: general limits (`shaped.rs`, `data_rate.rs`).
+//! Leaves out: general limits (`stream/data_rate.rs`, and `shaped.rs` of maitred-server).
 
 use std::str;
 

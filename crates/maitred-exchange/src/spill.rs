@@ -16,7 +16,7 @@
 //! response, of [`MAX_FILE`] bytes and one lot at most. (Holes would give the space back earlier, but a hole can zero
 //! pages that the socket of a peer on the same machine still refers to.)
 //!
-//! Leaves out: the queues (`writer.rs`), and the decisions of connections to lend content (`connection/spilling.rs`).
+//! Leaves out: the queues (`writer.rs`), and the decisions of connections to lend content (`connection/spilling.rs` of maitred-server).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -13,7 +13,7 @@ pub mod data_rate;
 pub mod queue;
 pub mod websocket;
 
-use crate::memory::{MAX_SPARE, blank_request, clear_request};
+use crate::memory::{MAX_KEPT, MAX_SPARE, blank_request, clear_request};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -81,10 +81,9 @@ pub struct Stream {
     pub began: u64,
     /// Times of the exchange; only the first two are set here.
     pub times: Times,
-    /// Bytes received since the head, and the time that the peer has left to send the body; none while the body is
-    /// not awaited.
+    /// Bytes received since the head.
     pub received: u64,
-    /// The peer's time for the body.
+    /// The time that the peer has left to send the body; none while the body is not awaited.
     pub patience: Option<RateWatch>,
     /// A copy of method and path for the control, while a handler has the request.
     pub summary: RequestSummary,
@@ -225,7 +224,9 @@ impl Stream {
 
     /// Takes the request out, and keeps the other memory for the next exchange.
     pub fn into_request(mut self: Box<Self>) -> Box<Request> {
-        let request = std::mem::replace(&mut self.request, blank_request());
+        let mut request = std::mem::replace(&mut self.request, blank_request());
+        // Its record may wait long for the reader, and the share of the body's memory goes back now.
+        request.body.clear(MAX_KEPT);
         Self::give_back(self);
         request
     }
@@ -331,6 +332,15 @@ pub fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_keeps_no_bytes_of_the_body_whose_share_of_the_budget_went_back() {
+        let mut stream = Box::new(Stream::default());
+        stream.request.body.memory_mut().expect("a body in memory").resize(2 * MAX_KEPT, 0);
+        let mut request = stream.into_request();
+        let memory = request.body.memory_mut().expect("a body in memory");
+        assert!(memory.is_empty() && memory.capacity() <= MAX_KEPT);
+    }
 
     #[test]
     fn flags_with_a_second_handle_are_not_reused_for_the_next_exchange() {

@@ -31,9 +31,9 @@ pub struct Queue {
     pub heads: Heads,
     /// The bytes of the body.
     pub data: Option<Box<Writer>>,
-    /// What holds it back, where there is a limit, and how many bytes that lets leave now.
+    /// What holds it back, where there is a limit.
     pub shaper: Option<Box<Shaper>>,
-    /// Bytes that the limit lets leave now.
+    /// Bytes that the limit lets leave now; [`Queue::take`] begins with no limit.
     pub allowed: u64,
     /// How long the peer may take nothing of it, in milliseconds; 0: as of all.
     pub send_timeout: u32,
@@ -57,7 +57,7 @@ pub struct Queue {
     pub early: Vec<u8>,
     /// Where in the body answers of the engine to frames of a WebSocket end.
     pub replies_end: u64,
-    /// Bytes of the body in frames so far, and the time that the peer has left to open a window; none while it waits for none.
+    /// Bytes of the body in frames so far.
     pub sent: u64,
     /// The peer's time to open its window; none while the queue does not wait for it.
     pub patience: Option<RateWatch>,

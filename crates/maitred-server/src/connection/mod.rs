@@ -63,7 +63,7 @@ pub(crate) use maitred_turns::Turn;
 pub(crate) use protocol::Protocol;
 
 /// Most time slices of lingering for one connection: half a minute in all, as nginx does (`lingering_time`). A client
-/// that sends a whole upload before it reads completes the upload also on a slow carrier.
+/// that sends a whole upload before it reads completes the upload also on a slow link.
 const MAX_LINGERS: u8 = 15;
 
 /// A connection that has a peer.

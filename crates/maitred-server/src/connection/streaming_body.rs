@@ -1,4 +1,4 @@
-//! The handler's side of a body that it reads while the body arrives (`live.rs` of maitred-exchange).
+//! The handler's side of a body that it reads while the body arrives (`stream/body.rs` of maitred-exchange).
 
 use std::cell::Cell;
 use std::io;

@@ -1,7 +1,7 @@
 //! The wire of a connection: transport, received bytes, queued bytes, limits and the timer, and the facts of the peer.
 //!
 //! Promises: a function here never waits, and knows no exchange. The deadlines of exchanges come as an argument of
-//! [`arm`](Wire::arm). Other parts of the wire: its ends (`client.rs`), PROXY header, handshake, rate limits
+//! [`arm`](Wire::arm). Other parts of the wire: its ends (`client.rs` of maitred-exchange), PROXY header, handshake, rate limits
 //! (`shaped.rs`), and the end (`linger.rs`).
 
 use std::io;
