@@ -123,14 +123,13 @@ pub(super) fn run_pec<S: Serve>(server: &Arc<S>) {
     let scheduler = server.scheduler();
     let (mut context, mut events) = (S::Context::default(), Events::with_capacity(EVENTS));
     // A thread that makes something ready wakes this one.
-    scheduler.pollers.begin();
+    let _counted = scheduler.pollers.begin();
     run_rounds(server, || {
         serve_ready(server, &mut context, || true, |job| scheduler.submit(job, server));
         let took = scheduler.take_deferred(server);
         fetch_for_all(server, &mut events, scheduler.ready.is_empty() && !took);
         true
     });
-    scheduler.pollers.end();
 }
 
 fn needs_watch<S: Serve>(server: &Arc<S>) -> bool {

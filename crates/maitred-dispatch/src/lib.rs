@@ -70,11 +70,12 @@ use group_steal::{PeerGroup, PeerGroups};
 use interpreters::Interpreters;
 use limiter::Limiter;
 use numbers::USUAL;
+use pollers::Counted;
 use pollers::Pollers;
 use pool::{Sorting, WakeAction};
 use ready::Ready;
 use reserve_thread::ReserveThread;
-use writing::{Counted, with_own_thread};
+use writing::with_own_thread;
 
 pub use held_threads::{Inside, has_to_give_up_peer, note_idle_peer};
 pub use interpreters::Locks;
@@ -373,8 +374,8 @@ impl<J: Send> Scheduler<J> {
         let ended = if self.looped.is_some() {
             // Events that this thread has fetched are on the ready list, and the poller does not know of them.
             self.backup_poller.wake_from_standby();
-            // The request goes on in a task; how long the call took says nothing.
-            server.run(job, now).unwrap_or(now)
+            // The request goes on in a task; the loop notes what the call has cost.
+            server.run(job, now).unwrap_or_else(clock::monotonic)
         } else {
             // After it is counted: a thread that queues a request looks at the count behind that.
             self.wake_reserve(false, server);
@@ -535,7 +536,7 @@ fn run_timed<S: Serve>(job: S::Job, class: RouteClass, now: u64, server: &S, poo
     // Clears the mark of an earlier request.
     writing::has_written();
     let end = server.run(job, now);
-    let ended = end.unwrap_or(now);
+    let ended = end.unwrap_or_else(clock::monotonic);
     let nanos = ended.saturating_sub(now);
     let mut seen = pool.seen(nanos, ended);
     with_own_thread(|own| {

@@ -50,13 +50,9 @@ impl Pollers {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// The calling thread is going to wait. How many others do.
-    pub(super) fn begin(&self) -> usize {
-        self.count.fetch_add(1, Ordering::SeqCst)
-    }
-
-    pub(super) fn end(&self) {
-        self.count.fetch_sub(1, Ordering::SeqCst);
+    /// The calling thread is going to wait, until the value is dropped. How many others do.
+    pub(super) fn begin(&self) -> (Counted<'_>, usize) {
+        Counted::begin_among(&self.count)
     }
 
     pub(super) fn any(&self) -> bool {
@@ -101,5 +97,26 @@ impl Pollers {
 
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+}
+
+/// A thread that is counted until this is dropped, also by a panic.
+pub(super) struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
+        Self::begin_among(count).0
+    }
+
+    /// And the number of those that were counted before.
+    fn begin_among(count: &'a AtomicUsize) -> (Self, usize) {
+        let others = count.fetch_add(1, Ordering::SeqCst);
+        (Self(count), others)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -54,7 +54,10 @@ pub(super) fn run<S: Serve>(server: &Arc<S>) {
         done: false,
     };
     run_rounds(server, || {
-        worker.round();
+        // A panic may have followed the end.
+        if !worker.done {
+            worker.round();
+        }
         !worker.done
     });
     if worker.done {
@@ -109,11 +112,11 @@ impl<'a, S: Serve> Worker<'a, S> {
             return;
         }
         self.turns = scheduler.ready.len().clamp(1, batch(scheduler));
-        let others = scheduler.pollers.begin();
+        let (counted, others) = scheduler.pollers.begin();
         // After it is counted: the backup poller, which defers work that comes while no thread polls, looks at that.
         let took = scheduler.take_deferred(self.server);
         if others >= scheduler.pollers.max() && !took {
-            scheduler.pollers.end();
+            drop(counted);
             if let Some(job) = scheduler.peer_groups.visit(&scheduler.pool) {
                 self.run_plainly(job, clock::monotonic());
                 return;
@@ -127,7 +130,7 @@ impl<'a, S: Serve> Worker<'a, S> {
         }
         scheduler.backup_poller.release_polling();
         fetch(self.server, &mut self.events, scheduler.is_idle() && !took);
-        scheduler.pollers.end();
+        drop(counted);
         let wanted = scheduler.pool.limiter.take_wanted();
         let idle = self.events.iter().len() == 0;
         if let Some(job) = serve_batch(self.server, &self.events, &mut self.context) {
@@ -171,7 +174,8 @@ impl<'a, S: Serve> Worker<'a, S> {
         match self.scheduler().pool.park(&self.slot, still_idle) {
             Errand::End => self.done = true,
             Errand::Look => {}
-            Errand::Run(job) => self.run_here(job),
+            // Its turn was read before this thread parked.
+            Errand::Run(job) => self.run_plainly(job, clock::monotonic()),
             Errand::Monitor => self.act_on(Admitted::Monitor),
         }
     }

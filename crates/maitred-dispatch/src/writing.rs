@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use maitred_io::clock;
-use maitred_io::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::app_thread::AppThread;
+use crate::pollers::Counted;
 use crate::{Scheduler, Serve};
 
 maitred_io::sync::thread_local! {
@@ -29,21 +29,6 @@ pub(super) fn set_own_thread(thread: Option<&Arc<AppThread>>) {
 
 pub(super) fn with_own_thread<T>(ask: impl FnOnce(Option<&AppThread>) -> T) -> T {
     OWN.with(|own| ask(own.borrow().as_deref()))
-}
-
-pub(super) struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    pub(super) fn begin(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 impl<J: Send> Scheduler<J> {

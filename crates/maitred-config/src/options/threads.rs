@@ -150,8 +150,8 @@ pub(super) const POOL: &[Definition] = &[
         default: &["adaptive"],
         summary: "Which thread runs a request. adaptive: the one that has read it, while another one polls or is called \
                   when all stand still. pec: a thread of the engine reads, another one runs. epc: the one that has read \
-                  it, after it has called another one to poll. pc: one thread reads and runs. Only adaptive learns what \
-                  routes do. A named pool takes adaptive or pec, which are the same there. See threads.md.",
+                  it, after it has called another one to poll. pc: one thread reads and runs. A named pool takes adaptive \
+                  or pec, which are the same there. See threads.md.",
         cost: "pec and epc: a wake-up of another thread for requests that need none",
         worst: "pc: a slow request holds up all others. pec and epc: Python threads take the interpreter from one \
                 another",

@@ -21,32 +21,33 @@ thread_local! {
     static SKIP: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The begin of a run that is measured.
+/// The begin of a run.
 pub(super) struct Measured {
     thread: usize,
-    at: u64,
-    /// Processor time and waiting time of the thread at the begin.
-    before: (u64, u64),
+    /// Time, processor time and waiting time of the thread at the begin; `None` where the run is not measured.
+    before: Option<(u64, (u64, u64))>,
 }
 
 impl Measured {
-    /// Begins a run on this thread. None where the run is not measured.
-    pub(super) fn begin() -> Option<Self> {
+    /// Begins a run on this thread.
+    pub(super) fn begin() -> Self {
         let skip = SKIP.get();
         SKIP.set(skip.saturating_sub(1));
-        (skip == 0).then(|| Self { thread: thread(), at: clock::monotonic(), before: account() })
+        Self { thread: thread(), before: (skip == 0).then(|| (clock::monotonic(), account())) }
     }
 
-    /// Ends a run that has taken about `nanos`. None where the run was not measured, and on another thread.
-    pub(super) fn end(measured: Option<Self>, nanos: u64) -> Option<Computing> {
+    /// Ends a run that has taken about `nanos` until `now`. None where the run was not measured, and on another thread.
+    pub(super) fn end(self, nanos: u64, now: u64) -> Option<Computing> {
+        if self.thread != thread() {
+            return None;
+        }
         if nanos >= LONG {
             SKIP.set(0);
-        } else if measured.is_some() {
+        } else if self.before.is_some() {
             SKIP.set(SKIPPED);
         }
-        let Self { at, before, .. } = measured.filter(|measured| measured.thread == thread())?;
-        let ran = clock::monotonic().saturating_sub(at);
-        let ((computed_before, starved_before), (computed, starved)) = (before, account());
+        let (at, (computed_before, starved_before)) = self.before?;
+        let (ran, (computed, starved)) = (now.saturating_sub(at), account());
         let computed = computed.saturating_sub(computed_before).min(ran);
         let starved = starved.saturating_sub(starved_before).min(ran - computed);
         Some(Computing { computed, starved, measured: ran })
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn behind_a_short_run_some_are_not_measured_and_behind_a_long_one_the_next_is() {
-        let run = |nanos| Measured::end(Measured::begin(), nanos);
+        let run = |nanos| Measured::begin().end(nanos, clock::monotonic());
         let Computing { computed, starved, measured } = run(0).expect("the first");
         assert!(computed + starved <= measured && SKIP.get() == SKIPPED);
         SKIP.set(2);
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn what_ends_on_another_thread_is_not_known() {
         let measured = Measured::begin();
-        assert!(measured.is_some());
-        assert!(std::thread::spawn(move || Measured::end(measured, 0)).join().expect("no panic").is_none());
+        let end = move || (measured.end(0, clock::monotonic()).is_none(), SKIP.get());
+        assert_eq!(std::thread::spawn(end).join().expect("no panic"), (true, 0));
     }
 }

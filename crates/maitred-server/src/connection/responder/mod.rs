@@ -165,8 +165,9 @@ impl Responder {
         let figures = &self.group.site.figures;
         let route = figures.number_of(&request.head, &request.route, self.status);
         let Origin { peer, listener, pool, times } = self.origin;
-        let done = self.group.site.later(times.begun);
-        let run = Measured::end(self.measured.take(), done.saturating_sub(times.begun.max(times.gated)));
+        let now = clock::monotonic();
+        let ran = now.saturating_sub(times.begun.max(times.gated));
+        let run = self.measured.take().and_then(|measured| measured.end(ran, now));
         if let (Some(run), Some(route)) = (run, route) {
             // Waits for the client are no part of `run`.
             let measured = run.measured.saturating_sub(self.flags.awaited()).max(run.computed + run.starved);
@@ -174,6 +175,7 @@ impl Responder {
         }
         let defers = self.group.scheduler.defers();
         let mut buffer = std::mem::take(&mut self.buffer);
+        let done = if self.group.site.times() { now } else { times.begun };
         let times = Times { done, awaited: self.flags.awaited(), ..times };
         let mut record = Some(Record {
             number: request.number,
@@ -417,7 +419,7 @@ impl Respond for Responder {
         if waited {
             self.origin.times.gated = self.group.site.later(self.origin.times.begun);
         }
-        self.measured = self.group.site.figures.is_on().then(Measured::begin).flatten();
+        self.measured = self.group.site.figures.is_on().then(Measured::begin);
     }
 
     fn send_data(&mut self, request: &Request, content: Content) -> Result<Flow, SendError> {
