@@ -87,7 +87,9 @@ def test_errors_are_one_line_with_the_remedy(tmp_path: Path, arguments: list[str
     (tmp_path / "app.py").write_text(HELLO + "number = 7\nasync def asynchronous(scope, receive, send): pass\n")
     done = run(tmp_path, *arguments, "--listen", "127.0.0.1:0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1, done.stderr
+    # A slow machine is told after a second that the import goes on.
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("importing app")]
+    assert len(lines) == 1, done.stderr
     for part in parts:
         assert part in done.stderr
 
