@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(fault(PLAIN), Some(Unreadable::Unknown));
     }
 
-    /// What the reader says of a derivation of this kind with these numbers: `None` if it may be done.
+    /// The refusal of a derivation of this kind with these numbers; `None` if the reader takes the derivation.
     fn refusal(kind: &[u8], numbers: &[u64]) -> Option<Unreadable> {
         let value =
             |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).expect("short")], content].concat();
