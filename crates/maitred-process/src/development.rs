@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, ErrorKind::NotFound, ErrorKind::StorageFull};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use maitred_config::Problem;
+use maitred_config::problem::folder_of;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -57,8 +58,8 @@ pub(crate) struct Watch {
     /// The thread ends when the other end of its own one is gone.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    /// A warning for the user about folders that are not watched.
-    pub(crate) warning: Option<String>,
+    /// Warnings for the user about folders that are not watched.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Watch {
@@ -86,15 +87,26 @@ impl Watch {
             false => Some(Kernel::new()?),
         };
         let left_out = left_out.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let mut folders = Folders { roots: paths.to_vec(), kernel, left_out, found: Found::default() };
+        let mut folders = Folders { kernel, left_out, ..Folders::default() };
+        for path in paths {
+            if path.metadata().map_err(|error| named(path, &error))?.is_dir() {
+                folders.roots.push(path.clone());
+                continue;
+            }
+            // A link may be replaced, and so may the file behind the link.
+            let target = path.is_symlink().then(|| path.canonicalize()).transpose()?;
+            let name = path.file_name().unwrap_or_default();
+            folders.files.extend([folder_of(path).join(name)].into_iter().chain(target));
+        }
         folders.found = folders.all()?;
-        let warning = folders.found.is_full.then(|| {
+        let mut warnings = std::mem::take(&mut folders.found.unread);
+        warnings.extend(folders.found.is_full.then(|| {
             format!("only the first {MAX_FOLDERS} folders are watched: --watch FOLDER says which ones count")
-        });
+        }));
         let thread = thread::Builder::new().name("maitred-watch".to_owned());
         let (end, ended) = UnixStream::pair()?;
         let thread = thread.spawn(move || watch(&mut folders, &ended, &changed))?;
-        Ok(Self { end: Some(end), thread: Some(thread), warning })
+        Ok(Self { end: Some(end), thread: Some(thread), warnings })
     }
 }
 
@@ -109,8 +121,11 @@ impl Drop for Watch {
 }
 
 /// The folders that are watched.
+#[derive(Default)]
 struct Folders {
     roots: Vec<PathBuf>,
+    /// Files that are watched by themselves. The kernel watches their folders, since another file may take the place of each.
+    files: BTreeSet<PathBuf>,
     /// `None`: the files are looked at.
     kernel: Option<Kernel>,
     left_out: BTreeSet<PathBuf>,
@@ -122,7 +137,9 @@ struct Folders {
 struct Found {
     folders: usize,
     is_full: bool,
-    /// Files of the application with the time of their last change and their length, where the kernel reports no changes.
+    /// Warnings about folders that cannot be read.
+    unread: Vec<String>,
+    /// Files of the application; with the time of their last change and their length where the kernel reports no changes.
     files: BTreeMap<PathBuf, Option<(SystemTime, u64)>>,
 }
 
@@ -131,10 +148,11 @@ impl Folders {
     fn all(&mut self) -> io::Result<Found> {
         let mut found = Found::default();
         for root in self.roots.clone() {
-            match root.is_dir() {
-                true => self.add(&root, &mut found)?,
-                false => self.watch(&root, &mut found)?,
-            }
+            self.add(&root, &mut found)?;
+        }
+        for file in self.files.clone() {
+            self.watch(folder_of(&file)).map_err(|error| named(folder_of(&file), &error))?;
+            self.look_at(file, &mut found);
         }
         Ok(found)
     }
@@ -144,35 +162,44 @@ impl Folders {
         if found.is_full || self.is_left_out(folder) {
             return Ok(());
         }
-        if found.folders == MAX_FOLDERS {
+        if self.kernel.as_ref().map_or(found.folders, |kernel| kernel.watched.len()) >= MAX_FOLDERS {
             found.is_full = true;
             return Ok(());
         }
-        self.watch(folder, found)?;
+        let entries = match self.watch(folder).and_then(|()| folder.read_dir()) {
+            Ok(entries) => entries,
+            // A folder that is gone meanwhile needs no watch.
+            Err(error) if error.kind() == NotFound => return Ok(()),
+            Err(error) if error.kind() == StorageFull || self.roots.iter().any(|root| root == folder) => {
+                return Err(named(folder, &error));
+            }
+            Err(error) => {
+                let fault = named(folder, &error);
+                found.unread.push(format!("changes are not seen in {fault}: make this folder readable, or name others with --watch FOLDER"));
+                return Ok(());
+            }
+        };
         found.folders += 1;
-        // A folder that is gone meanwhile needs no watch.
-        for entry in folder.read_dir().into_iter().flatten().flatten() {
+        for entry in entries.flatten() {
             // A link is left out: it may lead to a folder above it.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_folder && !is_of_others(&entry.path()) {
                 self.add(&entry.path(), found)?;
-            } else if self.kernel.is_none() && !is_folder && is_of_application(&entry.path()) {
-                self.watch(&entry.path(), found)?;
+            } else if !is_folder && is_of_application(&entry.path()) {
+                self.look_at(entry.path(), found);
             }
         }
         Ok(())
     }
 
-    fn watch(&mut self, path: &Path, found: &mut Found) -> io::Result<()> {
-        match &mut self.kernel {
-            Some(kernel) => kernel.watch(path)?,
-            None if path.is_dir() => {}
-            None => {
-                let changed = path.metadata().and_then(|data| Ok((data.modified()?, data.len()))).ok();
-                found.files.insert(path.to_owned(), changed);
-            }
-        }
-        Ok(())
+    fn watch(&mut self, folder: &Path) -> io::Result<()> {
+        self.kernel.as_mut().map_or(Ok(()), |kernel| kernel.watch(folder))
+    }
+
+    fn look_at(&self, file: PathBuf, found: &mut Found) {
+        let state = || file.metadata().and_then(|data| Ok((data.modified()?, data.len()))).ok();
+        let state = if self.kernel.is_none() { state() } else { None };
+        found.files.insert(file, state);
     }
 
     fn is_left_out(&self, folder: &Path) -> bool {
@@ -194,20 +221,24 @@ impl Folders {
             files.extend(changed);
             return is_any;
         };
-        let paths = kernel.changed();
+        let Some(paths) = kernel.changed() else {
+            // The lost reports may be of any file, and of folders that are elsewhere now.
+            self.kernel = Kernel::new().ok().or_else(|| self.kernel.take());
+            files.extend(self.all().unwrap_or_default().files.into_keys());
+            return true;
+        };
         let is_any = !paths.is_empty();
         for path in paths {
-            if path.is_dir() {
-                if !is_of_others(&path) {
-                    // If this fails, changes in the folder are not seen, and all else works.
-                    let mut found = std::mem::take(&mut self.found);
-                    let _ = self.add(&path, &mut found);
-                    self.found = found;
+            let is_inside = self.roots.iter().any(|root| path.starts_with(root));
+            if path.symlink_metadata().is_ok_and(|data| data.is_dir()) {
+                if is_inside && !is_of_others(&path) {
                     // Files may have been made in the folder before the watch began.
-                    let inside = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-                    files.extend(inside.filter(|file| is_of_application(file)));
+                    let mut found = Found::default();
+                    // If this fails, changes in the folder are not seen, and all else works.
+                    let _ = self.add(&path, &mut found);
+                    files.extend(found.files.into_keys());
                 }
-            } else if is_of_application(&path) {
+            } else if self.files.contains(&path) || is_inside && is_of_application(&path) {
                 files.insert(path);
             }
         }
@@ -215,7 +246,7 @@ impl Folders {
     }
 }
 
-/// The reports of the kernel, and which folder or file each of its numbers means.
+/// The reports of the kernel, and which folder each of its numbers means.
 struct Kernel {
     reports: OwnedFd,
     watched: HashMap<i32, PathBuf>,
@@ -229,33 +260,47 @@ impl Kernel {
 
     fn watch(&mut self, path: &Path) -> io::Result<()> {
         match inotify::add_watch(&self.reports, path, REPORTS) {
-            Ok(number) => _ = self.watched.insert(number, path.to_owned()),
+            // A folder of two roots keeps its first path, as the folders above it do.
+            Ok(number) => _ = self.watched.entry(number).or_insert_with(|| path.to_owned()),
             Err(Errno::NOSPC) => {
-                return Err(io::Error::other(
-                    "the kernel watches no further files for this user (fs.inotify.max_user_watches)",
-                ));
+                let text = "the kernel watches no further files for this user (fs.inotify.max_user_watches)";
+                return Err(io::Error::new(StorageFull, text));
             }
             Err(error) => return Err(error.into()),
         }
         Ok(())
     }
 
-    /// The paths of the reports. Where reports were lost, changed files are loaded with the next change.
-    fn changed(&mut self) -> Vec<PathBuf> {
+    /// The paths of the reports. `None`: reports were lost.
+    fn changed(&mut self) -> Option<Vec<PathBuf>> {
         let mut changed = Vec::new();
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.reports, &mut space);
         while let Ok(report) = reader.next() {
+            let events = report.events();
+            if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+                return None;
+            }
             let Some(watched) = self.watched.get(&report.wd()) else { continue };
             let name = report.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
-            if report.events().contains(ReadFlags::IGNORED) {
+            let path = name.map_or_else(|| watched.clone(), |name| watched.join(name));
+            if events.contains(ReadFlags::IGNORED) {
                 self.watched.remove(&report.wd());
-            } else {
-                changed.push(name.map_or_else(|| watched.clone(), |name| watched.join(name)));
+                continue;
             }
+            if events.contains(ReadFlags::MOVED_FROM | ReadFlags::ISDIR) {
+                // The kernel goes on watching a folder that is elsewhere now.
+                let moved = self.watched.extract_if(|_, watched| watched.starts_with(&path));
+                moved.for_each(|(number, _)| _ = inotify::remove_watch(&self.reports, number));
+            }
+            changed.push(path);
         }
-        changed
+        Some(changed)
     }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn watch(folders: &mut Folders, ended: &UnixStream, changed: &dyn Fn(&BTreeSet<PathBuf>)) {
@@ -324,70 +369,5 @@ pub(crate) fn token() -> Result<String, Problem> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::sync::mpsc;
-
-    use super::*;
-
-    /// Longest wait, enough for a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(20);
-
-    #[test]
-    fn files_of_the_application_are_told_of_and_no_others() {
-        told_of(false);
-    }
-
-    #[test]
-    fn files_of_another_machine_are_looked_at() {
-        told_of(true);
-    }
-
-    fn told_of(is_remote: bool) {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        for name in ["shop", ".venv/lib", "env/lib", "public", "shop/__pycache__"] {
-            fs::create_dir_all(at(name)).unwrap();
-        }
-        fs::write(at("env/pyvenv.cfg"), "").unwrap();
-        fs::write(at("shop/views.py"), "a").unwrap();
-        let (sender, told) = mpsc::channel();
-        let watch = Watch::begin(&[folder.path().to_owned()], &[at("public")], is_remote, move |files| {
-            _ = sender.send(files.clone());
-        })
-        .unwrap();
-        let next = || {
-            let files = told.recv_timeout(PATIENCE).unwrap();
-            let names =
-                files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().display().to_string());
-            names.collect::<Vec<_>>().join(" ")
-        };
-        for name in [
-            ".venv/lib/a.py",
-            "env/lib/a.py",
-            "public/a.html",
-            "shop/__pycache__/a.py",
-            "data.sqlite3",
-            ".#b.py",
-        ] {
-            fs::write(at(name), "x").unwrap();
-        }
-        // Another length: the clock of a file system may stand still between two changes.
-        fs::write(at("shop/views.py"), "bb").unwrap();
-        assert_eq!(next(), "shop/views.py");
-        // Many editors write a new file and rename it to the old name.
-        fs::write(at("shop/views.py~"), "ccc").unwrap();
-        fs::rename(at("shop/views.py~"), at("shop/views.py")).unwrap();
-        assert_eq!(next(), "shop/views.py");
-        // A new folder is watched from then on.
-        fs::create_dir(at("blog")).unwrap();
-        fs::write(at("blog/urls.py"), "x").unwrap();
-        assert_eq!(next(), "blog/urls.py");
-        fs::remove_file(at("blog/urls.py")).unwrap();
-        assert_eq!(next(), "blog/urls.py");
-        fs::write(at(".env"), "A=1").unwrap();
-        assert_eq!(next(), ".env");
-        drop(watch);
-        assert!(told.try_recv().is_err());
-    }
-}
+#[path = "development_tests.rs"]
+mod tests;

@@ -1,27 +1,34 @@
 //! Private keys that are encrypted with a password: PKCS#8 (RFC 5958 §3) by the second scheme of PKCS#5 (RFC 8018 §6.2).
 //!
 //! Keys for the cipher come from PBKDF2 or scrypt (RFC 7914 §7.1), the content is in AES or triple DES, both CBC: what `openssl pkcs8 -topk8`
-//! writes. The files are the operator's own; yet no content of one makes the reader fail or take more memory than [`MAX_MEMORY`].
+//! writes. The files are the operator's own; yet no content of one makes the reader fail, take more memory than [`MAX_MEMORY`], or compute for minutes.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey, UnboundCipherKey,
 };
-use aws_lc_rs::iv::FixedLength;
-use cbc::cipher::block_padding::Pkcs7;
-use cbc::cipher::{BlockModeDecrypt, KeyIvInit};
 use pbkdf2::pbkdf2_hmac;
 use zeroize::Zeroizing;
 
+use self::Unreadable::Unknown;
 use crate::der::{INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, Reader, SEQUENCE};
 
-/// The most that scrypt may take, in bytes. OpenSSL's parameters take 16 MiB.
-const MAX_MEMORY: u64 = 1 << 30;
+/// The most that scrypt may take, in bytes: 1 GiB for its table, and a few blocks. OpenSSL's parameters take 16 MiB.
+const MAX_MEMORY: u64 = (1 << 30) + (1 << 20);
+
+/// The most blocks that scrypt may mix: cost, size of a block and parallelism multiplied. OpenSSL's parameters make 2^17, in less than a tenth of a second.
+const MAX_MIXED: u64 = 1 << 24;
+
+/// The most rounds of PBKDF2, some ten seconds. OpenSSL writes 2048.
+const MAX_ROUNDS: u64 = 10_000_000;
 
 /// The longest key of a cipher, in bytes.
 const MAX_KEY: usize = 32;
 
 /// 1.2.840.113549.1.5, of PKCS#5
 const PKCS5: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5];
+
+#[expect(deprecated, reason = "OpenSSL writes triple DES when it is asked to")]
+const TRIPLE_DES: &Algorithm = &aws_lc_rs::cipher::DES_EDE3_FOR_LEGACY_USE_ONLY;
 
 /// An encrypted key.
 pub(crate) struct EncryptedKey<'a> {
@@ -31,11 +38,16 @@ pub(crate) struct EncryptedKey<'a> {
     content: &'a [u8],
 }
 
+/// An algorithm with the length of its keys, in bytes.
+type Cipher = (&'static Algorithm, usize);
+
 /// Why a key cannot be decrypted with any password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// It is encrypted by the first scheme of PKCS#5.
     FirstScheme,
+    /// Its derivation takes too long or too much memory: how it is encrypted, and what the limit is.
+    TooCostly(String),
     /// It is broken, or encrypted in another way.
     Unknown,
 }
@@ -54,62 +66,50 @@ enum Hash {
     Sha512,
 }
 
-#[derive(Clone, Copy)]
-enum Cipher {
-    Aes(&'static Algorithm, usize),
-    TripleDes,
-}
-
 impl<'a> EncryptedKey<'a> {
     pub(crate) fn read(der: &'a [u8]) -> Result<Self, Unreadable> {
-        let mut outer = Reader::new(der).inside(SEQUENCE).ok_or(Unreadable::Unknown)?;
-        let mut algorithm = outer.inside(SEQUENCE).ok_or(Unreadable::Unknown)?;
+        let mut outer = Reader::new(der).inside(SEQUENCE).ok_or(Unknown)?;
+        let mut algorithm = outer.inside(SEQUENCE).ok_or(Unknown)?;
         let scheme = algorithm.content(OBJECT_IDENTIFIER).and_then(|kind| kind.strip_prefix(PKCS5));
         match scheme {
             Some([13]) => {}
             Some([1 | 3 | 4 | 6 | 10 | 11]) => return Err(Unreadable::FirstScheme),
-            _ => return Err(Unreadable::Unknown),
+            _ => return Err(Unknown),
         }
-        Self::second_scheme(algorithm, outer).ok_or(Unreadable::Unknown)
+        let content = outer.content(OCTET_STRING).ok_or(Unknown)?;
+        let mut parameters = algorithm.inside(SEQUENCE).ok_or(Unknown)?;
+        let derivation = Derivation::read(parameters.inside(SEQUENCE).ok_or(Unknown)?)?;
+        let (cipher, vector) = parameters.inside(SEQUENCE).and_then(Self::scheme).ok_or(Unknown)?;
+        Ok(Self { derivation, cipher, vector, content })
     }
 
-    fn second_scheme(mut algorithm: Reader<'a>, mut outer: Reader<'a>) -> Option<Self> {
-        let content = outer.content(OCTET_STRING)?;
-        let mut parameters = algorithm.inside(SEQUENCE)?;
-        let derivation = Derivation::read(parameters.inside(SEQUENCE)?)?;
-        let mut scheme = parameters.inside(SEQUENCE)?;
+    fn scheme(mut scheme: Reader<'a>) -> Option<(Cipher, &'a [u8])> {
         let cipher = match scheme.content(OBJECT_IDENTIFIER)? {
             // 2.16.840.1.101.3.4.1.2, .22 and .42
-            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 2] => Cipher::Aes(&AES_128, 16),
-            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 22] => Cipher::Aes(&AES_192, 24),
-            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 42] => Cipher::Aes(&AES_256, 32),
+            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 2] => (&AES_128, 16),
+            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 22] => (&AES_192, 24),
+            [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1, 42] => (&AES_256, 32),
             // 1.2.840.113549.3.7
-            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 3, 7] => Cipher::TripleDes,
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 3, 7] => (TRIPLE_DES, 24),
             _ => return None,
         };
-        Some(Self { derivation, cipher, vector: scheme.content(OCTET_STRING)?, content })
+        let vector = scheme.content(OCTET_STRING)?;
+        (vector.len() == cipher.0.block_len()).then_some((cipher, vector))
     }
 
     /// The key in PKCS#8. `None`: it has another password.
     pub(crate) fn decrypt(&self, password: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let (algorithm, length) = self.cipher;
         let mut space = Zeroizing::new([0; MAX_KEY]);
-        let mut bytes = Zeroizing::new(self.content.to_vec());
-        let opened = match self.cipher {
-            Cipher::Aes(algorithm, length) => {
-                let key = space.get_mut(..length)?;
-                self.derivation.derive(password, key)?;
-                let key =
-                    PaddedBlockDecryptingKey::cbc_pkcs7(UnboundCipherKey::new(algorithm, key).ok()?).ok()?;
-                let vector = FixedLength::try_from(self.vector).ok()?;
-                key.decrypt(&mut bytes, DecryptionContext::Iv128(vector)).ok()?.len()
-            }
-            Cipher::TripleDes => {
-                let key = space.get_mut(..24)?;
-                self.derivation.derive(password, key)?;
-                let cipher = cbc::Decryptor::<des::TdesEde3>::new_from_slices(key, self.vector).ok()?;
-                cipher.decrypt_padded::<Pkcs7>(&mut bytes).ok()?.len()
-            }
+        let key = space.get_mut(..length)?;
+        self.derivation.derive(password, key)?;
+        let key = PaddedBlockDecryptingKey::cbc_pkcs7(UnboundCipherKey::new(algorithm, key).ok()?).ok()?;
+        let context = match self.vector.len() {
+            8 => DecryptionContext::Iv64(self.vector.try_into().ok()?),
+            _ => DecryptionContext::Iv128(self.vector.try_into().ok()?),
         };
+        let mut bytes = Zeroizing::new(self.content.to_vec());
+        let opened = key.decrypt(&mut bytes, context).ok()?.len();
         bytes.truncate(opened);
         // A wrong password may leave what ends as padding does.
         let is_key =
@@ -119,35 +119,55 @@ impl<'a> EncryptedKey<'a> {
 }
 
 impl<'a> Derivation<'a> {
-    fn read(mut algorithm: Reader<'a>) -> Option<Self> {
-        let kind = algorithm.content(OBJECT_IDENTIFIER)?;
-        let mut parameters = algorithm.inside(SEQUENCE)?;
-        let salt = parameters.content(OCTET_STRING)?;
+    fn read(mut algorithm: Reader<'a>) -> Result<Self, Unreadable> {
+        let kind = algorithm.content(OBJECT_IDENTIFIER).ok_or(Unknown)?;
+        let mut parameters = algorithm.inside(SEQUENCE).ok_or(Unknown)?;
+        let salt = parameters.content(OCTET_STRING).ok_or(Unknown)?;
         match kind {
             // 1.2.840.113549.1.5.12
-            [rest @ .., 12] if rest == PKCS5 => {
-                let rounds = number(&mut parameters)?;
-                // The length of the key, which the cipher says as well.
-                parameters.value(INTEGER);
-                let hash = match parameters.inside(SEQUENCE) {
-                    Some(mut algorithm) => Hash::read(algorithm.content(OBJECT_IDENTIFIER)?)?,
-                    None => Hash::Sha1,
-                };
-                Some(Self::Pbkdf2 { salt, rounds, hash })
-            }
+            [rest @ .., 12] if rest == PKCS5 => Self::pbkdf2(salt, parameters),
             // 1.3.6.1.4.1.11591.4.11
-            [0x2b, 6, 1, 4, 1, 0xda, 0x47, 4, 11] => {
-                let (cost, block, parallel) =
-                    (number(&mut parameters)?, number(&mut parameters)?, number(&mut parameters)?);
-                let memory = u64::from(cost).checked_mul(u64::from(block))?.checked_mul(128)?;
-                if !cost.is_power_of_two() || memory > MAX_MEMORY {
-                    return None;
-                }
-                let params = scrypt::Params::new(u8::try_from(cost.trailing_zeros()).ok()?, block, parallel);
-                Some(Self::Scrypt { salt, params: params.ok()? })
-            }
-            _ => None,
+            [0x2b, 6, 1, 4, 1, 0xda, 0x47, 4, 11] => Self::scrypt(salt, parameters),
+            _ => Err(Unknown),
         }
+    }
+
+    fn pbkdf2(salt: &'a [u8], mut parameters: Reader<'a>) -> Result<Self, Unreadable> {
+        let rounds = number(&mut parameters).filter(|rounds| *rounds > 0).ok_or(Unknown)?;
+        if rounds > MAX_ROUNDS {
+            let text = format!("with {rounds} rounds of PBKDF2, and the most are {MAX_ROUNDS}");
+            return Err(Unreadable::TooCostly(text));
+        }
+        // The length of the key, which the cipher says as well.
+        parameters.value(INTEGER);
+        let hash = match parameters.inside(SEQUENCE) {
+            Some(mut algorithm) => {
+                algorithm.content(OBJECT_IDENTIFIER).and_then(Hash::read).ok_or(Unknown)?
+            }
+            None => Hash::Sha1,
+        };
+        Ok(Self::Pbkdf2 { salt, rounds: u32::try_from(rounds).map_err(|_| Unknown)?, hash })
+    }
+
+    fn scrypt(salt: &'a [u8], mut parameters: Reader<'a>) -> Result<Self, Unreadable> {
+        let mut next = || number(&mut parameters).filter(|number| *number > 0).ok_or(Unknown);
+        let (cost, block, parallel) = (next()?, next()?, next()?);
+        if !cost.is_power_of_two() {
+            return Err(Unknown);
+        }
+        let blocks = cost.saturating_add(parallel).saturating_add(2);
+        let memory = blocks.saturating_mul(block).saturating_mul(128);
+        let mixed = cost.saturating_mul(block).saturating_mul(parallel);
+        if memory > MAX_MEMORY || mixed > MAX_MIXED {
+            return Err(Unreadable::TooCostly(format!(
+                "with scrypt of N={cost}, r={block} and p={parallel}, and the most are 1 GiB of memory (N*r*128) and N*r*p of {MAX_MIXED}"
+            )));
+        }
+        let params = || {
+            let (block, parallel) = (u32::try_from(block).ok()?, u32::try_from(parallel).ok()?);
+            scrypt::Params::new(u8::try_from(cost.trailing_zeros()).ok()?, block, parallel).ok()
+        };
+        Ok(Self::Scrypt { salt, params: params().ok_or(Unknown)? })
     }
 
     fn derive(&self, password: &[u8], key: &mut [u8]) -> Option<()> {
@@ -179,12 +199,14 @@ impl Hash {
     }
 }
 
-fn number(reader: &mut Reader<'_>) -> Option<u32> {
+/// A number; one beyond 64 bits is the largest that fits.
+fn number(reader: &mut Reader<'_>) -> Option<u64> {
     let digits = reader.content(INTEGER)?;
-    // A zero in front says that a number is positive.
-    let digits = digits.strip_prefix(&[0]).unwrap_or(digits);
-    let number = digits.iter().fold(0_u64, |number, digit| number << 8 | u64::from(*digit));
-    (digits.len() <= 4).then(|| u32::try_from(number).ok())?
+    Some(
+        digits
+            .iter()
+            .fold(0_u64, |number, digit| number.saturating_mul(256).saturating_add(u64::from(*digit))),
+    )
 }
 
 #[cfg(test)]
@@ -247,26 +269,69 @@ mod tests {
         assert_eq!(fault(PLAIN), Some(Unreadable::Unknown));
     }
 
+    /// The refusal of a derivation of this kind with these numbers; `None` if the reader takes the derivation.
+    fn refusal(kind: &[u8], numbers: &[u64]) -> Option<Unreadable> {
+        let value =
+            |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).expect("short")], content].concat();
+        let number = |number: &u64| value(INTEGER, &[&[0], &number.to_be_bytes()[..]].concat());
+        let salt = value(OCTET_STRING, &[]);
+        let parameters = [salt, numbers.iter().flat_map(number).collect()].concat();
+        let whole = [value(OBJECT_IDENTIFIER, kind), value(SEQUENCE, &parameters)].concat();
+        Derivation::read(Reader::new(&whole)).err()
+    }
+
     #[test]
-    fn scrypt_takes_a_bounded_amount_of_memory() {
-        let (_, text) = ENCRYPTED[4];
-        let mut file = der(text);
-        // The cost of 16, in a byte.
-        let at = file.windows(3).position(|part| part == [INTEGER, 1, 16]).expect("a cost") + 2;
-        for (cost, is_read) in [(64, true), (15, false), (0, false), (0x80, true)] {
-            file[at] = cost;
-            assert_eq!(EncryptedKey::read(&file).is_ok(), is_read, "{cost}");
+    fn scrypt_takes_a_bounded_amount_of_memory_and_time() {
+        const SCRYPT: &[u8] = &[0x2b, 6, 1, 4, 1, 0xda, 0x47, 4, 11];
+        let whole = u64::from(u32::MAX);
+        for (cost, block, parallel) in [(1 << 14, 8, 1), (1 << 20, 8, 1), (1 << 14, 8, 128), (16, 1, 2)] {
+            assert_eq!(refusal(SCRYPT, &[cost, block, parallel]), None, "{cost} {block} {parallel}");
         }
-        let costs = [(1 << 20, 8, true), (1 << 21, 8, false), (2, 1 << 23, false)];
-        for (cost, block, is_read) in costs {
-            let number = |number: u32| [&[INTEGER, 5, 0][..], &number.to_be_bytes()].concat();
-            let numbers = [number(cost), number(block), number(1)].concat();
-            let length = u8::try_from(numbers.len() + 2).expect("short");
-            let scrypt = [0x2b, 6, 1, 4, 1, 0xda, 0x47, 4, 11];
-            let parameters =
-                [&[OBJECT_IDENTIFIER, 9], &scrypt[..], &[SEQUENCE, length, OCTET_STRING, 0], &numbers]
-                    .concat();
-            assert_eq!(Derivation::read(Reader::new(&parameters)).is_some(), is_read, "{cost} {block}");
+        for numbers in [[15, 1, 1], [0, 1, 1], [16, 0, 1], [16, 1, 0]] {
+            assert_eq!(refusal(SCRYPT, &numbers), Some(Unknown), "{numbers:?}");
+        }
+        for numbers in [
+            [1 << 21, 8, 1],
+            [2, 1 << 23, 1],
+            // The blocks that are mixed side by side take memory too.
+            [1, 1, 1 << 24],
+            [1 << 14, 8, 129],
+            // The product is 0 in 32 bits, or in 64.
+            [2, 1 << 16, 1 << 16],
+            [2, whole, whole],
+            [1 << 63, 1 << 63, 1 << 63],
+        ] {
+            let refusal = refusal(SCRYPT, &numbers);
+            assert!(matches!(refusal, Some(Unreadable::TooCostly(_))), "{numbers:?} {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn pbkdf2_takes_a_bounded_number_of_rounds() {
+        let kind = [PKCS5, &[12]].concat();
+        assert_eq!(refusal(&kind, &[2048]), None);
+        assert_eq!(refusal(&kind, &[MAX_ROUNDS]), None);
+        assert_eq!(refusal(&kind, &[0]), Some(Unknown));
+        for rounds in [MAX_ROUNDS + 1, 1 << 32, u64::MAX] {
+            let refusal = refusal(&kind, &[rounds]);
+            let is_told = matches!(&refusal, Some(Unreadable::TooCostly(text)) if text.contains("the most are 10000000"));
+            assert!(is_told, "{rounds} {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_vector_is_no_wrong_password() {
+        for (which, name, length) in [(0, &[3, 4, 1, 2][..], 16), (3, &[0x0d, 3, 7], 8)] {
+            let file = der(ENCRYPTED[which].1);
+            let start = [name, &[OCTET_STRING, length]].concat();
+            let at = file.windows(start.len()).position(|part| part == start).expect("a vector") + name.len();
+            // The last two bytes of the vector become a value of their own (NULL), which the reader passes over.
+            let mut short = file.clone();
+            let end = at + 2 + usize::from(length);
+            short[at + 1] = length - 2;
+            short[end - 2..end].copy_from_slice(&[5, 0]);
+            assert!(EncryptedKey::read(&file).is_ok());
+            assert_eq!(EncryptedKey::read(&short).err(), Some(Unknown));
         }
     }
 

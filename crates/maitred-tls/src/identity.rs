@@ -110,6 +110,8 @@ pub enum IdentityError {
     WrongPassword,
     /// The key is encrypted in a way that is not read, and in which.
     UnknownEncryption(&'static str),
+    /// To decrypt the key takes too long or too much memory: how it is encrypted, and what the limit is.
+    CostlyEncryption(String),
     /// The key is of a kind that TLS or this server does not know, or broken.
     Key(String),
     /// The key is that of another certificate; if it is that of a later one in the file, its number, counted from 1.
@@ -148,6 +150,10 @@ impl fmt::Display for IdentityError {
             Self::UnknownEncryption(how) => write!(
                 f,
                 "the key is encrypted {how}, which is not read; write it anew with `openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW`"
+            ),
+            Self::CostlyEncryption(how) => write!(
+                f,
+                "the key is encrypted {how}; write it anew with `openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW`, which needs less"
             ),
             Self::Key(fault) => write!(
                 f,
@@ -320,6 +326,7 @@ fn decrypted(sections: &Sections, passwords: &[&[u8]]) -> Result<Zeroizing<Vec<u
     };
     let key = EncryptedKey::read(der).map_err(|fault| match fault {
         Unreadable::FirstScheme => IdentityError::UnknownEncryption("by a scheme of PKCS#5 version 1"),
+        Unreadable::TooCostly(how) => IdentityError::CostlyEncryption(how),
         Unreadable::Unknown => IdentityError::Key(format!(
             "the section {} is broken or encrypted in an unknown way",
             pem::ENCRYPTED_KEY

@@ -102,8 +102,9 @@ fn passwords<'a>(config: &Config, files: &'a Files) -> Vec<&'a [u8]> {
 }
 
 fn is_about_key(error: &IdentityError) -> bool {
-    use IdentityError::{EncryptedKey, Key, KeyFile, NoKey, OtherKey, UnknownEncryption};
-    matches!(error, KeyFile(_) | NoKey(_) | EncryptedKey | UnknownEncryption(_) | Key(_) | OtherKey(_))
+    use IdentityError::{CostlyEncryption, EncryptedKey, Key, KeyFile, NoKey, OtherKey, UnknownEncryption};
+    let is_encrypted = matches!(error, EncryptedKey | UnknownEncryption(_) | CostlyEncryption(_));
+    is_encrypted || matches!(error, KeyFile(_) | NoKey(_) | Key(_) | OtherKey(_))
 }
 
 /// The line about a file with the wrong content. The text of `error` has the remedy behind a semicolon.

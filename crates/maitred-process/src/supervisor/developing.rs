@@ -33,7 +33,7 @@ impl Supervisor {
             let what = format!("the files cannot be watched: {error}");
             Problem::new(self.origins.describe("watch"), what, "name fewer folders: --watch FOLDER")
         })?;
-        if let Some(warning) = &watch.warning {
+        for warning in &watch.warnings {
             self.log.warn(format_args!("{warning}"));
         }
         self.watch = Some(watch);
