@@ -88,6 +88,10 @@ pub struct Exchange {
     answered: bool,
     /// The response began before the request had ended.
     early: bool,
+    /// A write has failed, and not because the peer had ended the connection in order.
+    reset: bool,
+    /// How many bytes of the last input were not consumed: a longer one has new bytes.
+    offered: usize,
     /// The peer sends no more.
     ended: bool,
     timeouts: Timeouts,
@@ -118,7 +122,8 @@ pub enum Event<'a> {
     Data(&'a [u8]),
     /// The trailers.
     Trailers(Box<FieldSet>),
-    /// The response is complete; bytes behind it are not consumed.
+    /// The response is complete; bytes behind it are not consumed. A head with [`ResponseFacts::complete`] has one behind it
+    /// too, if the caller looks again.
     End,
 }
 
@@ -205,6 +210,8 @@ impl Exchange {
             body_given: 0,
             answered: false,
             early: false,
+            reset: false,
+            offered: 0,
             ended: false,
             timeouts: circumstances.timeouts,
             begun: now,
@@ -222,9 +229,9 @@ impl Exchange {
         }
     }
 
-    /// Whether the server wants no more of the request: the rest of the body needs not be made.
-    pub fn is_stopped(&self) -> bool {
-        matches!(self.sending, Sending::Stopped(_))
+    /// How many bytes of a body of known length are still to be given.
+    pub fn body_left(&self) -> Option<u64> {
+        self.report.length.map(|length| length.saturating_sub(self.body_given))
     }
 
     /// Takes bytes of the body, as many as there is [`room`](Self::room), and returns how many.
@@ -235,6 +242,10 @@ impl Exchange {
         let taken = bytes.get(..self.room()).unwrap_or(bytes);
         if taken.is_empty() {
             return Ok(0);
+        }
+        if self.out_sent > ROOM / 2 {
+            self.out.drain(..self.out_sent);
+            self.out_sent = 0;
         }
         let plan = self.sender.send_data(taken.len() as u64, &mut self.out);
         if plan.surplus > 0 {
@@ -293,8 +304,10 @@ impl Exchange {
         }
     }
 
-    /// The socket takes no more (EPIPE, ECONNRESET). A response may have arrived before: read it first.
-    pub fn write_failed(&mut self) {
+    /// The socket takes no more. A response may have arrived before: read it first. `reset`: the error is another one than
+    /// EPIPE, and reading may find an end that the server has not sent.
+    pub fn write_failed(&mut self, reset: bool) {
+        self.reset |= reset;
         self.sending = Sending::Stopped(NotReusable::BrokenPipe);
     }
 
@@ -330,13 +343,14 @@ impl Exchange {
         if !input.is_empty() && self.reused && self.accepted == 0 {
             return self.fail(Error::Unasked);
         }
-        if !input.is_empty() {
+        if input.len() > self.offered {
             (self.answered, self.last) = (true, now);
         }
         let step = match self.receiver.poll_response(input, &mut self.head, limits) {
             Ok(step) => step,
             Err(error) => return self.fail(error.into()),
         };
+        self.offered = input.len().saturating_sub(step.consumed);
         let event = match step.event {
             Received::NeedMore => Event::NeedMore,
             Received::Head(facts) if facts.interim => {
@@ -400,6 +414,7 @@ impl Exchange {
         }
         match self.receiver.end_of_stream() {
             Ok(()) if !clean => self.fail(Error::NotClosed),
+            Ok(()) if self.reset => self.fail(Error::Broken),
             Ok(()) => {
                 self.done = true;
                 Ok(())
@@ -532,3 +547,6 @@ fn is_idempotent(method: &Method) -> bool {
         Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace
     )
 }
+
+#[cfg(test)]
+mod tests;

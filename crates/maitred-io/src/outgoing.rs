@@ -51,32 +51,41 @@ pub enum Wanted {
     Both,
 }
 
-/// Waits until one of `sockets` is ready, at most for `limit`, or until a signal. Which one has to be tried.
+/// Waits until one of `sockets` is ready, at most for `limit`, or until a signal: whether one has more than room to write,
+/// that is bytes, an end or an error. Which one has to be tried.
 ///
 /// # Errors
 /// The system refuses.
-pub fn wait(sockets: &[(BorrowedFd<'_>, Wanted)], limit: Option<Duration>) -> io::Result<()> {
-    let flags = |wanted| match wanted {
-        Wanted::Read => PollFlags::IN,
-        Wanted::Write => PollFlags::OUT,
-        Wanted::Both => PollFlags::IN | PollFlags::OUT,
-    };
+pub fn wait(sockets: &[(BorrowedFd<'_>, Wanted)], limit: Option<Duration>) -> io::Result<bool> {
     let limit = limit.map(|limit| Timespec {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(limit.subsec_nanos()),
     });
-    let polled = match sockets {
-        [(socket, wanted)] => poll(&mut [PollFd::from_borrowed_fd(*socket, flags(*wanted))], limit.as_ref()),
+    let (mut single, mut many);
+    let polled: &mut [PollFd<'_>] = match sockets {
+        [socket] => {
+            single = [poll_of(socket)];
+            &mut single
+        }
         _ => {
-            let many =
-                sockets.iter().map(|(socket, wanted)| PollFd::from_borrowed_fd(*socket, flags(*wanted)));
-            poll(&mut many.collect::<Vec<_>>(), limit.as_ref())
+            many = sockets.iter().map(poll_of).collect::<Vec<_>>();
+            &mut many
         }
     };
-    match polled {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+    match poll(polled, limit.as_ref()) {
+        Ok(_) => Ok(polled.iter().any(|socket| !(socket.revents() - PollFlags::OUT).is_empty())),
+        Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+fn poll_of<'a>((socket, wanted): &(BorrowedFd<'a>, Wanted)) -> PollFd<'a> {
+    let flags = match wanted {
+        Wanted::Read => PollFlags::IN,
+        Wanted::Write => PollFlags::OUT,
+        Wanted::Both => PollFlags::IN | PollFlags::OUT,
+    };
+    PollFd::from_borrowed_fd(*socket, flags)
 }
 
 /// Whether an idle connection is open and its peer has sent nothing.

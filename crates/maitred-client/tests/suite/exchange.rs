@@ -213,3 +213,30 @@ fn a_server_that_does_not_close_as_asked_is_closed() {
     answer(&mut exchange, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", now);
     assert_eq!(exchange.reuse(false), Reuse::No(NotReusable::Asked));
 }
+
+#[test]
+fn bytes_that_have_come_before_are_no_progress() {
+    let now = Instant::now();
+    let timeouts = Timeouts { first_byte: Some(SECOND), progress: Some(SECOND * 2), ..Timeouts::default() };
+    let circumstances = Circumstances { timeouts, ..Circumstances::default() };
+    let mut exchange = begin(Some(0), &FieldSet::new(), circumstances, now);
+    take(&mut exchange, now);
+    for (input, seconds, deadline) in
+        [("HTTP/1.1 2", 1, 3), ("HTTP/1.1 2", 2, 3), ("HTTP/1.1 20", 2, 4), ("HTTP/1.1 20", 3, 4)]
+    {
+        let at = now + SECOND * seconds;
+        exchange.poll_event(input.as_bytes(), &Limits::of_responses(), at).expect("a part");
+        assert_eq!(exchange.deadline(), Some(now + SECOND * deadline), "{input} at {seconds}");
+    }
+}
+
+#[test]
+fn an_end_behind_a_reset_is_no_end_of_a_body() {
+    for (reset, expected) in [(false, Ok(())), (true, Err(Error::Broken))] {
+        let (mut exchange, now) = plain(Some(5));
+        exchange.write_failed(reset);
+        let input = b"HTTP/1.1 200 OK\r\n\r\n";
+        exchange.poll_event(input, &Limits::of_responses(), now).expect("a head");
+        assert_eq!(exchange.end_of_stream(true), expected);
+    }
+}
