@@ -53,7 +53,7 @@ impl Client {
         Self { pool: Pool::new(settings.pool), settings, limits: Limits::of_responses() }
     }
 
-    /// The pool, to look at or to sweep.
+    /// The number of connections that are idle. One whose time has passed leaves at the next use of its server.
     pub fn idle(&self) -> usize {
         self.pool.idle()
     }

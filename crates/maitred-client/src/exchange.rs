@@ -88,6 +88,8 @@ pub struct Exchange {
     answered: bool,
     /// The response began before the request had ended.
     early: bool,
+    /// The connection itself may be authenticated.
+    bound: bool,
     /// A write has failed, and not because the peer had ended the connection in order.
     reset: bool,
     /// How many bytes of the last input were not consumed: a longer one has new bytes.
@@ -172,6 +174,8 @@ pub enum NotReusable {
     Surplus,
     /// The connection speaks another protocol now.
     Switched,
+    /// The request or the response names NTLM or Negotiate, which authenticate the connection instead of a request.
+    Authenticated,
 }
 
 impl Exchange {
@@ -210,6 +214,9 @@ impl Exchange {
             body_given: 0,
             answered: false,
             early: false,
+            bound: ["authorization", "proxy-authorization"]
+                .into_iter()
+                .any(|name| request.fields.all(name).any(binds_connection)),
             reset: false,
             offered: 0,
             ended: false,
@@ -388,6 +395,9 @@ impl Exchange {
             // The server's timer for the idle connection and the request have crossed: no answer to this request.
             return self.fail(Error::IdleTimeout);
         }
+        self.bound |= ["www-authenticate", "proxy-authenticate"]
+            .into_iter()
+            .any(|name| self.head.fields.all(name).any(binds_connection));
         self.facts = Some(facts);
         self.done = facts.complete || facts.switched;
         match self.sending {
@@ -509,6 +519,7 @@ impl Exchange {
             (_, Sending::Stopped(reason)) => reason,
             _ if self.early || self.sending != Sending::Sent => NotReusable::Early,
             (Some(facts), _) if facts.body == maitred_http::BodyLength::UntilClose => NotReusable::UntilClose,
+            _ if self.bound => NotReusable::Authenticated,
             _ if self.report.close => NotReusable::Asked,
             (Some(facts), _) if !facts.keep_alive => NotReusable::ServerCloses,
             _ if surplus => NotReusable::Surplus,
@@ -539,6 +550,15 @@ impl Exchange {
         };
         Err(error)
     }
+}
+
+/// Whether credentials or challenges have a scheme that authenticates the connection (RFC 4559 §6, and NTLM).
+fn binds_connection(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|part| {
+        let part = part.trim_ascii_start();
+        let scheme = part.split(|byte| *byte == b' ').next().unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+    })
 }
 
 fn is_idempotent(method: &Method) -> bool {

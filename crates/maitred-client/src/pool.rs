@@ -245,6 +245,17 @@ fn hand_over<C>((ticket, slot): Handed<C>) {
     // If the waiter has gone meanwhile, the ticket is dropped here, and its slot serves the next one.
 }
 
+impl<C> Place<C> {
+    /// Moves the longest idle connections whose time has passed to `old`: how many.
+    fn drop_expired(&mut self, now: Instant, old: &mut Vec<C>) -> usize {
+        let before = self.idle.len();
+        while let Some(idle) = self.idle.pop_front_if(|idle| idle.until <= now) {
+            old.push(idle.connection);
+        }
+        before - self.idle.len()
+    }
+}
+
 impl<C> Inner<C> {
     fn number(&mut self) -> u64 {
         self.next += 1;
@@ -285,6 +296,7 @@ impl<C> Inner<C> {
             old.push(idle.connection);
             gone += 1;
         }
+        gone += place.drop_expired(now, old);
         place.open -= gone;
         let is_full = place.open >= shared.settings.per_key;
         self.open -= gone;
@@ -341,6 +353,12 @@ impl<C> Inner<C> {
         now: Instant,
         old: &mut Vec<C>,
     ) -> Option<Handed<C>> {
+        if self.waiting == 0 {
+            if let Some((own, idle)) = freed {
+                self.place(own).idle.push_back(idle);
+            }
+            return None;
+        }
         let settings = &shared.settings;
         let has_room = self.open < settings.total || freed.is_some();
         let own = freed.as_ref().map(|(key, _)| Arc::clone(key));
@@ -350,7 +368,7 @@ impl<C> Inner<C> {
         let next = self
             .places
             .iter()
-            .filter(|(key, place)| self.waiting > 0 && may_have(key, place))
+            .filter(|(key, place)| may_have(key, place))
             .filter_map(|(key, place)| Some((place.waiting.front()?.0, Arc::clone(key))))
             .min_by_key(|(number, _)| *number);
         let waiter = next.and_then(|(_, key)| Some((self.place(&key).waiting.pop_front()?.1, key)));
@@ -431,6 +449,9 @@ impl<C> Slot<C> {
         let now = idle.as_ref().map_or(holder.since, |idle| idle.since);
         let freed = idle.map(|idle| (&self.key, idle));
         let handed = inner.serve(&self.shared, freed, now, &mut old);
+        let gone = inner.place(&self.key).drop_expired(now, &mut old);
+        inner.place(&self.key).open -= gone;
+        inner.open -= gone;
         inner.forget_if_empty(&self.key);
         drop(inner);
         handed.into_iter().for_each(hand_over);

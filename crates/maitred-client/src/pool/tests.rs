@@ -281,3 +281,25 @@ fn ten_thousand_calls_that_end_in_any_way_leave_nothing() {
     assert_eq!((inner.open, inner.waiting), (idle, 0));
     assert!(inner.places.values().all(|place| place.open == place.idle.len() && place.waiting.is_empty()));
 }
+
+#[test]
+fn idle_connections_whose_time_has_passed_leave_at_the_next_use_of_their_key() {
+    let mut test = test(4, 4);
+    let slots: Vec<_> = (0..3).map(|number| test.made("a", number)).collect();
+    slots.into_iter().for_each(|slot| slot.give_back(Kept::default(), test.now));
+    test.now += SECOND * 3;
+    let used = test.out("a").expect("an idle one");
+    assert_eq!(test.pool.idle(), 2);
+    test.now += SECOND * 2;
+    used.give_back(Kept::default(), test.now);
+    assert_eq!(test.pool.idle(), 1, "after a release");
+
+    let (old, young) = (test.made("b", 0), test.made("b", 1));
+    old.give_back(Kept::default(), test.now);
+    test.now += SECOND * 3;
+    young.give_back(Kept::default(), test.now);
+    test.now += SECOND * 2;
+    assert_eq!(test.connection("b"), Some(1));
+    let inner = test.pool.0.lock();
+    assert_eq!(inner.places.get(&key("b")).map(|place| place.open), None, "after a check-out");
+}

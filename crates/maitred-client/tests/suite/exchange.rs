@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use maitred_client::exchange::{Circumstances, Event, Exchange, NotReusable, Reuse, Timeouts};
-use maitred_client::{Error, Phase};
+use maitred_client::{Error, Kept, Phase};
 use maitred_h1::{HeadError, Limits, OutgoingRequest};
 use maitred_http::{FieldSet, Method};
 
@@ -238,5 +238,27 @@ fn an_end_behind_a_reset_is_no_end_of_a_body() {
         let input = b"HTTP/1.1 200 OK\r\n\r\n";
         exchange.poll_event(input, &Limits::of_responses(), now).expect("a head");
         assert_eq!(exchange.end_of_stream(true), expected);
+    }
+}
+
+#[test]
+fn a_connection_that_is_authenticated_itself_is_not_used_again() {
+    let no = Reuse::No(NotReusable::Authenticated);
+    for (sent, received, expected) in [
+        ("Authorization: Negotiate YII=", "", no),
+        ("Proxy-Authorization: ntlm TlR=", "", no),
+        ("Authorization: Basic YTpi", "", Reuse::Yes(Kept::default())),
+        ("A: b", "WWW-Authenticate: Basic realm=\"a\", NTLM\r\n", no),
+        ("A: b", "Proxy-Authenticate: Negotiate\r\n", no),
+        ("A: b", "WWW-Authenticate: Basic realm=\"NTLM\"\r\n", Reuse::Yes(Kept::default())),
+    ] {
+        let (mut fields, now) = (FieldSet::new(), Instant::now());
+        let (name, value) = sent.split_once(": ").expect("a field");
+        fields.push(name, value);
+        let mut exchange = begin(Some(0), &fields, Circumstances::default(), now);
+        take(&mut exchange, now);
+        let input = format!("HTTP/1.1 200 OK\r\n{received}Content-Length: 0\r\n\r\n");
+        exchange.poll_event(input.as_bytes(), &Limits::of_responses(), now).expect("a response");
+        assert_eq!(exchange.reuse(false), expected, "{sent}, {received}");
     }
 }
