@@ -562,10 +562,7 @@ fn binds_connection(value: &[u8]) -> bool {
 }
 
 fn is_idempotent(method: &Method) -> bool {
-    matches!(
-        method,
-        Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace
-    )
+    matches!(method.as_str(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
 }
 
 #[cfg(test)]

@@ -249,8 +249,8 @@ impl<C> Place<C> {
     /// Moves the longest idle connections whose time has passed to `old`: how many.
     fn drop_expired(&mut self, now: Instant, old: &mut Vec<C>) -> usize {
         let before = self.idle.len();
-        while let Some(idle) = self.idle.pop_front_if(|idle| idle.until <= now) {
-            old.push(idle.connection);
+        while self.idle.front().is_some_and(|idle| idle.until <= now) {
+            old.extend(self.idle.pop_front().map(|idle| idle.connection));
         }
         before - self.idle.len()
     }

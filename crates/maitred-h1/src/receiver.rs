@@ -31,7 +31,7 @@ use crate::trailers;
 
 use messages::{After, Read};
 
-pub(crate) use requests::is_target;
+pub(crate) use requests::authority_of;
 
 pub use messages::Messages;
 pub use requests::{HeadFacts, Requests, TargetForm, note_request_line};
@@ -251,7 +251,7 @@ impl<M: Messages> Receiver<M> {
         };
         match self.messages.read(window.get(..end).unwrap_or_default(), head, limits)? {
             Some(read) => Ok(self.head_done(skipped, read)),
-            None => Err(Malformed::LineEnd.into()),
+            None => Err(M::UNREADABLE),
         }
     }
 
