@@ -3,11 +3,12 @@
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
-use maitred_h1::{Limits, ResponseFacts};
+use maitred_h1::Limits;
 use maitred_http::{FieldSet, ResponseHead};
 
 use super::call::{Body, CallError};
 use super::connection::Connection;
+use crate::error::Error;
 use crate::exchange::{Event, Exchange, NotReusable, Reuse};
 use crate::pool::Slot;
 
@@ -26,6 +27,7 @@ pub struct Response<'a> {
     data: usize,
     trailers: Option<Box<FieldSet>>,
     reuse: Reuse,
+    failed: Option<Error>,
 }
 
 /// The part of the request's body that was given to the exchange.
@@ -185,8 +187,17 @@ impl<'a> Response<'a> {
         limits: Limits,
     ) -> Self {
         let reuse = Reuse::No(NotReusable::Unread);
-        let mut response =
-            Self { slot: Some(slot), exchange, body, given, limits, data: 0, trailers: None, reuse };
+        let mut response = Self {
+            slot: Some(slot),
+            exchange,
+            body,
+            given,
+            limits,
+            data: 0,
+            trailers: None,
+            reuse,
+            failed: None,
+        };
         if response.exchange.is_done() {
             response.end();
         }
@@ -196,11 +207,6 @@ impl<'a> Response<'a> {
     /// The head.
     pub fn head(&self) -> &ResponseHead {
         self.exchange.head()
-    }
-
-    /// The facts of the head.
-    pub fn facts(&self) -> Option<ResponseFacts> {
-        self.exchange.facts()
     }
 
     /// The trailers, behind the last byte of the body.
@@ -216,8 +222,11 @@ impl<'a> Response<'a> {
     /// Reads a part of the body, as `Content-Encoding` has it; 0 at its end.
     ///
     /// # Errors
-    /// The response is not complete.
+    /// The response is not complete, and this is so at each further read.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, CallError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone().into());
+        }
         while self.data == 0 {
             let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else { return Ok(0) };
             let found = next(connection, &mut self.exchange, &mut self.body, &mut self.given, &self.limits);
@@ -227,6 +236,10 @@ impl<'a> Response<'a> {
                 Ok(Found::End) => self.end(),
                 Ok(Found::Head) => {}
                 Err(error) => {
+                    self.failed = Some(match &error {
+                        CallError::Exchange(error) => error.clone(),
+                        _ => Error::Broken,
+                    });
                     self.end();
                     return Err(error);
                 }
@@ -243,22 +256,23 @@ impl<'a> Response<'a> {
         Ok(length)
     }
 
-    /// Reads the rest of the body, at most `most` bytes of it.
+    /// Reads the rest of the body, which may have `most` bytes.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read), or the body is longer.
     pub fn read_all(&mut self, most: usize) -> Result<Vec<u8>, CallError> {
         let mut all = Vec::new();
         let mut block = vec![0; BLOCK];
-        while all.len() < most {
-            let room = block.len().min(most - all.len());
-            let read = self.read(block.get_mut(..room).unwrap_or_default())?;
+        loop {
+            let read = self.read(&mut block)?;
             if read == 0 {
-                break;
+                return Ok(all);
+            }
+            if read > most - all.len() {
+                return Err(CallError::TooLong(most));
             }
             all.extend_from_slice(block.get(..read).unwrap_or_default());
         }
-        Ok(all)
     }
 
     fn end(&mut self) {

@@ -363,3 +363,35 @@ fn a_server_behind_a_unix_socket_answers() {
     }
     thread.join().expect("no panic");
 }
+
+#[test]
+fn a_body_that_is_longer_than_wanted_is_an_error() {
+    let (server, client) = (server(vec![two]), client(LONG));
+    for (most, expected) in [(3, Some("one")), (2, None)] {
+        let mut response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
+        match (response.read_all(most), expected) {
+            (Ok(body), Some(text)) => assert_eq!(body, text.as_bytes()),
+            (Err(CallError::TooLong(2)), None) => {}
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+    drop(client);
+    server.end();
+}
+
+#[test]
+fn a_response_that_has_failed_stays_so() {
+    let cut = |mut stream: TcpStream| {
+        head(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart").expect("a reader");
+    };
+    let server = server(vec![cut]);
+    let client = client(LONG);
+    let mut response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
+    response.read_all(9).expect_err("cut");
+    for _ in 0..2 {
+        let failed = response.read(&mut [0; 9]).expect_err("it has failed");
+        assert!(std::error::Error::source(&failed).is_some());
+    }
+    server.end();
+}
