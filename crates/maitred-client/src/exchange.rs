@@ -325,11 +325,6 @@ impl Exchange {
         &self.head
     }
 
-    /// The facts of the final head, once it is there.
-    pub fn facts(&self) -> Option<ResponseFacts> {
-        self.facts
-    }
-
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or
     /// [`Event::End`].
     ///

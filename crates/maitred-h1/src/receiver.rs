@@ -33,8 +33,9 @@ use messages::{After, Read};
 
 pub(crate) use requests::authority_of;
 
-pub use messages::Messages;
-pub use requests::{HeadFacts, Requests, TargetForm, note_request_line};
+pub(crate) use messages::Messages;
+pub(crate) use requests::Requests;
+pub use requests::{HeadFacts, TargetForm, note_request_line};
 pub use responses::{Asked, ResponseFacts, Responses};
 
 /// The receiving half of a connection: a server's, or a client's for one response. It owns no buffer: the caller drops
