@@ -153,7 +153,9 @@ mod tests {
         rustix::net::listen(&listener, 0).expect("it listens");
         let place = Place::Socket(path);
         let queued = connect(&place, None).expect("the queue has one place");
+        let begun = Instant::now();
         let late = connect(&place, Some(Duration::from_millis(20))).expect_err("it is full");
+        assert!(begun.elapsed() >= Duration::from_millis(10), "it waits");
         assert!(matches!(late, CallError::Exchange(Error::Timeout(Phase::Connect))), "{late}");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| connect(&place, Some(Duration::from_secs(60))));
