@@ -27,7 +27,7 @@ pub use call::{Body, CallError, Request};
 pub use response::Response;
 
 /// The settings of a client.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The limits of its pool.
     pub pool: pool::Settings,
@@ -37,6 +37,14 @@ pub struct Settings {
     pub connect: Option<Duration>,
     /// The limits of an exchange.
     pub timeouts: Timeouts,
+}
+
+impl Default for Settings {
+    /// No limits but one: a call that is made while its own thread holds the last slot would wait for ever.
+    fn default() -> Self {
+        let slot = Some(Duration::from_secs(30));
+        Self { pool: pool::Settings::default(), slot, connect: None, timeouts: Timeouts::default() }
+    }
 }
 
 /// A client of plain HTTP, which its clones share.
@@ -53,7 +61,7 @@ impl Client {
         Self { pool: Pool::new(settings.pool), settings, limits: Limits::of_responses() }
     }
 
-    /// The pool, to look at or to sweep.
+    /// The number of connections that are idle. One whose time has passed leaves at the next use of its server.
     pub fn idle(&self) -> usize {
         self.pool.idle()
     }

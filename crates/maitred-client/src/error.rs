@@ -36,8 +36,6 @@ pub enum Phase {
     Slot,
     /// Connecting.
     Connect,
-    /// The handshake of TLS.
-    Tls,
     /// The server takes no byte of the request.
     Write,
     /// The request was sent, and no byte of a response has come.
@@ -74,7 +72,6 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Slot => "no connection of the pool became free",
             Self::Connect => "no connection was made",
-            Self::Tls => "the handshake of TLS did not end",
             Self::Write => "the server does not take the request",
             Self::FirstByte => "no byte of a response came",
             Self::Read => "no further byte of the response came",

@@ -88,6 +88,12 @@ pub struct Exchange {
     answered: bool,
     /// The response began before the request had ended.
     early: bool,
+    /// The connection itself may be authenticated.
+    bound: bool,
+    /// A write has failed, and not because the peer had ended the connection in order.
+    reset: bool,
+    /// How many bytes of the last input were not consumed: a longer one has new bytes.
+    offered: usize,
     /// The peer sends no more.
     ended: bool,
     timeouts: Timeouts,
@@ -118,7 +124,8 @@ pub enum Event<'a> {
     Data(&'a [u8]),
     /// The trailers.
     Trailers(Box<FieldSet>),
-    /// The response is complete; bytes behind it are not consumed.
+    /// The response is complete; bytes behind it are not consumed. A head with [`ResponseFacts::complete`] has one behind it
+    /// too, if the caller looks again.
     End,
 }
 
@@ -167,6 +174,8 @@ pub enum NotReusable {
     Surplus,
     /// The connection speaks another protocol now.
     Switched,
+    /// The request or the response names NTLM or Negotiate, which authenticate the connection instead of a request.
+    Authenticated,
 }
 
 impl Exchange {
@@ -205,6 +214,11 @@ impl Exchange {
             body_given: 0,
             answered: false,
             early: false,
+            bound: ["authorization", "proxy-authorization"]
+                .into_iter()
+                .any(|name| request.fields.all(name).any(binds_connection)),
+            reset: false,
+            offered: 0,
             ended: false,
             timeouts: circumstances.timeouts,
             begun: now,
@@ -222,9 +236,9 @@ impl Exchange {
         }
     }
 
-    /// Whether the server wants no more of the request: the rest of the body needs not be made.
-    pub fn is_stopped(&self) -> bool {
-        matches!(self.sending, Sending::Stopped(_))
+    /// How many bytes of a body of known length are still to be given.
+    pub fn body_left(&self) -> Option<u64> {
+        self.report.length.map(|length| length.saturating_sub(self.body_given))
     }
 
     /// Takes bytes of the body, as many as there is [`room`](Self::room), and returns how many.
@@ -235,6 +249,10 @@ impl Exchange {
         let taken = bytes.get(..self.room()).unwrap_or(bytes);
         if taken.is_empty() {
             return Ok(0);
+        }
+        if self.out_sent > ROOM / 2 {
+            self.out.drain(..self.out_sent);
+            self.out_sent = 0;
         }
         let plan = self.sender.send_data(taken.len() as u64, &mut self.out);
         if plan.surplus > 0 {
@@ -293,8 +311,10 @@ impl Exchange {
         }
     }
 
-    /// The socket takes no more (EPIPE, ECONNRESET). A response may have arrived before: read it first.
-    pub fn write_failed(&mut self) {
+    /// The socket takes no more. A response may have arrived before: read it first. `reset`: the error is another one than
+    /// EPIPE, and reading may find an end that the server has not sent.
+    pub fn write_failed(&mut self, reset: bool) {
+        self.reset |= reset;
         self.sending = Sending::Stopped(NotReusable::BrokenPipe);
     }
 
@@ -303,11 +323,6 @@ impl Exchange {
     /// The head of the last interim or final response.
     pub fn head(&self) -> &ResponseHead {
         &self.head
-    }
-
-    /// The facts of the final head, once it is there.
-    pub fn facts(&self) -> Option<ResponseFacts> {
-        self.facts
     }
 
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or
@@ -330,13 +345,14 @@ impl Exchange {
         if !input.is_empty() && self.reused && self.accepted == 0 {
             return self.fail(Error::Unasked);
         }
-        if !input.is_empty() {
+        if input.len() > self.offered {
             (self.answered, self.last) = (true, now);
         }
         let step = match self.receiver.poll_response(input, &mut self.head, limits) {
             Ok(step) => step,
             Err(error) => return self.fail(error.into()),
         };
+        self.offered = input.len().saturating_sub(step.consumed);
         let event = match step.event {
             Received::NeedMore => Event::NeedMore,
             Received::Head(facts) if facts.interim => {
@@ -374,6 +390,9 @@ impl Exchange {
             // The server's timer for the idle connection and the request have crossed: no answer to this request.
             return self.fail(Error::IdleTimeout);
         }
+        self.bound |= ["www-authenticate", "proxy-authenticate"]
+            .into_iter()
+            .any(|name| self.head.fields.all(name).any(binds_connection));
         self.facts = Some(facts);
         self.done = facts.complete || facts.switched;
         match self.sending {
@@ -400,6 +419,7 @@ impl Exchange {
         }
         match self.receiver.end_of_stream() {
             Ok(()) if !clean => self.fail(Error::NotClosed),
+            Ok(()) if self.reset => self.fail(Error::Broken),
             Ok(()) => {
                 self.done = true;
                 Ok(())
@@ -494,6 +514,7 @@ impl Exchange {
             (_, Sending::Stopped(reason)) => reason,
             _ if self.early || self.sending != Sending::Sent => NotReusable::Early,
             (Some(facts), _) if facts.body == maitred_http::BodyLength::UntilClose => NotReusable::UntilClose,
+            _ if self.bound => NotReusable::Authenticated,
             _ if self.report.close => NotReusable::Asked,
             (Some(facts), _) if !facts.keep_alive => NotReusable::ServerCloses,
             _ if surplus => NotReusable::Surplus,
@@ -526,9 +547,18 @@ impl Exchange {
     }
 }
 
-fn is_idempotent(method: &Method) -> bool {
-    matches!(
-        method,
-        Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace
-    )
+/// Whether credentials or challenges have a scheme that authenticates the connection (RFC 4559 §6, and NTLM).
+fn binds_connection(value: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|part| {
+        let part = part.trim_ascii_start();
+        let scheme = part.split(|byte| *byte == b' ').next().unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+    })
 }
+
+fn is_idempotent(method: &Method) -> bool {
+    matches!(method.as_str(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
+}
+
+#[cfg(test)]
+mod tests;

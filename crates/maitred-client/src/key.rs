@@ -61,10 +61,13 @@ impl Key {
     /// Of plain HTTP to `host:port`; an IPv6 address stands in brackets.
     ///
     /// # Errors
-    /// The text names no port.
+    /// The text names no host or no port.
     pub fn of_authority(authority: &str) -> io::Result<Self> {
         let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("'{authority}' is not HOST:PORT"));
         let (host, port) = authority.rsplit_once(':').ok_or_else(wrong)?;
+        if host.is_empty() {
+            return Err(wrong());
+        }
         Ok(Self::plain(host.trim_matches(['[', ']']), port.parse().map_err(|_| wrong())?))
     }
 }
@@ -95,7 +98,7 @@ mod tests {
         let key = |authority| Key::of_authority(authority).ok();
         assert_eq!(key("Example.org:80"), Some(Key::plain("example.org", 80)));
         assert_eq!(key("[::1]:8000"), Some(Key::plain("::1", 8000)));
-        for wrong in ["a", "a:", "a:b", "a:65536"] {
+        for wrong in ["", "a", ":80", "a:", "a:b", "a:65536"] {
             assert_eq!(key(wrong), None, "{wrong}");
         }
     }

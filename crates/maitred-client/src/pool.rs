@@ -136,8 +136,19 @@ pub struct Waiting<C> {
 #[derive(Debug)]
 struct Ticket<C> {
     caller: u64,
-    slot: Mutex<Option<Slot<C>>>,
+    state: Mutex<TicketState<C>>,
+}
+
+#[derive(Debug)]
+struct TicketState<C> {
+    slot: Option<Slot<C>>,
     waker: Waker,
+}
+
+impl<C> Ticket<C> {
+    fn lock(&self) -> MutexGuard<'_, TicketState<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<C> Clone for Pool<C> {
@@ -183,7 +194,7 @@ impl<C> Pool<C> {
             drop(inner);
             return Ok(slot);
         }
-        let ticket = Arc::new(Ticket { caller, slot: Mutex::new(None), waker });
+        let ticket = Arc::new(Ticket { caller, state: Mutex::new(TicketState { slot: None, waker }) });
         let number = inner.number();
         inner.waiting += 1;
         inner.place(key).waiting.push_back((number, Arc::clone(&ticket)));
@@ -203,30 +214,59 @@ impl<C> Pool<C> {
     }
 
     /// Takes the idle connections out whose time has passed at `now`, or that `keeps` refuses: those that have ended or sent
-    /// unasked bytes. The caller drops them.
+    /// unasked bytes. The caller drops them. Meanwhile they count as idle, and a check-out does not find them.
     pub fn sweep(&self, now: Instant, mut keeps: impl FnMut(&C) -> bool) -> Vec<C> {
-        let mut old = Vec::new();
-        let mut given = Vec::new();
-        let mut inner = self.0.lock();
-        let keys: Vec<Arc<Key>> = inner.places.keys().cloned().collect();
-        for key in keys {
-            let place = inner.place(&key);
-            let before = place.idle.len();
-            for idle in std::mem::take(&mut place.idle) {
-                let is_kept = idle.until > now && keeps(&idle.connection);
-                if is_kept { place.idle.push_back(idle) } else { old.push(idle.connection) }
-            }
-            let gone = before - place.idle.len();
-            place.open -= gone;
-            inner.open -= gone;
-            inner.forget_if_empty(&key);
+        let mut left = Vec::new();
+        for (key, place) in &mut self.0.lock().places {
+            left.extend(place.idle.drain(..).map(|idle| (Arc::clone(key), idle)));
         }
-        while let Some(handed) = inner.serve(&self.0, None, now, &mut old) {
+        let mut swept = Swept { shared: &self.0, now, left, kept: Vec::new(), gone: Vec::new() };
+        let mut old = Vec::new();
+        while let Some((_, idle)) = swept.left.last() {
+            let is_kept = idle.until > now && keeps(&idle.connection);
+            let Some((key, idle)) = swept.left.pop() else { break };
+            if is_kept {
+                swept.kept.push((key, idle));
+            } else {
+                old.push(idle.connection);
+                swept.gone.push(key);
+            }
+        }
+        old
+    }
+}
+
+/// Idle connections that were taken out to be looked at without the lock. They go back when this is dropped, also by a panic.
+struct Swept<'a, C> {
+    shared: &'a Arc<Shared<C>>,
+    now: Instant,
+    left: Vec<(Arc<Key>, Idle<C>)>,
+    /// The youngest of a key is the first.
+    kept: Vec<(Arc<Key>, Idle<C>)>,
+    gone: Vec<Arc<Key>>,
+}
+
+impl<C> Drop for Swept<'_, C> {
+    fn drop(&mut self) {
+        let (mut given, mut old) = (Vec::new(), Vec::new());
+        let mut inner = self.shared.lock();
+        for key in &self.gone {
+            inner.place(key).open -= 1;
+            inner.open -= 1;
+            inner.forget_if_empty(key);
+        }
+        for (key, idle) in self.kept.drain(..).chain(self.left.drain(..).rev()) {
+            if inner.waiting == 0 {
+                inner.place(&key).idle.push_front(idle);
+            } else {
+                given.extend(inner.serve(self.shared, Some((&key, idle)), self.now, &mut old));
+            }
+        }
+        while let Some(handed) = inner.serve(self.shared, None, self.now, &mut old) {
             given.push(handed);
         }
         drop(inner);
         given.into_iter().for_each(hand_over);
-        old
     }
 }
 
@@ -240,9 +280,23 @@ impl<C> Shared<C> {
 type Handed<C> = (Arc<Ticket<C>>, Slot<C>);
 
 fn hand_over<C>((ticket, slot): Handed<C>) {
-    *ticket.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
-    ticket.waker.wake_by_ref();
+    let mut state = ticket.lock();
+    state.slot = Some(slot);
+    let waker = state.waker.clone();
+    drop(state);
+    waker.wake();
     // If the waiter has gone meanwhile, the ticket is dropped here, and its slot serves the next one.
+}
+
+impl<C> Place<C> {
+    /// Moves the longest idle connections whose time has passed to `old`: how many.
+    fn drop_expired(&mut self, now: Instant, old: &mut Vec<C>) -> usize {
+        let before = self.idle.len();
+        while self.idle.front().is_some_and(|idle| idle.until <= now) {
+            old.extend(self.idle.pop_front().map(|idle| idle.connection));
+        }
+        before - self.idle.len()
+    }
 }
 
 impl<C> Inner<C> {
@@ -285,6 +339,7 @@ impl<C> Inner<C> {
             old.push(idle.connection);
             gone += 1;
         }
+        gone += place.drop_expired(now, old);
         place.open -= gone;
         let is_full = place.open >= shared.settings.per_key;
         self.open -= gone;
@@ -341,6 +396,12 @@ impl<C> Inner<C> {
         now: Instant,
         old: &mut Vec<C>,
     ) -> Option<Handed<C>> {
+        if self.waiting == 0 {
+            if let Some((own, idle)) = freed {
+                self.place(own).idle.push_back(idle);
+            }
+            return None;
+        }
         let settings = &shared.settings;
         let has_room = self.open < settings.total || freed.is_some();
         let own = freed.as_ref().map(|(key, _)| Arc::clone(key));
@@ -350,7 +411,7 @@ impl<C> Inner<C> {
         let next = self
             .places
             .iter()
-            .filter(|(key, place)| self.waiting > 0 && may_have(key, place))
+            .filter(|(key, place)| may_have(key, place))
             .filter_map(|(key, place)| Some((place.waiting.front()?.0, Arc::clone(key))))
             .min_by_key(|(number, _)| *number);
         let waiter = next.and_then(|(_, key)| Some((self.place(&key).waiting.pop_front()?.1, key)));
@@ -431,6 +492,9 @@ impl<C> Slot<C> {
         let now = idle.as_ref().map_or(holder.since, |idle| idle.since);
         let freed = idle.map(|idle| (&self.key, idle));
         let handed = inner.serve(&self.shared, freed, now, &mut old);
+        let gone = inner.place(&self.key).drop_expired(now, &mut old);
+        inner.place(&self.key).open -= gone;
+        inner.open -= gone;
         inner.forget_if_empty(&self.key);
         drop(inner);
         handed.into_iter().for_each(hand_over);
@@ -446,7 +510,16 @@ impl<C> Drop for Slot<C> {
 impl<C> Waiting<C> {
     /// The slot, once it is there.
     pub fn take(&self) -> Option<Slot<C>> {
-        self.ticket.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.ticket.lock().slot.take()
+    }
+
+    /// The slot if it is there; else `waker` is the one that is woken from now on.
+    pub fn take_or_wake(&self, waker: &Waker) -> Option<Slot<C>> {
+        let mut state = self.ticket.lock();
+        if state.slot.is_none() {
+            state.waker.clone_from(waker);
+        }
+        state.slot.take()
     }
 }
 

@@ -26,8 +26,7 @@ pub use error::{HeadError, Malformed, RequestError};
 pub use hop_by_hop::{TRAILER, hop_by_hop, is_forbidden_trailer, names_close};
 pub use limits::Limits;
 pub use receiver::{
-    Asked, Event, HeadFacts, Messages, Receiver, Requests, ResponseFacts, Responses, Step, TargetForm,
-    note_request_line,
+    Asked, Event, HeadFacts, Receiver, ResponseFacts, Responses, Step, TargetForm, note_request_line,
 };
 pub use request::{OutgoingRequest, RequestReport};
 pub use sender::{DataPlan, Finish, HeadReport, Sender};

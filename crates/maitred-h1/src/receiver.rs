@@ -31,10 +31,11 @@ use crate::trailers;
 
 use messages::{After, Read};
 
-pub(crate) use requests::is_target;
+pub(crate) use requests::authority_of;
 
-pub use messages::Messages;
-pub use requests::{HeadFacts, Requests, TargetForm, note_request_line};
+pub(crate) use messages::Messages;
+pub(crate) use requests::Requests;
+pub use requests::{HeadFacts, TargetForm, note_request_line};
 pub use responses::{Asked, ResponseFacts, Responses};
 
 /// The receiving half of a connection: a server's, or a client's for one response. It owns no buffer: the caller drops
@@ -251,7 +252,7 @@ impl<M: Messages> Receiver<M> {
         };
         match self.messages.read(window.get(..end).unwrap_or_default(), head, limits)? {
             Some(read) => Ok(self.head_done(skipped, read)),
-            None => Err(Malformed::LineEnd.into()),
+            None => Err(M::UNREADABLE),
         }
     }
 

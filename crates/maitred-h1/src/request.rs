@@ -2,14 +2,14 @@
 //!
 //! Leaves out: the body, which the returned [`Sender`] frames, and fields that a client may add (`User-Agent`, `Accept`).
 
-use maitred_http::authority::is_authority;
+use maitred_http::authority::is_authority_with_host;
 use maitred_http::body::content_length;
 use maitred_http::fields::{is_token, is_value};
 use maitred_http::{FieldSet, Method};
 
 use crate::error::HeadError;
 use crate::hop_by_hop::{TRAILER, hop_by_hop, names_close};
-use crate::receiver::{Asked, is_target};
+use crate::receiver::{Asked, authority_of};
 use crate::sender::{Sender, all_or_nothing, field, write_length};
 
 /// A request as an application declares it, before framing.
@@ -19,10 +19,10 @@ pub struct OutgoingRequest<'a> {
     pub method: &'a Method,
     /// The target in the form that the method and the server want (RFC 9112 §3.2), percent-encoded.
     pub target: &'a [u8],
-    /// `host[:port]`, the value of `Host` unless that is among the fields.
+    /// `host[:port]`, the value of `Host` unless that is among the fields or the target is of absolute form.
     pub authority: &'a [u8],
     /// The fields. `Connection` counts as far as it says `close`; the framing, `TE` and `Expect` as documented at
-    /// [`Sender::of_request`]; other fields of the connection are not sent.
+    /// [`Sender::of_request`]; other fields of the connection, and those that `Connection` names, are not sent.
     pub fields: &'a FieldSet,
     /// The length of the body; `None` where it is not known, or stands in `Content-Length`.
     pub length: Option<u64>,
@@ -54,11 +54,16 @@ impl Sender {
         request: &OutgoingRequest<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(Self, RequestReport), HeadError> {
+        // A method may come as any text: HEAD in it decides all the same.
+        let method = Method::from_token(request.method.as_str());
+        let request = &OutgoingRequest { method: &method, ..*request };
+        let named: Vec<&[u8]> = request.fields.all("connection").flat_map(options).collect();
         all_or_nothing(out, |out| {
             write_start(request, out)?;
             let mut deciding = Deciding::default();
             for (name, value) in request.fields.iter() {
-                if deciding.note(name, value, request.upgrade)? {
+                let is_hop = named.iter().any(|option| option.eq_ignore_ascii_case(name));
+                if deciding.note(name, value, request.upgrade)? && (!is_hop || is_upgrade(name)) {
                     field(name, value, out);
                 }
             }
@@ -69,18 +74,29 @@ impl Sender {
     }
 }
 
+/// The names in a value of `Connection`.
+fn options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
+}
+
+/// Whether this is the one field of the connection that is sent as it is, where it was asked for.
+fn is_upgrade(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"upgrade")
+}
+
 /// The request line, and `Host` (RFC 9110 §7.2 wants it first).
 fn write_start(request: &OutgoingRequest<'_>, out: &mut Vec<u8>) -> Result<(), HeadError> {
     let method = request.method.as_str().as_bytes();
     if !is_token(method) {
         return Err(HeadError::InvalidMethod);
     }
-    if !is_target(request.method, request.target) {
-        return Err(HeadError::InvalidTarget);
-    }
+    let named = authority_of(request.method, request.target).ok_or(HeadError::InvalidTarget)?;
     let mut hosts = request.fields.all("host");
-    let host = hosts.next().unwrap_or(request.authority);
-    if hosts.next().is_some() || !is_authority(host) {
+    let host = hosts.next().unwrap_or(if named.is_empty() { request.authority } else { named });
+    // RFC 9112 §3.2.2: servers differ in which of the two they follow.
+    let differs = !named.is_empty() && !host.eq_ignore_ascii_case(named);
+    let is_good = host.is_empty() || is_authority_with_host(host);
+    if hosts.next().is_some() || differs || !is_good {
         return Err(HeadError::InvalidHost);
     }
     for part in [method, b" ", request.target, b" HTTP/1.1\r\n"] {
@@ -121,6 +137,7 @@ impl Deciding {
                     _ => Ok(false),
                 }
             }
+            14 if is("http2-settings") => Ok(false),
             17 if is("transfer-encoding") && is_chunked && !self.chunked => {
                 self.chunked = true;
                 Ok(false)
@@ -135,7 +152,7 @@ impl Deciding {
                 self.trailers |= value.eq_ignore_ascii_case(b"trailers");
                 Ok(false)
             }
-            7 if is("upgrade") => {
+            7 if is_upgrade(name) => {
                 self.upgrade |= upgrade;
                 Ok(upgrade)
             }
@@ -273,7 +290,7 @@ mod tests {
                 "http://b/x",
                 Some(0),
                 &[("Proxy-Authorization", "Basic x"), ("TE", "gzip")],
-                "GET http://b/x HTTP/1.1|Host: a:81|Proxy-Authorization: Basic x||",
+                "GET http://b/x HTTP/1.1|Host: b|Proxy-Authorization: Basic x||",
             ),
             (
                 Method::Get,
@@ -281,6 +298,32 @@ mod tests {
                 Some(0),
                 &[("Upgrade", "websocket")],
                 "GET / HTTP/1.1|Host: a:81|Upgrade: websocket|Connection: upgrade||",
+            ),
+            (
+                Method::Get,
+                "http://b:1",
+                Some(0),
+                &[
+                    ("Host", "B:1"),
+                    ("HTTP2-Settings", "x"),
+                    ("X-Hop", "1"),
+                    ("Connection", "y, x-hop, HTTP2-Settings"),
+                ],
+                "GET http://b:1 HTTP/1.1|Host: B:1||",
+            ),
+            (
+                Method::Get,
+                "/",
+                Some(0),
+                &[("Connection", "Upgrade"), ("Upgrade", "websocket")],
+                "GET / HTTP/1.1|Host: a:81|Upgrade: websocket|Connection: upgrade||",
+            ),
+            (
+                Method::Other("POST".into()),
+                "/",
+                Some(0),
+                &[],
+                "POST / HTTP/1.1|Host: a:81|Content-Length: 0||",
             ),
         ] {
             assert_eq!(written(method, target, length, given).expect(expected).0, expected);
@@ -303,6 +346,10 @@ mod tests {
             (Method::Connect, "a", Some(0), &[], InvalidTarget),
             (Method::Get, "/", Some(0), &[("Host", "a\r\nA: b")], InvalidHost),
             (Method::Get, "/", Some(0), &[("Host", "a/b")], InvalidHost),
+            (Method::Get, "/", Some(0), &[("Host", ":80")], InvalidHost),
+            (Method::Get, "http://b/", Some(0), &[("Host", "a")], InvalidHost),
+            (Method::Get, "http://b@c/", Some(0), &[], InvalidTarget),
+            (token("CONNECT"), "/", Some(0), &[], InvalidTarget),
             (Method::Get, "/", Some(0), &[("Host", "a"), ("Host", "a")], InvalidHost),
             (Method::Get, "/", Some(0), &[("A: b\r\nC", "d")], name("A: b\\r\\nC")),
             (Method::Get, "/", Some(0), &[("", "d")], name("")),
@@ -336,6 +383,7 @@ mod tests {
         assert_eq!(put, expected);
         assert_eq!(report(Method::Post, None, &[]).length, None);
         assert_eq!(report(Method::Head, Some(0), &[]).asked, Asked::Head);
+        assert_eq!(report(Method::Other("HEAD".into()), Some(0), &[]).asked, Asked::Head);
         assert_eq!(report(Method::Get, Some(0), &[("Upgrade", "x")]).asked, Asked::Upgrade);
         assert!(!report(Method::Get, Some(0), &[("Expect", "100-continue")]).expect_continue);
     }

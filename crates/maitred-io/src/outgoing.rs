@@ -1,4 +1,4 @@
-//! Sockets of a client: connecting without waiting, waiting for several, a look at an idle one.
+//! Sockets of a client: connecting, waiting for several, a look at an idle one.
 //!
 //! Leaves out: names, and the order of addresses (maitred-client).
 
@@ -7,13 +7,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, ipproto};
 
-use crate::local;
+/// The shortest time limit of a socket: 0 would be none.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Begins to connect. The socket can be written to when that has ended: [`TcpStream::take_error`] tells how.
 ///
@@ -32,12 +34,28 @@ pub fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Connects to a Unix socket, whose calls do not wait.
+/// Connects to a Unix socket, whose calls do not wait afterwards. While its queue is full this waits, at most for `limit`.
 ///
 /// # Errors
-/// There is none, its queue is full, or this user has no right to it.
-pub fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    Ok(UnixStream::from(local::knock(&SocketAddrUnix::new(path)?)?))
+/// There is none, this user has no right to it, or (`TimedOut`) its queue is full for so long.
+pub fn connect_unix(path: &Path, limit: Option<Duration>) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()).max(SHORTEST));
+        set_socket_timeout(&socket, Timeout::Send, left)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => break,
+            Err(Errno::INTR) if left != Some(SHORTEST) => {}
+            Err(Errno::AGAIN | Errno::INTR) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    Ok(stream)
 }
 
 /// Events that are waited for, besides an end or an error.
@@ -51,32 +69,41 @@ pub enum Wanted {
     Both,
 }
 
-/// Waits until one of `sockets` is ready, at most for `limit`, or until a signal. Which one has to be tried.
+/// Waits until one of `sockets` is ready, at most for `limit`, or until a signal: whether one has more than room to write,
+/// that is bytes, an end or an error. Which one has to be tried.
 ///
 /// # Errors
 /// The system refuses.
-pub fn wait(sockets: &[(BorrowedFd<'_>, Wanted)], limit: Option<Duration>) -> io::Result<()> {
-    let flags = |wanted| match wanted {
-        Wanted::Read => PollFlags::IN,
-        Wanted::Write => PollFlags::OUT,
-        Wanted::Both => PollFlags::IN | PollFlags::OUT,
-    };
+pub fn wait(sockets: &[(BorrowedFd<'_>, Wanted)], limit: Option<Duration>) -> io::Result<bool> {
     let limit = limit.map(|limit| Timespec {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(limit.subsec_nanos()),
     });
-    let polled = match sockets {
-        [(socket, wanted)] => poll(&mut [PollFd::from_borrowed_fd(*socket, flags(*wanted))], limit.as_ref()),
+    let (mut single, mut many);
+    let polled: &mut [PollFd<'_>] = match sockets {
+        [socket] => {
+            single = [poll_of(socket)];
+            &mut single
+        }
         _ => {
-            let many =
-                sockets.iter().map(|(socket, wanted)| PollFd::from_borrowed_fd(*socket, flags(*wanted)));
-            poll(&mut many.collect::<Vec<_>>(), limit.as_ref())
+            many = sockets.iter().map(poll_of).collect::<Vec<_>>();
+            &mut many
         }
     };
-    match polled {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+    match poll(polled, limit.as_ref()) {
+        Ok(_) => Ok(polled.iter().any(|socket| !(socket.revents() - PollFlags::OUT).is_empty())),
+        Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+fn poll_of<'a>((socket, wanted): &(BorrowedFd<'a>, Wanted)) -> PollFd<'a> {
+    let flags = match wanted {
+        Wanted::Read => PollFlags::IN,
+        Wanted::Write => PollFlags::OUT,
+        Wanted::Both => PollFlags::IN | PollFlags::OUT,
+    };
+    PollFd::from_borrowed_fd(*socket, flags)
 }
 
 /// Whether an idle connection is open and its peer has sent nothing.

@@ -43,6 +43,8 @@ pub enum CallError {
     Connect(String, io::Error),
     /// The body of the request cannot be read.
     Body(io::Error),
+    /// The body of the response is longer than so many bytes.
+    TooLong(usize),
     /// The key wants a proxy or TLS, which this driver does not have.
     Unsupported,
 }
@@ -69,9 +71,18 @@ impl fmt::Display for CallError {
             Self::Resolve(error) => write!(f, "the name has no address: {error}"),
             Self::Connect(place, error) => write!(f, "{place} takes no connection: {error}"),
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
+            Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
             Self::Unsupported => f.write_str("TLS and proxies are not supported here"),
         }
     }
 }
 
-impl std::error::Error for CallError {}
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Exchange(error) => Some(error),
+            Self::Resolve(error) | Self::Connect(_, error) | Self::Body(error) => Some(error),
+            Self::TooLong(_) | Self::Unsupported => None,
+        }
+    }
+}

@@ -22,9 +22,12 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// No address takes a connection within `limit`.
 pub(super) fn connect(place: &Place, limit: Option<Duration>) -> Result<Socket, CallError> {
     match place {
-        Place::Socket(path) => outgoing::connect_unix(path)
-            .map(Socket::Unix)
-            .map_err(|error| CallError::Connect(path.display().to_string(), error)),
+        Place::Socket(path) => {
+            outgoing::connect_unix(path, limit).map(Socket::Unix).map_err(|error| match error.kind() {
+                ErrorKind::TimedOut => Error::Timeout(Phase::Connect).into(),
+                _ => CallError::Connect(path.display().to_string(), error),
+            })
+        }
         Place::Host(host, port) => {
             let found = (&**host, *port).to_socket_addrs().map_err(CallError::Resolve)?;
             race(in_turn(found.collect()), limit).map(Socket::Tcp)
@@ -140,6 +143,26 @@ mod tests {
         let all_refused = race(VecDeque::from([refused, refused]), None).expect_err("refused");
         assert!(matches!(all_refused, CallError::Connect(place, _) if place == refused.to_string()));
         assert!(matches!(race(VecDeque::new(), None), Err(CallError::Resolve(_))));
+    }
+
+    #[test]
+    fn a_unix_socket_whose_queue_is_full_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        rustix::net::listen(&listener, 0).expect("it listens");
+        let place = Place::Socket(path);
+        let queued = connect(&place, None).expect("the queue has one place");
+        let begun = Instant::now();
+        let late = connect(&place, Some(Duration::from_millis(20))).expect_err("it is full");
+        assert!(begun.elapsed() >= Duration::from_millis(10), "it waits");
+        assert!(matches!(late, CallError::Exchange(Error::Timeout(Phase::Connect))), "{late}");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| connect(&place, Some(Duration::from_secs(60))));
+            listener.accept().expect("the first");
+            waits.join().expect("no panic").expect("there is room now");
+        });
+        drop(queued);
     }
 
     #[test]

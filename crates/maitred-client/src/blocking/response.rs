@@ -1,13 +1,14 @@
 //! A response that is read by the thread that has asked.
 
-use std::io;
-use std::time::Instant;
+use std::io::{ErrorKind, Read};
+use std::time::{Duration, Instant};
 
-use maitred_h1::{Limits, ResponseFacts};
+use maitred_h1::Limits;
 use maitred_http::{FieldSet, ResponseHead};
 
 use super::call::{Body, CallError};
 use super::connection::Connection;
+use crate::error::Error;
 use crate::exchange::{Event, Exchange, NotReusable, Reuse};
 use crate::pool::Slot;
 
@@ -26,6 +27,7 @@ pub struct Response<'a> {
     data: usize,
     trailers: Option<Box<FieldSet>>,
     reuse: Reuse,
+    failed: Option<Error>,
 }
 
 /// The part of the request's body that was given to the exchange.
@@ -39,7 +41,6 @@ pub(super) struct Given {
 
 /// An event whose data stands in the connection.
 enum Found {
-    Interim,
     Head,
     Data(usize),
     Trailers(Box<FieldSet>),
@@ -57,7 +58,7 @@ pub(super) fn until_head(
     loop {
         match next(connection, exchange, body, &mut given, limits)? {
             Found::Head => return Ok(given),
-            Found::Interim | Found::Data(_) | Found::Trailers(_) | Found::End => {}
+            Found::Data(_) | Found::Trailers(_) | Found::End => {}
         }
     }
 }
@@ -76,7 +77,10 @@ fn next(
         let step = exchange.poll_event(connection.received(), limits, Instant::now())?;
         let found = match step.event {
             Event::NeedMore => None,
-            Event::Interim => Some(Found::Interim),
+            Event::Interim => {
+                connection.consume(step.consumed);
+                continue;
+            }
             Event::Head(_) => Some(Found::Head),
             Event::Data(bytes) => Some(Found::Data(bytes.len())),
             Event::Trailers(fields) => Some(Found::Trailers(fields)),
@@ -85,57 +89,68 @@ fn next(
         let data = if let Some(Found::Data(length)) = found { length } else { 0 };
         connection.consume(step.consumed - data);
         match found {
-            Some(Found::Interim) => {}
             Some(found) => return Ok(found),
             None => wait(connection, exchange)?,
         }
     }
 }
 
-/// Sends as much of the request as the socket takes.
+/// Gives a part of the body and writes once: between two writes the response and the time limits have their turn.
 fn send(
     connection: &Connection,
     exchange: &mut Exchange,
     body: &mut Body<'_>,
     given: &mut Given,
 ) -> Result<(), CallError> {
-    loop {
-        given.give(exchange, body)?;
-        if exchange.to_transmit().is_empty() {
-            return Ok(());
-        }
-        match connection.send(exchange.to_transmit()) {
-            Ok(bytes) => exchange.transmitted(bytes, Instant::now()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => exchange.write_failed(),
-        }
+    given.give(exchange, body)?;
+    if exchange.to_transmit().is_empty() {
+        return Ok(());
     }
+    match connection.send(exchange.to_transmit()) {
+        Ok(bytes) => exchange.transmitted(bytes, Instant::now()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+        Err(error) => exchange.write_failed(error.kind() != ErrorKind::BrokenPipe),
+    }
+    Ok(())
 }
 
 impl Given {
+    /// A stream, which may take its time, is read when nothing waits: the head and each part of the body go out before the next
+    /// part is made.
     fn give(&mut self, exchange: &mut Exchange, body: &mut Body<'_>) -> Result<(), CallError> {
-        while exchange.room() > 0 && !self.all {
-            match body {
-                Body::Bytes(bytes) => {
-                    self.bytes += exchange.send_body(bytes.get(self.bytes..).unwrap_or_default())?;
-                    self.all = self.bytes >= bytes.len();
-                }
-                Body::Stream(stream) => {
-                    if self.held.is_empty() {
-                        self.held.resize(BLOCK, 0);
-                        let read = stream.read(&mut self.held).map_err(CallError::Body)?;
-                        self.held.truncate(read);
-                        self.all = read == 0;
-                    }
-                    let taken = exchange.send_body(&self.held)?;
-                    self.held.drain(..taken);
-                }
+        if exchange.room() == 0 || self.all {
+            return Ok(());
+        }
+        match body {
+            Body::Stream(_) if !exchange.to_transmit().is_empty() => {}
+            Body::Bytes(bytes) => {
+                self.bytes += exchange.send_body(bytes.get(self.bytes..).unwrap_or_default())?;
+                self.all = self.bytes >= bytes.len();
             }
-            if self.all {
-                exchange.end_body(None)?;
+            Body::Stream(stream) => {
+                if self.held.is_empty() {
+                    self.read(exchange.body_left(), *stream)?;
+                }
+                let taken = exchange.send_body(&self.held)?;
+                self.held.drain(..taken);
+                self.all |= self.held.is_empty() && exchange.body_left() == Some(0);
             }
         }
+        if self.all { Ok(exchange.end_body(None)?) } else { Ok(()) }
+    }
+
+    /// Reads a part of a stream, of which at most `left` bytes are sent.
+    fn read(&mut self, left: Option<u64>, stream: &mut dyn Read) -> Result<(), CallError> {
+        let length = left.and_then(|left| usize::try_from(left).ok()).map_or(BLOCK, |left| left.min(BLOCK));
+        self.held.resize(length, 0);
+        let read = loop {
+            match stream.read(&mut self.held) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read.map_err(CallError::Body)?,
+            }
+        };
+        self.held.truncate(read);
+        self.all = read == 0;
         Ok(())
     }
 }
@@ -144,22 +159,21 @@ impl Given {
 fn wait(connection: &mut Connection, exchange: &mut Exchange) -> Result<(), CallError> {
     let now = Instant::now();
     exchange.handle_deadline(now)?;
-    if exchange.room() > 0 {
-        // The time for a 100 has passed: the body goes now.
-        return Ok(());
-    }
-    let limit = exchange.deadline().map(|at| at.saturating_duration_since(now));
     let writing = !exchange.to_transmit().is_empty();
-    let waited = maitred_io::outgoing::wait(&[connection.wants(writing)], limit);
-    if waited.is_err() {
-        return Ok(exchange.read_failed()?);
+    // Between two parts of the body this only looks: the time limit of a write begins when bytes wait.
+    let limit = match exchange.room() {
+        1.. if !writing => Some(Duration::ZERO),
+        _ => exchange.deadline().map(|at| at.saturating_duration_since(now)),
+    };
+    match connection.wait(writing, limit) {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        Err(_) => return Ok(exchange.read_failed()?),
     }
     match connection.receive() {
         Ok(0) => Ok(exchange.end_of_stream(true)?),
         Ok(_) => Ok(()),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Ok(())
-        }
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
         Err(_) => Ok(exchange.read_failed()?),
     }
 }
@@ -173,8 +187,17 @@ impl<'a> Response<'a> {
         limits: Limits,
     ) -> Self {
         let reuse = Reuse::No(NotReusable::Unread);
-        let mut response =
-            Self { slot: Some(slot), exchange, body, given, limits, data: 0, trailers: None, reuse };
+        let mut response = Self {
+            slot: Some(slot),
+            exchange,
+            body,
+            given,
+            limits,
+            data: 0,
+            trailers: None,
+            reuse,
+            failed: None,
+        };
         if response.exchange.is_done() {
             response.end();
         }
@@ -184,11 +207,6 @@ impl<'a> Response<'a> {
     /// The head.
     pub fn head(&self) -> &ResponseHead {
         self.exchange.head()
-    }
-
-    /// The facts of the head.
-    pub fn facts(&self) -> Option<ResponseFacts> {
-        self.exchange.facts()
     }
 
     /// The trailers, behind the last byte of the body.
@@ -204,8 +222,11 @@ impl<'a> Response<'a> {
     /// Reads a part of the body, as `Content-Encoding` has it; 0 at its end.
     ///
     /// # Errors
-    /// The response is not complete.
+    /// The response is not complete, and this is so at each further read.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, CallError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone().into());
+        }
         while self.data == 0 {
             let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else { return Ok(0) };
             let found = next(connection, &mut self.exchange, &mut self.body, &mut self.given, &self.limits);
@@ -213,8 +234,12 @@ impl<'a> Response<'a> {
                 Ok(Found::Data(length)) => self.data = length,
                 Ok(Found::Trailers(fields)) => self.trailers = Some(fields),
                 Ok(Found::End) => self.end(),
-                Ok(Found::Interim | Found::Head) => {}
+                Ok(Found::Head) => {}
                 Err(error) => {
+                    self.failed = Some(match &error {
+                        CallError::Exchange(error) => error.clone(),
+                        _ => Error::Broken,
+                    });
                     self.end();
                     return Err(error);
                 }
@@ -231,22 +256,23 @@ impl<'a> Response<'a> {
         Ok(length)
     }
 
-    /// Reads the rest of the body, at most `most` bytes of it.
+    /// Reads the rest of the body, which may have `most` bytes.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read), or the body is longer.
     pub fn read_all(&mut self, most: usize) -> Result<Vec<u8>, CallError> {
         let mut all = Vec::new();
         let mut block = vec![0; BLOCK];
-        while all.len() < most {
-            let room = block.len().min(most - all.len());
-            let read = self.read(block.get_mut(..room).unwrap_or_default())?;
+        loop {
+            let read = self.read(&mut block)?;
             if read == 0 {
-                break;
+                return Ok(all);
+            }
+            if read > most - all.len() {
+                return Err(CallError::TooLong(most));
             }
             all.extend_from_slice(block.get(..read).unwrap_or_default());
         }
-        Ok(all)
     }
 
     fn end(&mut self) {

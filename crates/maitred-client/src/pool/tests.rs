@@ -281,3 +281,59 @@ fn ten_thousand_calls_that_end_in_any_way_leave_nothing() {
     assert_eq!((inner.open, inner.waiting), (idle, 0));
     assert!(inner.places.values().all(|place| place.open == place.idle.len() && place.waiting.is_empty()));
 }
+
+#[test]
+fn idle_connections_whose_time_has_passed_leave_at_the_next_use_of_their_key() {
+    let mut test = test(4, 4);
+    let slots: Vec<_> = (0..3).map(|number| test.made("a", number)).collect();
+    slots.into_iter().for_each(|slot| slot.give_back(Kept::default(), test.now));
+    test.now += SECOND * 3;
+    let used = test.out("a").expect("an idle one");
+    assert_eq!(test.pool.idle(), 2);
+    test.now += SECOND * 2;
+    used.give_back(Kept::default(), test.now);
+    assert_eq!(test.pool.idle(), 1, "after a release");
+
+    let (old, young) = (test.made("b", 0), test.made("b", 1));
+    old.give_back(Kept::default(), test.now);
+    test.now += SECOND * 3;
+    young.give_back(Kept::default(), test.now);
+    test.now += SECOND * 2;
+    let _used = test.out("b").expect("the young one");
+    let inner = test.pool.0.lock();
+    assert_eq!(inner.places.get(&key("b")).map(|place| place.open), Some(1), "after a check-out");
+}
+
+#[test]
+fn a_sweep_looks_without_the_lock_and_loses_nothing_by_a_panic() {
+    let test = test(2, 4);
+    let slots: Vec<_> = (0..2).map(|number| test.made("a", number)).collect();
+    slots.into_iter().for_each(|slot| slot.give_back(Kept::default(), test.now));
+    let mut waiting = None;
+    let gone = test.pool.sweep(test.now, |number| {
+        waiting.get_or_insert_with(|| test.wait("a"));
+        *number == 0
+    });
+    assert_eq!((gone, test.woken()), (vec![1], 1));
+    let mut slot = waiting.and_then(|waiting| waiting.take()).expect("one that was kept");
+    assert_eq!(slot.connection().copied(), Some(0));
+    slot.give_back(Kept::default(), test.now);
+
+    test.keep("b", 2);
+    let panics = std::panic::AssertUnwindSafe(|| {
+        test.pool.sweep(test.now, |_| std::panic::resume_unwind(Box::new(())))
+    });
+    std::panic::catch_unwind(panics).expect_err("it panics");
+    assert_eq!((test.connection("a"), test.connection("b")), (Some(0), Some(2)));
+}
+
+#[test]
+fn the_last_waker_is_woken() {
+    let test = test(1, 1);
+    let slot = test.made("a", 1);
+    let (waiting, other) = (test.wait("a"), Arc::new(Woken::default()));
+    assert!(waiting.take_or_wake(&Waker::from(Arc::clone(&other))).is_none());
+    drop(slot);
+    assert_eq!((test.woken(), other.0.load(Ordering::SeqCst)), (0, 1));
+    assert!(waiting.take_or_wake(Waker::noop()).is_some());
+}

@@ -1,9 +1,10 @@
 //! The driver of a waiting thread against real sockets.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -184,6 +185,106 @@ fn an_answer_while_a_large_body_is_sent_is_given_and_ends_the_connection() {
     }
 }
 
+/// A body that comes byte by byte, so that the server takes each at once. It begins when the server says so.
+struct Trickle {
+    begins: Option<Receiver<()>>,
+    left: usize,
+    read: usize,
+    interrupted: bool,
+}
+
+fn trickle(left: usize, begins: Option<Receiver<()>>) -> Trickle {
+    Trickle { begins, left, read: 0, interrupted: false }
+}
+
+impl Read for Trickle {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if let Some(begins) = self.begins.take() {
+            begins.recv().expect("the server is there");
+        }
+        let length = usize::from(self.left > 0);
+        buffer[..length].fill(b'x');
+        (self.left, self.read) = (self.left - length, self.read + length);
+        Ok(length)
+    }
+}
+
+fn takes_all(mut stream: TcpStream) {
+    let _ = io::copy(&mut stream, &mut io::sink());
+}
+
+#[test]
+fn an_answer_stops_a_body_that_the_server_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let key = Arc::new(Key::plain("127.0.0.1", listener.local_addr().expect("bound").port()));
+    let (begin, begins) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let mut stream = listener.accept().expect("a client").0;
+        head(&mut stream);
+        stream.write_all(b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\n\r\nno").expect("a reader");
+        begin.send(()).expect("a body");
+        takes_all(stream);
+    });
+    let mut body = trickle(100_000, Some(begins));
+    let response = client(LONG).send(&key, request(Method::Post, Body::Stream(&mut body)));
+    assert_eq!(read(response.expect("a response")).expect("a body").0, 413);
+    thread.join().expect("no panic");
+    assert!(body.read < 50_000, "{}", body.read);
+}
+
+#[test]
+fn the_total_time_ends_a_body_that_the_server_takes() {
+    let server = server(vec![takes_all]);
+    let timeouts = Timeouts { total: Some(SHORT), ..Timeouts::default() };
+    let client = Client::new(Settings { timeouts, ..Settings::default() });
+    let mut body = trickle(usize::MAX, None);
+    let failed = client.send(&server.key, request(Method::Post, Body::Stream(&mut body)));
+    let failed = failed.expect_err("it never ends");
+    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Total))), "{failed}");
+    drop(client);
+    server.end();
+}
+
+#[test]
+fn a_stream_is_read_up_to_its_declared_length() {
+    let server = server(vec![|mut stream| {
+        head(&mut stream);
+        stream.read_exact(&mut [0; 5]).expect("a body");
+        answer(&mut stream, "one");
+    }]);
+    let mut body = trickle(9, None);
+    let mut post = request(Method::Post, Body::Stream(&mut body));
+    post.fields.push("Content-Length", "5");
+    let response = client(LONG).send(&server.key, post).expect("a response");
+    assert_eq!(read(response).expect("a body"), ok("one"));
+    assert_eq!(body.read, 5);
+    server.end();
+}
+
+#[test]
+fn a_server_that_stalls_within_a_response_is_left_when_its_time_has_passed() {
+    fn stalls(mut stream: TcpStream, text: &str) {
+        head(&mut stream);
+        stream.write_all(text.as_bytes()).expect("a reader");
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+    }
+    let in_head = |stream: TcpStream| stalls(stream, "HTTP/1.1 2");
+    let in_trailers =
+        |stream| stalls(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: ");
+    for serve in [in_head as fn(TcpStream), in_trailers] {
+        let server = server(vec![serve]);
+        let timeouts = Timeouts { first_byte: Some(LONG), progress: Some(SHORT), ..Timeouts::default() };
+        let client = Client::new(Settings { timeouts, ..Settings::default() });
+        let failed = get(&client, &server.key).expect_err("it stalls");
+        assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Read))), "{failed}");
+        server.end();
+    }
+}
+
 #[test]
 fn a_silent_server_is_left_when_its_time_has_passed() {
     let silent = |mut stream: TcpStream| {
@@ -261,4 +362,35 @@ fn a_server_behind_a_unix_socket_answers() {
         assert_eq!(get(&client, &key).expect("a response"), ok("one"));
     }
     thread.join().expect("no panic");
+}
+
+#[test]
+fn a_body_that_is_longer_than_wanted_is_an_error() {
+    let (server, client) = (server(vec![two]), client(LONG));
+    for (most, expected) in
+        [(3, Ok(&b"one"[..])), (2, Err("the body of the response is longer than 2 bytes"))]
+    {
+        let mut response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
+        let result = response.read_all(most).map_err(|error| error.to_string());
+        assert_eq!(result, expected.map(<[u8]>::to_vec).map_err(str::to_owned));
+    }
+    drop(client);
+    server.end();
+}
+
+#[test]
+fn a_response_that_has_failed_stays_so() {
+    let cut = |mut stream: TcpStream| {
+        head(&mut stream);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart").expect("a reader");
+    };
+    let server = server(vec![cut]);
+    let client = client(LONG);
+    let mut response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
+    response.read_all(9).expect_err("cut");
+    for _ in 0..2 {
+        let failed = response.read(&mut [0; 9]).expect_err("it has failed");
+        assert!(std::error::Error::source(&failed).is_some());
+    }
+    server.end();
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use maitred_client::exchange::{Circumstances, Event, Exchange, NotReusable, Reuse, Timeouts};
-use maitred_client::{Error, Phase};
+use maitred_client::{Error, Kept, Phase};
 use maitred_h1::{HeadError, Limits, OutgoingRequest};
 use maitred_http::{FieldSet, Method};
 
@@ -212,4 +212,53 @@ fn a_server_that_does_not_close_as_asked_is_closed() {
     assert!(take(&mut exchange, now).ends_with("Connection: close||"));
     answer(&mut exchange, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", now);
     assert_eq!(exchange.reuse(false), Reuse::No(NotReusable::Asked));
+}
+
+#[test]
+fn bytes_that_have_come_before_are_no_progress() {
+    let now = Instant::now();
+    let timeouts = Timeouts { first_byte: Some(SECOND), progress: Some(SECOND * 2), ..Timeouts::default() };
+    let circumstances = Circumstances { timeouts, ..Circumstances::default() };
+    let mut exchange = begin(Some(0), &FieldSet::new(), circumstances, now);
+    take(&mut exchange, now);
+    for (input, seconds, deadline) in
+        [("HTTP/1.1 2", 1, 3), ("HTTP/1.1 2", 2, 3), ("HTTP/1.1 20", 2, 4), ("HTTP/1.1 20", 3, 4)]
+    {
+        let at = now + SECOND * seconds;
+        exchange.poll_event(input.as_bytes(), &Limits::of_responses(), at).expect("a part");
+        assert_eq!(exchange.deadline(), Some(now + SECOND * deadline), "{input} at {seconds}");
+    }
+}
+
+#[test]
+fn an_end_behind_a_reset_is_no_end_of_a_body() {
+    for (reset, expected) in [(false, Ok(())), (true, Err(Error::Broken))] {
+        let (mut exchange, now) = plain(Some(5));
+        exchange.write_failed(reset);
+        let input = b"HTTP/1.1 200 OK\r\n\r\n";
+        exchange.poll_event(input, &Limits::of_responses(), now).expect("a head");
+        assert_eq!(exchange.end_of_stream(true), expected);
+    }
+}
+
+#[test]
+fn a_connection_that_is_authenticated_itself_is_not_used_again() {
+    let no = Reuse::No(NotReusable::Authenticated);
+    for (sent, received, expected) in [
+        ("Authorization: Negotiate YII=", "", no),
+        ("Proxy-Authorization: ntlm TlR=", "", no),
+        ("Authorization: Basic YTpi", "", Reuse::Yes(Kept::default())),
+        ("A: b", "WWW-Authenticate: Basic realm=\"a\", NTLM\r\n", no),
+        ("A: b", "Proxy-Authenticate: Negotiate\r\n", no),
+        ("A: b", "WWW-Authenticate: Basic realm=\"NTLM\"\r\n", Reuse::Yes(Kept::default())),
+    ] {
+        let (mut fields, now) = (FieldSet::new(), Instant::now());
+        let (name, value) = sent.split_once(": ").expect("a field");
+        fields.push(name, value);
+        let mut exchange = begin(Some(0), &fields, Circumstances::default(), now);
+        take(&mut exchange, now);
+        let input = format!("HTTP/1.1 200 OK\r\n{received}Content-Length: 0\r\n\r\n");
+        exchange.poll_event(input.as_bytes(), &Limits::of_responses(), now).expect("a response");
+        assert_eq!(exchange.reuse(false), expected, "{sent}, {received}");
+    }
 }

@@ -190,7 +190,7 @@ impl Client {
             }
             let waiting = exchange.to_transmit().len();
             if waiting > 0 && wire.refuses {
-                exchange.write_failed();
+                exchange.write_failed(false);
             } else if waiting > 0 && !wire.stalled {
                 exchange.transmitted(waiting.min(wire.piece.max(1000)), self.now);
             }

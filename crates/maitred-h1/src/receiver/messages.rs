@@ -18,6 +18,8 @@ pub trait Messages: Copy + Debug {
 
     /// Whether another message can follow.
     const MANY: bool;
+    /// The lines of a head end, and it is none.
+    const UNREADABLE: Self::Error;
     /// A head is longer than the limit.
     const TOO_LARGE: Self::Error;
     /// A message before this one was not accepted.

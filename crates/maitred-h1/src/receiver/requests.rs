@@ -24,6 +24,7 @@ impl Messages for Requests {
     type Error = RequestError;
 
     const MANY: bool = true;
+    const UNREADABLE: RequestError = SYNTAX;
     const TOO_LARGE: RequestError = RequestError::new(TOO_LARGE, "request head too large");
     const AFTER_MALFORMED: RequestError = RequestError::bad("a request before this one was refused");
 
@@ -385,9 +386,13 @@ struct Parts {
     path: usize,
 }
 
-/// Whether a request of this method can have this target.
-pub(crate) fn is_target(method: &Method, target: &[u8]) -> bool {
-    parse(method, target).is_ok()
+/// The authority in a target of absolute form, empty in the other forms; `None` for a target that a client may not send.
+pub(crate) fn authority_of<'a>(method: &Method, target: &'a [u8]) -> Option<&'a [u8]> {
+    let parts = parse(method, target).ok()?;
+    match parts.form {
+        TargetForm::Absolute => target.get(parts.authority.0..parts.authority.0 + parts.authority.1),
+        TargetForm::Origin | TargetForm::Authority | TargetForm::Asterisk => Some(&[]),
+    }
 }
 
 /// Takes a target apart.

@@ -61,6 +61,7 @@ impl Messages for Responses {
     type Error = Malformed;
 
     const MANY: bool = false;
+    const UNREADABLE: Malformed = Malformed::LineEnd;
     const TOO_LARGE: Malformed = Malformed::HeadTooLarge;
     const AFTER_MALFORMED: Malformed = Malformed::AfterMalformed;
 
@@ -146,8 +147,8 @@ impl Responses {
             (101, Asked::Upgrade) => Ok(After::Foreign),
             (101, _) => Err(Malformed::UnaskedSwitch),
             (..200, _) => Ok(After::Head),
-            (_, Asked::Head) | (204 | 304, _) => Ok(After::Body(BodyLength::Empty)),
             (200..300, Asked::Connect) => Ok(After::Foreign),
+            (_, Asked::Head) | (204 | 304, _) => Ok(After::Body(BodyLength::Empty)),
             _ => framing.of_response(version).map(After::Body),
         }
     }

@@ -93,6 +93,7 @@ fn the_end_follows_from_request_status_and_framing_in_this_order() {
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", Ordinary, ok("", 0)),
         ("HTTP/1.1 205 Reset Content\r\nContent-Length: 1\r\n\r\na", Ordinary, ok("a", 0)),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ntunnel", Connect, ok("", 6)),
+        ("HTTP/1.1 204 No Content\r\n\r\ntunnel", Connect, ok("", 6)),
         ("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno", Connect, ok("no", 0)),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\nframes", Upgrade, ok("", 6)),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Upgrade, ok("ok", 0)),

@@ -57,7 +57,7 @@ impl Place {
     /// `http://HOST:PORT`, or without the scheme.
     pub(crate) fn of_url(url: &str, token_file: Option<&Path>) -> Result<Self, Failed> {
         let rest = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-        if rest.is_empty() || rest.contains(['/', ' ', '\r', '\n']) || !rest.contains(':') {
+        if rest.is_empty() || rest.contains(['/', ' ', '\r', '\n']) || Key::of_authority(rest).is_err() {
             let text = format!("'{url}' is no address of a server; write one such as http://127.0.0.1:9000");
             return Err(Failed::Mistaken(text));
         }
@@ -159,7 +159,9 @@ mod tests {
         let command = maitred_control::find("explain").expect("it exists");
         Place::of_url("http://127.0.0.1:9/", None).expect("an address");
         assert_eq!(target(command, &given), "/explain?url=%2Fa%20b%3Fc%3D%C3%A4%26d");
-        assert!(matches!(Place::of_url("ftp://x/y", None), Err(Failed::Mistaken(_))));
+        for wrong in ["ftp://x/y", "a:99999", "http://a:b", "a", ""] {
+            assert!(matches!(Place::of_url(wrong, None), Err(Failed::Mistaken(_))), "{wrong}");
+        }
     }
 
     #[test]
