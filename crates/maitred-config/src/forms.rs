@@ -344,7 +344,7 @@ pub(crate) const SECONDS_OR_OFF: One<Duration> = One {
     holds: Holds::Seconds(0.0, MAX_SECONDS),
     ..SECONDS
 };
-/// None is 0.
+/// Seconds, where 0 means no limit.
 pub(crate) const TIMEOUT: One<Option<Duration>> = One {
     read: |text| value::seconds(text, 0.0, MAX_SECONDS).map(|time| Some(time).filter(|time| !time.is_zero())),
     show: |time| plain(&time.unwrap_or_default().as_secs_f64()),
@@ -437,10 +437,12 @@ pub(crate) const MASK: One<Option<Mask>> = One {
 };
 pub(crate) const PERIOD: Choice<Option<Period>> =
     Choice(&[("off", None), ("hourly", Some(Period::Hour)), ("daily", Some(Period::Day))]);
-pub(crate) const LEVEL: Choice<LogLevel> = {
-    let [error, warn, info, debug] = LogLevel::ALL;
-    Choice(&[(error.name(), error), (warn.name(), warn), (info.name(), info), (debug.name(), debug)])
-};
+pub(crate) const LEVEL: Choice<LogLevel> = Choice(&[
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+]);
 pub(crate) const INTERFACE: Choice<Interface> =
     Choice(&[("auto", Interface::Auto), ("wsgi", Interface::Wsgi), ("asgi", Interface::Asgi)]);
 
@@ -451,7 +453,7 @@ impl Interface {
     }
 }
 
-/// Only its language knows what it means.
+/// A word for the language of the application, which alone acts on the word.
 pub(crate) const LIFESPAN: Choice<&str> = Choice(&[("auto", "auto"), ("on", "on"), ("off", "off")]);
 pub(crate) const OVERFLOW: Choice<Overflow> =
     Choice(&[("wait", Overflow::Wait), ("refuse", Overflow::Refuse)]);
@@ -516,6 +518,11 @@ pub(crate) fn list(texts: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_have_the_names_of_the_log() {
+        assert_eq!(LEVEL.0, LogLevel::ALL.map(|level| (level.name(), level)));
+    }
 
     #[test]
     fn a_budget_is_bytes_or_auto() {

@@ -81,7 +81,7 @@ fn page() -> String {
 }
 
 fn option(text: &mut String, definition: &Definition) {
-    let value = if definition.is_switch() { String::new() } else { definition.placeholder() };
+    let value = if definition.is_switch() { String::new() } else { definition.shown_placeholder() };
     tagged(text, &definition.flags(), &value);
     paragraph(text, definition.summary);
     let mut more = Vec::new();

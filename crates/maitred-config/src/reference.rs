@@ -45,7 +45,7 @@ fn section(text: &mut String, definition: &Definition) {
     let value = if definition.is_switch() || definition.is_positional() {
         String::new()
     } else {
-        format!(" {}", definition.placeholder())
+        format!(" {}", definition.shown_placeholder())
     };
     let _ = write!(text, "\n### {}\n\n`{}{value}`", definition.name, definition.flags());
     if definition.is_repeatable() {

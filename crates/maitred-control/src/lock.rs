@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks also what a thread has left that panicked: no value here is ever half changed.
+/// Locks a mutex, also one that a thread held when the thread panicked: each holder changes the value in one step, so the value is whole.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -73,6 +73,11 @@ impl Question {
         Self { method: "GET".to_owned(), path: path.into(), ..Self::default() }
     }
 
+    /// A change, or a query that is asked by `POST`, without arguments.
+    pub fn post(path: impl Into<String>) -> Self {
+        Self { method: "POST".to_owned(), ..Self::get(path) }
+    }
+
     /// The name of the command, `deliveries end`; empty where nothing is asked for.
     pub fn name(&self) -> String {
         self.path.trim_matches('/').replace('/', " ")

@@ -94,7 +94,6 @@ impl Shared {
 }
 
 /// All limits of a server.
-#[derive(Default)]
 pub struct Bandwidth {
     on: AtomicBool,
     connection: AtomicU64,
@@ -106,7 +105,12 @@ pub struct Bandwidth {
 
 impl Bandwidth {
     pub(crate) fn new(pools: impl Iterator<Item = u64>) -> Self {
-        Self { pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(), ..Self::default() }
+        Self {
+            on: AtomicBool::default(),
+            connection: AtomicU64::default(),
+            pools: pools.map(|bytes| Arc::new(Shared::of(bytes))).collect(),
+            routes: ArcSwap::default(),
+        }
     }
 
     /// Changes the limits of connections and routes. A route that stays keeps the state of its bucket.

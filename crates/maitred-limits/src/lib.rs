@@ -88,8 +88,7 @@ impl Default for MinimumRates {
     }
 }
 
-/// The limits of a running server, and their state. By default there are none.
-#[derive(Default)]
+/// The limits of a running server, and their state.
 pub struct Guard {
     inward: AtomicU64,
     outward: AtomicU64,
@@ -119,8 +118,24 @@ pub struct Guard {
 impl Guard {
     /// `pools` are the bandwidths of the pools by number. `shared`: clients are counted together with other processes.
     pub fn new(limits: &Limits, pools: impl Iterator<Item = u64>, shared: Option<ProcessClients>) -> Self {
-        let (ipv6_prefix, bandwidth) = (limits.clients.ipv6_prefix, Bandwidth::new(pools));
-        let guard = Self { shared, ipv6_prefix, bandwidth, ..Self::default() };
+        let guard = Self {
+            inward: AtomicU64::default(),
+            outward: AtomicU64::default(),
+            grace: AtomicU64::default(),
+            limits_connections: AtomicBool::default(),
+            limits_requests: AtomicBool::default(),
+            limits_handshakes: AtomicBool::default(),
+            client_limits: ArcSwap::default(),
+            clients: OnceLock::new(),
+            shared,
+            ipv6_prefix: limits.clients.ipv6_prefix,
+            bandwidth: Bandwidth::new(pools),
+            applied: Applied::default(),
+            budget: Budget::default(),
+            heads: Heads::default(),
+            resources: Resources::default(),
+            connections: AtomicUsize::default(),
+        };
         guard.set(limits);
         guard
     }
@@ -232,8 +247,10 @@ impl Guard {
         may
     }
 
+    /// Asks a bucket of the peer's client for one use.
+    ///
     /// # Errors
-    /// The peer may not, until the time that is the value.
+    /// The bucket is empty until this time.
     fn ask(
         &self,
         what: RateBucket,

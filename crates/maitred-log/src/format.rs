@@ -45,7 +45,7 @@ const SHORT: &[(&str, &str)] = &[("short", "$short"), ("short-color", "$short_co
 const REQUEST: &str = "request";
 const PROTOCOL: &str = "server_protocol";
 
-/// The fields that have a name, as they are in a line. A method needs no care in it: it is a token (RFC 9110, section 9.1). The protocol is
+/// The fields that have a name, as they are in a line. A method is a token (RFC 9110, section 9.1), so a method is written without escapes. The protocol is
 /// written in another way in a line of text.
 const FIELDS: &[(&str, Piece)] = &[
     ("remote_addr", Piece::Field(Field::RemoteAddress)),

@@ -97,12 +97,15 @@ impl HookThread {
         let (calls, waiting) = mpsc::sync_channel(MOST_WAITING);
         let (alive, ended) = mpsc::channel();
         let (closed, running) = (Arc::<AtomicBool>::default(), Arc::<Mutex<()>>::default());
-        let own = (Arc::clone(&closed), Arc::clone(&running), Arc::clone(&log));
-        thread::Builder::new().name("maitred-hooks".to_owned()).spawn(move || {
-            run(&*hooks, &waiting, &own.0, &own.1, &own.2);
-            drop(hooks);
-            drop(alive);
-        })?;
+        let runs = {
+            let (closed, running, log) = (Arc::clone(&closed), Arc::clone(&running), Arc::clone(&log));
+            move || {
+                run(&*hooks, &waiting, &closed, &running, &log);
+                drop(hooks);
+                drop(alive);
+            }
+        };
+        thread::Builder::new().name("maitred-hooks".to_owned()).spawn(runs)?;
         Ok(Self { name, calls, ended, closed, running, told: AtomicBool::new(false), log, added })
     }
 

@@ -290,7 +290,7 @@ impl Plan {
             }
         }
         if *present != next {
-            self.limits.push((name.to_owned(), next.limits()));
+            self.limits.push((name.to_owned(), next.effective_limits()));
         }
         next
     }

@@ -49,7 +49,7 @@ pub(super) fn takes(option: &Definition) -> Takes {
         Some(Holds::Folder) => Takes::Folder,
         Some(Holds::File) => Takes::File,
         None if matches!(option.kind, Kind::File) => Takes::File,
-        _ => match words(&option.placeholder()) {
+        _ => match words(&option.shown_placeholder()) {
             words if words.is_empty() => Takes::Text,
             words => Takes::Words(words),
         },

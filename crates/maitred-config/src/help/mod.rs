@@ -118,7 +118,7 @@ fn written(definition: &Definition) -> String {
     if definition.is_switch() {
         return definition.flags();
     }
-    let whole = format!("{} {}", definition.flags(), definition.placeholder());
+    let whole = format!("{} {}", definition.flags(), definition.shown_placeholder());
     // The usual form of an address.
     let brief = if definition.name == "listen" { "ADDR" } else { "VALUE" };
     if whole.len() <= 37 { whole } else { format!("{} {brief}", definition.flags()) }
@@ -273,7 +273,7 @@ fn usage() -> String {
 /// `--listen ADDR  (repeatable)`.
 fn head(text: &mut String, definition: &Definition) {
     let is_plain = definition.is_switch() || definition.is_positional();
-    let value = if is_plain { String::new() } else { format!(" {}", definition.placeholder()) };
+    let value = if is_plain { String::new() } else { format!(" {}", definition.shown_placeholder()) };
     let more = if definition.is_repeatable() { "  (repeatable)" } else { "" };
     let _ = writeln!(text, "  {}{value}{more}", definition.flags());
 }

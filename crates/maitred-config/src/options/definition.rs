@@ -122,11 +122,11 @@ impl Definition {
 
     /// How it is written on the command line, without its value.
     pub fn flag(&self) -> String {
-        if self.is_positional() { self.placeholder() } else { format!("--{}", self.name) }
+        if self.is_positional() { self.shown_placeholder() } else { format!("--{}", self.name) }
     }
 
     /// The placeholder of the value in help texts; empty for switches.
-    pub(crate) fn placeholder(&self) -> String {
+    pub(crate) fn shown_placeholder(&self) -> String {
         match self.placeholder {
             "" => self.facts().map(|facts| facts.placeholder()).unwrap_or_default(),
             own => own.to_owned(),

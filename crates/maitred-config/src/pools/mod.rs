@@ -67,19 +67,19 @@ impl PoolConfig {
 
     /// The most threads of this pool that can be in the application at the same time.
     pub fn most_threads(&self) -> usize {
-        let limits = self.limits();
+        let limits = self.effective_limits();
         let lost = if limits.request_timeout.is_none() { 0 } else { limits.max_lost };
         let most = if self.strategy == Strategy::Pc { 1 } else { limits.max_threads };
         most.saturating_add(lost)
     }
 
     fn settings(&self, name: &str) -> PoolSettings {
-        let (limits, strategy) = (self.limits(), self.strategy);
+        let (limits, strategy) = (self.effective_limits(), self.strategy);
         PoolSettings { limits, strategy, ..PoolSettings::named(name) }
     }
 
     /// The limits of the pool while the server runs.
-    pub fn limits(&self) -> PoolLimits {
+    pub fn effective_limits(&self) -> PoolLimits {
         PoolLimits { max_lost: self.max_lost_threads.unwrap_or(self.limits.max_threads), ..self.limits }
     }
 }

@@ -41,10 +41,10 @@ fn threads_of_all_pools_may_be_in_the_application_and_those_that_replace_lost_on
 fn zero_seconds_and_no_timeout_are_the_same() {
     let request_timeout = options::find("request-timeout").expect("an option");
     let mut config = Config::with_defaults();
-    assert_eq!(config.pool.limits().request_timeout, None);
+    assert_eq!(config.pool.effective_limits().request_timeout, None);
     for (text, limit) in [("1.5", Some(Duration::from_millis(1500))), ("0", None)] {
         request_timeout.set(&mut config, &[text.to_owned()]).expect(text);
-        assert_eq!(config.pool.limits().request_timeout, limit);
+        assert_eq!(config.pool.effective_limits().request_timeout, limit);
         assert_eq!(request_timeout.show(&config).as_deref(), Some(text));
     }
 }

@@ -146,7 +146,8 @@ fn is_of_another_server(file: &str) -> bool {
 }
 
 fn missing_value(definition: &Definition, name: Option<&str>) -> Problem {
-    let example = definition.default.first().map_or_else(|| definition.placeholder(), ToString::to_string);
+    let example =
+        definition.default.first().map_or_else(|| definition.shown_placeholder(), ToString::to_string);
     let flag = definition.flag();
     Problem::new(name.unwrap_or(&flag), "needs a value", format!("for example {flag} {example}"))
 }

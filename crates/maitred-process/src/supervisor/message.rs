@@ -10,9 +10,9 @@
 //!     ---- unready, last, at once, empty (with a socket) ->
 //! ```
 
-use maitred_config::PassedName;
 use maitred_config::sources::file::SourceFile;
 use maitred_config::tls::Handed;
+use maitred_config::{PassedName, Problem};
 use maitred_control::{Answered, Question};
 use maitred_supervise::Beat;
 use serde::de::DeserializeOwned;
@@ -25,10 +25,41 @@ pub(crate) const LOOKED: &str = "/worker/looked";
 pub(crate) const PICTURE: &str = "/worker/picture";
 pub(crate) const OWN_PAGE: &str = "/worker/metrics";
 
+/// Number of the form of all these messages. A change of their form, or of their meaning, raises the number.
+const FORM: u64 = 1;
+
+/// The remedy for a supervisor and a worker of different versions.
+const UPGRADED: &str =
+    "maitred was upgraded while the server ran: send SIGUSR2 to the supervisor, or restart the server";
+
+/// The version of a supervisor. The first message has it in all versions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Version {
+    form: u64,
+    name: String,
+}
+
+impl Default for Version {
+    /// A supervisor that does not tell its version.
+    fn default() -> Self {
+        Self { form: 0, name: "of an earlier version".to_owned() }
+    }
+}
+
+impl Version {
+    /// This program.
+    pub(crate) fn own() -> Self {
+        Self { form: FORM, name: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
 /// The first message to a worker. The descriptors come with this message: the listeners in the order of the configuration, the bell of all
 /// workers, the table of clients of all workers, and the worker's own memory of figures and of its counts in that table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
+    /// Read before the other fields: those of another version may have another form.
+    pub(crate) version: Version,
     /// The number of the worker, from 1 on.
     pub(crate) number: usize,
     pub(crate) workers: usize,
@@ -90,9 +121,58 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }
 
+/// Reads the setup of a supervisor.
+///
+/// # Errors
+/// The supervisor is of another version.
+pub(super) fn read_setup(place: &str, bytes: &[u8]) -> Result<Setup, Problem> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Head {
+        version: Version,
+    }
+    let Head { version } = read(bytes).unwrap_or_default();
+    let setup = if version.form == FORM { read(bytes) } else { None };
+    setup.ok_or_else(|| {
+        let what = format!(
+            "this process is maitred {}, and its supervisor is {}: the setup cannot be read",
+            env!("CARGO_PKG_VERSION"),
+            version.name
+        );
+        Problem::new(place, what, UPGRADED)
+    })
+}
+
+/// The cause of failure of a process with a message that the supervisor cannot read.
+pub(super) fn unreadable() -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    format!(
+        "its message cannot be read: it is of another version than the supervisor, which is maitred {own}; {UPGRADED}"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setup_of_another_version_names_both_versions() {
+        let setup = Setup { version: Version::own(), number: 2, ..Setup::default() };
+        assert_eq!(read_setup("--as-worker", &to_text(&setup)), Ok(setup.clone()));
+        let why = |bytes: &[u8]| read_setup("--as-worker", bytes).expect_err("another version").to_string();
+        let later = Setup { version: Version { form: FORM + 1, name: "9.8.7".to_owned() }, ..setup };
+        // The form is compared first: a setup with the same fields may mean something else, and one with other fields still has its version.
+        for bytes in [to_text(&later), br#"{"version":{"form":2,"name":"9.8.7"},"workers":[]}"#.to_vec()] {
+            let why = why(&bytes);
+            assert!(why.contains("its supervisor is 9.8.7") && why.contains("send SIGUSR2"), "{why}");
+            assert!(why.contains(concat!("maitred ", env!("CARGO_PKG_VERSION"))), "{why}");
+        }
+        let same = format!(r#"{{"version":{{"form":{FORM},"name":"9.8.7"}},"workers":[]}}"#);
+        assert!(why(same.as_bytes()).contains("9.8.7"));
+        for bytes in [&b"{}"[..], b"", br#"{"number":1}"#] {
+            assert!(why(bytes).contains("of an earlier version"));
+        }
+    }
 
     #[test]
     fn written_messages_are_read_as_they_were() {
@@ -101,6 +181,7 @@ mod tests {
         let file =
             SourceFile { name: "maitred.toml".into(), text: "listen = \":1\"".into(), is_drop_in: false };
         let setup = Setup {
+            version: Version::own(),
             number: 2,
             workers: 3,
             listeners: 2,

@@ -148,6 +148,9 @@ pub(crate) fn run(
 ) -> Result<u8, Problem> {
     let (config, origins) = (&loaded.config, &loaded.origins);
     check(config, &checked, origins)?;
+    if let Some(problem) = predecessor.as_mut().and_then(Predecessor::take_problem) {
+        log.error(format_args!("{problem}"));
+    }
     let acts = early.as_ref().and(checked.wanted.as_ref()).map(Wanted::acts);
     let (listeners, mut doors) = match early {
         Some(Early { listeners, doors, warnings, .. }) => {
@@ -217,6 +220,7 @@ pub(crate) fn run(
         }
     };
     let setup = Setup {
+        version: message::Version::own(),
         workers: config.workers.number(),
         listeners: checked.listeners.len(),
         own: listeners.is_own(),

@@ -17,7 +17,7 @@ use maitred_server::limits::{ClientTable, LEDGER_BYTES};
 use maitred_supervise::{Exit, WorkerId};
 
 use super::Happening;
-use super::message::{FromWorker, Setup, ToWorker, read, to_text};
+use super::message::{FromWorker, Setup, ToWorker, read, to_text, unreadable};
 
 /// Longest wait until a worker reads a message: its listening thread has no other task.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
@@ -196,7 +196,11 @@ impl Process {
                 Some(said) => {
                     let _ = told.send(Happening::Said(self.id, said));
                 }
-                None => {}
+                None => {
+                    let _ = told.send(Happening::Said(self.id, FromWorker::Failed(unreadable())));
+                    // By SIGTERM, since the worker may have accepted clients.
+                    self.child.terminate();
+                }
             }
         }
         // No answer can come any more.
@@ -227,5 +231,39 @@ impl Pending {
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Err(RecvTimeoutError::Timeout) => Err(self),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_io::child::Program;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_with_an_unreadable_message_fails() {
+        let launch = |input: OwnedFd| {
+            let text = br#"{"Later":1}"#;
+            let header = [text.len() as u32, 0].map(u32::to_le_bytes).concat();
+            rustix::io::write(&input, &[&header[..], text].concat())?;
+            let program = Program {
+                command: vec!["sleep".into(), "20".into()],
+                folder: "/".into(),
+                environment: Vec::new(),
+                without: Vec::new(),
+                at_terminal: false,
+            };
+            Child::start(&program, input)
+        };
+        let (sender, happenings) = mpsc::channel();
+        let process = Process::start(launch, (WorkerId(1), 1), &Setup::default(), &[], &sender);
+        process.expect("a process");
+        match happenings.recv() {
+            Ok(Happening::Said(WorkerId(1), FromWorker::Failed(cause))) => {
+                assert!(cause.contains("another version") && cause.contains("SIGUSR2"), "{cause}");
+            }
+            _ => panic!("the message has vanished"),
+        }
+        assert!(matches!(happenings.recv(), Ok(Happening::Exit(WorkerId(1), Exit::Signal(15)))));
     }
 }

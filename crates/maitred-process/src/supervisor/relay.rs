@@ -506,7 +506,7 @@ impl Workers {
             return Err(Answered::error(404, &format!("there is no pool '{pool}'; 'pools' lists them")));
         }
         let mut answer = finder.answer(picture);
-        let asked = Question { method: "POST".to_owned(), ..Question::get("/stacks") };
+        let asked = Question::post("/stacks");
         finder.add_place(&mut answer, || Some(merge(read(&self.ask(&asked, one, "the supervisor")))));
         Ok(Answered::json(200, &answer))
     }

@@ -24,7 +24,7 @@ use maitred_io::child::{self, Child, Ended, Program};
 use serde::{Deserialize, Serialize};
 
 use super::Happening;
-use super::message::{Setup, read, to_text};
+use super::message::{Setup, read, read_setup, to_text, unreadable};
 use crate::host::{Host, LoadError, Voice};
 use crate::loading;
 
@@ -61,15 +61,19 @@ impl Template {
         let this = Self { number, is_ready: false, child: Arc::clone(&child), channel: own };
         let told = happenings.clone();
         let waits = thread::Builder::new().name("maitred-template".to_owned()).spawn(move || {
-            let said = receiving.receive().ok().and_then(|message| read(&message.text));
+            let said = receiving.receive().ok().map(|message| read(&message.text));
             drop(receiving);
             let failed = match said {
-                Some(FromTemplate::Ready) => {
+                Some(Some(FromTemplate::Ready)) => {
                     let _ = told.send(Happening::Template(number, Ok(())));
                     None
                 }
-                Some(FromTemplate::Failed(cause)) => Some(cause),
-                _ => None,
+                Some(Some(FromTemplate::Failed(cause))) => Some(cause),
+                Some(_) => {
+                    child.kill();
+                    Some(unreadable())
+                }
+                None => None,
             };
             let ended = match child.wait() {
                 Ok(Ended::Code(code)) => format!("the process that preloads has ended with exit code {code}"),
@@ -98,7 +102,7 @@ impl Template {
         match read(&self.channel.receive()?.text) {
             Some(FromTemplate::Forked(pid)) => Child::adopt(pid),
             Some(FromTemplate::Failed(cause)) => Err(io::Error::other(cause)),
-            _ => Err(io::ErrorKind::InvalidData.into()),
+            _ => Err(io::Error::other(unreadable())),
         }
     }
 }
@@ -137,8 +141,10 @@ impl Preloading {
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
-        let setup =
-            read(&received.text).ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
+        let setup = read_setup(AS_TEMPLATE, &received.text).inspect_err(|problem| {
+            // The supervisor logs this. If the supervisor cannot read this, standard error has it.
+            let _ = channel.send(&to_text(&FromTemplate::Failed(problem.to_string())), &[]);
+        })?;
         // The kernel ends the template with its supervisor, also while it imports: a template has no thread to watch the channel. The parent in the
         // sense of prctl(2) is the thread that has started the template, which is the supervisor's main thread.
         child::end_with_parent().map_err(|error| wrong(error.to_string()))?;

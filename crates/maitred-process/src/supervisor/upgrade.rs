@@ -27,8 +27,9 @@ use maitred_server::Bell;
 use maitred_server::limits::ClientTable;
 use maitred_server::listening::Address;
 use maitred_server::service_manager::Passing;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::Happening;
 use super::message::{read, to_text};
@@ -41,8 +42,7 @@ pub(crate) const AS_SUCCESSOR: &str = "--as-successor";
 /// Version of the message. The programs may be of different versions: unknown fields are ignored, missing ones have defaults.
 const VERSION: u64 = 1;
 
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Serialize)]
 struct Message {
     version: u64,
     /// Addresses, and how many sockets there are of each.
@@ -55,8 +55,63 @@ struct Message {
     bell: bool,
     clients: bool,
     acts: bool,
-    /// Read by itself: what an earlier version cannot read costs it no socket.
     tls: Value,
+}
+
+impl Message {
+    /// Reads each field by itself, so that a field of another form costs no socket. Returns the names of the fields that cannot be read.
+    fn read(bytes: &[u8]) -> (Self, Vec<&'static str>) {
+        let mut fields: Map<String, Value> = read(bytes).unwrap_or_default();
+        let mut unread = Vec::new();
+        if fields.is_empty() {
+            unread.push("all");
+        }
+        let mut message = Self {
+            version: take(&mut fields, "version", &mut unread),
+            listeners: take(&mut fields, "listeners", &mut unread),
+            counts: take(&mut fields, "counts", &mut unread),
+            passed: take(&mut fields, "passed", &mut unread),
+            pid_file: take(&mut fields, "pid_file", &mut unread),
+            bell: take(&mut fields, "bell", &mut unread),
+            clients: take(&mut fields, "clients", &mut unread),
+            acts: take(&mut fields, "acts", &mut unread),
+            tls: take(&mut fields, "tls", &mut unread),
+        };
+        // Descriptors are told apart by their order: behind an unreadable field their use is unknown.
+        let ordered = ["listeners", "counts", "pid_file", "bell"];
+        let known = ordered.iter().position(|name| unread.contains(name)).unwrap_or(ordered.len());
+        if known < 2 {
+            message.listeners.clear();
+        }
+        message.pid_file &= known > 2;
+        message.bell &= known > 3;
+        message.clients &= known > 3;
+        (message, unread)
+    }
+}
+
+/// Takes a field. A field that is missing has its default; a field that cannot be read has it, too, and is noted in `unread`.
+fn take<T: Default + DeserializeOwned>(
+    fields: &mut Map<String, Value>,
+    name: &'static str,
+    unread: &mut Vec<&'static str>,
+) -> T {
+    let value = fields.remove(name).map(serde_json::from_value);
+    value.unwrap_or_else(|| Ok(T::default())).unwrap_or_else(|_| {
+        unread.push(name);
+        T::default()
+    })
+}
+
+/// The problem of these fields of the message.
+fn problem(version: u64, unread: &[&str]) -> Option<String> {
+    (!unread.is_empty()).then(|| {
+        format!(
+            "the program before this one is of another version (message {version}, known is {VERSION}): {} of its message cannot be read, \
+             so this program makes its own; if an address is in use, restart the server",
+            unread.join(", ")
+        )
+    })
 }
 
 /// The message to a successor, with its descriptors.
@@ -174,6 +229,8 @@ pub(crate) struct Predecessor {
     /// None from a predecessor of an earlier version.
     bell: Option<Bell>,
     clients: Option<ClientTable>,
+    /// The parts of the message that cannot be read, until they are logged.
+    problem: Option<String>,
 }
 
 impl Predecessor {
@@ -190,7 +247,7 @@ impl Predecessor {
             .map_err(|error| wrong(format!("this process has no predecessor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the predecessor is gone: {error}")))?;
-        let message: Message = read(&received.text).unwrap_or_default();
+        let (message, mut unread) = Message::read(&received.text);
         let mut descriptors = received.descriptors.into_iter();
         let (mut counts, mut all_passed) = (message.counts.into_iter(), message.passed.into_iter());
         let (mut sockets, mut passed) = (Vec::new(), Vec::new());
@@ -209,8 +266,21 @@ impl Predecessor {
         let table = if message.clients { descriptors.next() } else { None };
         // A table of another version cannot be opened; then this program makes its own.
         let clients = table.and_then(|table| ClientTable::open(table).ok());
-        let (acts, tls) = (message.acts, Handed::try_from(message.tls).ok());
-        Ok(Self { channel, sockets, acts, passed, pid_file, bell, clients, tls })
+        let tls = if message.tls.is_null() {
+            None
+        } else {
+            Handed::try_from(message.tls).ok().or_else(|| {
+                unread.push("tls");
+                None
+            })
+        };
+        let problem = problem(message.version, &unread);
+        Ok(Self { channel, sockets, acts: message.acts, passed, pid_file, bell, clients, tls, problem })
+    }
+
+    /// Takes the line for the log, once, if the predecessor is of a version with another message.
+    pub(crate) fn take_problem(&mut self) -> Option<String> {
+        self.problem.take()
     }
 
     /// Whether the predecessor had become another user, as which this process runs.
@@ -256,5 +326,35 @@ impl Predecessor {
             while channel.receive().is_ok() {}
             let _ = told.send(Happening::Alone);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_later_version_loses_only_what_cannot_be_read() {
+        let later = br#"{"version":2,"listeners":[":1",":2"],"counts":[1,2],"bell":"loud","clients":true,"acts":true,"later":{}}"#;
+        let (message, unread) = Message::read(later);
+        assert_eq!((message.listeners, message.counts), (vec![":1".to_owned(), ":2".to_owned()], vec![1, 2]));
+        assert_eq!((message.bell, message.clients, message.acts), (false, false, true));
+        let line = problem(message.version, &unread).expect("a problem");
+        assert!(line.contains("message 2, known is 1") && line.contains("bell of its message"), "{line}");
+    }
+
+    #[test]
+    fn sockets_without_their_numbers_are_not_taken() {
+        let (message, unread) = Message::read(br#"{"listeners":[":1"],"counts":"one","pid_file":true}"#);
+        assert_eq!((message.listeners.len(), message.pid_file, unread), (0, false, vec!["counts"]));
+        let (message, unread) = Message::read(b"later");
+        assert_eq!((message.listeners.len(), unread), (0, vec!["all"]));
+    }
+
+    #[test]
+    fn a_message_of_an_earlier_version_is_whole() {
+        let (message, unread) = Message::read(br#"{"listeners":[":1"],"pid_file":true}"#);
+        assert_eq!((message.listeners.len(), message.pid_file), (1, true));
+        assert_eq!(problem(message.version, &unread), None);
     }
 }

@@ -21,7 +21,9 @@ use maitred_server::service_manager::Passing;
 use maitred_server::{Accept, Bell, BoundListeners, ListenerSettings, Server, Settings};
 use maitred_supervise::Beat;
 
-use super::message::{COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker, read, to_text};
+use super::message::{
+    COUNTED, FromWorker, LOOKED, OWN_PAGE, PICTURE, Setup, ToWorker, read, read_setup, to_text,
+};
 use crate::logs::Writer;
 use crate::passed::passing;
 
@@ -33,6 +35,8 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// Time beyond the drain-timeout after which a worker without a supervisor aborts.
 const GRACE: Duration = Duration::from_secs(10);
+
+const UNREADABLE: &str = "a message of the supervisor cannot be read, so it is of another version: send SIGUSR2 to the supervisor, or restart the server";
 
 /// This process as a worker.
 pub(crate) struct Worker {
@@ -109,9 +113,13 @@ impl Worker {
             .map_err(|error| wrong(format!("this process has no supervisor: {error}")))?;
         let received =
             channel.receive().map_err(|error| wrong(format!("the supervisor is gone: {error}")))?;
-        let setup = read::<Setup>(&received.text)
-            .filter(|setup| received.descriptors.len() > setup.listeners)
-            .ok_or_else(|| wrong("the supervisor is of another version".to_owned()))?;
+        let setup = read_setup(AS_WORKER, &received.text).inspect_err(|problem| {
+            // The supervisor logs this. If the supervisor cannot read this, standard error has it.
+            let _ = channel.send(&to_text(&FromWorker::Failed(problem.to_string())), &[]);
+        })?;
+        if received.descriptors.len() < setup.listeners {
+            return Err(wrong("the supervisor has sent too few sockets".to_owned()));
+        }
         if setup.development.is_some() {
             terminal::become_standard_input();
         }
@@ -119,7 +127,7 @@ impl Worker {
         let mut listeners = received.descriptors;
         let mut others = listeners.split_off(setup.listeners).into_iter();
         let (Some(waker), Some(last), Some(table)) = (others.next(), others.next(), others.next()) else {
-            return Err(wrong("the supervisor is of another version".to_owned()));
+            return Err(wrong("the supervisor has sent no bell and no table of clients".to_owned()));
         };
         let bell = Bell::open([waker, last]).map_err(|error| wrong(format!("its bell: {error}")))?;
         let mut memory = || {
@@ -239,11 +247,11 @@ impl Link {
     fn listen(&self, channel: &Channel) {
         loop {
             match channel.receive() {
-                Ok(received) => {
-                    if let Some(message) = read(&received.text) {
-                        self.hear(message, received.descriptors);
-                    }
-                }
+                Ok(received) => match (read(&received.text), self.server()) {
+                    (Some(message), _) => self.hear(message, received.descriptors),
+                    (None, Some(server)) => server.log().error(format_args!("{UNREADABLE}")),
+                    (None, None) => maitred_config::output::say(UNREADABLE),
+                },
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return self.end_without_supervisor(),
             }
