@@ -226,7 +226,8 @@ def test_a_small_answer_does_not_wait_for_large_ones(peer: Connection) -> None:
 def test_the_most_urgent_comes_first(wsgi: Server) -> None:
     """RFC 9218 §10, where a window has kept all of them waiting."""
     with Connection.to(wsgi.port, {Setting.INITIAL_WINDOW_SIZE: 16 * MIB}, grants=False) as peer:
-        usual = [peer.ask("/large/1") for _ in range(2)]
+        # So large that none is near its end when the urgent one is ready: each has one frame of 16 in its turn.
+        usual = [peer.ask("/large/8") for _ in range(2)]
         while len(peer.answers[usual[0]].body) + len(peer.answers[usual[1]].body) < frames.WINDOW:
             peer.take()
         urgent = peer.ask("/large/1", fields=[("priority", "u=0")])
@@ -243,9 +244,9 @@ def test_the_most_urgent_comes_first(wsgi: Server) -> None:
             while received() < expected:
                 peer.take()
         before = len(peer.frames)
-        peer.send(frames.window_update(0, 16 * MIB))
+        peer.send(frames.window_update(0, 32 * MIB))
         for stream in streams:
-            assert peer.answer(stream).body == BLOCK
+            assert peer.answer(stream).body == BLOCK * (8 if stream in usual else 1)
         ends = [each.stream for each in peer.frames[before:] if each.ends]
         assert ends[0] == urgent and ends[-1] == later
 
