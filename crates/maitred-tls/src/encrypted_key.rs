@@ -46,7 +46,7 @@ type Cipher = (&'static Algorithm, usize);
 pub(crate) enum Unreadable {
     /// It is encrypted by the first scheme of PKCS#5.
     FirstScheme,
-    /// Its derivation takes too long or too much memory: how it is encrypted, and what the limit is.
+    /// Decryption would take too long or too much memory. The text names the encryption and the limit.
     TooCostly(String),
     /// It is broken, or encrypted in another way.
     Unknown,

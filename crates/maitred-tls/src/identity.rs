@@ -110,7 +110,7 @@ pub enum IdentityError {
     WrongPassword,
     /// The key is encrypted in a way that is not read, and in which.
     UnknownEncryption(&'static str),
-    /// To decrypt the key takes too long or too much memory: how it is encrypted, and what the limit is.
+    /// Decryption of the key would take too long or too much memory. The text names the encryption and the limit.
     CostlyEncryption(String),
     /// The key is of a kind that TLS or this server does not know, or broken.
     Key(String),

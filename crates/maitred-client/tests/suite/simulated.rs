@@ -88,7 +88,7 @@ impl Client {
         Self { pool, key, now: Instant::now(), piece }
     }
 
-    /// The result of a call to a server that does `script`, as text: status, body, and what becomes of the connection.
+    /// Calls a server that acts by `script`. The result as text: status, body, and whether the connection is used again.
     pub(crate) fn call(&mut self, ask: Ask, script: &[Do]) -> String {
         if matches!(ask, Ask::GetAgain | Ask::PostAgain(_)) {
             assert_eq!(self.call(Ask::Get, &[send(NEXT)]), "200 next, kept");
