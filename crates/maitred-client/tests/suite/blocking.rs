@@ -394,3 +394,21 @@ fn a_response_that_has_failed_stays_so() {
     }
     server.end();
 }
+
+#[test]
+fn trailers_are_there_behind_the_last_byte() {
+    let server = server(vec![|mut stream| {
+        head(&mut stream);
+        let response = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nSum: 7\r\n\r\n";
+        stream.write_all(response).expect("a client");
+    }]);
+    let client = client(LONG);
+    let mut response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a response");
+    assert!(response.trailers().is_none());
+    assert_eq!(response.read_all(9).expect("a body"), b"ok");
+    let sums: Vec<_> =
+        response.trailers().expect("trailers").iter().map(|(_, value)| value.to_vec()).collect();
+    assert_eq!(sums, [b"7"]);
+    drop(response);
+    server.end();
+}
