@@ -17,7 +17,9 @@ pub mod exchange;
 mod keep_alive;
 pub mod key;
 pub mod pool;
+mod report;
 
 pub use error::{Error, Phase};
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
+pub use report::{End, Observer, Report};
