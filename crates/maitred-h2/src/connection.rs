@@ -6,7 +6,6 @@
 //!
 //! Between two frames of one header block nothing else may come: the block is kept beside that.
 
-mod block;
 mod receive;
 mod send;
 
@@ -24,8 +23,7 @@ use crate::settings::{FIRST_WINDOW, PeerSettings, Settings};
 use crate::streams::{Over, Stream, Streams};
 use crate::upgrade::Upgrade;
 use crate::window::Window;
-use block::Gathering;
-use receive::Incoming;
+use receive::{Gathering, Incoming};
 
 /// The size of the HPACK table that this server announces, and that a peer starts with (RFC 9113 §6.5.2).
 const TABLE: usize = crate::hpack::DEFAULT_TABLE;

@@ -70,12 +70,14 @@ impl Streams {
         self.open.iter_mut()
     }
 
+    /// Returns whether a stream of this number is new: above all that the peer has used. Lower ones are used up with it.
     pub(crate) fn use_up(&mut self, number: u32) -> bool {
         let is_new = number > self.newest;
         self.newest = self.newest.max(number);
         is_new
     }
 
+    /// The state of a stream: to come, open, or over, with the end if that is remembered.
     pub(crate) fn known(&mut self, number: u32) -> Known<'_> {
         // Those with even numbers are the server's, which opens none.
         if number > self.newest || number.is_multiple_of(2) {
@@ -103,6 +105,7 @@ impl Streams {
         self.open.push(stream);
     }
 
+    /// Ends a stream in both directions. Returns whether it was open.
     pub(crate) fn end(&mut self, number: u32, how: Over) -> bool {
         match self.place_of(number) {
             Some(place) => {
@@ -133,6 +136,7 @@ impl Streams {
         self.place = (self.place + 1) % REMEMBERED;
     }
 
+    /// The peer has ended its direction; the stream is over if the other one has ended, too.
     pub(crate) fn received(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.received = true;
@@ -142,6 +146,7 @@ impl Streams {
         }
     }
 
+    /// The server has ended its direction; the stream is over if the other one has ended, too.
     pub(crate) fn sent(&mut self, number: u32) {
         if let Some(stream) = self.open(number) {
             stream.sent = true;

@@ -29,6 +29,7 @@ impl Window {
         u32::try_from(self.left).unwrap_or(0)
     }
 
+    /// Takes so many bytes of the peer into account. Returns false, and changes nothing, if the peer may not send as many.
     pub(crate) fn take(&mut self, bytes: u32) -> bool {
         let bytes = i64::from(bytes);
         let fits = bytes <= self.left;
