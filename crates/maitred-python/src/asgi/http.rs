@@ -27,7 +27,7 @@ use super::adapter::Adapter;
 use super::channel::Title;
 use super::current;
 use super::departure::{Departure, Onward};
-use super::reading::{Reading, disconnect, file_part, live_part, refusal, request_part};
+use super::receive::{Reading, disconnect, file_part, live_part, refusal, request_part};
 use super::response::{After, Phase, go_on, head_alone, joined, start, to_disk, whole};
 use super::scope::Scope;
 use super::watch::Watch;

@@ -7,10 +7,10 @@
 //! scope.rs      request → dictionary      names.rs  its fields      tls.rs  its TLS
 //! coroutine.rs  the coroutine that the Task of a request runs      current.rs  which one is running
 //! channel.rs    the application's side of a request: one of the next two
-//! http.rs       the state of one exchange: response.rs sends parts of its body, reading.rs receives those of the request
+//! http.rs       the state of one exchange: response.rs sends parts of its body
 //! websocket.rs  the state of one WebSocket, websocket_send.rs its callable
-//! send.rs       the callable      message.rs, head.rs, path_send.rs  its arguments
-//! receive.rs    the callable      pending.rs  the awaitables of both
+//! send.rs       the callable and its messages
+//! receive.rs    the callable and its messages; the awaitables of both
 //! departure.rs  which part learns first that the peer has left
 //! steps.rs      the awaitable protocol
 //! still.rs      a loop that stands still
@@ -22,13 +22,8 @@ mod coroutine;
 mod current;
 mod departure;
 mod event_loop;
-mod head;
 mod http;
-mod message;
 mod names;
-mod path_send;
-mod pending;
-mod reading;
 mod receive;
 mod response;
 mod runner;

@@ -1,25 +1,31 @@
 //! `send`: a message goes to the exchange at once. The awaitable that it returns only waits for room for more.
+//!
+//! Sections below: a message as it can be asked; its heads and fields, checked; and the file that it names.
 
 use std::ffi::CStr;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use maitred_runtime::{Content, Last};
+use maitred_http::{FieldSet, Status};
+use maitred_runtime::{Content, FileRange, Last};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyInt, PyList, PyMapping, PyString, PyTuple};
 use pyo3::{ffi, intern};
 
 use super::channel::Channel;
 use super::departure::Onward;
 use super::http::Http;
-use super::message::Message;
-use super::pending::{Pending, What};
+use super::receive::{Pending, What};
 use super::scope::{EARLY_HINT, LABEL, PATHSEND, TRAILERS};
-use super::{head, path_send};
 use crate::child;
 use crate::native::{Native, Object, answer, object_at};
-use crate::report::type_name;
-use crate::values::{Lent, latin1_of};
+use crate::report::{found, type_name};
+use crate::values::{self, Declared, Lent, latin1_of};
 
 impl Native for Http {
     const NAME: &'static CStr = c"maitred._engine.Send";
@@ -77,12 +83,12 @@ impl Sends for Http {
         let onward = match kind(&message)? {
             Kind::Start => {
                 http.check_start(py)?;
-                let (head, trailers) = head::parse(&message)?;
+                let (head, trailers) = parse_start(&message)?;
                 http.declare(py, head, trailers);
                 Onward::Ready
             }
             Kind::Body => {
-                let more = head::is_true(&message, intern!(py, "more_body"))?;
+                let more = is_true(&message, intern!(py, "more_body"))?;
                 let body = message.get(intern!(py, "body"))?;
                 let lent = body.as_ref().and_then(|body| body.cast::<PyBytes>().ok()).map(Lent);
                 let last = match (&lent, &body) {
@@ -95,14 +101,14 @@ impl Sends for Http {
                 onward
             }
             Kind::Path => {
-                let range = path_send::open(py, &message)?;
+                let range = open_path(py, &message)?;
                 http.send(py, Last::Given(Content::File(range)), false)?
             }
             Kind::Trailers => {
-                let (fields, more) = head::parse_trailers(&message)?;
+                let (fields, more) = parse_trailers(&message)?;
                 http.send_trailers(py, fields, more)?
             }
-            Kind::Hint => http.hint(py, head::parse_hint(&message)?)?,
+            Kind::Hint => http.hint(py, parse_hint(&message)?)?,
             Kind::Label => {
                 if let Some(label) = message.get(intern!(py, "label"))? {
                     http.set_label(&label.str()?.to_string_lossy());
@@ -165,4 +171,194 @@ pub(super) fn copied(body: &Bound<'_, PyAny>) -> PyResult<Content> {
         let remedy = if body.is_instance_of::<PyString>() { "; encode it" } else { "" };
         PyTypeError::new_err(format!("the body must be bytes, not {given}{remedy}"))
     })
+}
+
+// ---- A message ----
+
+/// A message that an application passes to `send`: a dictionary, or anything that can be asked like one.
+pub(super) enum Message<'a, 'py> {
+    Dict(&'a Bound<'py, PyDict>),
+    Other(&'a Bound<'py, PyMapping>),
+}
+
+impl<'a, 'py> Message<'a, 'py> {
+    pub(super) fn new(message: &'a Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(dict) = message.cast::<PyDict>() {
+            return Ok(Self::Dict(dict));
+        }
+        message.cast::<PyMapping>().map(Self::Other).map_err(|_| {
+            PyTypeError::new_err(format!("send() takes a dict with a 'type', not {}", type_name(message)))
+        })
+    }
+
+    pub(super) fn py(&self) -> Python<'py> {
+        match self {
+            Self::Dict(dict) => dict.py(),
+            Self::Other(mapping) => mapping.py(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self {
+            Self::Dict(dict) => dict.get_item(key),
+            Self::Other(mapping) => match mapping.get_item(key) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) if error.is_instance_of::<PyKeyError>(self.py()) => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+}
+
+// ---- Heads and fields ----
+
+/// The head of `http.response.start`, and whether trailers are announced.
+pub(super) fn parse_start(message: &Message<'_, '_>) -> PyResult<(Declared, bool)> {
+    let py = message.py();
+    let Some(status) = message.get(intern!(py, "status"))? else {
+        return Err(PyValueError::new_err("http.response.start has no 'status'; it is an int such as 200"));
+    };
+    let mut declared = Declared::new(parse_status(&status)?, None);
+    match message.get(intern!(py, "headers"))? {
+        Some(headers) if !headers.is_none() => push_all(&headers, |name, value| declared.push(name, value))?,
+        _ => {}
+    }
+    Ok((declared, is_true(message, intern!(py, "trailers"))?))
+}
+
+fn parse_trailers(message: &Message<'_, '_>) -> PyResult<(FieldSet, bool)> {
+    let py = message.py();
+    let mut fields = FieldSet::new();
+    match message.get(intern!(py, "headers"))? {
+        Some(headers) if !headers.is_none() => {
+            push_all(&headers, |name, value| values::push(&mut fields, name, value))?;
+        }
+        _ => {}
+    }
+    Ok((fields, is_true(message, intern!(py, "more_trailers"))?))
+}
+
+pub(super) fn is_true<'py>(message: &Message<'_, 'py>, key: &Bound<'py, PyString>) -> PyResult<bool> {
+    message.get(key)?.map_or(Ok(false), |value| value.is_truthy())
+}
+
+/// The interim response of `http.response.early_hint`: each of its `links` is the value of a field `Link`.
+fn parse_hint(message: &Message<'_, '_>) -> PyResult<Declared> {
+    let mut declared = Declared::new(Status::EARLY_HINTS, None);
+    let Some(links) = message.get(intern!(message.py(), "links"))? else {
+        return Err(PyValueError::new_err("http.response.early_hint has no 'links'; it is a list of bytes"));
+    };
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "the links of http.response.early_hint must be an iterable of bytes, not {}",
+            found(&links)
+        ))
+    };
+    if links.is_instance_of::<PyBytes>() {
+        return Err(wrong());
+    }
+    for link in links.try_iter().map_err(|_| wrong())? {
+        let link = link?;
+        let Ok(value) = link.cast::<PyBytes>() else {
+            return Err(PyTypeError::new_err(format!("a link must be bytes, not {}", found(&link))));
+        };
+        declared.push(b"Link", value.as_bytes())?;
+    }
+    Ok(declared)
+}
+
+fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<Status> {
+    let number = status.extract::<i64>().map_err(|_| {
+        if status.is_instance_of::<PyInt>() {
+            // Python itself refuses to write very long ones.
+            return PyValueError::new_err("the status must be from 200 to 999, not an int beyond 64 bits");
+        }
+        PyTypeError::new_err(format!("the status must be an int such as 200, not {}", type_name(status)))
+    })?;
+    match u16::try_from(number).ok().filter(|code| *code >= 200).and_then(Status::from_code) {
+        Some(status) => Ok(status),
+        None if (100..200).contains(&number) => Err(PyValueError::new_err(format!(
+            "{number} is an interim status; http.response.start takes the final one"
+        ))),
+        None => Err(PyValueError::new_err(format!("the status must be from 200 to 999, not {number}"))),
+    }
+}
+
+/// Takes any iterable of pairs; nearly all applications send lists of tuples or of lists.
+pub(super) fn push_all(
+    headers: &Bound<'_, PyAny>,
+    mut append: impl FnMut(&[u8], &[u8]) -> PyResult<()>,
+) -> PyResult<()> {
+    if let Ok(list) = headers.cast::<PyList>() {
+        for item in list {
+            push(&item, &mut append)?;
+        }
+        return Ok(());
+    }
+    let items = headers.try_iter().map_err(|_| {
+        let given = found(headers);
+        PyTypeError::new_err(format!("the headers must be an iterable of pairs of bytes, not {given}"))
+    })?;
+    for item in items {
+        push(&item?, &mut append)?;
+    }
+    Ok(())
+}
+
+fn push(item: &Bound<'_, PyAny>, append: &mut impl FnMut(&[u8], &[u8]) -> PyResult<()>) -> PyResult<()> {
+    if let Ok(pair) = item.cast::<PyTuple>()
+        && pair.len() == 2
+    {
+        let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+        return append(bytes_of(&name, "name")?, bytes_of(&value, "value")?);
+    }
+    let wrong = || {
+        let given = found(item);
+        PyTypeError::new_err(format!("a header must be a pair (name, value) of bytes, not {given}"))
+    };
+    let mut parts = item.try_iter().map_err(|_| wrong())?;
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(value), None) => append(bytes_of(&name?, "name")?, bytes_of(&value?, "value")?),
+        _ => Err(wrong()),
+    }
+}
+
+fn bytes_of<'a>(object: &'a Bound<'_, PyAny>, what: &str) -> PyResult<&'a [u8]> {
+    object.cast::<PyBytes>().map(|bytes| bytes.as_bytes()).map_err(|_| {
+        let given = type_name(object);
+        PyTypeError::new_err(format!("a header's {what} must be bytes, not {given}; encode it as Latin-1"))
+    })
+}
+
+// ---- A file that the application names (ASGI extensions, "Path Send") ----
+
+/// The file of the message, all of it. Its path is the application's, as that of a file it opens itself: it is not looked at further.
+fn open_path(py: Python<'_>, message: &Message<'_, '_>) -> PyResult<FileRange> {
+    let Some(path) = message.get(intern!(py, "path"))? else {
+        return Err(PyValueError::new_err("http.response.pathsend has no 'path', which names the file"));
+    };
+    let path: PathBuf = path
+        .extract()
+        .map_err(|_| PyTypeError::new_err("the path of http.response.pathsend must be a str"))?;
+    if !path.is_absolute() {
+        let shown = path.display();
+        return Err(PyValueError::new_err(format!(
+            "the path of http.response.pathsend must be absolute, not {shown}"
+        )));
+    }
+    py.detach(|| regular(&path)).map_err(|error| match error.raw_os_error() {
+        // The subclass that Python has for it, such as FileNotFoundError.
+        Some(number) => PyOSError::new_err((number, error.to_string(), path.into_os_string())),
+        None => PyOSError::new_err(error.to_string()),
+    })
+}
+
+/// Opens a regular file. Nothing else is waited for: a FIFO would not open without a writer.
+fn regular(path: &Path) -> io::Result<FileRange> {
+    let file: File = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(FileRange { file: Arc::new(file), offset: 0, length: facts.len() })
 }

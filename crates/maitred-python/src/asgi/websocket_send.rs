@@ -11,10 +11,8 @@ use pyo3::{ffi, intern};
 
 use super::channel::Channel;
 use super::departure::Onward;
-use super::head;
-use super::message::Message;
-use super::pending::{Pending, What};
-use super::send::{Sends, copied, vectorcall};
+use super::receive::{Pending, What};
+use super::send::{Message, Sends, copied, is_true, parse_start, push_all, vectorcall};
 use super::websocket::WebSocket;
 use crate::native::{Native, Object};
 use crate::report::type_name;
@@ -61,11 +59,11 @@ impl Sends for WebSocket {
                 Onward::Ready
             }
             Kind::DenialStart => {
-                let (declared, _) = head::parse(&message)?;
+                let (declared, _) = parse_start(&message)?;
                 socket.deny(py, declared)?
             }
             Kind::DenialBody => {
-                let more = head::is_true(&message, intern!(py, "more_body"))?;
+                let more = is_true(&message, intern!(py, "more_body"))?;
                 let body = message.get(intern!(py, "body"))?;
                 let last = match &body {
                     Some(body) => Last::Given(copied(body)?),
@@ -172,7 +170,7 @@ fn accepted(py: Python<'_>, message: &Message<'_, '_>) -> PyResult<ResponseHead>
         values::push(&mut accepted.fields, b"Sec-WebSocket-Protocol", chosen.to_str()?.as_bytes())?;
     }
     if let Some(headers) = present(message, intern!(py, "headers"))? {
-        head::push_all(&headers, |name, value| {
+        push_all(&headers, |name, value| {
             if name.eq_ignore_ascii_case(b"sec-websocket-protocol") {
                 return Err(PyValueError::new_err(
                     "the headers of websocket.accept name Sec-WebSocket-Protocol; its key 'subprotocol' has it",
