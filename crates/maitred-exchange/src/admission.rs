@@ -8,10 +8,10 @@ use maitred_h1::HeadFacts;
 use maitred_http::{BodyLength, Method, RequestHead, ResponseHead, Status};
 use maitred_limits::Rule;
 
-use crate::answer::{refuse, respond};
+use crate::destination::Destination;
 use crate::link::{Link, Received};
 use crate::response::Response;
-use crate::stream::Destination;
+use crate::stages::{refuse, respond};
 use crate::stream::Stream;
 use crate::stream::websocket::{Objection, VERSION, asked};
 

@@ -14,11 +14,11 @@ use maitred_filters::{Answer, Asker, At, Decision, Suspicion};
 use maitred_http::{BodyLength, Status, target};
 use maitred_limits::Rule;
 
-use crate::answer::{refuse, respond};
+use crate::destination::Destination;
 use crate::link::{Link, Received};
 use crate::response::Response;
 use crate::site::Site;
-use crate::stream::Destination;
+use crate::stages::{refuse, respond};
 use crate::stream::Stream;
 use crate::stream::body::MAX_DROPPED;
 

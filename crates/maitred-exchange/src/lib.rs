@@ -11,9 +11,8 @@
 //! Leaves out: bytes of protocols and turns of connections (maitred-server), and the threads that run handlers.
 
 pub mod admission;
-pub mod answer;
-pub mod body;
 pub mod client;
+pub mod destination;
 pub mod filter;
 pub mod flags;
 pub mod hosts;

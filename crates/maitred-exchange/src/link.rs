@@ -4,7 +4,7 @@
 //! connection                                       exchange
 //!   head_received, data_received, request_received ---->    pipeline.rs: the parts of a request as they arrive
 //!   pass_filters, advance_spool  ---------------------->    what a request has waited for is there
-//!   send_own, send_continue, run  <---------------------    answer.rs, body.rs: the engine answers, or a handler
+//!   send_own, send_continue, run  <---------------------    pipeline.rs, stages.rs: the engine answers, or a handler
 //!   drop_rest, close_behind, shape  <-------------------    rest of a body, end of the connection, rate of a response
 //! ```
 //! An implementor is a connection in its turn, or a test. The time of deadlines is a value of the turn; nothing here waits.

@@ -1,6 +1,5 @@
 //! Responses that the engine makes itself: files, refusals, redirects, the state of the server, 504.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use maitred_files::Body;
@@ -8,8 +7,6 @@ use maitred_http::{ResponseHead, Status};
 use maitred_runtime::Content;
 
 use crate::pages::PLAIN;
-use crate::site::Site;
-use crate::stages::{Asked, Draft};
 
 /// A response that the engine makes itself.
 pub struct Response {
@@ -71,20 +68,6 @@ impl Response {
     #[must_use]
     pub fn keep_alive(self, keep_alive: bool) -> Self {
         Self { keep_alive, ..self }
-    }
-
-    /// The response behind all [stages](super::stages).
-    pub fn finished(mut self, site: &Site, asked: &Asked<'_>) -> Self {
-        // No stage refuses a response of the engine.
-        if let Ok(draft) = Draft::pass(site, asked, &self.head, Some(self.length)) {
-            let Draft { head, length, body, .. } = draft;
-            let changed = if let Cow::Owned(head) = head { Some(head) } else { None };
-            if let Some(body) = body {
-                (self.length, self.body) = (length.unwrap_or_default(), body);
-            }
-            self.head = changed.map_or(self.head, Arc::new);
-        }
-        self
     }
 
     /// Bytes of the body that are sent.

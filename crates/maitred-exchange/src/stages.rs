@@ -14,18 +14,21 @@
 //! Then the head has its length settled and is encoded: by [`send_own`](super::link::Link::send_own) for the engine, by the
 //! encoder of a responder for a handler. A stage that has nothing to do copies nothing.
 //!
+//! Section below: [`respond`] and [`refuse`], by which all responses of the engine leave.
+//!
 //! Leaves out: bodies, connections and locks.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use maitred_compress as compress;
 use maitred_compress::Opinion;
 use maitred_files::{Body, Submitted, partial};
 use maitred_filters::Passed;
 use maitred_http::coding::Coding;
-use maitred_http::{Peer, RequestHead, ResponseHead};
+use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{RequestId, upstream_queue};
@@ -34,9 +37,13 @@ use maitred_runtime::{Database, DatabaseCounts, Request, SendError};
 use maitred_stats::{Span, Spans, Times};
 
 use crate::flags::Flags;
+use crate::link::{Link, Received};
 use crate::own_limits;
 use crate::own_limits::OwnLimits;
+use crate::response::Response;
 use crate::site::Site;
+use crate::stream::Stream;
+use crate::stream::awaited::Awaited;
 
 /// The request of a response, as far as the response depends on it.
 pub struct Asked<'a> {
@@ -277,6 +284,82 @@ fn push_database(text: &mut String, counts: DatabaseCounts) {
         micros % 1000
     );
 }
+
+// ---- Responses of the engine ----
+
+impl Response {
+    /// The response behind all stages.
+    fn finished(mut self, site: &Site, asked: &Asked<'_>) -> Self {
+        // No stage refuses a response of the engine.
+        if let Ok(draft) = Draft::pass(site, asked, &self.head, Some(self.length)) {
+            let Draft { head, length, body, .. } = draft;
+            let changed = if let Cow::Owned(head) = head { Some(head) } else { None };
+            if let Some(body) = body {
+                (self.length, self.body) = (length.unwrap_or_default(), body);
+            }
+            self.head = changed.map_or(self.head, Arc::new);
+        }
+        self
+    }
+}
+
+/// The option with the limit of the head, for the log.
+fn option_of(reason: &str) -> &'static str {
+    match reason {
+        "field too large" => " (--max-field)",
+        "request head too large" => " (--max-head)",
+        _ => "",
+    }
+}
+
+/// Leads a response of the engine through all stages, and has the connection send it to a request that no handler has.
+pub fn respond<'a>(link: &mut impl Link<'a>, stream: Box<Stream>, response: Response) -> Received {
+    let secure = link.client_of(&stream).secure;
+    let (head, number) = (&stream.request.head, stream.request.number);
+    let asked = Asked { head, number, passed: stream.passed.as_deref(), maker: Maker::Engine { secure } };
+    let response = response.finished(link.site(), &asked);
+    link.send_own(stream, response)
+}
+
+/// Refuses a request that is malformed or not allowed: the response is the last one of the connection.
+pub fn refuse<'a>(
+    link: &mut impl Link<'a>,
+    stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    link.site().log.info(format_args!(
+        "{}: {} {}: {reason}{}",
+        link.client_of(&stream).peer,
+        status.code(),
+        status.reason(),
+        option_of(reason)
+    ));
+    refuse_noted(link, stream, status, reason)
+}
+
+/// Refuses a request; the line of the rule is in the log already.
+pub fn refuse_noted<'a>(
+    link: &mut impl Link<'a>,
+    mut stream: Box<Stream>,
+    status: Status,
+    reason: &'static str,
+) -> Received {
+    // A head that could not be read has no other facts.
+    stream.request.head.tls = link.session();
+    link.site().counters.refused.add(1);
+    respond(link, stream, Response::refusal(status, reason))
+}
+
+/// The response of the engine in the place of a handler that is late.
+pub fn late_response(site: &Site, awaited: &Awaited) -> Response {
+    let Awaited { head, number, secure, passed, .. } = awaited;
+    let maker = Maker::Engine { secure: *secure };
+    let asked = Asked { head, number: *number, passed: passed.as_deref(), maker };
+    awaited.plain_response().finished(site, &asked)
+}
+
+// ---- Texts for the log ----
 
 /// The facts of a request by which entries of the log are counted.
 pub fn shape(request: &Request) -> Shape<'_> {

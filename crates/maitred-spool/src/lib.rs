@@ -11,7 +11,7 @@
 //! Promises: a thread that polls never opens, writes or closes a file here. A connection has at most one chunk in the
 //! queue and one it gathers, so the memory of an upload does not depend on its size. An upload that ends early leaves
 //! nothing behind: a chunk that has not been written is dropped at once, its file by the spooler. Leaves out: the
-//! choice of bodies (`connection/body.rs` of maitred-server).
+//! choice of bodies (`pipeline.rs` of maitred-exchange).
 
 mod file;
 mod memory;

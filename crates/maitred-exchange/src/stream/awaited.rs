@@ -12,7 +12,6 @@ use maitred_stats::Times;
 use crate::record::{Kept, Record};
 use crate::response::Response;
 use crate::site::Site;
-use crate::stages::{Asked, Maker};
 use crate::stream::Stream;
 use crate::{NEVER, nanos};
 
@@ -30,10 +29,10 @@ pub struct Awaited {
     pub pool: usize,
     /// A copy of the head for the logs: the handler has the request for an unknown time.
     pub head: RequestHead,
-    number: u64,
-    secure: bool,
+    pub(crate) number: u64,
+    pub(crate) secure: bool,
     /// The filters that the request has passed; the 504 takes their fields.
-    passed: Option<Box<Passed>>,
+    pub(crate) passed: Option<Box<Passed>>,
 }
 
 impl Awaited {
@@ -51,16 +50,11 @@ impl Awaited {
         self.head.fields.memory() as u64
     }
 
-    fn asked(&self) -> Asked<'_> {
-        let maker = Maker::Engine { secure: self.secure };
-        Asked { head: &self.head, number: self.number, passed: self.passed.as_deref(), maker }
-    }
-
-    /// The response of the engine in the place of the handler.
-    pub fn response(&self, site: &Site) -> Response {
+    /// The response of the engine in the place of the handler, before the stages.
+    pub(crate) fn plain_response(&self) -> Response {
         let seconds = self.limit.as_secs_f64();
         let text = format!("{} {}: no response within {seconds} s\n", LATE.code(), LATE.reason());
-        Response::text(LATE, text).finished(site, &self.asked())
+        Response::text(LATE, text)
     }
 
     /// Logs that the request has had no response in time, and returns its record; `begun` and `waited` say when a thread has begun with

@@ -19,19 +19,18 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use maitred_filters::Passed;
-use maitred_h1::{HeadFacts, TargetForm};
-use maitred_http::{Method, RequestHead};
+use maitred_h1::HeadFacts;
 use maitred_limits::minimum::RateWatch;
 use maitred_log::{End, next_number};
-use maitred_runtime::{Handler, Observe, Request};
+use maitred_runtime::{Observe, Request};
 use maitred_stats::Times;
 
 use crate::NEVER;
 use crate::client::Client;
+use crate::destination::Destination;
 use crate::flags::Flags;
 use crate::record::RequestSummary;
 use crate::response::Endless;
-use crate::routes::Route;
 use crate::site::Site;
 use crate::stream::awaited::Awaited;
 use crate::stream::body::Keeping;
@@ -253,80 +252,6 @@ impl Stream {
             }
         });
     }
-}
-
-/// The destination of a request.
-#[derive(Clone, Default)]
-pub enum Destination {
-    /// The server as a whole: `OPTIONS *` (RFC 9110 §9.3.7).
-    Server,
-    /// The engine, at the health path.
-    Health,
-    /// The engine, at the metrics path.
-    Metrics,
-    /// The static mount with this number.
-    Files(usize),
-    /// An application.
-    Application(Arc<dyn Handler>),
-    /// The folder of a mount, without its slash.
-    Slash,
-    /// No normal form of the path exists, and only files could answer.
-    Bad,
-    /// No mount and no application has the path.
-    #[default]
-    Nothing,
-}
-
-impl Destination {
-    /// Finds the destination of a request for the host in `head`.
-    pub fn find(site: &Site, head: &RequestHead, facts: Option<HeadFacts>) -> Self {
-        thread_local! {
-            static NORMAL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-        }
-        if facts.is_some_and(|facts| facts.target_form == TargetForm::Asterisk) {
-            return Self::Server;
-        }
-        if asks_for(site.health_path.as_deref(), head) {
-            return Self::Health;
-        }
-        if asks_for(site.metrics_path.as_deref(), head) {
-            return Self::Metrics;
-        }
-        let routes = site.hosts.of(head.host).routes();
-        NORMAL.with_borrow_mut(|normal| match routes.find_sent(head.path(), normal) {
-            Route::Static { mount, .. } => Self::Files(mount),
-            Route::Application(application) => Self::Application(Arc::clone(&application.handler)),
-            Route::Slash => Self::Slash,
-            Route::Bad => Self::Bad,
-            Route::Nothing => Self::Nothing,
-        })
-    }
-
-    /// The handler of the application.
-    pub fn application(&self) -> Option<&Arc<dyn Handler>> {
-        if let Self::Application(handler) = self { Some(handler) } else { None }
-    }
-
-    /// Whether a handler takes the body.
-    pub fn is_application(&self) -> bool {
-        self.application().is_some()
-    }
-
-    /// Whether the engine answers this about itself.
-    pub fn is_engine(&self) -> bool {
-        matches!(self, Self::Health | Self::Metrics)
-    }
-}
-
-/// Whether the engine answers this request about itself.
-pub fn asks_engine(site: &Site, head: &RequestHead) -> bool {
-    [&site.health_path, &site.metrics_path].into_iter().any(|path| asks_for(path.as_deref(), head))
-}
-
-/// Whether a request asks the engine at `path`. Other methods are the application's.
-pub fn asks_for(path: Option<&str>, head: &RequestHead) -> bool {
-    path.is_some_and(|path| path.as_bytes() == head.path())
-        && matches!(head.method, Method::Get | Method::Head)
 }
 
 #[cfg(test)]

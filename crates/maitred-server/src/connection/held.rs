@@ -16,7 +16,7 @@ use maitred_runtime::Request;
 use super::protocol::see_carrier;
 use super::{Connection, Context, Group, nanos};
 use crate::group::slots::Token;
-use maitred_exchange::stream::asks_engine;
+use maitred_exchange::destination::asks_engine;
 
 /// Longest idle time of a connection while a resource is scarce, in nanoseconds; the value of Jetty's
 /// LowResourceMonitor.

@@ -14,7 +14,7 @@ use crate::connection::sending::{arm, check_reader};
 use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, Key, NEVER, Turn, nanos};
 use crate::group::slots::Token;
-use maitred_exchange::answer::refuse_noted;
+use maitred_exchange::stages::refuse_noted;
 
 /// How long a connection may be idle whose peer has said that it makes no further requests, in nanoseconds.
 const LEAVING: u64 = 2_000_000_000;

@@ -16,10 +16,12 @@ use crate::connection::sending::peer_gone;
 use crate::connection::websocket::take_for_socket;
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, Group, Turn};
-use maitred_exchange::answer::refuse;
-use maitred_exchange::body::{advance_spool, spill};
+use maitred_exchange::stages::refuse;
+
 use maitred_exchange::client::identify;
-use maitred_exchange::pipeline::{data_received, head_received, pass_filters, request_received};
+use maitred_exchange::pipeline::{
+    advance_spool, data_received, head_received, pass_filters, request_received, spill,
+};
 
 /// So many streams a peer may reset in a turn, and how long nothing more is read of one that does, in nanoseconds: each has cost a
 /// request, and a flood of them would hold up other connections. All 128 streams of a page that is left are reset within 20 ms.

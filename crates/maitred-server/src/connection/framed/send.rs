@@ -20,6 +20,7 @@ use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, Key, Turn};
 use crate::group::slots::Token;
 use maitred_exchange::memory::recycle_head;
+use maitred_exchange::stages::late_response;
 use maitred_exchange::stream::body::OVER;
 
 /// Bytes of frames that are made ahead of what the transport has taken: what one call may take, and a new stream waits for at
@@ -379,7 +380,7 @@ impl Framed {
         mut stream: Box<Stream>,
         awaited: Awaited,
     ) {
-        let response = awaited.response(&context.group.site);
+        let response = late_response(&context.group.site, &awaited);
         let is_head = awaited.head.method == Method::Head;
         let heads = heads_of(&response, context, is_head);
         let (begun, waited) = (stream.flags().begun(), stream.flags().awaited());

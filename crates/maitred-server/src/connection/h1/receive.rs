@@ -21,9 +21,11 @@ use crate::connection::held::{first_request_time, idle_time};
 use crate::connection::sending::{arm, flush, set_deadline};
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
 use crate::connection::{Context, NEVER, Turn, nanos};
-use maitred_exchange::answer::{refuse, refuse_noted};
-use maitred_exchange::body::{advance_spool, refuse_unkept, share, spill};
-use maitred_exchange::pipeline::{data_received, end_dropped, head_received, pass_filters, request_received};
+use maitred_exchange::stages::{refuse, refuse_noted};
+
+use maitred_exchange::pipeline::{
+    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received, share, spill,
+};
 
 /// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;

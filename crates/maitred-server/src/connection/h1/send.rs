@@ -22,6 +22,7 @@ use crate::connection::spilling::{note_sender, relieve_later};
 use crate::connection::wire::{Phase, Wire, copy_small};
 use crate::connection::{Context, Group, Key, Turn};
 use crate::group::slots::Token;
+use maitred_exchange::stages::late_response;
 
 /// Content up to this size is copied behind its head and leaves in the same write; above it the copy costs more than a
 /// second segment.
@@ -229,7 +230,7 @@ impl H1 {
         ran: (Option<u64>, u64),
     ) -> Turn {
         let site = &context.group.site;
-        let response = awaited.response(&context.group.site);
+        let response = late_response(&context.group.site, &awaited);
         let (version, is_head) = (awaited.head.version, awaited.head.method == Method::Head);
         let record = awaited.into_record(
             &context.group.site,
