@@ -64,7 +64,9 @@ pub(super) struct Limiter {
 /// The next step of a thread with a request, or of one that found the queue not empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admitted<J> {
+    /// The thread runs this request, and has the permit that the request needs.
     Run(J),
+    /// The request waits in the queue; the thread samples the threads that have permits until one is free.
     Monitor,
     /// The thread parks: another thread monitors.
     Park,

@@ -125,7 +125,7 @@ impl Transport {
         }
     }
 
-    /// Receives into `buffer`.
+    /// Receives what has come into `buffer`, deciphered where the transport speaks TLS. Never waits.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Moved {
         match self {
             Self::Plain(socket) => socket.receive(buffer),
@@ -173,8 +173,8 @@ impl Transport {
         }
     }
 
-    /// Sends from `bytes`, which are not empty. `more` says that more follows at once, so that the kernel may wait to fill a
-    /// segment.
+    /// Sends from `bytes`, which are not empty, enciphered where the transport speaks TLS. Never waits: the rest is for the next call.
+    /// `more` says that more follows at once, so that the kernel may wait to fill a segment.
     pub fn send(&mut self, bytes: &[u8], more: bool) -> Moved {
         match self {
             Self::Plain(socket) => socket.send(bytes, more),

@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-use maitred_exchange::Ends;
+use maitred_exchange::{Ends, nanos};
 use maitred_http::Peer;
 use maitred_io::listener::{Accepted, Credentials, Listener, Remote};
+use maitred_io::poller::Interest;
 use maitred_io::sync::atomic::Ordering;
 use maitred_turns::Signals;
 
@@ -13,6 +14,7 @@ use maitred_io::transport::{Socket, Transport};
 use maitred_io::{clock, machine};
 use maitred_runtime::Process;
 
+use super::wire::Wire;
 use super::{Connection, Group, Protocol, proxy_header, turns};
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};
@@ -212,6 +214,57 @@ impl Listening {
                     site.guard.close(peer);
                 }
             })
+    }
+}
+
+impl Connection {
+    /// Takes a connection into the group.
+    ///
+    /// # Errors
+    /// The poller cannot watch the transport. The transport is closed then.
+    pub(super) fn open(
+        group: &Arc<Group>,
+        transport: Transport,
+        protocol: Protocol,
+        (peer, ends): (Peer, Option<Box<Ends>>),
+        listener: u32,
+        counted: bool,
+    ) -> io::Result<Token> {
+        let Some((index, slot)) = group.slots.take() else {
+            return Err(io::Error::other("the limit of connections is reached"));
+        };
+        let token = Token { slot: index, generation: slot.generation() };
+        let awaits_header = ends.as_ref().is_some_and(|ends| ends.awaits_header);
+        let awaits_handshake = ends.as_ref().is_some_and(|ends| ends.awaits_handshake);
+        let timeouts = &group.site.timeouts;
+        let time = match (awaits_header, awaits_handshake) {
+            (true, _) => proxy_header::TIME,
+            (false, true) => nanos(timeouts.handshake),
+            (false, false) => nanos(timeouts.head),
+        };
+        let deadline = clock::monotonic() + time;
+        // The lock is held until all fields are set: events may come as soon as the socket is watched.
+        let mut place = slot.lock();
+        let direct = group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer());
+        let has_receipts = group.site.measures.receipt.load(Ordering::Relaxed);
+        let connection = place.insert(Self {
+            wire: Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted)),
+            protocol,
+            shares: None,
+        });
+        if let Err(error) =
+            connection.wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
+        {
+            *place = None;
+            drop(place);
+            group.slots.retire(slot);
+            group.slots.give_back(index);
+            return Err(error);
+        }
+        group.count_opened();
+        group.site.counters.connections.add(1);
+        group.set_deadline(index, deadline);
+        Ok(token)
     }
 }
 

@@ -8,6 +8,7 @@ use maitred_exchange::{Lot, Which};
 use maitred_io::clock;
 use maitred_runtime::{Flow, Observe, SendError};
 
+use crate::connection::carrier::{Carrier, see_carrier};
 use crate::connection::{Connection, Group, Key, spilling};
 
 /// So often a thread that waits looks whether requests wait for it.
@@ -95,7 +96,7 @@ fn next_step(
         return Err(SendError::Closed);
     }
     let idle_since = connection.peer_idle_since(key, now);
-    let is_full = connection.is_full(group, key);
+    let is_full = see_carrier!(connection, |carrier, wire| carrier.is_full(wire, group, key));
     if !is_full || only_checks {
         // The handler goes on. Its peer holds the thread only if the handler makes blocks far ahead of it.
         note_idle_peer(idle_since.filter(|_| connection.is_far_ahead(key)));
@@ -105,7 +106,7 @@ fn next_step(
     let gives_up = idle_since.is_some_and(|since| has_to_give_up_peer(&group.scheduler, since, now));
     // A response that the application is still making holds its thread by itself, until much more of it is made than was taken.
     if (!gives_up || !connection.is_far_ahead(key))
-        && let Some(lot) = connection.lend(group, Which::All)
+        && let Some(lot) = spilling::lend(connection, group, Which::All)
     {
         return Ok(Step::Write(lot));
     }

@@ -1,23 +1,20 @@
-//! Calls of handlers on their connection, from any thread, under the lock of the slot: the parts of a response, the end,
-//! bodies and messages.
+//! Calls of handlers on their connection, from any thread, under the lock of the slot. What is the same for both protocols is called by
+//! `with_carrier!` where it is wanted; here are the calls that differ, and those for bodies and messages.
 
 use std::io;
 use std::sync::Arc;
 
-use maitred_exchange::{Endless, Lot, OwnLimits, Socket, Stream, Which};
+use maitred_exchange::{Socket, Stream};
 use maitred_limits::Rule;
 use maitred_log::End;
 use maitred_runtime::{Closed, Flow, Messages, Observe, SendError};
 use maitred_turns::Signals;
 
-use super::carrier::{Carrier, Ended, Ending, ResponsePart};
-use super::drain::begin_endless;
-use super::protocol::{see_carrier, with_carrier};
-use super::sending::{arm, fail_sending, has_peer_ended};
-use super::spilling::{exchange, lend, note_sender, take_back};
+use super::carrier::{Carrier, ResponsePart, with_carrier};
+use super::sending::{arm, fail_sending};
 use super::streaming_body::LiveReader;
 use super::{Connection, Group, Key, Protocol};
-use maitred_exchange::spill::{MAX_FILE, Part, Written};
+use maitred_exchange::spill::MAX_FILE;
 
 impl Group {
     /// Calls `act` with the connection of `key` if the connection exists and a handler still has that exchange.
@@ -35,30 +32,6 @@ impl Connection {
         with_carrier!(self, |carrier, _wire| carrier.stream_of(key))
     }
 
-    /// As [`Carrier::send_part`].
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn send_part(
-        &mut self,
-        group: &Group,
-        key: Key,
-        part: ResponsePart<'_>,
-    ) -> Result<Flow, SendError> {
-        with_carrier!(self, |carrier, wire| carrier.send_part(wire, group, key, part))
-    }
-
-    /// As [`Carrier::send_last`].
-    pub(super) fn send_last_part(
-        &mut self,
-        group: &Group,
-        key: Key,
-        part: ResponsePart<'_>,
-        ending: Ending<'_>,
-    ) -> Ended {
-        with_carrier!(self, |carrier, wire| carrier.send_last(wire, group, key, part, ending))
-    }
-
     /// The handler of a stream that is dead has let go of it. Returns how its response ended, if it was cancelled.
     pub(super) fn forget(&mut self, group: &Group, key: Key) -> Option<End> {
         match &mut self.protocol {
@@ -72,29 +45,6 @@ impl Connection {
         if let Protocol::Framed(framed) = &mut self.protocol {
             framed.leave();
         }
-    }
-
-    /// Notes that the response begins. Returns whether the connection must end after it.
-    pub(super) fn begin_answer(&mut self, key: Key) -> bool {
-        with_carrier!(self, |carrier, _wire| carrier.begin_answer(key))
-    }
-
-    pub(super) fn begin_endless(&mut self, group: &Group, key: Key, endless: Endless) {
-        with_carrier!(self, |carrier, _wire| begin_endless(carrier, group, key, endless));
-    }
-
-    pub(super) fn limit_response(&mut self, key: Key, own: OwnLimits) {
-        with_carrier!(self, |carrier, wire| carrier.limit_response(wire, key, own));
-    }
-
-    /// Whether the peer has ended its sending side, or is gone.
-    pub(super) fn has_peer_ended(&self) -> bool {
-        see_carrier!(self, |carrier, wire| has_peer_ended(carrier, wire))
-    }
-
-    /// Whether a handler of this exchange has to wait.
-    pub(super) fn is_full(&self, group: &Group, key: Key) -> bool {
-        see_carrier!(self, |carrier, wire| carrier.is_full(wire, group, key))
     }
 
     /// Since when the peer has taken nothing of what waits of an exchange; none while nothing waits for the peer.
@@ -134,10 +84,6 @@ impl Connection {
             }
             Protocol::Framed(framed) => framed.reset_stream(wire, group, key, End::TooSlow),
         }
-    }
-
-    pub(super) fn note_sender(&mut self, key: Key, label: Option<&Arc<str>>) {
-        with_carrier!(self, |carrier, wire| note_sender(carrier, wire, key, label));
     }
 
     /// Reads bytes of a live body for its handler, with `space` for bytes that are not decoded.
@@ -204,20 +150,6 @@ impl Connection {
             Some(stream) => stream.end_of_socket(wire.is_dead()),
             None => (End::PeerGone, None, false),
         })
-    }
-
-    // ---- Queued bytes that are written to files ----
-
-    pub(super) fn lend(&mut self, group: &Group, which: Which) -> Option<Lot> {
-        with_carrier!(self, |carrier, wire| lend(carrier, wire, group, which))
-    }
-
-    pub(super) fn exchange(&mut self, written: &Written) {
-        with_carrier!(self, |carrier, wire| exchange(carrier, wire, written));
-    }
-
-    pub(super) fn take_back(&mut self, parts: &[Part]) {
-        with_carrier!(self, |carrier, wire| take_back(carrier, wire, parts));
     }
 
     // ---- For an operator ----

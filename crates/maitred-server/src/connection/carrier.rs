@@ -8,7 +8,7 @@
 //! ```
 //! Code that differs by protocol is a method of `H1` or `Framed`, and belongs here if shared code calls it. Code that is the same for
 //! both is a function of a `carrier` and the [`Wire`] below it: time limits, slow readers, WebSockets. What a handler calls from its
-//! thread is a method of `Connection` (`calls.rs`). Exchanges know neither: they know the turn (`link.rs`).
+//! thread is a method of `Connection` (`calls.rs`). Exchanges know neither: they know the turn (`mod.rs`).
 
 use std::sync::Arc;
 
@@ -18,10 +18,67 @@ use maitred_http::{FieldSet, RequestHead};
 use maitred_log::End;
 use maitred_runtime::{Flow, Last, SendError};
 
+use super::framed::Framed;
+use super::h1::H1;
 use super::responder::Encoder;
 use super::wire::Wire;
 use super::{Context, Group, Key, NEVER, Turn};
 use crate::group::slots::Token;
+
+/// The protocol of a connection.
+pub(crate) enum Protocol {
+    /// One exchange at a time, in the order of the requests.
+    H1(H1),
+    /// HTTP/2: any number of exchanges at once, interleaved in frames.
+    Framed(Box<Framed>),
+}
+
+impl Protocol {
+    /// HTTP/1 before the first request.
+    pub(crate) fn h1() -> Self {
+        Self::H1(H1::default())
+    }
+}
+
+/// Calls a function with the protocol of a connection as its carrier, and with the wire.
+macro_rules! with_carrier {
+    ($connection:expr, |$carrier:ident, $wire:ident| $call:expr) => {{
+        let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
+        match protocol {
+            $crate::connection::Protocol::H1($carrier) => $call,
+            $crate::connection::Protocol::Framed(framed) => {
+                let $carrier = &mut **framed;
+                $call
+            }
+        }
+    }};
+}
+
+/// As [`with_carrier`], to look only.
+macro_rules! see_carrier {
+    ($connection:expr, |$carrier:ident, $wire:ident| $call:expr) => {{
+        let $crate::connection::Connection { protocol, wire: $wire, .. } = $connection;
+        match protocol {
+            $crate::connection::Protocol::H1($carrier) => $call,
+            $crate::connection::Protocol::Framed(framed) => {
+                let $carrier = &**framed;
+                $call
+            }
+        }
+    }};
+}
+
+/// Calls a function with the carrier of the exchange of a key, and with the wire, under the lock of the slot; none if no handler has that
+/// exchange any more.
+macro_rules! with_exchange {
+    ($group:expr, $key:expr, |$carrier:ident, $wire:ident| $call:expr) => {
+        $group.with_stream($key, |connection| {
+            $crate::connection::carrier::with_carrier!(connection, |$carrier, $wire| $call)
+        })
+    };
+}
+
+pub(crate) use {see_carrier, with_carrier, with_exchange};
 
 /// A part of a handler's response, encoded.
 pub(crate) struct ResponsePart<'a> {

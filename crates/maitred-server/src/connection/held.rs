@@ -13,7 +13,7 @@ use maitred_limits::Rule;
 use maitred_limits::heads::{HeadShare, HeldHeads};
 use maitred_runtime::Request;
 
-use super::protocol::see_carrier;
+use super::carrier::see_carrier;
 use super::{Connection, Context, Group, nanos};
 use crate::group::slots::Token;
 use maitred_exchange::destination::asks_engine;

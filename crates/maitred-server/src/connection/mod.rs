@@ -5,7 +5,8 @@
 //! Connection --wire------> Wire: transport, queued bytes, limits, timer
 //!            `-protocol--> H1 (one exchange) or Framed (many): each is the Carrier of its exchanges
 //! ```
-//! What happens to an exchange is in maitred-exchange, which knows a turn by `link.rs`; calls of handlers are in `calls.rs`.
+//! What happens to an exchange is in maitred-exchange, which knows a turn as a [`Link`]: the section below. Calls of handlers are in
+//! `calls.rs`.
 
 mod accept;
 mod backpressure;
@@ -17,8 +18,6 @@ mod h1;
 mod handshake;
 mod held;
 mod linger;
-mod link;
-mod protocol;
 mod proxy_header;
 mod request_timeout;
 mod responder;
@@ -34,33 +33,36 @@ mod turns;
 pub(crate) mod websocket;
 mod wire;
 
-use std::io;
 use std::sync::Arc;
 
-use maitred_exchange::{Ends, NEVER, Scratch, nanos};
-use maitred_http::Peer;
-use maitred_io::clock;
-use maitred_io::poller::Interest;
-use maitred_io::sync::atomic::Ordering;
-use maitred_io::transport::Transport;
+use maitred_exchange::link::Readiness;
+use maitred_exchange::memory::spare_request;
+use maitred_exchange::{
+    Awaited, Ends, Link, NEVER, Received, Response, Scratch, Site, Stream, Values, nanos,
+};
+use maitred_h1::{HeadFacts, Sender};
+use maitred_http::{Peer, ResponseHead, Status, target};
 use maitred_log::End;
+use maitred_match::Ambiguity;
+use maitred_runtime::{Body, Exchange, Handler};
 use maitred_turns::Signals;
 
-use crate::group::Resident;
-use crate::group::slots::Token;
+use crate::group::slots::{Place, Token};
+use crate::group::{Job, Resident};
 use crate::listener::Listening;
-use carrier::Carrier;
+use carrier::{Carrier, see_carrier, with_carrier};
 use drain::end_events;
-use held::{Shares, first_request_time, idle_time};
-use protocol::{see_carrier, with_carrier};
+use held::{Shares, first_request_time, idle_time, lacks_room};
 use request_timeout::check_request;
+use responder::{Origin, Responder};
 use sending::{arm, check_reader, flush, peer_gone, set_deadline};
+use streaming_body::live_reader;
 use websocket::check_websockets;
 use wire::{Phase, Wire};
 
 pub(crate) use crate::group::slots::Key;
+pub(crate) use carrier::Protocol;
 pub(crate) use maitred_turns::Turn;
-pub(crate) use protocol::Protocol;
 
 /// Most time slices of lingering for one connection: half a minute in all, as nginx does (`lingering_time`). A client
 /// that sends a whole upload before it reads completes the upload also on a slow link.
@@ -143,55 +145,6 @@ impl Resident for Connection {
 }
 
 impl Connection {
-    /// Takes a connection into the group.
-    ///
-    /// # Errors
-    /// The poller cannot watch the transport. The transport is closed then.
-    pub(crate) fn open(
-        group: &Arc<Group>,
-        transport: Transport,
-        protocol: Protocol,
-        (peer, ends): (Peer, Option<Box<Ends>>),
-        listener: u32,
-        counted: bool,
-    ) -> io::Result<Token> {
-        let Some((index, slot)) = group.slots.take() else {
-            return Err(io::Error::other("the limit of connections is reached"));
-        };
-        let token = Token { slot: index, generation: slot.generation() };
-        let awaits_header = ends.as_ref().is_some_and(|ends| ends.awaits_header);
-        let awaits_handshake = ends.as_ref().is_some_and(|ends| ends.awaits_handshake);
-        let timeouts = &group.site.timeouts;
-        let time = match (awaits_header, awaits_handshake) {
-            (true, _) => proxy_header::TIME,
-            (false, true) => nanos(timeouts.handshake),
-            (false, false) => nanos(timeouts.head),
-        };
-        let deadline = clock::monotonic() + time;
-        // The lock is held until all fields are set: events may come as soon as the socket is watched.
-        let mut place = slot.lock();
-        let direct = group.groups.listeners.get(listener as usize).is_some_and(|own| !own.has_writer());
-        let has_receipts = group.site.measures.receipt.load(Ordering::Relaxed);
-        let connection = place.insert(Self {
-            wire: Wire::new(transport, (peer, ends), listener, deadline, (has_receipts, direct, counted)),
-            protocol,
-            shares: None,
-        });
-        if let Err(error) =
-            connection.wire.transport.watch(&group.scheduler.poller, token.to_u64(), Interest::ReadWrite)
-        {
-            *place = None;
-            drop(place);
-            group.slots.retire(slot);
-            group.slots.give_back(index);
-            return Err(error);
-        }
-        group.count_opened();
-        group.site.counters.connections.add(1);
-        group.set_deadline(index, deadline);
-        Ok(token)
-    }
-
     /// Handles `signals`, then goes on with the present phase.
     fn take_turn(&mut self, context: &mut Context<'_>, signals: Signals) -> Turn {
         self.wire.writer.iter_mut().for_each(|writer| writer.note_turn());
@@ -398,5 +351,167 @@ impl Connection {
                 with_carrier!(self, |carrier, wire| check_reader(carrier, wire, context))
             }
         }
+    }
+}
+
+// ---- The link of its exchanges ----
+
+/// A connection in its turn, as its exchanges know it: the [`Link`] of both protocols.
+struct InTurn<'t, 'c, C> {
+    carrier: &'t mut C,
+    wire: &'t mut Wire,
+    context: &'t mut Context<'c>,
+}
+
+/// Lends the parts of a connection to its exchanges.
+fn in_turn<'t, 'c, C: Carrier>(
+    carrier: &'t mut C,
+    wire: &'t mut Wire,
+    context: &'t mut Context<'c>,
+) -> InTurn<'t, 'c, C> {
+    InTurn { carrier, wire, context }
+}
+
+impl<C> InTurn<'_, '_, C> {
+    fn listening(&self) -> Option<&Listening> {
+        self.context.group.groups.listeners.get(self.wire.listener as usize)
+    }
+}
+
+impl<'c, C: Carrier> Link<'c> for InTurn<'_, 'c, C> {
+    fn site(&self) -> &'c Arc<Site> {
+        let group = self.context.group;
+        &group.site
+    }
+
+    fn now(&self) -> u64 {
+        self.context.now
+    }
+
+    fn received(&self) -> u64 {
+        self.wire.received
+    }
+
+    fn peer(&self) -> Peer {
+        self.wire.peer
+    }
+
+    fn ends(&self) -> Option<&Ends> {
+        self.wire.ends.as_deref()
+    }
+
+    fn redirect_port(&self) -> Option<u16> {
+        self.listening()?.redirect()
+    }
+
+    fn read_ahead(&self) -> Option<bool> {
+        self.listening()?.read_ahead()
+    }
+
+    fn readiness(&self) -> Readiness {
+        match (self.context.group.groups.is_ready(), self.context.group.is_draining()) {
+            (true, _) => Readiness::Ready,
+            (false, false) => Readiness::Stopping,
+            (false, true) => Readiness::Draining,
+        }
+    }
+
+    fn pool_for(&mut self, stream: &Stream, handler: &dyn Handler) -> usize {
+        let (group, head) = (self.context.group, &stream.request.head);
+        let path = &mut self.context.scratch.path;
+        let pool = group.pool_of(|map| {
+            target::normalise_decoded(head.path(), path);
+            map.find(head, path, self.wire.client_of(stream).peer.ip())
+        });
+        group.pool_for(handler, pool)
+    }
+
+    fn ambiguous_pool(&self, stream: &Stream) -> Option<Ambiguity> {
+        let (group, client) = (self.context.group, self.client_of(stream).peer.ip());
+        let found = group.pool_of(|map| map.ambiguity(&stream.request.head, client));
+        found.filter(|_| stream.destination.is_application())
+    }
+
+    fn lacks_room(&self, stream: &Stream) -> bool {
+        lacks_room(self.carrier, self.wire, self.context, stream)
+    }
+
+    fn memory(&mut self) -> &mut Scratch {
+        self.context.scratch
+    }
+
+    fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        self.context.waker()
+    }
+
+    fn send_own(&mut self, stream: Box<Stream>, response: Response) -> Received {
+        self.wire.served = self.wire.served.saturating_add(1);
+        self.carrier.send_own(self.wire, self.context, stream, response)
+    }
+
+    fn send_continue(&mut self, stream: &mut Stream) {
+        if stream.queue.is_some() {
+            return stream.enqueue(Values::interim(ResponseHead::new(Status::CONTINUE)));
+        }
+        let version = stream.request.head.version;
+        Sender::new(version, false, true).send_continue(&mut self.context.scratch.out);
+    }
+
+    fn run(&mut self, mut stream: Box<Stream>, handler: Arc<dyn Handler>, pool: usize) -> Received {
+        let Self { carrier, wire, context } = self;
+        let (spare, buffer) = spare_request();
+        let mut request = std::mem::replace(&mut stream.request, spare);
+        let client = wire.client_of(&stream);
+        request.endpoint = wire.endpoint(context, client);
+        let flags = stream.run();
+        stream.summarise(&request, context.now, pool);
+        let threads = &context.group.scheduler.pool_at(pool).threads;
+        let limit = threads.request_limit();
+        stream.awaited = limit.map(|limit| Awaited::begin(limit, context.now, &request, &stream, pool));
+        let limited = limit.map(|_| Arc::clone(&flags));
+        let interrupts = limited.is_some() && threads.interrupts();
+        let key = context.key(stream.number);
+        let origin = Origin {
+            peer: client.peer,
+            listener: wire.listener.into(),
+            pool: u16::try_from(pool).unwrap_or(u16::MAX),
+            times: stream.times,
+        };
+        let encoder = carrier.begin_run(wire, context, &stream, &request.head);
+        let mut responder = Responder::new(context.group, key, flags, encoder, origin, buffer);
+        (responder.direct, responder.interrupts) = (wire.direct, interrupts);
+        responder.passed = stream.passed.take();
+        if let Some(offer) = stream.offer.take() {
+            responder.set_websocket(offer);
+        }
+        if let Some((reader, length)) = live_reader(context, &mut stream) {
+            request.body = Body::live(Box::new(reader), length);
+            responder.live = true;
+        }
+        carrier.put(stream);
+        let exchange = Exchange::new(request, Box::new(responder));
+        let shown = carrier.shown_number(key.stream);
+        let home = Place { group: context.group.number, token: context.token.to_u64(), stream: shown };
+        context.jobs.push(Job { handler, exchange, home, pool, limited });
+        Received::HandedOver
+    }
+
+    fn drop_rest(&mut self, facts: HeadFacts) {
+        self.carrier.drop_rest(self.wire, self.context, facts);
+    }
+
+    fn close_behind(&mut self) {
+        (self.wire.last, self.wire.unread, self.wire.phase) = (true, true, Phase::Sending);
+    }
+
+    fn shape(&mut self, pool: Option<usize>, stream: &mut Stream) {
+        self.wire.shape(self.context, pool, &stream.request.head, stream.queue.as_deref_mut());
+    }
+
+    fn beside_interpreter(&self, act: &mut dyn FnMut()) {
+        if C::KEEPS_INTERPRETER {
+            return act();
+        }
+        self.context.group.host.without_interpreter(act);
     }
 }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::Connection;
 use super::carrier::Carrier;
-use super::protocol::Protocol;
-use super::protocol::see_carrier;
+use super::carrier::{Protocol, see_carrier};
 use super::wire::Phase;
 use crate::connection::Group;
 use maitred_exchange::record::RequestSummary;

@@ -1,11 +1,11 @@
 //! Decisions of a connection to move queued bytes of a slow reader from memory to files (`spill.rs` writes them).
 
-use crate::connection::carrier::Carrier;
+use crate::connection::carrier::{Carrier, with_carrier};
 use crate::connection::wire::Wire;
 use maitred_exchange::{Lot, Site, Which};
 use std::sync::Arc;
 
-use super::{Group, Key};
+use super::{Connection, Group, Key};
 use crate::group::slots::Token;
 use crate::group::thread_registry::own_tid;
 use maitred_exchange::spill::{Part, Written};
@@ -31,7 +31,7 @@ pub(super) fn has_made_room(site: &Site, before: Marks, now: Marks) -> bool {
 
 /// Writes queued bytes to a file, on a thread that may wait for the disk. Returns false when nothing has changed.
 pub(crate) fn spill(group: &Group, token: Token, which: Which) -> bool {
-    let lot = group.with_connection(token, |connection| connection.lend(group, which)).flatten();
+    let lot = group.with_connection(token, |connection| lend(connection, group, which)).flatten();
     lot.is_some_and(|lot| write(group, token, lot))
 }
 
@@ -44,12 +44,16 @@ pub(crate) fn write(group: &Group, token: Token, lot: Lot) -> bool {
     drop(turn);
     match written {
         Ok(written) => {
-            group.with_connection(token, |connection| connection.exchange(&written));
+            group.with_connection(token, |connection| {
+                with_carrier!(connection, |carrier, wire| exchange(carrier, wire, &written));
+            });
             true
         }
         Err(error) => {
             group.site.spilling.tell(&group.site.log, &error);
-            group.with_connection(token, |connection| connection.take_back(&lot.parts));
+            group.with_connection(token, |connection| {
+                with_carrier!(connection, |carrier, wire| take_back(carrier, wire, &lot.parts));
+            });
             false
         }
     }
@@ -107,25 +111,27 @@ pub(super) fn note_sender(carrier: &mut impl Carrier, wire: &mut Wire, key: Key,
 }
 
 /// Lends queued bytes for writing to a file; none if that is impossible, or impossible now.
-pub(super) fn lend(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, which: Which) -> Option<Lot> {
+pub(super) fn lend(connection: &mut Connection, group: &Group, which: Which) -> Option<Lot> {
     let most = group.site.spilling.file();
-    if wire.is_dead() || wire.direct || group.site.spooler.is_none() {
-        return None;
-    }
-    carrier.writers(wire).find_map(|writer| {
-        writer.asked = false;
-        writer.lend(which, most)
+    with_carrier!(connection, |carrier, wire| {
+        if wire.is_dead() || wire.direct || group.site.spooler.is_none() {
+            return None;
+        }
+        carrier.writers(wire).find_map(|writer| {
+            writer.asked = false;
+            writer.lend(which, most)
+        })
     })
 }
 
 /// Replaces lent bytes by the file that holds them now.
-pub(super) fn exchange(carrier: &mut impl Carrier, wire: &mut Wire, written: &Written) {
+fn exchange(carrier: &mut impl Carrier, wire: &mut Wire, written: &Written) {
     carrier.writers(wire).for_each(|writer| writer.exchange(written));
     carrier.tell();
 }
 
 /// Takes back lent bytes that could not be written; the rest of the response stays in memory, too.
-pub(super) fn take_back(carrier: &mut impl Carrier, wire: &mut Wire, parts: &[Part]) {
+fn take_back(carrier: &mut impl Carrier, wire: &mut Wire, parts: &[Part]) {
     carrier.writers(wire).for_each(|writer| writer.take_back(parts));
     carrier.tell();
 }

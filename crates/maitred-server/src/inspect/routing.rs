@@ -4,9 +4,9 @@ use maitred_http::RequestHead;
 use maitred_match::Shape;
 
 use crate::connection::Group;
+use maitred_exchange::destination::asks_for;
 use maitred_exchange::hosts::Hosts;
 use maitred_exchange::routes::Application;
-use maitred_exchange::destination::asks_for;
 
 /// The parts of a server to which requests are led: hosts, routes, paths of the engine, pools.
 #[derive(Clone, Copy)]

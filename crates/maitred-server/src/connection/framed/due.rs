@@ -9,7 +9,7 @@ use maitred_log::End;
 use super::Framed;
 use crate::connection::carrier::Carrier;
 use crate::connection::held::idle_time;
-use crate::connection::link::in_turn;
+use crate::connection::in_turn;
 use crate::connection::sending::{arm, check_reader};
 use crate::connection::wire::Wire;
 use crate::connection::{Context, Group, Key, NEVER, Turn, nanos};

@@ -7,7 +7,7 @@ use maitred_http::RequestHead;
 
 use super::Framed;
 use crate::connection::Context;
-use crate::connection::link::in_turn;
+use crate::connection::in_turn;
 use crate::connection::wire::Wire;
 use maitred_exchange::pipeline::head_received;
 

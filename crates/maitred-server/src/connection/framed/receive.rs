@@ -11,7 +11,7 @@ use maitred_log::End;
 use super::{Framed, Granted};
 use crate::connection::carrier::Carrier;
 use crate::connection::held::{NO_ROOM, lacks_room};
-use crate::connection::link::in_turn;
+use crate::connection::in_turn;
 use crate::connection::sending::peer_gone;
 use crate::connection::websocket::take_for_socket;
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};

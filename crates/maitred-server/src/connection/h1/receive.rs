@@ -1,7 +1,7 @@
 //! Receiving over HTTP/1: bytes to events, events to complete requests.
 
 use crate::connection::held::NO_ROOM;
-use crate::connection::link::in_turn;
+use crate::connection::in_turn;
 use maitred_exchange::{Keeping, Received, Stream};
 use std::io;
 use std::ops::RangeInclusive;
@@ -24,7 +24,8 @@ use crate::connection::{Context, NEVER, Turn, nanos};
 use maitred_exchange::stages::{refuse, refuse_noted};
 
 use maitred_exchange::pipeline::{
-    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received, share, spill,
+    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received,
+    share, spill,
 };
 
 /// Bytes received in one turn, where one call receives more.

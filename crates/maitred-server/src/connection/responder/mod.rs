@@ -23,8 +23,10 @@ use maitred_runtime::{
 };
 use maitred_stats::Times;
 
-use super::carrier::{Ended, Ending, ResponsePart};
-use super::spilling::spill;
+use super::carrier::{Carrier, Ended, Ending, ResponsePart, with_exchange};
+use super::drain::begin_endless;
+use super::sending::has_peer_ended;
+use super::spilling::{note_sender, spill};
 use super::{Connection, Group, Key, backpressure};
 pub(crate) use encoder::{Encoder, ValueSender};
 use maitred_exchange::memory::{recycle_buffer, with_date};
@@ -131,12 +133,11 @@ impl Responder {
 
     /// Sends a part of the response on the connection.
     fn deliver(&mut self, content: Content, behind: &'static [u8]) -> Result<Flow, SendError> {
-        let sent = self.group.with_stream(self.key, |connection| {
-            let (encoder, before) = (&mut self.encoder, &mut self.buffer);
-            let part =
-                ResponsePart { encoder, before, content: Last::Given(content), behind, interim: false };
-            let sent = connection.send_part(&self.group, self.key, part);
-            connection.note_sender(self.key, self.label.as_ref());
+        let (encoder, before) = (&mut self.encoder, &mut self.buffer);
+        let part = ResponsePart { encoder, before, content: Last::Given(content), behind, interim: false };
+        let sent = with_exchange!(self.group, self.key, |carrier, wire| {
+            let sent = carrier.send_part(wire, &self.group, self.key, part);
+            note_sender(carrier, wire, self.key, self.label.as_ref());
             sent
         });
         sent.unwrap_or(Err(SendError::Closed))
@@ -201,8 +202,8 @@ impl Responder {
         let leaves_later = defers && !part.is_empty();
         let (trailers, label) = (self.trailers.take(), self.label.as_ref());
         let ending = Ending { trailers, reusable, defers, record: &mut record, label };
-        let ended = self.group.with_stream(self.key, |connection| {
-            connection.send_last_part(&self.group, self.key, part, ending)
+        let ended = with_exchange!(self.group, self.key, |carrier, wire| {
+            carrier.send_last(wire, &self.group, self.key, part, ending)
         });
         if leaves_later && ended.is_some() {
             self.group.scheduler.send_later(self.key.token.to_u64());
@@ -263,7 +264,9 @@ impl Responder {
         if draft.length.is_none()
             && let Some(endless) = Endless::of(&draft.head)
         {
-            self.with_connection(|connection| connection.begin_endless(&self.group, self.key, endless));
+            with_exchange!(self.group, self.key, |carrier, _wire| {
+                begin_endless(carrier, &self.group, self.key, endless);
+            });
         }
         let (log, on) = (&self.group.site.log, On(self.origin.peer, request));
         for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
@@ -273,7 +276,9 @@ impl Responder {
         }
         draft.warnings.iter().for_each(|text| log.warn_once(shape(request), &on, text));
         if let Some(limits) = draft.limits {
-            self.with_connection(|connection| connection.limit_response(self.key, limits));
+            with_exchange!(self.group, self.key, |carrier, wire| {
+                carrier.limit_response(wire, self.key, limits);
+            });
         }
         if let (Some(declared), Some(length)) = (report.wrong_length, report.length) {
             log.warn(format_args!(
@@ -333,10 +338,10 @@ impl Respond for Responder {
                 return Err(SendError::InvalidField(error.to_string()));
             }
         }
-        let sent = self.group.with_stream(self.key, |connection| {
-            let (encoder, before) = (&mut self.encoder, &mut self.buffer);
-            let part = ResponsePart { encoder, before, content: Last::NOTHING, behind: b"", interim: true };
-            connection.send_part(&self.group, self.key, part).map(drop)
+        let (encoder, before) = (&mut self.encoder, &mut self.buffer);
+        let part = ResponsePart { encoder, before, content: Last::NOTHING, behind: b"", interim: true };
+        let sent = with_exchange!(self.group, self.key, |carrier, wire| {
+            carrier.send_part(wire, &self.group, self.key, part).map(drop)
         });
         self.buffer.clear();
         sent.unwrap_or(Err(SendError::Closed))
@@ -349,8 +354,8 @@ impl Respond for Responder {
         length: Option<u64>,
     ) -> Result<(), SendError> {
         self.refuse_websocket();
-        let ends =
-            self.live && self.with_connection(|connection| connection.begin_answer(self.key)).unwrap_or(true);
+        let begin = || with_exchange!(self.group, self.key, |carrier, _wire| carrier.begin_answer(self.key));
+        let ends = self.live && begin().unwrap_or(true);
         if ends || self.group.is_draining() {
             self.encoder.close_after();
         }
@@ -566,7 +571,9 @@ impl Respond for Responder {
         }
         let label = label[..end].replace(char::is_control, " ");
         self.label = Some(label.into());
-        self.with_connection(|connection| connection.note_sender(self.key, self.label.as_ref()));
+        with_exchange!(self.group, self.key, |carrier, wire| {
+            note_sender(carrier, wire, self.key, self.label.as_ref());
+        });
     }
 
     fn relieve(&mut self) -> Result<(), SendError> {
@@ -580,16 +587,16 @@ impl Respond for Responder {
     }
 
     fn observe(&mut self, observer: Arc<dyn Observe>) {
-        self.with_connection(|connection| {
-            if let Some(stream) = connection.stream_of(self.key) {
+        with_exchange!(self.group, self.key, |carrier, _wire| {
+            if let Some(stream) = carrier.stream_of(self.key) {
                 stream.observer = Some(observer);
             }
         });
     }
 
     fn has_peer_ended(&self) -> bool {
-        self.flags.is_asked_to_end()
-            || self.with_connection(|connection| connection.has_peer_ended()).unwrap_or(true)
+        let ended = || with_exchange!(self.group, self.key, |carrier, wire| has_peer_ended(carrier, wire));
+        self.flags.is_asked_to_end() || ended().unwrap_or(true)
     }
 
     fn heeds_stop(&self) -> bool {
@@ -601,7 +608,8 @@ impl Respond for Responder {
     }
 
     fn is_full(&self) -> bool {
-        self.with_connection(|connection| connection.is_full(&self.group, self.key)).unwrap_or(false)
+        with_exchange!(self.group, self.key, |carrier, wire| carrier.is_full(wire, &self.group, self.key))
+            .unwrap_or(false)
     }
 
     fn is_dead(&self) -> bool {

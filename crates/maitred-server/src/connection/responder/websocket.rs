@@ -11,7 +11,8 @@ use maitred_runtime::{Closed, Content, Flow, Last, MessageKind, Messages, Reques
 use maitred_ws::{Compressor, Deflate, Opcode, put_close, put_frame_head};
 
 use super::{On, Responder};
-use crate::connection::carrier::ResponsePart;
+use crate::connection::carrier::{ResponsePart, with_carrier};
+use crate::connection::spilling::note_sender;
 use maitred_exchange::memory::with_date;
 use maitred_exchange::stages::{Asked, Draft, Maker};
 
@@ -161,7 +162,9 @@ impl Responder {
                 interim: false,
             };
             let sent = connection.send_frame(&self.group, self.key, part, length);
-            connection.note_sender(self.key, self.label.as_ref());
+            with_carrier!(connection, |carrier, wire| {
+                note_sender(carrier, wire, self.key, self.label.as_ref());
+            });
             sent
         });
         buffer.clear();

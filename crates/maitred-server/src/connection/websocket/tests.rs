@@ -13,8 +13,8 @@ use maitred_runtime::{
 use maitred_turns::Signals;
 
 use crate::connection::carrier::Carrier;
+use crate::connection::carrier::with_carrier;
 use crate::connection::framed::tests::{Driven, open_for};
-use crate::connection::protocol::with_carrier;
 use crate::connection::{Connection, Protocol};
 use crate::group::slots::Token;
 use crate::settings::Settings;

@@ -11,7 +11,7 @@ use super::{Do, Done, Puppet};
 use crate::Place;
 use crate::connection::Protocol;
 use crate::connection::carrier::Carrier;
-use crate::connection::protocol::with_carrier;
+use crate::connection::carrier::with_carrier;
 
 #[test]
 fn each_has_the_send_timeout_that_it_asks_for() {

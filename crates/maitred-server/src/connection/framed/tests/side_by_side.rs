@@ -18,8 +18,8 @@ use super::client::{
 };
 use super::{Do, Done, Driven, Puppet, open_speaking};
 use crate::connection::carrier::Carrier;
+use crate::connection::carrier::with_carrier;
 use crate::connection::held::holds;
-use crate::connection::protocol::with_carrier;
 use crate::connection::{Connection, Protocol};
 use crate::settings::{Overflow, Settings};
 

@@ -11,7 +11,7 @@ use maitred_turns::Signals;
 use super::{ASK, CLOSE, Chat, PING, TEXT, closed, frame, open, snapshot, text};
 use crate::connection::Connection;
 use crate::connection::carrier::Carrier;
-use crate::connection::protocol::with_carrier;
+use crate::connection::carrier::with_carrier;
 use crate::group::slots::Token;
 use maitred_exchange::stream::websocket::{INBOX, MAX_SIGNS, SHORT};
 
