@@ -32,11 +32,6 @@ impl<J> Jobs<J> {
         }
     }
 
-    /// Takes the first one out.
-    pub fn take_first(&mut self) -> Option<J> {
-        self.first.take()
-    }
-
     /// Whether there is none but the first.
     pub fn is_single(&self) -> bool {
         self.more.is_empty()
