@@ -1,5 +1,10 @@
 //! What comes in frames, by stream.
 
+use maitred_exchange::client::identify;
+use maitred_exchange::pipeline::{
+    advance_spool, data_received, head_received, pass_filters, request_received, spill,
+};
+use maitred_exchange::stages::refuse;
 use maitred_exchange::{Keeping, Queue, Received, Stream};
 use maitred_h1::TargetForm;
 use maitred_h2::{ConnectionError, ErrorCode, Event, HeadFacts};
@@ -11,17 +16,10 @@ use maitred_log::End;
 use super::{Framed, Granted};
 use crate::connection::carrier::Carrier;
 use crate::connection::held::{NO_ROOM, lacks_room};
-use crate::connection::in_turn;
 use crate::connection::sending::peer_gone;
 use crate::connection::websocket::take_for_socket;
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
-use crate::connection::{Context, Group, Turn};
-use maitred_exchange::stages::refuse;
-
-use maitred_exchange::client::identify;
-use maitred_exchange::pipeline::{
-    advance_spool, data_received, head_received, pass_filters, request_received, spill,
-};
+use crate::connection::{Context, Group, Turn, in_turn};
 
 /// So many streams a peer may reset in a turn, and how long nothing more is read of one that does, in nanoseconds: each has cost a
 /// request, and a flood of them would hold up other connections. All 128 streams of a page that is left are reset within 20 ms.

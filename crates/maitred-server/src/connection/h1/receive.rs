@@ -1,11 +1,14 @@
 //! Receiving over HTTP/1: bytes to events, events to complete requests.
 
-use crate::connection::held::NO_ROOM;
-use crate::connection::in_turn;
-use maitred_exchange::{Keeping, Received, Stream};
 use std::io;
 use std::ops::RangeInclusive;
 
+use maitred_exchange::pipeline::{
+    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received,
+    share, spill,
+};
+use maitred_exchange::stages::{refuse, refuse_noted};
+use maitred_exchange::{Keeping, Received, Stream};
 use maitred_h1::{Event, Step, note_request_line};
 use maitred_h2::Preface;
 use maitred_http::Status;
@@ -17,16 +20,10 @@ use maitred_spool::Progress;
 use super::H1;
 use crate::connection::carrier::Carrier;
 use crate::connection::framed::goes_over;
-use crate::connection::held::{first_request_time, idle_time};
+use crate::connection::held::{NO_ROOM, first_request_time, idle_time};
 use crate::connection::sending::{arm, flush, set_deadline};
 use crate::connection::wire::{MAX_RECEIVES_A_TURN, Phase, Wire};
-use crate::connection::{Context, NEVER, Turn, nanos};
-use maitred_exchange::stages::{refuse, refuse_noted};
-
-use maitred_exchange::pipeline::{
-    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received,
-    share, spill,
-};
+use crate::connection::{Context, NEVER, Turn, in_turn, nanos};
 
 /// Bytes received in one turn, where one call receives more.
 const MAX_BYTES_A_TURN: usize = MAX_RECEIVES_A_TURN * 64 * 1024;
