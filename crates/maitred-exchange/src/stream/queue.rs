@@ -19,6 +19,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::memory::MAX_SPARE;
 use crate::record::{Kept, Record};
+use crate::response::Response;
 use crate::site::Site;
 use crate::stream::Stream;
 use crate::stream::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
@@ -212,21 +213,21 @@ impl Queue {
 
 /// What is written down of an answer of the engine's own.
 pub struct OwnAnswer {
-    /// The client.
-    pub peer: Peer,
-    /// Number of the listener.
-    pub listener: u32,
-    /// Status of the response.
-    pub status: Status,
-    /// Bytes of the body that are sent.
-    pub body_bytes: u64,
-    /// When it was made, in monotonic nanoseconds.
-    pub begun: u64,
-    /// The request reached no route, and counts as refused.
-    pub refused: bool,
+    peer: Peer,
+    listener: u32,
+    status: Status,
+    body_bytes: u64,
+    begun: u64,
+    refused: bool,
 }
 
 impl OwnAnswer {
+    /// The facts of this response to a client whose connection has come by this listener; made at `begun`.
+    pub fn of(response: &Response, is_head: bool, (peer, listener): (Peer, u32), begun: u64) -> Self {
+        let (status, body_bytes) = (response.head.status, response.body_bytes(is_head));
+        Self { peer, listener, status, body_bytes, begun, refused: response.refused }
+    }
+
     /// Its record, with the request of its stream.
     pub fn record(self, stream: Box<Stream>) -> Record {
         let Self { peer, listener, status, body_bytes, begun, refused } = self;

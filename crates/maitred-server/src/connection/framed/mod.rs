@@ -268,11 +268,9 @@ impl Carrier for Framed {
         response: Response,
     ) -> Received {
         let is_head = stream.request.head.method == Method::Head;
-        let (status, refused) = (response.head.status, response.refused);
-        let (heads, body_bytes) = (heads_of(&response, context, is_head), response.body_bytes(is_head));
-        let peer = wire.client_of(&stream).peer;
-        let (listener, begun) = (wire.listener.into(), context.now);
-        let own = OwnAnswer { peer, listener, status, body_bytes, begun, refused };
+        let heads = heads_of(&response, context, is_head);
+        let ends = (wire.client_of(&stream).peer, wire.listener.into());
+        let own = OwnAnswer::of(&response, is_head, ends, context.now);
         // The stream stays until its last byte has left. Its request need not be complete.
         stream.answer_itself(heads, if is_head { Body::Empty } else { response.body }, own);
         self.put(stream);

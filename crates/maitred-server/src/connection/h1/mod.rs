@@ -17,9 +17,9 @@ mod websocket;
 use std::io::IoSlice;
 
 use maitred_exchange::stages::late_response;
+use maitred_exchange::stream::queue::OwnAnswer;
 use maitred_exchange::{
-    Awaited, Keeping, Kept, OwnLimits, Received, Record, Response, Site, Stream, Writer, last_bytes,
-    spare_writer,
+    Awaited, Keeping, OwnLimits, Received, Response, Site, Stream, Writer, last_bytes, spare_writer,
 };
 use maitred_files::Body;
 use maitred_h1::{HeadError, HeadFacts, Receiver, Sender};
@@ -29,7 +29,6 @@ use maitred_io::poller::Interest;
 use maitred_io::transport::Moved;
 use maitred_log::End;
 use maitred_runtime::{Content, Flow, Last, SendError};
-use maitred_stats::Times;
 
 use super::carrier::{Carrier, Ended, Ending, ResponsePart};
 use super::framed::{Framed, go_over};
@@ -119,10 +118,31 @@ impl Carrier for H1 {
         &mut self,
         wire: &mut Wire,
         context: &mut Context<'_>,
-        stream: Box<Stream>,
+        mut stream: Box<Stream>,
         response: Response,
     ) -> Received {
-        own(wire, context, stream, response)
+        let is_head = stream.request.head.method == Method::Head;
+        let refused = response.refused;
+        let wishes = stream.facts.is_some_and(|facts| facts.keep_alive);
+        let keep_alive = response.keep_alive && wishes && !context.group.is_draining();
+        let sender = Sender::new(stream.request.head.version, is_head, keep_alive);
+        let ends = (wire.client_of(&stream).peer, wire.listener.into());
+        let own = OwnAnswer::of(&response, is_head, ends, context.now);
+        let Ok(reusable) = write_own(wire, context, sender, response) else {
+            return Received::Ended(Turn::Close);
+        };
+        if refused {
+            // For a request refused before its last byte, the peer's time ends with the last byte read.
+            stream.times.complete = stream.times.complete.max(wire.received);
+        }
+        context.scratch.records.push(own.record(stream));
+        if reusable {
+            return Received::Answered;
+        }
+        wire.last = true;
+        wire.unread |= refused;
+        wire.phase = Phase::Sending;
+        Received::Ended(Turn::Wait)
     }
 
     fn send_part(
@@ -449,45 +469,6 @@ impl H1 {
             turn => turn,
         }
     }
-}
-
-/// Sends a response of the engine to a request that no handler has.
-fn own(wire: &mut Wire, context: &mut Context<'_>, stream: Box<Stream>, response: Response) -> Received {
-    let (version, is_head) = (stream.request.head.version, stream.request.head.method == Method::Head);
-    let (status, refused) = (response.head.status, response.refused);
-    let body_bytes = response.body_bytes(is_head);
-    let wishes = stream.facts.is_some_and(|facts| facts.keep_alive);
-    let keep_alive = response.keep_alive && wishes && !context.group.is_draining();
-    let sender = Sender::new(version, is_head, keep_alive);
-    let Ok(reusable) = write_own(wire, context, sender, response) else {
-        return Received::Ended(Turn::Close);
-    };
-    let mut times = Times { begun: context.now, ..stream.times };
-    if refused {
-        // For a request refused before its last byte, the peer's time ends with the last byte read.
-        times.complete = times.complete.max(wire.received);
-    }
-    context.scratch.records.push(Record {
-        number: stream.request.number,
-        peer: wire.client_of(&stream).peer,
-        listener: wire.listener.into(),
-        pool: None,
-        status,
-        body_bytes,
-        times,
-        end: End::Complete,
-        refused,
-        trace: None,
-        route: None,
-        request: Kept::Request(stream.into_request()),
-    });
-    if reusable {
-        return Received::Answered;
-    }
-    wire.last = true;
-    wire.unread |= refused;
-    wire.phase = Phase::Sending;
-    Received::Ended(Turn::Wait)
 }
 
 /// Writes a response of the engine in HTTP/1. Returns whether another one may follow.
