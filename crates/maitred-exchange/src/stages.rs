@@ -250,41 +250,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn counts(request: &Request) -> Option<DatabaseCounts> {
-    request.database.as_deref().map(Database::counts)
-}
-
-/// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
-/// `outer` is the time before all of them, if it is known.
-fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
-    let mut text = String::with_capacity(96);
-    let known = Span::ALL.into_iter().filter(|span| *span != Span::Write);
-    let parts = known.map(|span| (span.name(), spans.get(span)));
-    for (name, nanos) in outer.map(|outer| ("outer", outer)).into_iter().chain(parts) {
-        let micros = nanos / 1000;
-        let separator = if text.is_empty() { "" } else { ", " };
-        // Writing to a String does not fail.
-        let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
-    }
-    text
-}
-
-/// Appends the time in databases up to the head and the number of statements; nothing without statements.
-fn push_database(text: &mut String, counts: DatabaseCounts) {
-    if counts.is_empty() {
-        return;
-    }
-    let DatabaseCounts { statements, nanos, .. } = counts;
-    let (micros, plural) = (nanos / 1000, if statements == 1 { "" } else { "s" });
-    // Writing to a String does not fail.
-    let _ = write!(
-        text,
-        ", db;dur={}.{:03};desc=\"{statements} statement{plural}\"",
-        micros / 1000,
-        micros % 1000
-    );
-}
-
 // ---- Responses of the engine ----
 
 impl Response {
@@ -359,7 +324,42 @@ pub fn late_response(site: &Site, awaited: &Awaited) -> Response {
     awaited.plain_response().finished(site, &asked)
 }
 
-// ---- Texts for the log ----
+// ---- Parts of stages ----
+
+fn counts(request: &Request) -> Option<DatabaseCounts> {
+    request.database.as_deref().map(Database::counts)
+}
+
+/// The spans up to the head of a response, in milliseconds (Server Timing §2): what follows is not known yet.
+/// `outer` is the time before all of them, if it is known.
+fn server_timing(outer: Option<u64>, spans: &Spans) -> String {
+    let mut text = String::with_capacity(96);
+    let known = Span::ALL.into_iter().filter(|span| *span != Span::Write);
+    let parts = known.map(|span| (span.name(), spans.get(span)));
+    for (name, nanos) in outer.map(|outer| ("outer", outer)).into_iter().chain(parts) {
+        let micros = nanos / 1000;
+        let separator = if text.is_empty() { "" } else { ", " };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{separator}{};dur={}.{:03}", name, micros / 1000, micros % 1000);
+    }
+    text
+}
+
+/// Appends the time in databases up to the head and the number of statements; nothing without statements.
+fn push_database(text: &mut String, counts: DatabaseCounts) {
+    if counts.is_empty() {
+        return;
+    }
+    let DatabaseCounts { statements, nanos, .. } = counts;
+    let (micros, plural) = (nanos / 1000, if statements == 1 { "" } else { "s" });
+    // Writing to a String does not fail.
+    let _ = write!(
+        text,
+        ", db;dur={}.{:03};desc=\"{statements} statement{plural}\"",
+        micros / 1000,
+        micros % 1000
+    );
+}
 
 /// The facts of a request by which entries of the log are counted.
 pub fn shape(request: &Request) -> Shape<'_> {
