@@ -219,6 +219,20 @@ def test_a_page_for_paths_without_a_file_becomes_a_fallback(tmp_path: Path, body
     assert "gets /" in done.stdout and "only where a page is asked for" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "body, is_said",
+    [
+        ("location ~ ^/static/(css|js)/ { expires 1y; }", True),
+        ("location ~ ^/static/(css|js)/ { try_files $uri =404; }", True),
+        ("location ~ ^/static/(css|js)/ { deny all; }", False),
+    ],
+)
+def test_a_page_that_nginx_did_not_send_for_an_expression_is_told(tmp_path: Path, body: str, is_said: bool) -> None:
+    done = site(tmp_path, f"location / {{ try_files $uri /index.html; }}\n{body}")
+    assert done.returncode == 0, done.stdout
+    assert ("a path that is no file gets index.html there as around it" in done.stdout) == is_said, done.stdout
+
+
 PASS = "proxy_pass http://127.0.0.1:9;"
 NOBODY = 'access = ["deny all"]'
 
