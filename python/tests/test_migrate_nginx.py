@@ -355,6 +355,21 @@ def test_what_looks_like_something_known_is_not_taken_for_it(tmp_path: Path, bod
     assert done.returncode == 3 and "health-path" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    "size, wanted",
+    [
+        ("4 32k", ["max-head = 131072", "max-field = 32768"]),
+        ("8 64k", ["max-head = 262144", "max-field = 65536", "a request's head has 256 KiB at most"]),
+        ("2 1k", ["max-head and max-field make it less"]),
+    ],
+)
+def test_large_heads_are_taken_over(tmp_path: Path, size: str, wanted: list[str]) -> None:
+    done = site(tmp_path, f"large_client_header_buffers {size};\nlocation / {{ {PASS} }}", "--application", "web:app")
+    assert done.returncode == 0, done.stdout
+    for part in wanted:
+        assert part in done.stdout, done.stdout
+
+
 def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("index")
     (tmp_path / "404.html").write_text("gone")
