@@ -295,6 +295,9 @@ class _Laid:
         self._roots: list[str] = []
         (folder / "told.py").write_text(APPLICATION)
         (folder / "htpasswd").write_text("ann:$apr1$x$y\n")
+        for name in ("mime.types", "fastcgi_params", "uwsgi_params", "proxy_params"):
+            if (file := Path("/etc/nginx") / name).is_file():
+                (folder / name).write_bytes(file.read_bytes())
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=shop.example"]
         subprocess.run([*command, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
         self.text = self._here(text)
@@ -321,12 +324,11 @@ class _Laid:
             ("ssl_client_certificate", "cert.pem"), ("auth_basic_user_file", "htpasswd"),
         ):  # fmt: skip
             text = re.sub(rf"(?m)([\s;{{]{name})\s+[^;]+;", rf"\1 {self._folder}/{value};", text)
-        text = re.sub(r"(?m)^\s*(ssl_dhparam|ssl_stapling\w*|resolver\w*|pid|user|load_module|error_log|access_log|ssl_session_\w+|proxy_cache_path|ssl_ecdh_curve)\s[^;]*;", "", text)
+        text = re.sub(r"(?m)^\s*(ssl_dhparam|ssl_stapling\w*|resolver\w*|pid|user|daemon|load_module|error_log|access_log|ssl_session_\w+|proxy_cache_path|ssl_ecdh_curve)\s[^;]*;", "", text)
         text = re.sub(r"\b(proxy_pass|uwsgi_pass|grpc_pass)\s+(?:[\w$]+://)?[^/;\s:]+(?::[\w$]+|:/[^;:]+:?)?(/[^;]*)?;", lambda m: f"proxy_pass http://127.0.0.1:{self._behind}{(m[2] or '')};", text)
         text = re.sub(r"\bupstream\s+([^\s{]+)\s*\{[^}]*\}", rf"upstream \1 {{ server 127.0.0.1:{self._behind}; }}", text)
         text = re.sub(r"\bfastcgi_pass\s+[^;]+;", "fastcgi_pass 127.0.0.1:1;", text)
         text = re.sub(r"\b(root|alias)\s+([^;]+);", self._root, text)
-        text = text.replace("include mime.types", "include /etc/nginx/mime.types")
         self.ports = list(ports.values())
         return text
 

@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn buckets_have_the_unit_of_all_times() {
         let value = json!({ "route": "GET /a", "buckets": [[0.000524287, 2], [12.5, 1]] });
-        assert_eq!(show(&value), "buckets:\n  up to 0.524 ms  2\n  up to 12.5 s  1\nroute    GET /a\n");
+        assert_eq!(show(&value), "route    GET /a\nbuckets:\n  up to 0.524 ms  2\n  up to 12.5 s  1\n");
     }
 
     #[test]
