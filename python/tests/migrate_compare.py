@@ -174,6 +174,7 @@ def _is_named(result: str, config: str, request: Request, nginx: int, own: int) 
         300 <= own < 400 and below(r"the redirect of .* is for (/\S*) here as well"),
         own == 404 and says("is no application"),
         own == 404 and nginx == 200 and says("is not looked for"),
+        200 < nginx < 300 and says(f"no filter answers with {nginx}"),
         plain.endswith("/") and says("the file of a folder is index.html"),
         own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused") and not _unsaid(result),
         nginx in (502, 504) and says("FastCGI is not spoken|no proxy yet"),

@@ -420,6 +420,11 @@ def test_a_time_of_one_path_is_none_for_all(tmp_path: Path) -> None:
     assert re.search(r"request-timeout += 60\b", checked.stdout) and re.search(r"request-timeout += 300\b", checked.stdout)
 
 
+def test_a_time_of_a_location_with_a_name_is_that_of_no_path(tmp_path: Path) -> None:
+    done = site(tmp_path, f"location / {{ {PASS} }}\nlocation @app {{ proxy_pass http://127.0.0.1:9; proxy_read_timeout 90s; }}", "--application", "web:app")
+    assert 'match = ["/PATH/*"], request-timeout = 90' in done.stdout and "@app*" not in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("charset", ["koi8-r", "iso-8859-1"])
 def test_another_charset_needs_a_decision(tmp_path: Path, charset: str) -> None:
     done = site(tmp_path, f"charset {charset};")

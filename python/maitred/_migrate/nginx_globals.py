@@ -127,7 +127,7 @@ class _Globals:
     def _read_of(self, directive: Directive, location: Directive) -> None:
         limit = self._result.find("request-timeout")
         modifier, path = location.args[:2] if len(location.args) > 1 else ("", location.arg)
-        found = nginx_paths.of_location(modifier, path)
+        found = None if path.startswith("@") else nginx_paths.of_location(modifier, path)
         patterns = ", ".join(f'"{pattern}"' for pattern in found.patterns) if found else '"/PATH/*"'
         instead = f"a pool of its own has one: [pool.slow] match = [{patterns}], request-timeout = {time_of(directive)}"
         if limit is not None and limit.value != time_of(directive):
