@@ -135,7 +135,7 @@ def _sort(found: Compared, request: Request, nginx: int, own: int) -> None:
     elif nginx == 405 or 300 <= own < 400 and nginx >= 400:
         found.others.append(line)
     elif own < 400 and own and (nginx >= 400 or not nginx):
-        is_absent = nginx == 404 and line not in found.unnamed and not _is_refused(found.config, request.path)
+        is_absent = (nginx == 404 or nginx == 403 and _gets_page(found.result, request.path)) and line not in found.unnamed and not _is_refused(found.config, request.path)
         (found.others if is_absent else found.opened).append(line)
     elif own >= 400 and (nginx < 400) and nginx:
         found.stricter.append(line)
@@ -170,17 +170,26 @@ def _is_named(result: str, config: str, request: Request, nginx: int, own: int) 
         nginx == 200 and own == 404 and request.method not in ("GET", "HEAD") and below(r"body of (/\S*) .*only GET and HEAD are answered"),
         below(r"(/\S+) is sent with errors, and not to who asks"),
         300 <= nginx < 400 and says("the target has variables|this is no rewrite|cannot lead to https as a whole"),
+        300 <= nginx < 400 and says(r"if \(\$(http_)?host .*: conditions are not taken over"),
         300 <= own < 400 and below(r"the redirect of .* is for (/\S*) here as well"),
         own == 404 and says("is no application"),
+        own == 404 and nginx == 200 and says("is not looked for"),
+        200 < nginx < 300 and says(f"no filter answers with {nginx}"),
         plain.endswith("/") and says("the file of a folder is index.html"),
         own == 403 and says(r"nobody is let in|\(else files would be sent\)|which is some more paths|here nobody does|others are refused") and not _unsaid(result),
         nginx in (502, 504) and says("FastCGI is not spoken|no proxy yet"),
         any(_meets(_whole(regex, config), plain) for regex in re.findall(r"location ~\*? (\S+): (?:this expression is no pattern|files are served by their folder)", result)),
         any(_meets(regex, plain) for regex in re.findall(r"rewrite (\S+) .*: this is no rewrite", result)),
+        own == 200 and _gets_page(result, plain),
         below(r"location (?:= |\^~ )?(/\S*): .* is in no folder that is served"),
         below(r"static = \[\"(/\S*)=.*\n# - .*maitred needs it at the start"),
         says(r"maitred needs it at the start") and below(r"# static = \[\"(/[^=]*)="),
     ))  # fmt: skip
+
+
+def _gets_page(result: str, path: str) -> bool:
+    """Whether the result says that the page of a folder is sent where this path is no file."""
+    return any(_meets(regex, path) for regex in re.findall(r"location ~\*? (\S+): a path that is no file gets", result))
 
 
 def _is_refused(config: str, path: str) -> bool:
@@ -287,6 +296,9 @@ class _Laid:
         self._roots: list[str] = []
         (folder / "told.py").write_text(APPLICATION)
         (folder / "htpasswd").write_text("ann:$apr1$x$y\n")
+        for name in ("mime.types", "fastcgi_params", "uwsgi_params", "proxy_params"):
+            if (file := Path("/etc/nginx") / name).is_file():
+                (folder / name).write_bytes(file.read_bytes())
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=shop.example"]
         subprocess.run([*command, "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
         self.text = self._here(text)
@@ -307,18 +319,17 @@ class _Laid:
                 ports[port] = free_ports(1)[0]
             return f"listen 127.0.0.1:{ports[port]} {' '.join(rest)};"
 
-        text = re.sub(r"\blisten\s+([^;]+);", listen, text)
+        text = re.sub(r"\blisten\s+([^;]+);", listen, _with_addresses(text))
         for name, value in (
             ("ssl_certificate", "cert.pem"), ("ssl_certificate_key", "key.pem"), ("ssl_trusted_certificate", "cert.pem"),
             ("ssl_client_certificate", "cert.pem"), ("auth_basic_user_file", "htpasswd"),
         ):  # fmt: skip
             text = re.sub(rf"(?m)([\s;{{]{name})\s+[^;]+;", rf"\1 {self._folder}/{value};", text)
-        text = re.sub(r"(?m)^\s*(ssl_dhparam|ssl_stapling\w*|resolver\w*|pid|user|load_module|error_log|access_log|ssl_session_\w+|proxy_cache_path|ssl_ecdh_curve)\s[^;]*;", "", text)
+        text = re.sub(r"(?m)^\s*(ssl_dhparam|ssl_stapling\w*|resolver\w*|pid|user|daemon|load_module|error_log|access_log|ssl_session_\w+|proxy_cache_path|ssl_ecdh_curve)\s[^;]*;", "", text)
         text = re.sub(r"\b(proxy_pass|uwsgi_pass|grpc_pass)\s+(?:[\w$]+://)?[^/;\s:]+(?::[\w$]+|:/[^;:]+:?)?(/[^;]*)?;", lambda m: f"proxy_pass http://127.0.0.1:{self._behind}{(m[2] or '')};", text)
         text = re.sub(r"\bupstream\s+([^\s{]+)\s*\{[^}]*\}", rf"upstream \1 {{ server 127.0.0.1:{self._behind}; }}", text)
         text = re.sub(r"\bfastcgi_pass\s+[^;]+;", "fastcgi_pass 127.0.0.1:1;", text)
         text = re.sub(r"\b(root|alias)\s+([^;]+);", self._root, text)
-        text = text.replace("include mime.types", "include /etc/nginx/mime.types")
         self.ports = list(ports.values())
         return text
 
@@ -452,6 +463,18 @@ class _Laid:
             found += [path, below or "/", f"{below}/", f"{below}/a.txt", f"{below}/dump.sql", f"{below}/a.php", f"{below}/x/y.jpg", f"{below}/.git/config", f"{path}x"]
             found += [f"{encoded}/a.txt", f"/sub/..{below}/a.txt", f"/{below}/a.txt", f"{below}/../a.txt", f"{below.upper()}/a.txt"]
         return [path.replace(" ", "%20") for path in dict.fromkeys(found)]
+
+
+def _with_addresses(text: str) -> str:
+    """The configuration with nginx's default address in each server that names none."""
+    for begin in reversed(list(re.finditer(r"(?m)^\s*server\s*\{", text))):
+        depth, end = 1, begin.end()
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        if not re.search(r"\blisten\s", text[begin.end() : end]):
+            text = f"{text[: begin.end()]} listen 80; {text[begin.end() :]}"
+    return text
 
 
 def _example(regex: str) -> str:

@@ -50,6 +50,7 @@ EXEMPT: dict[str, tuple[str, ...]] = {
         "test_h2_streams.py",
         "test_half_closed.py",
         "test_no_body.py",
+        "test_path_readings.py",
         "test_slow_uploads.py",
         "test_websocket_cases.py::test_case_over_http_2",
         "test_websocket_h2.py",

@@ -219,6 +219,20 @@ def test_a_page_for_paths_without_a_file_becomes_a_fallback(tmp_path: Path, body
     assert "gets /" in done.stdout and "only where a page is asked for" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "body, is_said",
+    [
+        ("location ~ ^/static/(css|js)/ { expires 1y; }", True),
+        ("location ~ ^/static/(css|js)/ { try_files $uri =404; }", True),
+        ("location ~ ^/static/(css|js)/ { deny all; }", False),
+    ],
+)
+def test_a_page_that_nginx_did_not_send_for_an_expression_is_told(tmp_path: Path, body: str, is_said: bool) -> None:
+    done = site(tmp_path, f"location / {{ try_files $uri /index.html; }}\n{body}")
+    assert done.returncode == 0, done.stdout
+    assert ("a path that is no file gets index.html there as around it" in done.stdout) == is_said, done.stdout
+
+
 PASS = "proxy_pass http://127.0.0.1:9;"
 NOBODY = 'access = ["deny all"]'
 
@@ -341,6 +355,21 @@ def test_what_looks_like_something_known_is_not_taken_for_it(tmp_path: Path, bod
     assert done.returncode == 3 and "health-path" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    "size, wanted",
+    [
+        ("4 32k", ["max-head = 131072", "max-field = 32768"]),
+        ("8 64k", ["max-head = 262144", "max-field = 65536", "a request's head has 256 KiB at most"]),
+        ("2 1k", ["max-head and max-field make it less"]),
+    ],
+)
+def test_large_heads_are_taken_over(tmp_path: Path, size: str, wanted: list[str]) -> None:
+    done = site(tmp_path, f"large_client_header_buffers {size};\nlocation / {{ {PASS} }}", "--application", "web:app")
+    assert done.returncode == 0, done.stdout
+    for part in wanted:
+        assert part in done.stdout, done.stdout
+
+
 def test_what_stands_outside_of_servers_counts_in_them(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("index")
     (tmp_path / "404.html").write_text("gone")
@@ -389,6 +418,11 @@ def test_a_time_of_one_path_is_none_for_all(tmp_path: Path) -> None:
     checked = subprocess.run([MAITRED, "check"], cwd=tmp_path, env=environment_for({}), capture_output=True, text=True, timeout=PATIENCE)
     assert checked.returncode == 0, checked.stderr
     assert re.search(r"request-timeout += 60\b", checked.stdout) and re.search(r"request-timeout += 300\b", checked.stdout)
+
+
+def test_a_time_of_a_location_with_a_name_is_that_of_no_path(tmp_path: Path) -> None:
+    done = site(tmp_path, f"location / {{ {PASS} }}\nlocation @app {{ proxy_pass http://127.0.0.1:9; proxy_read_timeout 90s; }}", "--application", "web:app")
+    assert 'match = ["/PATH/*"], request-timeout = 90' in done.stdout and "@app*" not in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("charset", ["koi8-r", "iso-8859-1"])

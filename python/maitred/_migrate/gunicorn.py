@@ -44,13 +44,19 @@ OPTIONS = flags(
     "header_map --header-map", "asgi_loop --asgi-loop", "asgi_lifespan --asgi-lifespan", "root_path --root-path",
     "control_socket --control-socket", "control_socket_mode --control-socket-mode", "no_control_socket! --no-control-socket",
     "http_protocols --http-protocols", "websocket_max_message_size --websocket-max-message-size", "http_parser --http-parser",
-    "dirty_app --dirty-app", "dirty_workers --dirty-workers", "protocol --protocol",
+    "dirty_app --dirty-app", "dirty_workers --dirty-workers", "dirty_timeout --dirty-timeout", "dirty_threads --dirty-threads",
+    "dirty_graceful_timeout --dirty-graceful-timeout", "protocol --protocol", "uwsgi_allow_ips --uwsgi-allow-from",
+    "http2_cleartext --http2-cleartext", "http2_max_concurrent_streams --http2-max-concurrent-streams",
+    "http2_initial_window_size --http2-initial-window-size", "http2_max_frame_size --http2-max-frame-size",
+    "http2_max_header_list_size --http2-max-header-list-size", "enable_backlog_metric! --enable-backlog-metric",
 )  # fmt: skip
 
 #: Options that may be given several times.
 _REPEATED = ("bind", "raw_env", "reload_extra_files")
+_DIRTY = decide("there are no dirty workers", "run that work in a queue of its own, or in a pool of threads")
 _LOOSE = decide("requests that break RFC 9112 are refused, without a switch", "have those clients corrected")
-_FIXED = tell("the limits of a request head are fixed: 64 KiB, 128 fields, 16 KiB a field", "docs/operations/security.md has them")
+_NUMBER = tell("a request has 128 fields at most", "nothing has to be done, unless clients send more")
+_LINE = tell("a request's target has 8 KiB at most", "nothing has to be done, unless clients send longer ones")
 
 
 def _workers(result: Result, given: Given) -> None:
@@ -180,15 +186,18 @@ HANDLERS: dict[str, Handler] = {
     "syslog": _when(lambda result, given: result.put("access-log", "syslog", given.origin)),
     "syslog_addr": _when(tell("syslog is the local one, or HOST:PORT over UDP", 'write error-log = "syslog:HOST:PORT"')),
     "paste": _when(decide("PasteDeploy files are not read", "write a module with app = loadapp('config:FILE') and name that")),
-    "limit_request_line": _FIXED, "limit_request_fields": _FIXED, "limit_request_field_size": _FIXED,
+    "limit_request_line": _LINE, "limit_request_fields": _NUMBER, "limit_request_field_size": meaning.HEAD,
     "strip_header_spaces": _when(_LOOSE), "permit_obsolete_folding": _when(_LOOSE), "casefold_http_method": _when(_LOOSE),
     "permit_unconventional_http_method": _when(_LOOSE), "permit_unconventional_http_version": _when(_LOOSE),
     "forwarder_headers": _when(decide("SCRIPT_NAME and PATH_INFO are not taken from fields of a proxy", "use root-path or mount")),
     "header_map": tell("fields with an underscore in their names are refused or dropped", "name them with hyphens"),
     "asgi_loop": key("loop"), "asgi_lifespan": key("lifespan"), "root_path": _text("root-path"), "http_protocols": nothing,
     "websocket_max_message_size": key("websocket-max-message"), "protocol": _protocol,
-    "dirty_app": _when(decide("there are no dirty workers", "run that work in a queue of its own, or in a pool of threads")),
-    "dirty_workers": nothing,
+    "dirty_app": _DIRTY, "dirty_apps": _DIRTY,
+    "dirty_workers": nothing, "dirty_timeout": nothing, "dirty_threads": nothing, "dirty_graceful_timeout": nothing, "uwsgi_allow_ips": nothing,
+    "http2_cleartext": nothing, "http2_max_concurrent_streams": key("http2-streams", number), "http2_initial_window_size": nothing,
+    "http2_max_frame_size": nothing, "http2_max_header_list_size": meaning.HEAD, "enable_backlog_metric": nothing, "control_socket_disable": nothing,
+    "tmp_upload_dir": nothing,
 }  # fmt: skip
 
 #: Looked at together, in this order; the rest one by one.

@@ -70,6 +70,28 @@ def truth(value: object) -> bool:
     return str(value).strip().lower() in ("true", "1", "yes", "on")
 
 
+#: Bytes of a request's head: the most that can be set, and what it has unless it is set; likewise one of its fields.
+_MOST, _HEAD, _FIELD = 256 * 1024, 64 * 1024, 16 * 1024
+
+
+def head(result: Result, origin: str, field: int | float, whole: int | float = 0) -> None:
+    """A server's limits of a request's head; without ``whole`` a field may be as long as a head. A larger limit than usual is taken over."""
+    whole = max(field, whole)
+    if whole > _HEAD:
+        result.put("max-head", int(min(whole, _MOST)), origin)
+    if field > _FIELD:
+        result.put("max-field", int(min(field, _MOST)), origin)
+    if whole > _MOST:
+        result.tell(origin, "a request's head has 256 KiB at most", "nothing has to be done, unless clients send larger ones")
+    elif field <= _FIELD:
+        result.tell(origin, "a request's head has 64 KiB at most, and each field 16", "max-head and max-field make it less")
+
+
+def HEAD(result: Result, given: Given) -> None:
+    """A number of bytes for a whole head; 0 is no limit."""
+    head(result, given.origin, number(given.value) or _MOST)
+
+
 def apply(result: Result, settings: Mapping[str, Given], handlers: Mapping[str, Handler]) -> None:
     """Translates each setting; one whose value cannot be read is left to the user."""
     for name, given in settings.items():

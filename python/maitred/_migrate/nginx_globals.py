@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from maitred._migrate import nginx_fields, nginx_paths
+from maitred._migrate import meaning, nginx_fields, nginx_paths
 from maitred._migrate.nginx_fields import time_of
 from maitred._migrate.nginx_parse import BadConfiguration, Directive
 from maitred._migrate.nginx_site import Scope
@@ -127,7 +127,7 @@ class _Globals:
     def _read_of(self, directive: Directive, location: Directive) -> None:
         limit = self._result.find("request-timeout")
         modifier, path = location.args[:2] if len(location.args) > 1 else ("", location.arg)
-        found = nginx_paths.of_location(modifier, path)
+        found = None if path.startswith("@") else nginx_paths.of_location(modifier, path)
         patterns = ", ".join(f'"{pattern}"' for pattern in found.patterns) if found else '"/PATH/*"'
         instead = f"a pool of its own has one: [pool.slow] match = [{patterns}], request-timeout = {time_of(directive)}"
         if limit is not None and limit.value != time_of(directive):
@@ -156,9 +156,17 @@ class _Globals:
         if connections and len(connections.args) > 1:
             self._result.put("client-connections", _whole(connections, connections.args[1]), connections.origin)
             self._result.tell(connections.origin, "connections are counted, not running requests, and one more is closed", "behind a proxy leave it out")
+        self._heads()
         rate_of = self._first("limit_rate", inner)
         if rate_of and rate_of.arg != "0":
             self._result.put("connection-bandwidth", rate_of.arg.lower(), rate_of.origin)
+
+    def _heads(self) -> None:
+        buffers = self._first("large_client_header_buffers")
+        size = re.fullmatch(r"(\d+)([kKmM]?)", buffers.args[1]) if buffers and len(buffers.args) > 1 else None
+        if buffers and size:
+            length = int(size[1]) * {"": 1, "k": 1024, "m": 1024 * 1024}[size[2].lower()]
+            meaning.head(self._result, buffers.origin, length, _whole(buffers, buffers.arg) * length)
 
     def _trust(self) -> None:
         proxies = [directive for scope in [self._scope, *self._sites] for directive in scope.own("set_real_ip_from")]

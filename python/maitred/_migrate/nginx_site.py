@@ -345,6 +345,9 @@ class Site:
                     location.directive.origin, "files are served by their folder, not by the form of their names",
                     f"name the folders: static = [\"/URL={folder}/URL\"]",
                 )  # fmt: skip
+            page = next((page for url, _, page in self._statics() if page and location.path.lstrip("^").startswith(url)), "")
+            if page and not named and not scope.own("deny", "internal"):
+                self._result.tell_page_for_none(location.directive.origin, page)
             return
         if location.modifier == "=":
             if not self._is_static(location.path):

@@ -60,7 +60,7 @@ HANDLERS: dict[str, Handler] = {
     "trusted_proxy_headers": nothing, "log_untrusted_proxy_headers": nothing, "clear_untrusted_proxy_headers": nothing, "recv_bytes": nothing,
     "send_bytes": nothing, "outbuf_overflow": nothing, "outbuf_high_watermark": nothing, "inbuf_overflow": nothing,
     "connection_limit": key("max-connections", number), "cleanup_interval": nothing, "channel_timeout": key("keep-alive", time),
-    "channel_request_lookahead": nothing, "max_request_header_size": tell("a request head has 64 KiB at most", "nothing has to be done"),
+    "channel_request_lookahead": nothing, "max_request_header_size": meaning.HEAD,
     "max_request_body_size": key("max-body", number), "asyncore_loop_timeout": nothing, "asyncore_use_poll": nothing, "log_socket_errors": nothing,
     "expose_tracebacks": decide("tracebacks are not sent to clients", "maitred dev shows them"), "ipv4": nothing, "ipv6": nothing, "help": nothing,
 }  # fmt: skip

@@ -126,6 +126,13 @@ class Result(Host):
             "nothing has to be done: a program or picture that is not there is 404",
         )  # fmt: skip
 
+    def tell_page_for_none(self, place: str, page: str) -> None:
+        """A page for paths without a file, also where nginx had none."""
+        self.tell(
+            place, f"a path that is no file gets {page} there as around it, and 404 from nginx",
+            "nothing has to be done, unless programs go by that status; else the folder by itself: static = [\"/URL=FOLDER/URL\"]",
+        )  # fmt: skip
+
     def decide_but_shell(self, place: str, what: str, instead: str, words: str) -> None:
         """As :meth:`decide`, for a file: a command line has ``words``, which a shell completes."""
         self.decide(place, what, instead, key="listen")

@@ -135,7 +135,7 @@ HANDLERS: dict[str, Handler] = {
     "ssl_keyfile": key("tls-key"), "ssl_certfile": key("tls-cert"), "ssl_keyfile_password": meaning.password,
     "ssl_version": nothing, "ssl_cert_reqs": _certificates, "ssl_verify_mode": _certificates, "ssl_ca_certs": key("tls-client-ca"),
     "ssl_ciphers": meaning.CIPHERS, "app_dir": key("app-dir"), "factory": key("factory", truth), "reset_contextvars": nothing,
-    "h11_max_incomplete_event_size": tell("a request head has 64 KiB at most", "nothing has to be done"),
+    "h11_max_incomplete_event_size": meaning.HEAD,
     "limit_concurrency": decide(
         "there is no limit that answers 503 for the whole server",
         "max-connections has further connections wait; client-connections and client-rate limit single clients"),

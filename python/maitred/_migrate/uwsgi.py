@@ -43,7 +43,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_NEEDLESS, nothing),
     "chdir": key("chdir"), "pythonpath": key("app-dir"), "harakiri": key("request-timeout", number), "max-requests": key("worker-requests", number),
     "max-worker-lifetime": key("worker-lifetime", number), "reload-on-rss": key("worker-memory", lambda value: f"{value}m"), "pidfile": key("pid-file"),
-    "safe-pidfile": key("pid-file"), "limit-post": key("max-body", number), "buffer-size": tell("a request head has 64 KiB at most", "nothing has to be done"),
+    "safe-pidfile": key("pid-file"), "limit-post": key("max-body", number), "buffer-size": meaning.HEAD,
     "home": tell("the environment is that of the maitred that is started", "install it there, and start its bin/maitred"),
     "logto": meaning.error_log, "daemonize": meaning.DAEMON, "py-autoreload": meaning.RELOAD, "python-autoreload": meaning.RELOAD, "touch-reload": tell("SIGHUP loads the code again", "kill -HUP in its place"),
     "touch-chain-reload": tell("SIGHUP loads the code again", "kill -HUP in its place"), "stats": tell("the figures have another form", 'metrics-path = "/metrics"'), "stats-http": nothing,

@@ -12,6 +12,9 @@ const MAX_WIDTH: usize = 150;
 /// Columns that a wide table loses, in this order; `--json` has them.
 const SPARE: [&str; 3] = ["since", "peer", "name"];
 
+/// Pairs of the longest time of a bucket, in seconds, and a count.
+const BUCKETS: &str = "buckets";
+
 /// Longest text in a table; longer ones are cut.
 const MAX_CELL: usize = 60;
 
@@ -50,7 +53,7 @@ fn lines(text: &mut String, fields: &[(&String, &Value)], indent: &str) {
             Value::Array(items) => {
                 let _ = writeln!(text, "{indent}{label}:");
                 for item in items {
-                    for line in cell("", item).lines() {
+                    for line in cell(if *name == BUCKETS { name } else { "" }, item).lines() {
                         let _ = writeln!(text, "{indent}  {line}");
                     }
                 }
@@ -156,6 +159,9 @@ fn cell(name: &str, value: &Value) -> String {
         },
         // Control characters are left out: they would give commands to the terminal.
         Value::String(text) => text.chars().filter(|each| !each.is_control() || *each == '\n').collect(),
+        Value::Array(pair) if name == BUCKETS && pair.len() == 2 => {
+            format!("up to {}  {}", cell("_seconds", &pair[0]), pair[1])
+        }
         nested => nested.to_string(),
     }
 }
@@ -214,6 +220,12 @@ mod tests {
         let text = show(&json!({ "threads": [thread(7), thread(8)] }));
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(text.contains("name") && !text.contains("since") && text.contains("ppp…"), "{text}");
+    }
+
+    #[test]
+    fn buckets_have_the_unit_of_all_times() {
+        let value = json!({ "route": "GET /a", "buckets": [[0.000524287, 2], [12.5, 1]] });
+        assert_eq!(show(&value), "route    GET /a\nbuckets:\n  up to 0.524 ms  2\n  up to 12.5 s  1\n");
     }
 
     #[test]
