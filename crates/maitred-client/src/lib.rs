@@ -12,14 +12,25 @@
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
 pub mod blocking;
+pub mod environment;
 mod error;
+#[expect(dead_code, reason = "calls do not use it yet")]
+mod establish;
 pub mod exchange;
 mod keep_alive;
 pub mod key;
 pub mod pool;
+#[expect(dead_code, reason = "calls do not use it yet")]
+mod proxy;
 mod report;
+#[expect(dead_code, reason = "calls do not use it yet")]
+mod stream;
+pub mod tls;
+mod tunnel;
 
 pub use error::{Error, Phase};
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
+pub use maitred_tls::ServerFault;
+pub use proxy::{ProxyFault, ProxyUrlError};
 pub use report::{End, Observer, Report};
