@@ -43,6 +43,8 @@ pub enum Error {
 pub enum Phase {
     /// Waiting for a slot of the pool.
     Slot,
+    /// Looking the name up.
+    Resolve,
     /// Connecting.
     Connect,
     /// The proxy's way to the server.
@@ -87,6 +89,7 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Slot => "no connection of the pool became free",
+            Self::Resolve => "the name was not looked up",
             Self::Connect => "no connection was made",
             Self::Proxy => "the proxy made no connection to the server",
             Self::Tls => "the TLS handshake was not complete",

@@ -37,6 +37,9 @@ pub struct Settings {
     pub age: Duration,
 }
 
+/// The most callers in an error's text.
+const MOST_NAMED: usize = 4;
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -205,6 +208,34 @@ impl<C> Pool<C> {
     /// The holders of slots that are out, in no order.
     pub fn holders(&self) -> Vec<Holder> {
         self.0.lock().holders.values().cloned().collect()
+    }
+
+    /// The holders of the connections that a call to `key` waits for, as text: at most [`MOST_NAMED`] of them, those with the most
+    /// connections.
+    pub(crate) fn named_holders(&self, key: &Arc<Key>, now: Instant) -> String {
+        let (settings, all) = (self.0.settings, self.holders());
+        let own: Vec<&Holder> = all.iter().filter(|holder| holder.key == *key).collect();
+        let (of, most, held) = match own.len() >= settings.per_key {
+            true => (format!(" to {key}"), settings.per_key, own),
+            false => (" of the pool".to_owned(), settings.total, all.iter().collect()),
+        };
+        let mut callers: Vec<(usize, u64, Instant)> = Vec::new();
+        for holder in &held {
+            match callers.iter_mut().find(|(_, caller, _)| *caller == holder.caller) {
+                Some((count, _, since)) => (*count, *since) = (*count + 1, holder.since.min(*since)),
+                None => callers.push((1, holder.caller, holder.since)),
+            }
+        }
+        callers.sort_unstable_by_key(|(count, _, since)| (std::cmp::Reverse(*count), *since));
+        let mut text = format!("{} of {most} connections{of} are held", held.len());
+        for (at, (count, caller, since)) in callers.iter().take(MOST_NAMED).enumerate() {
+            let (separator, age) = (if at == 0 { ':' } else { ',' }, now.saturating_duration_since(*since));
+            text.push_str(&format!("{separator} {count} by caller {caller} for {:.1} s", age.as_secs_f64()));
+        }
+        if callers.len() > MOST_NAMED {
+            text.push_str(&format!(", and by {} more", callers.len() - MOST_NAMED));
+        }
+        text
     }
 
     /// The number of connections that are idle.
@@ -446,6 +477,11 @@ impl<C> Slot<C> {
     /// The connection, if it has been there or was [put](Self::put).
     pub fn connection(&mut self) -> Option<&mut C> {
         self.connection.as_mut()
+    }
+
+    /// The connection, to look at.
+    pub fn look(&self) -> Option<&C> {
+        self.connection.as_ref()
     }
 
     /// Whether the connection was idle in the pool before.

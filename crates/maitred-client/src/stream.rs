@@ -40,6 +40,13 @@ pub(crate) enum StreamFault {
     Socket(io::Error),
 }
 
+impl StreamFault {
+    /// The peer takes no more, and has not reset the connection.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Socket(error) if error.kind() == ErrorKind::BrokenPipe)
+    }
+}
+
 impl From<OutgoingError> for StreamFault {
     /// A session in another one sees the faults of that one as those of its socket.
     fn from(error: OutgoingError) -> Self {
@@ -127,7 +134,21 @@ impl<S: io::Read + io::Write> Stream<S> {
         has_unsent(&self.session) || has_unsent(&self.below.session)
     }
 
-    /// Whether TLS is spoken with the server or the proxy: bytes can be there that no event of the socket tells.
+    /// How many bytes of TLS the socket has taken.
+    pub(crate) fn sent(&self) -> u64 {
+        let session = self.below.session.as_ref().or(self.session.as_ref());
+        session.map_or(0, |session| session.sent())
+    }
+
+    /// Whether bytes are there that no event of the socket tells.
+    pub(crate) fn has_received(&self) -> bool {
+        let has = |session: &Option<Box<OutgoingSession>>| {
+            session.as_ref().is_some_and(|session| session.has_received())
+        };
+        has(&self.session) || has(&self.below.session)
+    }
+
+    /// Whether TLS is spoken with the server or the proxy.
     pub(crate) fn is_secure(&self) -> bool {
         self.session.is_some() || self.below.session.is_some()
     }
@@ -142,12 +163,6 @@ impl<S: io::Read + io::Write> Stream<S> {
         for session in [&mut self.session, &mut self.below.session].into_iter().flatten() {
             session.rest();
         }
-    }
-
-    /// The protocol that was agreed on with the server (ALPN).
-    #[cfg(test)]
-    pub(crate) fn protocol(&self) -> Option<&[u8]> {
-        self.session.as_ref()?.protocol()
     }
 }
 

@@ -47,6 +47,9 @@ pub struct OutgoingSession {
     inbox: Vec<u8>,
     taken: usize,
     filled: usize,
+    /// How many bytes of plaintext wait to be read.
+    waiting: usize,
+    sent: u64,
     /// The application has received a byte.
     has_read: bool,
     /// The socket has ended.
@@ -117,6 +120,8 @@ impl OutgoingSession {
             inbox: Vec::new(),
             taken: 0,
             filled: 0,
+            waiting: 0,
+            sent: 0,
             has_read: false,
             has_ended: false,
             is_closed: false,
@@ -172,6 +177,7 @@ impl OutgoingSession {
                 Ok(0) => return Ok(Read::End),
                 Ok(count) => {
                     self.has_read = true;
+                    self.waiting = self.waiting.saturating_sub(count);
                     return Ok(Read::Bytes(count));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -181,7 +187,7 @@ impl OutgoingSession {
                 match self.receive(socket) {
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.flush(socket)?;
+                        _ = self.flush(socket);
                         return Ok(Read::Nothing);
                     }
                     Err(error) => return Err(OutgoingError::Socket(error)),
@@ -224,7 +230,7 @@ impl OutgoingSession {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
                 Ok(0) => return Err(OutgoingError::Socket(ErrorKind::WriteZero.into())),
-                Ok(_) => {}
+                Ok(count) => self.sent += count as u64,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(OutgoingError::Socket(error)),
@@ -236,6 +242,16 @@ impl OutgoingSession {
     /// Whether bytes wait until the socket takes them.
     pub fn has_unsent(&self) -> bool {
         self.connection.wants_write()
+    }
+
+    /// How many bytes the socket has taken in all.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether bytes wait to be [read](Self::read) that no event of the socket tells.
+    pub fn has_received(&self) -> bool {
+        self.waiting > 0 || !self.received().is_empty()
     }
 
     /// Whether the server has sent nothing for the application, and no end. Messages of TLS itself, such as tickets, are
@@ -323,19 +339,20 @@ impl OutgoingSession {
             let in_handshake = self.connection.is_handshaking();
             let connection = &mut self.connection;
             let result = noted::during(&mut self.noted, || connection.process_new_packets());
-            match result {
-                Ok(state) if state.plaintext_bytes_to_read() > 0 || self.received().is_empty() => {
-                    return Ok(());
-                }
-                Ok(state) if state.peer_has_closed() => {
-                    self.taken = self.filled;
-                    return Ok(());
-                }
-                Ok(_) => {}
+            let state = match result {
+                Ok(state) => state,
                 Err(error) => {
                     let fault = ServerFault::new(&error, &self.circumstances(in_handshake));
                     return Err(self.fail(socket, fault));
                 }
+            };
+            self.waiting = state.plaintext_bytes_to_read();
+            if state.peer_has_closed() {
+                // Bytes behind close_notify do not count (RFC 8446 §6.1).
+                self.taken = self.filled;
+            }
+            if self.waiting > 0 || self.received().is_empty() {
+                return Ok(());
             }
         }
     }
