@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 
 use maitred_h1::Malformed;
 
@@ -20,8 +19,8 @@ pub enum CallError {
     Resolve(io::Error),
     /// No address takes the connection: the last one and its reason.
     Connect(String, io::Error),
-    /// The name has addresses, and none of those that may be connected: the last one.
-    NotAllowed(IpAddr),
+    /// The name has addresses, and none of those that may be connected: the first one.
+    NotAllowed(String),
     /// The body of the request cannot be read.
     Body(io::Error),
     /// The body of the response is longer than so many bytes.
@@ -109,7 +108,9 @@ impl fmt::Display for CallError {
             Self::Held(holders) => write!(f, "timed out: {}: {holders}", Phase::Slot),
             Self::Resolve(error) => write!(f, "the name has no address: {error}"),
             Self::Connect(place, error) => write!(f, "{place} takes no connection: {error}"),
-            Self::NotAllowed(address) => write!(f, "the address {address} is not allowed for this call"),
+            Self::NotAllowed(address) => {
+                write!(f, "{address} is not among the addresses that are allowed for this call")
+            }
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
             Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
             Self::Unsupported => f.write_str("TLS and proxies are not supported here"),

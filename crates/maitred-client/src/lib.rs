@@ -13,6 +13,7 @@
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
 mod account;
+pub mod allow;
 pub mod blocking;
 pub mod call;
 mod client;
@@ -21,14 +22,19 @@ mod connection;
 mod error;
 pub mod exchange;
 mod failure;
+mod fork;
 mod keep_alive;
 pub mod key;
+mod names;
 pub mod pool;
+mod reach;
 mod report;
 
 pub use client::{Client, Settings, Times};
 pub use error::{Error, Phase};
 pub use failure::CallError;
+pub use fork::after_fork_in_child;
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
+pub use names::Resolve;
 pub use report::{End, Observer, Report};
