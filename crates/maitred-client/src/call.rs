@@ -33,7 +33,8 @@
 //!
 //! Leaves out: redirects, decoding.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::ErrorKind;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
@@ -50,8 +51,10 @@ use crate::exchange::{Circumstances, Event, Exchange, NotReusable, Reuse};
 use crate::failure::CallError;
 use crate::key::Key;
 use crate::pool::{Slot, Waiting};
+use crate::proxy::adapted;
 use crate::reach::{Progress, Reaching};
 use crate::report::{End, Report};
+use crate::stream::{Received, StreamFault};
 
 /// The circumstances of a call.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,7 +119,7 @@ impl Call {
     /// Begins a call. Nothing is done before the first step.
     ///
     /// # Errors
-    /// The request cannot be sent as given, or its way is not supported.
+    /// The request cannot be sent as given.
     pub fn begin(
         client: &Client,
         key: &Arc<Key>,
@@ -128,10 +131,8 @@ impl Call {
         let mut account = Account::begin(parts.settings.observer.as_ref(), key, now);
         let timeouts = options.times.exchange;
         let circumstances = Circumstances { reused: false, repeatable: options.repeatable, timeouts };
-        let begun = match key.tls.is_some() || key.proxy.is_some() {
-            true => Err(CallError::Unsupported),
-            false => Exchange::begin(request, circumstances, now).map_err(CallError::from),
-        };
+        let begun = adapted(key, request, |request| Exchange::begin(request, circumstances, now));
+        let begun = begun.map_err(CallError::from);
         let exchange = begun.inspect_err(|error| account.end(error.end()))?;
         Ok(Self {
             parts,
@@ -221,7 +222,7 @@ impl Call {
     }
 
     fn use_slot(&mut self, mut slot: Slot<Connection>, now: Instant) {
-        let is_quiet = slot.connection().is_some_and(|connection| connection.is_quiet());
+        let is_quiet = slot.connection().is_some_and(Connection::is_quiet);
         self.slot = Some(slot);
         if is_quiet {
             self.account.report.reused = true;
@@ -287,6 +288,7 @@ impl Call {
         // A look in front of each part of the body but the first: a response may stop it.
         let mut looked = self.exchange.accepted() == 0;
         loop {
+            // Also with nothing to send: TLS may hold bytes back.
             let is_full = self.transmit(now);
             if self.look {
                 self.read(now)?;
@@ -298,7 +300,7 @@ impl Call {
             if self.look {
                 continue;
             }
-            let is_sent = self.exchange.to_transmit().is_empty();
+            let is_sent = self.exchange.to_transmit().is_empty() && !is_full;
             if is_sent && self.exchange.room() > 0 {
                 if looked {
                     return Ok(Step::Body);
@@ -315,25 +317,19 @@ impl Call {
     fn transmit(&mut self, now: Instant) -> bool {
         let bytes = self.exchange.to_transmit();
         let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else { return true };
-        if bytes.is_empty() {
-            return false;
-        }
-        match connection.send(bytes) {
-            Ok(taken) => {
-                let is_full = taken < bytes.len();
+        let sent = if bytes.is_empty() { Ok(0) } else { connection.send(bytes) };
+        let failed = match sent.and_then(|taken| Ok((taken, connection.flush()?))) {
+            Ok((taken, is_flushed)) => {
+                let is_full = taken < bytes.len() || !is_flushed;
                 self.account.sent(taken, now);
                 self.exchange.transmitted(taken, now);
-                is_full
+                return is_full;
             }
-            Err(error) => match error.kind() {
-                std::io::ErrorKind::WouldBlock => true,
-                std::io::ErrorKind::Interrupted => false,
-                kind => {
-                    self.exchange.write_failed(kind != std::io::ErrorKind::BrokenPipe);
-                    false
-                }
-            },
-        }
+            Err(StreamFault::Socket(error)) => error.kind() != ErrorKind::BrokenPipe,
+            Err(StreamFault::Tls(_)) => true,
+        };
+        self.exchange.write_failed(failed);
+        false
     }
 
     /// The next event in the bytes that are there.
@@ -377,24 +373,19 @@ impl Call {
         let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else {
             return self.exchange.read_failed();
         };
-        match connection.receive() {
-            Ok((0, _)) => {
-                self.look = false;
-                self.exchange.end_of_stream(true)
-            }
-            Ok((bytes, more)) => {
-                self.look = more;
+        let received = connection.receive();
+        self.look = received.as_ref().is_ok_and(|(_, more)| *more);
+        match received {
+            Ok((Received::Nothing, _)) => Ok(()),
+            Ok((Received::End { clean }, _)) => self.exchange.end_of_stream(clean),
+            Ok((Received::Bytes(bytes), _)) => {
                 self.account.received(bytes, now);
                 Ok(())
             }
-            Err(error) => match error.kind() {
-                std::io::ErrorKind::WouldBlock => {
-                    self.look = false;
-                    Ok(())
-                }
-                std::io::ErrorKind::Interrupted => Ok(()),
-                _ => self.exchange.read_failed(),
-            },
+            Err(StreamFault::Socket(_)) => self.exchange.read_failed(),
+            Err(StreamFault::Tls(fault)) => {
+                self.exchange.read_failed().map_err(|_| Error::Tls(Box::new(fault)))
+            }
         }
     }
 
@@ -443,8 +434,8 @@ impl Call {
         };
         let is_exchanging = matches!(self.stage, Stage::Exchanging);
         let slot = self.slot.as_ref().filter(|_| is_exchanging);
-        let wanted = if self.exchange.to_transmit().is_empty() { Wanted::Read } else { Wanted::Both };
-        let own = slot.and_then(Slot::look).map(|connection| (connection.socket().as_fd(), wanted));
+        let sends = !self.exchange.to_transmit().is_empty();
+        let own = slot.and_then(Slot::look).map(|connection| connection.waits(sends));
         reaching.into_iter().flatten().chain(own)
     }
 

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use maitred_io::forked::Outgoing;
-use maitred_io::outgoing::is_quiet;
+use maitred_io::outgoing::{Wanted, is_quiet};
+
+use crate::stream::{Received, Stream, StreamFault};
 
 /// The first read of a response takes so much, further ones more: a large body needs few calls, a small one little memory.
 const FIRST_READ: usize = 16 * 1024;
@@ -17,27 +19,27 @@ const READ: usize = 64 * 1024;
 pub(crate) struct Socket {
     /// Dropped first: a child process must not find a number that is another file's by then.
     _listed: Outgoing,
-    stream: Stream,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum Stream {
+enum Kind {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Socket {
     pub(crate) fn tcp(stream: TcpStream) -> Self {
-        Self { _listed: Outgoing::new(&stream), stream: Stream::Tcp(stream) }
+        Self { _listed: Outgoing::new(&stream), kind: Kind::Tcp(stream) }
     }
 
     pub(crate) fn unix(stream: UnixStream) -> Self {
-        Self { _listed: Outgoing::new(&stream), stream: Stream::Unix(stream) }
+        Self { _listed: Outgoing::new(&stream), kind: Kind::Unix(stream) }
     }
 
     /// Whether connecting has ended well.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
-        let Stream::Tcp(stream) = &self.stream else { return Ok(true) };
+        let Kind::Tcp(stream) = &self.kind else { return Ok(true) };
         match stream.take_error()? {
             Some(error) => Err(error),
             None => Ok(stream.peer_addr().is_ok()),
@@ -46,39 +48,47 @@ impl Socket {
 
     #[cfg(test)]
     pub(crate) fn peer(&self) -> Option<std::net::SocketAddr> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.peer_addr().ok(),
-            Stream::Unix(_) => None,
+        match &self.kind {
+            Kind::Tcp(stream) => stream.peer_addr().ok(),
+            Kind::Unix(_) => None,
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match &mut self.kind {
+            Kind::Tcp(stream) => stream.read(room),
+            Kind::Unix(stream) => stream.read(room),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.kind {
+            Kind::Tcp(stream) => stream.write(bytes),
+            Kind::Unix(stream) => stream.write(bytes),
         }
     }
 
-    pub(crate) fn read(&self, room: &mut [u8]) -> io::Result<usize> {
-        match &self.stream {
-            Stream::Tcp(stream) => (&mut &*stream).read(room),
-            Stream::Unix(stream) => (&mut &*stream).read(room),
-        }
-    }
-
-    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.stream {
-            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
-            Stream::Unix(stream) => (&mut &*stream).write(bytes),
-        }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+        match &self.kind {
+            Kind::Tcp(stream) => stream.as_fd(),
+            Kind::Unix(stream) => stream.as_fd(),
         }
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: Socket,
+    stream: Stream<Socket>,
     /// Bytes that were received stand from `consumed` to `filled`. The rest is room, which stays as it is: nothing is cleared
     /// for a read.
     memory: Vec<u8>,
@@ -87,12 +97,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, memory: Vec::new(), consumed: 0, filled: 0 }
+    pub(crate) fn new(stream: Stream<Socket>) -> Self {
+        Self { stream, memory: Vec::new(), consumed: 0, filled: 0 }
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        &self.socket
+    /// The socket and the event that is waited for; `sends`: the caller has bytes to send.
+    pub(crate) fn waits(&self, sends: bool) -> (BorrowedFd<'_>, Wanted) {
+        let wanted = if sends || self.stream.has_unsent() { Wanted::Both } else { Wanted::Read };
+        (self.stream.socket().as_fd(), wanted)
     }
 
     /// The bytes that were received and not consumed.
@@ -104,8 +116,8 @@ impl Connection {
         self.consumed += bytes;
     }
 
-    /// Receives more bytes behind the present ones: how many, 0 at the end; and whether more may be there already.
-    pub(crate) fn receive(&mut self) -> io::Result<(usize, bool)> {
+    /// Receives more bytes behind the present ones. The second part of the result: more may be there already.
+    pub(crate) fn receive(&mut self) -> Result<(Received, bool), StreamFault> {
         self.memory.copy_within(self.consumed..self.filled, 0);
         self.filled -= self.consumed;
         self.consumed = 0;
@@ -114,22 +126,38 @@ impl Connection {
             self.memory.resize(self.filled + room, 0);
         }
         let room = self.memory.get_mut(self.filled..).unwrap_or_default();
-        let read = self.socket.read(room)?;
-        self.filled += read;
-        Ok((read, read == room.len()))
+        let received = self.stream.read(room)?;
+        let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
+        // TLS reads whole records, and may have further ones that no event tells.
+        let more = bytes == room.len() || (bytes > 0 && self.stream.is_secure());
+        self.filled += bytes;
+        Ok((received, more))
     }
 
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<usize, StreamFault> {
+        self.stream.write(bytes)
+    }
+
+    /// Sends bytes that TLS holds back: whether all are gone.
+    pub(crate) fn flush(&mut self) -> Result<bool, StreamFault> {
+        if self.stream.has_unsent() {
+            self.stream.flush()?;
+        }
+        Ok(!self.stream.has_unsent())
     }
 
     /// Whether it is idle and open.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.received().is_empty() && is_quiet(&self.socket)
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let is_quiet = match self.stream.is_secure() {
+            true => self.stream.is_quiet(),
+            false => is_quiet(self.stream.socket()),
+        };
+        is_quiet && self.received().is_empty()
     }
 
     /// The memory of the last response goes.
     pub(crate) fn rest(&mut self) {
+        self.stream.rest();
         self.memory = Vec::new();
         (self.consumed, self.filled) = (0, 0);
     }

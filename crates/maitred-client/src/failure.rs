@@ -25,8 +25,6 @@ pub enum CallError {
     Body(io::Error),
     /// The body of the response is longer than so many bytes.
     TooLong(usize),
-    /// The key wants a proxy or TLS, which this client does not have.
-    Unsupported,
     /// The call was made before this process was forked: its connection belongs to the parent.
     Forked,
 }
@@ -50,8 +48,9 @@ impl CallError {
             Self::Connect(..) => "connect",
             Self::NotAllowed(_) => "allow",
             Self::Exchange(Error::Request(_) | Error::BodyTooLong | Error::BodyTooShort(_))
-            | Self::Body(_)
-            | Self::Unsupported => "request",
+            | Self::Body(_) => "request",
+            Self::Exchange(Error::Tls(_) | Error::Identity(_)) => "tls",
+            Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Broken) => "read",
             Self::Exchange(_) | Self::TooLong(_) => "protocol",
             Self::Forked => "closed",
@@ -68,13 +67,15 @@ impl CallError {
             Self::Connect(_, error) if error.kind() == ErrorKind::ConnectionRefused => "refused",
             Self::Connect(..) => "unreachable",
             Self::NotAllowed(_) => "not-allowed",
+            Self::Exchange(Error::Tls(_) | Error::Identity(_)) => "tls",
+            Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Broken) => "reset",
             Self::Exchange(Error::Response(malformed)) if is_cut(*malformed) => "cut-off",
             Self::Exchange(Error::NotClosed | Error::IdleTimeout) => "cut-off",
             Self::Exchange(Error::Response(_) | Error::TooManyInterim | Error::Unasked) => "malformed",
             Self::TooLong(_) => "too-long",
             Self::Forked => "forked",
-            Self::Exchange(_) | Self::Held(_) | Self::Body(_) | Self::Unsupported => "request",
+            Self::Exchange(_) | Self::Held(_) | Self::Body(_) => "request",
         })
     }
 
@@ -113,7 +114,6 @@ impl fmt::Display for CallError {
             }
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
             Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
-            Self::Unsupported => f.write_str("TLS and proxies are not supported here"),
             Self::Forked => f.write_str("the call was begun before this process was forked; make it again"),
         }
     }
@@ -124,7 +124,7 @@ impl std::error::Error for CallError {
         match self {
             Self::Exchange(error) => Some(error),
             Self::Resolve(error) | Self::Connect(_, error) | Self::Body(error) => Some(error),
-            Self::Held(_) | Self::NotAllowed(_) | Self::TooLong(_) | Self::Unsupported | Self::Forked => None,
+            Self::Held(_) | Self::NotAllowed(_) | Self::TooLong(_) | Self::Forked => None,
         }
     }
 }

@@ -42,8 +42,11 @@ pub struct Proxy {
     /// The value of `Proxy-Authorization`.
     pub credentials: Option<Box<[u8]>>,
     /// Further fields for the proxy, names and values.
-    pub fields: Box<[(Box<str>, Box<[u8]>)]>,
+    pub fields: Box<[Field]>,
 }
+
+/// A field: its name and its value.
+pub type Field = (Box<str>, Box<[u8]>);
 
 /// All that decides which servers a TLS connection trusts, and as which client it speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@
 //! [`call`] is the whole call as a state machine that never waits; a driver waits for its sockets. A thread that may wait uses
 //! [`blocking`].
 //!
-//! Leaves out: drivers for event loops and for the engine, TLS; decoding of bodies, redirects, cookies; HTTP/2.
+//! Leaves out: drivers for event loops and for the engine; decoding of bodies, redirects, cookies; HTTP/2.
 
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
@@ -19,7 +19,9 @@ pub mod call;
 mod client;
 mod connect;
 mod connection;
+pub mod environment;
 mod error;
+mod establish;
 pub mod exchange;
 mod failure;
 mod fork;
@@ -27,8 +29,12 @@ mod keep_alive;
 pub mod key;
 mod names;
 pub mod pool;
+mod proxy;
 mod reach;
 mod report;
+mod stream;
+pub mod tls;
+mod tunnel;
 
 pub use client::{Client, Settings, Times};
 pub use error::{Error, Phase};
@@ -36,5 +42,7 @@ pub use failure::CallError;
 pub use fork::after_fork_in_child;
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
+pub use maitred_tls::ServerFault;
 pub use names::Resolve;
+pub use proxy::{ProxyFault, ProxyUrlError};
 pub use report::{End, Observer, Report};
