@@ -30,8 +30,9 @@ impl Account {
         &self.key
     }
 
-    pub(crate) fn begun(&self) -> Instant {
-        self.begun
+    /// The end of a time limit that begins with the call.
+    pub(crate) fn deadline(&self, limit: Option<Duration>) -> Option<Instant> {
+        self.begun.checked_add(limit?)
     }
 
     pub(crate) fn last(&self) -> Instant {

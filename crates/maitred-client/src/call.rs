@@ -1,9 +1,9 @@
 //! One call from its slot to its end, as a state machine that never waits. All drivers use it.
 //!
 //! ```text
-//! Begun --> Waiting --> Connecting --> Establishing --> Exchanging --> Ended
-//!    `---- idle one ------ ^ --------------------------^   |   ^
-//!                          `--------stale, once------------'   `-- Failed from everywhere
+//! Begun --> Waiting --> Reaching --> Exchanging --> Ended
+//!    `--- an idle one --^-----------^   |     from everywhere: Failed
+//!                       `--stale, once--'
 //! ```
 //!
 //! A driver has one loop, which waits as it likes:
@@ -33,10 +33,11 @@
 //!
 //! Leaves out: redirects, decoding.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::ErrorKind;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use maitred_h1::{OutgoingRequest, ResponseFacts};
 use maitred_http::{FieldSet, ResponseHead};
@@ -44,15 +45,14 @@ use maitred_io::outgoing::Wanted;
 
 use crate::account::Account;
 use crate::client::{Client, Parts, Times};
-use crate::connect::Connecting;
-use crate::connection::{Connection, Socket};
+use crate::connection::Connection;
 use crate::error::{Error, Phase};
-use crate::establish::Establishing;
 use crate::exchange::{Circumstances, Event, Exchange, NotReusable, Reuse};
 use crate::failure::CallError;
-use crate::key::{Key, Place};
+use crate::key::Key;
 use crate::pool::{Slot, Waiting};
-use crate::proxy;
+use crate::proxy::adapted;
+use crate::reach::{Progress, Reaching};
 use crate::report::{End, Report};
 use crate::stream::{Received, StreamFault};
 
@@ -109,17 +109,10 @@ pub struct Call {
 enum Stage {
     Begun,
     Waiting(Waiting<Connection>),
-    Connecting(Box<Setup>),
-    Establishing(Box<Establishing<Socket>>),
+    Reaching(Box<Reaching>),
     Exchanging,
     Ended,
     Failed(Error),
-}
-
-#[derive(Debug)]
-struct Setup {
-    way: Connecting,
-    begun: Instant,
 }
 
 impl Call {
@@ -134,11 +127,11 @@ impl Call {
         options: &Options,
         now: Instant,
     ) -> Result<Self, CallError> {
-        let parts = Arc::clone(client.parts());
+        let parts = client.parts();
         let mut account = Account::begin(parts.settings.observer.as_ref(), key, now);
         let timeouts = options.times.exchange;
         let circumstances = Circumstances { reused: false, repeatable: options.repeatable, timeouts };
-        let begun = proxy::adapted(key, request, |request| Exchange::begin(request, circumstances, now));
+        let begun = adapted(key, request, |request| Exchange::begin(request, circumstances, now));
         let begun = begun.map_err(CallError::from);
         let exchange = begun.inspect_err(|error| account.end(error.end()))?;
         Ok(Self {
@@ -165,6 +158,10 @@ impl Call {
     /// The call has failed.
     pub fn step(&mut self, now: Instant, waker: &Waker) -> Result<Step, CallError> {
         self.account.note(now);
+        if !self.parts.is_present() {
+            self.fail(&CallError::Forked);
+            return Err(CallError::Forked);
+        }
         let step = self.advance(now, waker).inspect_err(|error| self.fail(error));
         self.paused = !matches!(step, Ok(Step::Wait(_)));
         step
@@ -175,8 +172,7 @@ impl Call {
             let wait = match &self.stage {
                 Stage::Begun => self.check_out(now, waker),
                 Stage::Waiting(_) => self.take(now, waker)?,
-                Stage::Connecting(_) => self.connect(now)?,
-                Stage::Establishing(_) => self.establish(now)?,
+                Stage::Reaching(_) => self.reach(now, waker)?,
                 Stage::Exchanging => match self.exchange(now) {
                     Err(_) if self.exchange.may_retry(self.options.body_again) => self.begin_again(now),
                     step => return Ok(step?),
@@ -226,72 +222,43 @@ impl Call {
     }
 
     fn use_slot(&mut self, mut slot: Slot<Connection>, now: Instant) {
-        let is_quiet = slot.connection().is_some_and(|connection| connection.is_quiet());
+        let is_quiet = slot.connection().is_some_and(Connection::is_quiet);
         self.slot = Some(slot);
         if is_quiet {
             self.account.report.reused = true;
             self.exchange.reuses();
             self.begin_exchange(now);
         } else {
-            self.begin_connecting(now);
+            self.begin_reaching(now);
         }
     }
 
     fn slot_deadline(&self) -> Option<Instant> {
-        self.options.times.slot.and_then(|limit| self.account.begun().checked_add(limit))
+        self.account.deadline(self.options.times.slot)
     }
 
     // ---- The connection ----
 
-    fn begin_connecting(&mut self, now: Instant) {
-        let way = match &self.account.key().first_place() {
-            Place::Socket(path) => Connecting::to_socket(path.clone()),
-            Place::Host(host, port) => match std::net::ToSocketAddrs::to_socket_addrs(&(&**host, *port)) {
-                Ok(addresses) => Connecting::to(addresses),
-                Err(_) => Connecting::to([]),
-            },
-        };
-        self.stage = Stage::Connecting(Box::new(Setup { way, begun: now }));
+    fn begin_reaching(&mut self, now: Instant) {
+        let reaching = Reaching::begin(Arc::clone(self.account.key()), &self.options.times, now);
+        self.stage = Stage::Reaching(Box::new(reaching));
     }
 
     /// The time until which the connection is waited for, unless it is there.
-    fn connect(&mut self, now: Instant) -> Result<Option<Option<Instant>>, CallError> {
-        let Stage::Connecting(setup) = &mut self.stage else { return Ok(None) };
-        if let Some(socket) = setup.way.poll(now)? {
-            self.account.report.connect = Some(now.saturating_duration_since(setup.begun));
-            let establishing = Establishing::over(socket, self.account.key(), now)?;
-            self.stage = Stage::Establishing(Box::new(establishing));
-            return Ok(None);
+    fn reach(&mut self, now: Instant, waker: &Waker) -> Result<Option<Option<Instant>>, CallError> {
+        let total = self.total_deadline();
+        let Stage::Reaching(reaching) = &mut self.stage else { return Ok(None) };
+        let found = reaching.poll(&self.parts, total, now, waker);
+        reaching.note(&mut self.account.report);
+        let connection = match found? {
+            Progress::Wait(until) => return Ok(Some(until)),
+            Progress::Done(connection) => connection,
+        };
+        if let Some(slot) = &mut self.slot {
+            slot.put(connection, now);
         }
-        let again = setup.way.until();
-        let limit = self.options.times.connect.and_then(|limit| setup.begun.checked_add(limit));
-        self.in_total_time(now)?;
-        if limit.is_some_and(|limit| limit <= now) {
-            return Err(Error::Timeout(Phase::Connect).into());
-        }
-        Ok(Some(self.earliest([again, limit].into_iter().flatten().min())))
-    }
-
-    /// The time until which TLS and the proxy are waited for, unless the connection is there.
-    fn establish(&mut self, now: Instant) -> Result<Option<Option<Instant>>, CallError> {
-        let Stage::Establishing(setup) = &mut self.stage else { return Ok(None) };
-        let is_there = setup.poll(&self.parts.limits, now)?;
-        let limit = self.options.times.tls.and_then(|limit| setup.begun().checked_add(limit));
-        let phase = setup.phase();
-        if is_there && let Stage::Establishing(setup) = std::mem::replace(&mut self.stage, Stage::Begun) {
-            let (stream, handshake) = setup.into_stream();
-            self.account.report.tls = handshake;
-            if let Some(slot) = &mut self.slot {
-                slot.put(Connection::new(stream), now);
-            }
-            self.begin_exchange(now);
-            return Ok(None);
-        }
-        self.in_total_time(now)?;
-        if limit.is_some_and(|limit| limit <= now) {
-            return Err(Error::Timeout(phase).into());
-        }
-        Ok(Some(self.earliest(limit)))
+        self.begin_exchange(now);
+        Ok(None)
     }
 
     /// The connection was stale: the same request goes out on a new one.
@@ -299,7 +266,7 @@ impl Call {
         self.account.retry();
         self.exchange.begin_again(now);
         self.body_at = 0;
-        self.begin_connecting(now);
+        self.begin_reaching(now);
         None
     }
 
@@ -352,7 +319,7 @@ impl Call {
         if bytes.is_empty() {
             return false;
         }
-        match connection.send(bytes) {
+        let failed = match connection.send(bytes) {
             Ok(sent) => {
                 let is_full = sent.taken < bytes.len();
                 self.account.sent(sent.taken, now);
@@ -360,13 +327,13 @@ impl Call {
                 if sent.moved {
                     self.exchange.resume(now);
                 }
-                is_full
+                return is_full;
             }
-            Err(fault) => {
-                self.exchange.write_failed(!fault.is_broken_pipe());
-                false
-            }
-        }
+            Err(StreamFault::Socket(error)) => error.kind() != ErrorKind::BrokenPipe,
+            Err(StreamFault::Tls(_)) => true,
+        };
+        self.exchange.write_failed(failed);
+        false
     }
 
     /// The next event in the bytes that are there.
@@ -410,18 +377,13 @@ impl Call {
         let Some(connection) = self.slot.as_mut().and_then(Slot::connection) else {
             return self.exchange.read_failed();
         };
-        match connection.receive() {
-            Ok((Received::End { clean }, _)) => {
-                self.look = false;
-                self.exchange.end_of_stream(clean)
-            }
-            Ok((Received::Bytes(bytes), more)) => {
-                self.look = more;
+        let received = connection.receive();
+        self.look = received.as_ref().is_ok_and(|(_, more)| *more);
+        match received {
+            Ok((Received::Nothing, _)) => Ok(()),
+            Ok((Received::End { clean }, _)) => self.exchange.end_of_stream(clean),
+            Ok((Received::Bytes(bytes), _)) => {
                 self.account.received(bytes, now);
-                Ok(())
-            }
-            Ok((Received::Nothing, _)) => {
-                self.look = false;
                 Ok(())
             }
             Err(StreamFault::Socket(_)) => self.exchange.read_failed(),
@@ -470,21 +432,15 @@ impl Call {
 
     /// The sockets that the call waits for. While there are none it waits for the waker.
     pub fn sockets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, Wanted)> {
-        let setup = match &self.stage {
-            Stage::Connecting(setup) => Some(&setup.way),
+        let reaching = match &self.stage {
+            Stage::Reaching(reaching) => Some(reaching.sockets()),
             _ => None,
         };
-        let connecting =
-            setup.into_iter().flat_map(|way| way.sockets()).map(|socket| (socket, Wanted::Write));
         let is_exchanging = matches!(self.stage, Stage::Exchanging);
         let slot = self.slot.as_ref().filter(|_| is_exchanging);
-        let wanted = if self.exchange.to_transmit().is_empty() { Wanted::Read } else { Wanted::Both };
-        let own = slot.and_then(Slot::look).map(|connection| (connection.socket().as_fd(), wanted));
-        let establishing = match &self.stage {
-            Stage::Establishing(setup) => Some((setup.socket().as_fd(), setup.wanted())),
-            _ => None,
-        };
-        connecting.chain(establishing).chain(own)
+        let sends = !self.exchange.to_transmit().is_empty();
+        let own = slot.and_then(Slot::look).map(|connection| connection.waits(sends));
+        reaching.into_iter().flatten().chain(own)
     }
 
     /// The head of the response, behind [`Step::Head`].
@@ -575,7 +531,7 @@ impl Call {
     }
 
     fn total_deadline(&self) -> Option<Instant> {
-        self.options.times.exchange.total.and_then(|limit: Duration| self.account.begun().checked_add(limit))
+        self.account.deadline(self.options.times.exchange.total)
     }
 
     fn earliest(&self, until: Option<Instant>) -> Option<Instant> {

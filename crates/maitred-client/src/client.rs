@@ -3,13 +3,16 @@
 //! Leaves out: making calls ([`Call`](crate::call::Call), [`blocking`](crate::blocking)).
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use maitred_h1::Limits;
 
 use crate::connection::Connection;
 use crate::exchange::Timeouts;
+use crate::fork;
+use crate::names::{Names, Resolve};
 use crate::pool::{self, Holder, Pool};
 use crate::report::Observer;
 
@@ -43,30 +46,28 @@ pub struct Settings {
     pub times: Times,
     /// The receiver of the reports of all calls.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The resolver of names; `None` for the system's.
+    pub resolver: Option<Arc<Resolve>>,
 }
 
 /// A client, which its clones share.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Generation>);
+pub struct Client(Arc<ArcSwap<Parts>>);
 
-/// The parts of a client in one process. A child that was forked adds its own: a lock of the parent may be held for ever there.
-#[derive(Debug)]
-struct Generation {
-    parts: Arc<Parts>,
-    next: OnceLock<Box<Generation>>,
-}
-
+/// The parts of a client in one process.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) pool: Pool<Connection>,
+    pub(crate) names: Names,
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
+    forks: u64,
 }
 
 impl Client {
     /// A client without connections.
     pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(Generation::new(settings)))
+        Self(Arc::new(ArcSwap::from_pointee(Parts::new(settings))))
     }
 
     /// The number of connections that are idle. One whose time has passed leaves at the next use of its server.
@@ -80,23 +81,41 @@ impl Client {
     }
 
     /// The settings.
-    pub fn settings(&self) -> &Settings {
-        &self.parts().settings
+    pub fn settings(&self) -> Settings {
+        self.parts().settings.clone()
     }
 
-    pub(crate) fn parts(&self) -> &Arc<Parts> {
-        let mut generation = &*self.0;
-        while let Some(next) = generation.next.get() {
-            generation = next;
-        }
-        &generation.parts
+    /// Closes the idle connections. Calls that run end as they would.
+    pub fn close_idle(&self) {
+        let parts = self.parts();
+        drop(parts.pool.sweep(std::time::Instant::now(), |_| false));
+    }
+
+    pub(crate) fn parts(&self) -> Arc<Parts> {
+        let parts = self.0.load_full();
+        if parts.is_present() { parts } else { self.begin_anew(&parts) }
+    }
+
+    /// In a child process. The parent's parts are never freed here: another thread may have been changing them at the fork.
+    #[cold]
+    fn begin_anew(&self, old: &Arc<Parts>) -> Arc<Parts> {
+        std::mem::forget(Arc::clone(old));
+        let new = Arc::new(Parts::new(old.settings.clone()));
+        let found = self.0.compare_and_swap(old, Arc::clone(&new));
+        if Arc::ptr_eq(&found, old) { new } else { Arc::clone(&found) }
     }
 }
 
-impl Generation {
+impl Parts {
     fn new(settings: Settings) -> Self {
-        let parts = Parts { pool: Pool::new(settings.pool), settings, limits: Limits::of_responses() };
-        Self { parts: Arc::new(parts), next: OnceLock::new() }
+        let resolver = settings.resolver.clone().unwrap_or_else(|| Arc::new(maitred_io::names::look_up));
+        let (pool, names) = (Pool::new(settings.pool), Names::new(resolver));
+        Self { pool, names, settings, limits: Limits::of_responses(), forks: fork::count() }
+    }
+
+    /// Whether they are this process's, and not those of its parent.
+    pub(crate) fn is_present(&self) -> bool {
+        self.forks == fork::count()
     }
 }
 

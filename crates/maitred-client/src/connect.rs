@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use maitred_io::outgoing;
 
+use crate::allow::Allow;
 use crate::connection::Socket;
 use crate::failure::CallError;
 
@@ -38,16 +39,29 @@ pub(crate) struct Race {
     /// The time at which the next address gets its attempt, whatever the others do.
     next: Option<Instant>,
     failed: Option<CallError>,
+    allow: Allow,
+    /// Addresses that have failed, or were slower than others.
+    slow: Vec<SocketAddr>,
 }
 
 impl Connecting {
-    pub(crate) fn to(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
-        let left = in_turn(addresses.into_iter().collect());
-        Self::Race(Race { left, running: Vec::new(), next: None, failed: None })
+    /// To the best of `addresses`, of those that `allow` has.
+    pub(crate) fn to(addresses: Vec<SocketAddr>, allow: &Allow) -> Self {
+        let (left, allow) = (in_turn(addresses), allow.clone());
+        Self::Race(Race { left, running: Vec::new(), next: None, failed: None, allow, slow: Vec::new() })
     }
 
     pub(crate) fn to_socket(path: PathBuf) -> Self {
         Self::Unix { path, again: None }
+    }
+
+    /// The addresses that have failed so far or were slower than others; with `all` those that have not answered yet, too.
+    pub(crate) fn slow(&mut self, all: bool) -> Vec<SocketAddr> {
+        let Self::Race(race) = self else { return Vec::new() };
+        if all {
+            race.slow.extend(race.running.iter().map(|(address, _)| *address));
+        }
+        std::mem::take(&mut race.slow)
     }
 
     /// A socket that is connected, if one is.
@@ -115,6 +129,10 @@ impl Race {
     }
 
     fn begin(&mut self, address: SocketAddr, now: Instant) {
+        if !self.allow.allows(address.ip()) {
+            self.failed.get_or_insert_with(|| CallError::NotAllowed(address.ip().to_string()));
+            return;
+        }
         match outgoing::connect(&address) {
             Ok(stream) => {
                 if self.running.len() >= MOST_AT_ONCE {
@@ -123,7 +141,10 @@ impl Race {
                 self.running.push((address, Socket::tcp(stream)));
                 self.next = now.checked_add(HEAD_START);
             }
-            Err(error) => self.failed = Some(CallError::Connect(address.to_string(), error)),
+            Err(error) => {
+                self.slow.push(address);
+                self.failed = Some(CallError::Connect(address.to_string(), error));
+            }
         }
     }
 
@@ -132,9 +153,14 @@ impl Race {
         let mut index = 0;
         while let Some((address, socket)) = self.running.get(index) {
             match socket.is_connected() {
-                Ok(true) => return Some(self.running.swap_remove(index).1),
+                Ok(true) => {
+                    // The addresses in front of this one had a head start.
+                    self.slow.extend(self.running.iter().take(index).map(|(address, _)| *address));
+                    return Some(self.running.swap_remove(index).1);
+                }
                 Ok(false) => index += 1,
                 Err(error) => {
+                    self.slow.push(*address);
                     self.failed = Some(CallError::Connect(address.to_string(), error));
                     self.running.remove(index);
                     // Its place goes to the next address at once.
@@ -185,7 +211,12 @@ mod tests {
 
     /// Connects in virtual time: each wait without a ready socket lets the time of the next attempt come.
     fn connected(addresses: impl IntoIterator<Item = SocketAddr>) -> Result<(Socket, Duration), CallError> {
-        let (mut way, begun) = (Connecting::to(addresses), Instant::now());
+        let way = &mut Connecting::to(addresses.into_iter().collect(), &Allow::All);
+        drive(way)
+    }
+
+    fn drive(way: &mut Connecting) -> Result<(Socket, Duration), CallError> {
+        let begun = Instant::now();
         let mut now = begun;
         loop {
             if let Some(socket) = way.poll(now)? {
@@ -212,6 +243,38 @@ mod tests {
         let all_refused = connected([refused, refused]).expect_err("refused");
         assert!(matches!(all_refused, CallError::Connect(place, _) if place == refused.to_string()));
         assert!(matches!(connected([]), Err(CallError::Resolve(_))));
+    }
+
+    #[test]
+    fn addresses_that_fail_or_are_slow_are_noted() {
+        let (refused, good, full) = (listener().1, listener(), full());
+        let mut way = Connecting::to(vec![refused, full.1, good.1], &Allow::All);
+        drive(&mut way).expect("the last is good");
+        assert_eq!(way.slow(false), [refused, full.1]);
+        let mut way = Connecting::to(vec![full.1], &Allow::All);
+        assert!(way.poll(Instant::now()).expect("it is tried").is_none());
+        assert_eq!((way.slow(false), way.slow(true)), (vec![], vec![full.1]));
+    }
+
+    #[test]
+    fn an_address_that_is_not_allowed_is_not_connected() {
+        let (good, refused) = (listener(), listener().1);
+        let failed = |addresses: &[SocketAddr], allow: &str| {
+            let allow = Allow::Networks([allow.parse().expect("a network")].into());
+            let mut way = Connecting::to(addresses.to_vec(), &allow);
+            drive(&mut way).map(|_| ()).map_err(|error| error.kind())
+        };
+        assert_eq!(failed(&[good.1], "10.0.0.0/8"), Err("allow"));
+        assert_eq!(failed(&[good.1], "127.0.0.0/8"), Ok(()));
+        let other = SocketAddr::from(([127, 0, 0, 2], refused.port()));
+        assert_eq!(failed(&[other, good.1], "127.0.0.1"), Ok(()), "the others are tried");
+        assert_eq!(
+            failed(&[other, refused], "127.0.0.1"),
+            Err("connect"),
+            "the failure of one that is allowed"
+        );
+        good.0.set_nonblocking(true).expect("a socket");
+        assert_eq!(std::iter::from_fn(|| good.0.accept().ok()).count(), 2, "not one more");
     }
 
     #[test]

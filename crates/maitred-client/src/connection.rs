@@ -1,12 +1,12 @@
 //! A connection and the bytes that have been received by it.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use maitred_io::forked::Outgoing;
-use maitred_io::outgoing::is_quiet;
+use maitred_io::outgoing::{Wanted, is_quiet};
 
 use crate::stream::{Received, Stream, StreamFault};
 
@@ -72,13 +72,6 @@ impl Write for Socket {
         }
     }
 
-    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.kind {
-            Kind::Tcp(stream) => stream.write_vectored(parts),
-            Kind::Unix(stream) => stream.write_vectored(parts),
-        }
-    }
-
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -101,7 +94,7 @@ pub(crate) struct Connection {
     memory: Vec<u8>,
     consumed: usize,
     filled: usize,
-    /// Bytes at the start of the next ones to send that TLS has taken, and the socket not wholly.
+    /// Bytes at the start of the next ones to send that TLS has taken, and the socket not wholly: at most one.
     sealed: usize,
 }
 
@@ -119,8 +112,10 @@ impl Connection {
         Self { stream, memory: Vec::new(), consumed: 0, filled: 0, sealed: 0 }
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
-        self.stream.socket()
+    /// The socket and the event that is waited for; `sends`: the caller has bytes to send.
+    pub(crate) fn waits(&self, sends: bool) -> (BorrowedFd<'_>, Wanted) {
+        let wanted = if sends || self.stream.has_unsent() { Wanted::Both } else { Wanted::Read };
+        (self.stream.socket().as_fd(), wanted)
     }
 
     /// The bytes that were received and not consumed.
@@ -132,7 +127,7 @@ impl Connection {
         self.consumed += bytes;
     }
 
-    /// Receives more bytes behind the present ones, and says whether more may be there already.
+    /// Receives more bytes behind the present ones. The second part of the result: more may be there already.
     pub(crate) fn receive(&mut self) -> Result<(Received, bool), StreamFault> {
         self.memory.copy_within(self.consumed..self.filled, 0);
         self.filled -= self.consumed;
@@ -142,26 +137,26 @@ impl Connection {
             self.memory.resize(self.filled + room, 0);
         }
         let room = self.memory.get_mut(self.filled..).unwrap_or_default();
-        let read = self.stream.read(room)?;
-        let Received::Bytes(count) = read else { return Ok((read, false)) };
-        self.filled += count;
-        Ok((read, count == room.len() || self.stream.has_received()))
+        let received = self.stream.read(room)?;
+        let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
+        let more = bytes == room.len() || self.stream.has_received();
+        self.filled += bytes;
+        Ok((received, more))
     }
 
-    /// Sends `bytes`, which begin with those that were not taken before. Of bytes that TLS has taken and the socket not wholly
-    /// the last one counts as not taken: the time limit of a write goes on, and no byte goes out twice.
+    /// Sends `bytes`, which begin with those that were not taken before. While the socket has not taken all that TLS has taken,
+    /// one byte counts as not taken: the time limit of a write goes on, and no byte goes out twice.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<Sent, StreamFault> {
         if !self.stream.is_secure() {
             let taken = self.stream.write(bytes)?;
             return Ok(Sent { taken, moved: taken > 0 });
         }
         let before = self.stream.sent();
-        let sealed = match self.sealed {
-            0 => self.stream.write(bytes)?,
-            sealed => {
-                self.stream.flush()?;
-                sealed
-            }
+        let sealed = if self.sealed == 0 {
+            self.stream.write(bytes)?
+        } else {
+            self.stream.flush()?;
+            self.sealed
         };
         self.sealed = usize::from(self.stream.has_unsent()).min(sealed);
         Ok(Sent { taken: sealed - self.sealed, moved: self.stream.sent() > before })
@@ -169,15 +164,17 @@ impl Connection {
 
     /// Whether it is idle and open.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let is_empty = self.received().is_empty();
-        is_empty
-            && if self.stream.is_secure() { self.stream.is_quiet() } else { is_quiet(self.stream.socket()) }
+        let is_quiet = match self.stream.is_secure() {
+            true => self.stream.is_quiet(),
+            false => is_quiet(self.stream.socket()),
+        };
+        is_quiet && self.received().is_empty()
     }
 
     /// The memory of the last response goes.
     pub(crate) fn rest(&mut self) {
+        self.stream.rest();
         self.memory = Vec::new();
         (self.consumed, self.filled) = (0, 0);
-        self.stream.rest();
     }
 }

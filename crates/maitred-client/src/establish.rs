@@ -32,8 +32,7 @@ pub(crate) struct Establishing<S> {
     stream: Stream<S>,
     part: Part,
     begun: Instant,
-    handshake_begun: Instant,
-    /// The length of the last handshake.
+    /// The time of the last handshake.
     handshake: Option<Duration>,
 }
 
@@ -55,8 +54,7 @@ impl<S: io::Read + io::Write> Establishing<S> {
     /// The identity of `key` cannot be used.
     pub(crate) fn over(socket: S, key: &Arc<Key>, now: Instant) -> Result<Self, Error> {
         let (key, stream) = (Arc::clone(key), Stream::new(socket));
-        let mut this =
-            Self { key, stream, part: Part::Done, begun: now, handshake_begun: now, handshake: None };
+        let mut this = Self { key, stream, part: Part::Done, begun: now, handshake: None };
         let key = Arc::clone(&this.key);
         match key.proxy.as_ref().and_then(|proxy| Some((&proxy.host, proxy.tls.as_ref()?))) {
             Some((host, identity)) => this.secure(identity, Some(host), true, now)?,
@@ -80,7 +78,7 @@ impl<S: io::Read + io::Write> Establishing<S> {
                         Handshaking::WantsRead => Wanted::Read,
                         Handshaking::WantsWrite => Wanted::Write,
                         Handshaking::Done => {
-                            self.handshake = Some(now.saturating_duration_since(self.handshake_begun));
+                            self.handshake = Some(now.saturating_duration_since(self.begun));
                             if with_proxy {
                                 self.ask(now)?
                             } else {
@@ -121,16 +119,11 @@ impl<S: io::Read + io::Write> Establishing<S> {
         }
     }
 
-    /// The time at which the socket was connected.
-    pub(crate) fn begun(&self) -> Instant {
-        self.begun
-    }
-
     pub(crate) fn socket(&self) -> &S {
         self.stream.socket()
     }
 
-    /// The stream, and the length of the handshake with the server, or else the one with the proxy.
+    /// The stream, and the time of the handshake with the server, or else the one with the proxy.
     pub(crate) fn into_stream(self) -> (Stream<S>, Option<Duration>) {
         (self.stream, self.handshake)
     }
@@ -167,7 +160,7 @@ impl<S: io::Read + io::Write> Establishing<S> {
         let terms = tls::terms(identity).map_err(|text| Error::Identity(text.into()))?;
         let session = OutgoingSession::new(&terms, name).map_err(|fault| Error::Tls(Box::new(fault)))?;
         self.stream.secure(session, with_proxy);
-        self.handshake_begun = now;
+        self.begun = now;
         self.part = Part::Tls { with_proxy, wanted: Wanted::Write };
         Ok(())
     }

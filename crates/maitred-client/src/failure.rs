@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 
 use maitred_h1::Malformed;
 
@@ -20,8 +19,8 @@ pub enum CallError {
     Resolve(io::Error),
     /// No address takes the connection: the last one and its reason.
     Connect(String, io::Error),
-    /// The name has addresses, and none of those that may be connected: the last one.
-    NotAllowed(IpAddr),
+    /// The name has addresses, and none of those that may be connected: the first one.
+    NotAllowed(String),
     /// The body of the request cannot be read.
     Body(io::Error),
     /// The body of the response is longer than so many bytes.
@@ -48,10 +47,10 @@ impl CallError {
             Self::Resolve(_) => "resolve",
             Self::Connect(..) => "connect",
             Self::NotAllowed(_) => "allow",
-            Self::Exchange(Error::Tls(_) | Error::Identity(_)) => "tls",
-            Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Request(_) | Error::BodyTooLong | Error::BodyTooShort(_))
             | Self::Body(_) => "request",
+            Self::Exchange(Error::Tls(_) | Error::Identity(_)) => "tls",
+            Self::Exchange(Error::Proxy(_)) => "proxy",
             Self::Exchange(Error::Broken) => "read",
             Self::Exchange(_) | Self::TooLong(_) => "protocol",
             Self::Forked => "closed",
@@ -68,10 +67,10 @@ impl CallError {
             Self::Connect(_, error) if error.kind() == ErrorKind::ConnectionRefused => "refused",
             Self::Connect(..) => "unreachable",
             Self::NotAllowed(_) => "not-allowed",
-            Self::Exchange(Error::Broken) => "reset",
-            Self::Exchange(Error::Response(malformed)) if is_cut(*malformed) => "cut-off",
             Self::Exchange(Error::Tls(_) | Error::Identity(_)) => "tls",
             Self::Exchange(Error::Proxy(_)) => "proxy",
+            Self::Exchange(Error::Broken) => "reset",
+            Self::Exchange(Error::Response(malformed)) if is_cut(*malformed) => "cut-off",
             Self::Exchange(Error::NotClosed | Error::IdleTimeout) => "cut-off",
             Self::Exchange(Error::Response(_) | Error::TooManyInterim | Error::Unasked) => "malformed",
             Self::TooLong(_) => "too-long",
@@ -110,7 +109,9 @@ impl fmt::Display for CallError {
             Self::Held(holders) => write!(f, "timed out: {}: {holders}", Phase::Slot),
             Self::Resolve(error) => write!(f, "the name has no address: {error}"),
             Self::Connect(place, error) => write!(f, "{place} takes no connection: {error}"),
-            Self::NotAllowed(address) => write!(f, "the address {address} is not allowed for this call"),
+            Self::NotAllowed(address) => {
+                write!(f, "{address} is not among the addresses that are allowed for this call")
+            }
             Self::Body(error) => write!(f, "the body of the request cannot be read: {error}"),
             Self::TooLong(most) => write!(f, "the body of the response is longer than {most} bytes"),
             Self::Forked => f.write_str("the call was begun before this process was forked; make it again"),

@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::allow::Allow;
+
 /// The other end of a connection, and the way there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -15,6 +17,8 @@ pub struct Key {
     pub proxy: Option<Proxy>,
     /// How TLS knows the server and the client; `None` for plain HTTP.
     pub tls: Option<TlsIdentity>,
+    /// The addresses that may be connected. It is here because a connection is used again.
+    pub allow: Allow,
 }
 
 /// The server's place.
@@ -123,7 +127,12 @@ impl Hash for Pem {
 impl Key {
     /// Of plain HTTP to a host.
     pub fn plain(host: &str, port: u16) -> Self {
-        Self { place: Place::Host(host.to_ascii_lowercase().into(), port), proxy: None, tls: None }
+        Self {
+            place: Place::Host(host.to_ascii_lowercase().into(), port),
+            proxy: None,
+            tls: None,
+            allow: Allow::All,
+        }
     }
 
     /// Of plain HTTP to `host:port`; an IPv6 address stands in brackets.

@@ -13,6 +13,7 @@
 #![cfg_attr(test, expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic"))]
 
 mod account;
+pub mod allow;
 pub mod blocking;
 pub mod call;
 mod client;
@@ -23,10 +24,13 @@ mod error;
 mod establish;
 pub mod exchange;
 mod failure;
+mod fork;
 mod keep_alive;
 pub mod key;
+mod names;
 pub mod pool;
 mod proxy;
+mod reach;
 mod report;
 mod stream;
 pub mod tls;
@@ -35,8 +39,10 @@ mod tunnel;
 pub use client::{Client, Settings, Times};
 pub use error::{Error, Phase};
 pub use failure::CallError;
+pub use fork::after_fork_in_child;
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
 pub use maitred_tls::ServerFault;
+pub use names::Resolve;
 pub use proxy::{ProxyFault, ProxyUrlError};
 pub use report::{End, Observer, Report};

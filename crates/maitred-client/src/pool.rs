@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use crate::fork;
 use crate::keep_alive::Kept;
 use crate::key::Key;
 
@@ -59,6 +60,8 @@ pub struct Pool<C>(Arc<Shared<C>>);
 #[derive(Debug)]
 struct Shared<C> {
     settings: Settings,
+    /// Of the process that has made the pool.
+    forks: u64,
     inner: Mutex<Inner<C>>,
 }
 
@@ -165,7 +168,7 @@ impl<C> Pool<C> {
     pub fn new(settings: Settings) -> Self {
         let (places, holders) = (HashMap::new(), HashMap::new());
         let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders });
-        Self(Arc::new(Shared { settings, inner }))
+        Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
     }
 
     /// A slot for `key`, with an idle connection if there is one. `caller` is a number that [`holders`](Self::holders) show.
@@ -302,6 +305,11 @@ impl<C> Drop for Swept<'_, C> {
 }
 
 impl<C> Shared<C> {
+    /// Whether this is a child process, which must not wait for the lock.
+    fn is_of_parent(&self) -> bool {
+        self.forks != fork::count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<C>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -517,6 +525,9 @@ impl<C> Slot<C> {
     }
 
     fn release(&mut self, idle: Option<Idle<C>>) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut old = Vec::new();
         let mut inner = self.shared.lock();
         let Some(holder) = inner.holders.remove(&self.number) else { return };
@@ -561,6 +572,9 @@ impl<C> Waiting<C> {
 
 impl<C> Drop for Waiting<C> {
     fn drop(&mut self) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut inner = self.shared.lock();
         let place = inner.place(&self.key);
         // A slot that was handed over is in the ticket, and goes with it.

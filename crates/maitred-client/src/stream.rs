@@ -40,13 +40,6 @@ pub(crate) enum StreamFault {
     Socket(io::Error),
 }
 
-impl StreamFault {
-    /// The peer takes no more, and has not reset the connection.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Socket(error) if error.kind() == ErrorKind::BrokenPipe)
-    }
-}
-
 impl From<OutgoingError> for StreamFault {
     /// A session in another one sees the faults of that one as those of its socket.
     fn from(error: OutgoingError) -> Self {

@@ -8,7 +8,7 @@ use crate::pattern::BadPattern;
 
 /// Addresses with the same first bits: `10.0.0.0/8`, `fd00::/8`, or one address. An IPv4-mapped IPv6 address or
 /// network is the IPv4 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     /// Canonical, with zeros behind the prefix.
     address: IpAddr,
