@@ -5,4 +5,5 @@
 mod blocking;
 mod exchange;
 mod odd_servers;
+mod secure;
 mod simulated;
