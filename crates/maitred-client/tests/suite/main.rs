@@ -6,4 +6,5 @@ mod blocking;
 mod calls;
 mod exchange;
 mod odd_servers;
+mod secure;
 mod simulated;
