@@ -393,6 +393,69 @@ fn a_time_limit_is_kept_while_the_server_is_silent() {
     test.is_clean();
 }
 
+/// A server whose queue is full: it answers no SYN.
+fn full(address: SocketAddr) -> Option<(TcpListener, Vec<TcpStream>)> {
+    let listener = TcpListener::bind(address).ok()?;
+    rustix::net::listen(&listener, 0).expect("it listens");
+    let address = listener.local_addr().expect("bound");
+    let queued = std::iter::repeat_with(|| maitred_io::outgoing::connect(&address).expect("begun"));
+    Some((listener, queued.take(4).collect()))
+}
+
+#[test]
+fn a_server_that_answers_no_syn_is_left_when_its_time_has_passed() {
+    let test = test(Settings::default());
+    let (listener, _queued) = full(([127, 0, 0, 1], 0).into()).expect("a port");
+    let key = key(listener.local_addr().expect("bound"));
+    let second = Duration::from_secs(1);
+    for (connect, total, phase) in [
+        (Some(second), None, Phase::Connect),
+        (None, Some(second), Phase::Total),
+        (Some(second), Some(second), Phase::Total),
+    ] {
+        let exchange = Timeouts { total, ..Timeouts::default() };
+        let times = Times { connect, exchange, ..Times::default() };
+        let mut call = begin(&test.client, &key, Method::Get, &Options { times, ..Options::default() });
+        let begun = Instant::now();
+        let step = call.step(begun, Waker::noop()).expect("it waits");
+        let until = if let Step::Wait(until) = step { until } else { None }.expect("it waits for a while");
+        assert!(until > begun && until <= begun + second);
+        assert_eq!(call.sockets().count(), 1);
+        let late = call.step(begun + second, Waker::noop()).expect_err("it is late");
+        assert_eq!((late.phase(), test.last().end), (Some(phase), End::TimedOut(phase)));
+    }
+    test.is_clean();
+}
+
+#[test]
+fn an_address_that_does_not_answer_costs_its_head_start_once() {
+    let (good, _other) = std::iter::repeat_with(server)
+        .find_map(|good| Some((good, full(SocketAddr::from(([127, 0, 0, 2], good.port())))?)))
+        .expect("a port that is free at both addresses");
+    let resolver = |_: &str| Ok(vec![([127, 0, 0, 2], 0).into(), ([127, 0, 0, 1], 0).into()]);
+    let test = test(Settings { resolver: Some(Arc::new(resolver)), ..Settings::default() });
+    let key = named("two.test", good.port());
+    for (number, head_start) in [(0, Duration::from_millis(250)), (1, Duration::ZERO)] {
+        let mut call = begin(&test.client, &key, Method::Get, &Options::default());
+        let mut now = Instant::now();
+        let begun = now;
+        // The time that passes is that of the call's own deadlines.
+        while call.report().sent == 0 {
+            match blocking::with_waker(|waker| call.step(now, waker)).expect("the second is good") {
+                Step::Wait(Some(until)) if number == 0 => now = until,
+                step => {
+                    assert!(matches!(step, Step::Wait(_)), "{step:?}");
+                    blocking::wait(&call, None).expect("a socket");
+                }
+            }
+        }
+        assert_eq!(call.report().connect, Some(head_start), "call {number}");
+        assert_eq!(now - begun, head_start, "call {number}");
+        drop(call);
+    }
+    test.is_clean();
+}
+
 #[test]
 fn a_request_that_cannot_be_sent_is_accounted() {
     let test = test(Settings::default());
