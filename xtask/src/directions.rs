@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! python → cli → tools → process → config → control  →  server  →  exchange  →  { h1  match  forward  log  compress  files  filters  dispatch  io  tls  stats  runtime }  →  http
-//!                              dispatch → io, stats, runtime, pool, turns; turns → io; client → h1, io; log, compress, files, filters → io, stats, match; io → stats, tls;
+//!                              dispatch → io, stats, runtime, pool, turns; turns → io; client → h1, io, tls, match; log, compress, files, filters → io, stats, match; io → stats, tls;
 //!                              forward → match; nothing else sideways, nothing back
 //! ```
 
@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-stats", &[]),
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
-    ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io"]),
+    ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
@@ -173,6 +173,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
+            "maitred-client",
+            "maitred-h1",
         ],
     ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),
