@@ -77,9 +77,12 @@ fn authorities_are_given_as_text_a_file_or_a_folder() {
         let identity = TlsIdentity { authorities, ..TlsIdentity::default() };
         maitred_client::tls::check(&identity).expect_err("no authority")
     };
-    assert!(wrong(Authorities::At(files.path("none.pem"))).contains("none.pem cannot be read: No such file"));
     assert!(
-        wrong(Authorities::At(folder.path("c.txt"))).contains("c.txt has no certificate of an authority")
+        wrong(Authorities::At(files.path("none.pem")))
+            .contains("none.pem: the authorities cannot be read: No such file")
+    );
+    assert!(
+        wrong(Authorities::At(folder.path("c.txt"))).contains("c.txt: it has no certificate of an authority")
     );
     assert!(wrong(Authorities::Pem(Pem(b"x"[..].into()))).contains("no certificate"));
 }
@@ -208,7 +211,7 @@ fn a_server_that_wants_a_certificate_gets_it() {
     let check = |identity| maitred_client::tls::check(&identity).expect_err("it cannot be used");
     assert!(check(with("own.pem", None)).contains("own.pem: there is no private key"));
     assert!(check(with("own.pem", Some("wrong.pem"))).contains("does not belong to the certificate"));
-    assert!(check(with("none.pem", None)).contains("none.pem cannot be read"));
+    assert!(check(with("none.pem", None)).contains("none.pem: the certificate of the client cannot be read"));
 }
 
 #[test]
