@@ -448,6 +448,11 @@ impl Call {
         self.exchange.head()
     }
 
+    /// Takes the head of the response out of the call, behind [`Step::Head`].
+    pub fn take_head(&mut self) -> ResponseHead {
+        self.exchange.take_head()
+    }
+
     /// The facts of the head that only HTTP/1 has, behind [`Step::Head`].
     pub fn facts(&self) -> Option<ResponseFacts> {
         self.facts

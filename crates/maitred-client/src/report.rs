@@ -45,8 +45,9 @@ pub enum End {
     Dropped,
     /// A time limit has passed.
     TimedOut(Phase),
-    /// The call has failed: the name of the failure in a log (`refused`, `reset`, `no-address`, `tls`, `proxy`, `malformed`,
-    /// `cut-off`, `request`).
+    /// The call has failed: the name of the failure in a log. On the way to the server: `no-address`, `not-allowed`, `refused`,
+    /// `unreachable`, `proxy`, `tls`. Behind that: `reset`, `cut-off`, `malformed`. By the caller's fault: `request`, `too-long`,
+    /// `forked`.
     Failed(&'static str),
 }
 
