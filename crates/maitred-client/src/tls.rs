@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use maitred_tls::{Identity, IdentityError, OutgoingSettings, OutgoingTerms};
 
 use crate::key::{Authorities, ClientCertificate, TlsIdentity};
@@ -46,27 +47,32 @@ pub fn check(identity: &TlsIdentity) -> Result<(), String> {
 pub(crate) fn terms(identity: &TlsIdentity) -> Result<OutgoingTerms, String> {
     let process = std::process::id();
     let files = Files::of(identity, |name| env::var_os(name));
-    let known = KNOWN.load();
-    if let Some(kept) =
-        known.terms.get(identity).filter(|kept| known.process == process && kept.files == files)
-    {
+    let known = KNOWN.load_full();
+    let present = known.as_ref().filter(|known| known.process == process);
+    let kept = present.and_then(|known| known.terms.get(identity)).filter(|kept| kept.files == files);
+    if let Some(kept) = kept {
         return Ok(kept.terms.clone());
     }
     let kept = Kept { terms: read(identity, &files)?, files };
     let terms = kept.terms.clone();
     KNOWN.rcu(|known| {
-        // The tickets lie behind a lock that a thread of the parent process may have held at the fork.
-        let is_usable = known.process == process && known.terms.len() < MOST;
-        let mut kept_terms = if is_usable { known.terms.clone() } else { HashMap::new() };
-        kept_terms.insert(identity.clone(), kept.clone());
-        Known { process, terms: kept_terms }
+        let mut terms = match known {
+            Some(known) if known.process == process && known.terms.len() < MOST => known.terms.clone(),
+            // The tickets of a parent process are never freed: another thread may have been changing them at the fork.
+            Some(known) if known.process != process => {
+                std::mem::forget(Arc::clone(known));
+                HashMap::new()
+            }
+            _ => HashMap::new(),
+        };
+        terms.insert(identity.clone(), kept.clone());
+        Some(Arc::new(Known { process, terms }))
     });
     Ok(terms)
 }
 
 /// Without a lock: a child process could not take one that a thread of its parent held.
-static KNOWN: std::sync::LazyLock<ArcSwap<Known>> =
-    std::sync::LazyLock::new(|| ArcSwap::from_pointee(Known { process: 0, terms: HashMap::new() }));
+static KNOWN: ArcSwapOption<Known> = ArcSwapOption::const_empty();
 
 struct Known {
     process: u32,

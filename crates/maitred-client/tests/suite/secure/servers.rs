@@ -287,8 +287,9 @@ fn the_end_of_a_response_is_told_from_a_cut() {
 fn a_connection_with_tls_is_used_again_until_it_ends() {
     let authority = Authority::new("an authority");
     let config = authority.issue(Wanted::default()).plain_server();
-    let twice = Arc::clone(&config);
+    let (twice, own) = (Arc::clone(&config), Arc::clone(&config));
     let (sender, receiver) = mpsc::channel();
+    let (leaves, left) = mpsc::channel();
     let server = Server::new(vec![
         Box::new(move |stream| {
             let mut stream = secured(stream, &twice);
@@ -298,8 +299,15 @@ fn a_connection_with_tls_is_used_again_until_it_ends() {
             stream.flush().expect("sent");
             sender.send(()).expect("a reader");
             drain(&mut stream.sock);
+            leaves.send(()).expect("a reader");
         }),
-        good(&config),
+        Box::new(move |stream| {
+            // The connection that was left is closed before this one begins.
+            left.recv().expect("left");
+            let mut stream = secured(stream, &own);
+            answer(&mut stream, "next");
+            drain(&mut stream);
+        }),
     ]);
     let (client, key) = (client(LONG), server.key(&authority.trusting()));
     assert_eq!(get(&client, &key), "200 one, kept");
