@@ -62,6 +62,7 @@ fn key(address: SocketAddr) -> Arc<Key> {
 #[derive(Default)]
 struct Reports {
     running: Mutex<HashMap<u64, String>>,
+    phases: Mutex<Vec<Phase>>,
     ended: Mutex<Vec<Report>>,
     next: AtomicUsize,
 }
@@ -71,6 +72,15 @@ impl Observer for Reports {
         let number = self.next.fetch_add(1, Ordering::SeqCst) as u64;
         self.running.lock().expect("no panic").insert(number, key.to_string());
         number
+    }
+
+    fn phase(&self, number: u64, phase: Phase) {
+        assert!(self.running.lock().expect("no panic").contains_key(&number));
+        self.phases.lock().expect("no panic").push(phase);
+    }
+
+    fn describe(&self, number: u64) -> Option<String> {
+        Some(format!("call {number}"))
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
@@ -277,7 +287,7 @@ impl Wake for Flag {
 fn a_call_that_waits_for_a_slot_is_woken_or_names_the_holders() {
     let pool = pool::Settings { per_key: 1, ..pool::Settings::default() };
     let (test, key) = (test(Settings { pool, ..Settings::default() }), key(server()));
-    let mut first = begin(&test.client, &key, Method::Get, &Options { caller: 7, ..Options::default() });
+    let mut first = begin(&test.client, &key, Method::Get, &Options::default());
     assert_eq!(next(&mut first).expect("a head"), Step::Head);
     let slot = Some(Duration::from_secs(5));
     let options = Options { times: Times { slot, ..Times::default() }, ..Options::default() };
@@ -291,7 +301,7 @@ fn a_call_that_waits_for_a_slot_is_woken_or_names_the_holders() {
     }
     let late = third.step(begun + Duration::from_secs(6), &waker).expect_err("it is held");
     assert_eq!((late.kind(), late.phase()), ("timeout", Some(Phase::Slot)));
-    let text = format!("1 of 1 connections to {key} are held: 1 by caller 7 for ");
+    let text = format!("1 of 1 connections to {key} are held: 1 by call 0 for ");
     assert!(late.to_string().contains(&text), "{late}");
     let again = third.step(begun, &waker).expect_err("it has failed");
     assert_eq!(again.phase(), Some(Phase::Slot));
