@@ -34,8 +34,14 @@ pub enum Error {
 pub enum Phase {
     /// Waiting for a slot of the pool.
     Slot,
+    /// Looking the name up.
+    Resolve,
     /// Connecting.
     Connect,
+    /// The proxy's way to the server.
+    Proxy,
+    /// The TLS handshake.
+    Tls,
     /// The server takes no byte of the request.
     Write,
     /// The request was sent, and no byte of a response has come.
@@ -71,7 +77,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Slot => "no connection of the pool became free",
+            Self::Resolve => "the name was not looked up",
             Self::Connect => "no connection was made",
+            Self::Proxy => "the proxy made no connection to the server",
+            Self::Tls => "the TLS handshake was not complete",
             Self::Write => "the server does not take the request",
             Self::FirstByte => "no byte of a response came",
             Self::Read => "no further byte of the response came",

@@ -41,7 +41,7 @@ pub use lines::Names;
 use maitred_match::{PathPattern, Shape};
 pub use mask::Mask;
 use once::Once;
-pub use outcome::{Database, End, Outcome};
+pub use outcome::{Database, End, Outcome, Outgoing};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
 pub use upstream_queue::upstream_queue;

@@ -54,8 +54,8 @@ pub use maitred_exchange::pages::{ErrorPage, ErrorPages, PageFor};
 pub use maitred_exchange::proxies::Forwarding;
 pub use maitred_exchange::routes::{Application, Route, Routes};
 pub use maitred_exchange::site::{
-    ApplicationTiming, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
-    WebSocketSettings,
+    ApplicationTiming, Calls, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, RunningCall,
+    Statistics, Timeouts, WebSocketSettings,
 };
 pub use maitred_exchange::spill::WriterSettings;
 pub use maitred_files::Submissions;
