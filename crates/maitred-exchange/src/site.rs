@@ -16,6 +16,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod upstream_metrics;
 mod websockets;
 
 use std::sync::{Arc, Once, OnceLock};

@@ -54,7 +54,7 @@ pub use maitred_exchange::pages::{ErrorPage, ErrorPages, PageFor};
 pub use maitred_exchange::proxies::Forwarding;
 pub use maitred_exchange::routes::{Application, Route, Routes};
 pub use maitred_exchange::site::{
-    ApplicationTiming, Calls, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, RunningCall,
+    ApplicationTiming, Calls, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, OutgoingUse, RunningCall,
     Statistics, Timeouts, WebSocketSettings,
 };
 pub use maitred_exchange::spill::WriterSettings;
