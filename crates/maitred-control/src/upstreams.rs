@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_server_add_up_to_its_calls() {
-        let counts = |counts: &[(&str, u64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let counts = |counts: &[(&str, u64)]| {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
         let busy = Upstream {
             name: "https://api.example:443".to_owned(),
             running: 2,
@@ -94,12 +96,16 @@ mod tests {
         let shown = upstreams_of(&statistics);
         assert_eq!((&shown["calls"], &shown["running"]), (&8275.into(), &3.into()));
         let (first, second) = (&shown["upstreams"][0], &shown["upstreams"][1]);
-        assert_eq!((&first["server"], &second["server"]), (&"https://api.example:443".into(), &"http://cdn.example:80".into()));
+        assert_eq!(
+            (&first["server"], &second["server"]),
+            (&"https://api.example:443".into(), &"http://cdn.example:80".into())
+        );
         assert_eq!((&first["mean_seconds"], &first["connect_seconds"]), (&0.013.into(), &0.1.into()));
         assert!(first["tls_seconds"].is_null() && second["mean_seconds"].is_null(), "{shown}");
         let ends = shown["ends"].as_array().expect("rows");
         assert_eq!(ends.iter().filter_map(|row| row["calls"].as_u64()).sum::<u64>(), 8275);
-        let kinds: Vec<_> = ends.iter().filter_map(|row| Some((row["kind"].as_str()?, row["end"].as_str()?))).collect();
+        let kinds: Vec<_> =
+            ends.iter().filter_map(|row| Some((row["kind"].as_str()?, row["end"].as_str()?))).collect();
         assert_eq!(
             kinds,
             [("status", "200"), ("time-out", "first byte"), ("failure", "refused"), ("dropped", "dropped")]

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use maitred_client::key::Key;
 use maitred_client::{Observer, Phase, Report};
 use maitred_runtime::{Exchange, Outgoing, outgoing};
+use maitred_server::RequestId;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
@@ -122,7 +123,8 @@ pub(crate) fn calls_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Opti
         return Ok(None);
     }
     let request = exchange.request_mut();
-    let outgoing = Arc::new(Outgoing::of(request.number));
+    let given = RequestId::of(&request.head.fields, request.number).given();
+    let outgoing = Arc::new(Outgoing::of(request.number).with_id(given));
     request.outgoing = Some(Arc::clone(&outgoing));
     Py::new(py, RequestCalls(outgoing)).map(|calls| Some(Held::new(calls)))
 }

@@ -11,6 +11,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Outgoing {
     /// The number of the request.
     request: u64,
+    /// The id that the request has brought.
+    given: Option<Box<[u8]>>,
     calls: AtomicU64,
     failed: AtomicU64,
     nanos: AtomicU64,
@@ -64,6 +66,19 @@ impl Outgoing {
     #[must_use]
     pub fn of(request: u64) -> Self {
         Self { request, ..Self::default() }
+    }
+
+    /// The same of a request that has brought this id.
+    #[must_use]
+    pub fn with_id(mut self, given: Option<&[u8]>) -> Self {
+        self.given = given.map(Box::from);
+        self
+    }
+
+    /// The id that the request has brought.
+    #[must_use]
+    pub fn given(&self) -> Option<&[u8]> {
+        self.given.as_deref()
     }
 
     /// The number of the request.

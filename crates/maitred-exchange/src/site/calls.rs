@@ -7,15 +7,17 @@
 //! (maitred-client), and how the request is found that the calling code works for (`outgoing` of maitred-runtime).
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use maitred_client::key::Key;
 use maitred_client::{End, Observer, Phase, Report};
 use maitred_io::clock;
+use maitred_log::{CallLine, Log, RequestId};
 use maitred_runtime::{Outgoing, OutgoingCounts, Slowest, outgoing};
 use maitred_stats::{Arena, CallEnd, EndedCall, Part, Recorder, Upstream, Upstreams};
 
@@ -42,6 +44,7 @@ pub struct Calls {
     recorder: Arc<Recorder>,
     hashes: RandomState,
     places: Box<[Place]>,
+    log: OnceLock<Arc<Log>>,
 }
 
 #[derive(Default)]
@@ -65,6 +68,8 @@ pub struct RunningCall {
     pub request: Option<u64>,
     /// The beginning, in monotonic nanoseconds.
     pub since: u64,
+    /// The time of the calls of its request that have ended, in nanoseconds; 0 of all calls of one request but the first.
+    pub earlier: u64,
     /// The part in which the call is.
     pub part: Part,
 }
@@ -76,6 +81,14 @@ impl Calls {
             recorder,
             hashes: RandomState::new(),
             places: (0..LISTED).map(|_| Place::default()).collect(),
+            log: OnceLock::new(),
+        }
+    }
+
+    /// Calls that end from now on have a line in this log, if it has a log of calls.
+    pub fn write_to(&self, log: &Arc<Log>) {
+        if log.writes_calls() {
+            self.log.get_or_init(|| Arc::clone(log));
         }
     }
 
@@ -84,13 +97,23 @@ impl Calls {
         let of = |place: &Place| {
             let call = place.lock();
             let call = call.as_ref()?;
-            let request = call.outgoing.as_ref().map(|outgoing| outgoing.request());
-            Some((call.server, request, call.since, part_of_number(place.part.load(Relaxed))))
+            let request =
+                call.outgoing.as_ref().map(|outgoing| (outgoing.request(), outgoing.counts().nanos));
+            Some((call.since, call.server, request, part_of_number(place.part.load(Relaxed))))
         };
         let mut running: Vec<_> = self.places.iter().filter_map(of).collect();
-        running.sort_by_key(|(.., since, _)| *since);
-        let shown =
-            |(server, request, since, part)| RunningCall { server: self.name(server), request, since, part };
+        running.sort_by_key(|(since, ..)| *since);
+        let mut seen = HashSet::new();
+        let shown = |(since, server, request, part): (u64, u16, Option<(u64, u64)>, Part)| {
+            let earlier = request.filter(|(number, _)| seen.insert(*number)).map_or(0, |(_, nanos)| nanos);
+            RunningCall {
+                server: self.name(server),
+                request: request.map(|(number, _)| number),
+                since,
+                earlier,
+                part,
+            }
+        };
         running.into_iter().map(shown).collect()
     }
 
@@ -177,7 +200,7 @@ impl Observer for Calls {
         }
     }
 
-    fn ended(&self, number: u64, _key: &Key, report: &Report) {
+    fn ended(&self, number: u64, key: &Key, report: &Report) {
         if number & BEGUN == 0 {
             return;
         }
@@ -193,11 +216,42 @@ impl Observer for Calls {
         if let Some(time) = report.first_byte {
             record(FIRST_BYTE, time);
         }
-        if let Some(outgoing) = call.as_ref().and_then(|call| call.outgoing.as_ref()) {
+        let outgoing = call.as_ref().and_then(|call| call.outgoing.as_ref());
+        if let Some(log) = self.log.get() {
+            let id =
+                outgoing.map(|outgoing| RequestId::named(outgoing.given(), outgoing.request()).to_string());
+            write_line(log, id.as_deref(), &key.to_string(), report);
+        }
+        if let Some(outgoing) = outgoing {
             let part = longest(report, &ended) as u8;
             outgoing.add(Slowest { nanos: nanos(report.total), server, part }, report.end != End::Complete);
         }
     }
+}
+
+fn write_line(log: &Log, id: Option<&str>, server: &str, report: &Report) {
+    let (end, phase) = match report.end {
+        End::Complete => ("complete", None),
+        End::Dropped => ("dropped", None),
+        End::TimedOut(phase) => ("timeout", Some(phase.name())),
+        End::Failed(name) => (name, None),
+    };
+    let Report { slot, resolve, connect, tls, first_byte, .. } = *report;
+    let times = [slot, resolve, connect, tls, first_byte];
+    let parts: [_; 5] = std::array::from_fn(|at| (Part::ALL[at].name(), times[at]));
+    log.call(&CallLine {
+        id,
+        server,
+        status: report.status,
+        end,
+        phase,
+        reused: report.reused,
+        retried: report.retried,
+        parts: &parts,
+        total: report.total,
+        sent: report.sent,
+        received: report.received,
+    });
 }
 
 fn ended(report: &Report) -> EndedCall {

@@ -7,18 +7,24 @@ type Level = (&'static str, &'static str, fn(&Upstream) -> Value<'_>);
 
 const OF_SERVERS: [Level; 7] = [
     ("maitred_upstream_running", "Calls to a server that have not ended.", |one| Value::gauge(one.running)),
-    ("maitred_upstream_sent_bytes_total", "Bytes of requests that were sent to it.", |one| Value::Counter(one.sent)),
+    ("maitred_upstream_sent_bytes_total", "Bytes of requests that were sent to it.", |one| {
+        Value::Counter(one.sent)
+    }),
     ("maitred_upstream_received_bytes_total", "Bytes of its responses.", |one| Value::Counter(one.received)),
     ("maitred_upstream_reused_calls_total", "Calls on a connection that had served another one.", |one| {
         Value::Counter(one.reused)
     }),
-    ("maitred_upstream_retried_calls_total", "Calls that were sent twice, as their connection was stale.", |one| {
-        Value::Counter(one.retried)
-    }),
+    (
+        "maitred_upstream_retried_calls_total",
+        "Calls that were sent twice, as their connection was stale.",
+        |one| Value::Counter(one.retried),
+    ),
     ("maitred_upstream_duration_seconds", "The whole time of a call.", |one| Value::Summary(&one.total)),
-    ("maitred_upstream_first_byte_seconds", "The time from the first byte of a request to the first byte of its response.", |one| {
-        Value::Summary(&one.first_byte)
-    }),
+    (
+        "maitred_upstream_first_byte_seconds",
+        "The time from the first byte of a request to the first byte of its response.",
+        |one| Value::Summary(&one.first_byte),
+    ),
 ];
 
 /// Writes the calls of each server.
@@ -43,10 +49,13 @@ pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
     }
     let parts: Vec<_> = upstreams
         .iter()
-        .flat_map(|one| Part::ALL.into_iter().zip(one.parts).map(|(part, sum)| (&*one.name, part.name(), sum)))
+        .flat_map(|one| {
+            Part::ALL.into_iter().zip(one.parts).map(|(part, sum)| (&*one.name, part.name(), sum))
+        })
         .filter(|(.., (_, count))| *count > 0)
         .collect();
-    let labels: Vec<_> = parts.iter().map(|(server, part, _)| [("server", *server), ("part", *part)]).collect();
+    let labels: Vec<_> =
+        parts.iter().map(|(server, part, _)| [("server", *server), ("part", *part)]).collect();
     let seconds = parts.iter().zip(&labels).map(|((.., (nanos, _)), labels)| Metric {
         name: "maitred_upstream_part_seconds_total",
         help: "The time of calls in each part.",
@@ -78,7 +87,9 @@ mod tests {
 
     #[test]
     fn each_server_has_its_ends_and_parts() {
-        let counts = |counts: &[(&str, u64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let counts = |counts: &[(&str, u64)]| {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
         let one = Upstream {
             name: "http://api.example:80".to_owned(),
             running: 3,
