@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-stats", &[]),
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
-    ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io"]),
+    ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),

@@ -18,8 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+mod holders;
+
+use crate::fork;
 use crate::keep_alive::Kept;
 use crate::key::Key;
+
+pub use holders::Holder;
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +41,9 @@ pub struct Settings {
     /// The age at which a connection is not used again: its name may point elsewhere by now.
     pub age: Duration,
 }
+
+/// The time between two looks at the idle connections of all keys.
+const SWEEP: Duration = Duration::from_secs(10);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -56,6 +64,8 @@ pub struct Pool<C>(Arc<Shared<C>>);
 #[derive(Debug)]
 struct Shared<C> {
     settings: Settings,
+    /// Of the process that has made the pool.
+    forks: u64,
     inner: Mutex<Inner<C>>,
 }
 
@@ -67,6 +77,8 @@ struct Inner<C> {
     waiting: usize,
     next: u64,
     holders: HashMap<u64, Holder>,
+    /// The next look at the idle connections of all keys.
+    sweeps: Option<Instant>,
 }
 
 /// The connections of one key.
@@ -91,17 +103,6 @@ struct Idle<C> {
 struct Life {
     made: Instant,
     requests: Option<u32>,
-}
-
-/// The holder of a slot.
-#[derive(Clone, Debug)]
-pub struct Holder {
-    /// The key of its slot.
-    pub key: Arc<Key>,
-    /// The number that the caller has given itself.
-    pub caller: u64,
-    /// The time of its check-out.
-    pub since: Instant,
 }
 
 /// The reason why a slot is not free at once.
@@ -161,8 +162,8 @@ impl<C> Pool<C> {
     /// An empty pool.
     pub fn new(settings: Settings) -> Self {
         let (places, holders) = (HashMap::new(), HashMap::new());
-        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders });
-        Self(Arc::new(Shared { settings, inner }))
+        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders, sweeps: None });
+        Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
     }
 
     /// A slot for `key`, with an idle connection if there is one. `caller` is a number that [`holders`](Self::holders) show.
@@ -205,6 +206,12 @@ impl<C> Pool<C> {
     /// The holders of slots that are out, in no order.
     pub fn holders(&self) -> Vec<Holder> {
         self.0.lock().holders.values().cloned().collect()
+    }
+
+    /// The holders of the connections that a call to `key` waits for, as text.
+    pub(crate) fn named_holders(&self, key: &Key, now: Instant) -> String {
+        let Settings { per_key, total, .. } = self.0.settings;
+        holders::named(&self.holders(), key, per_key, total, now)
     }
 
     /// The number of connections that are idle.
@@ -271,6 +278,11 @@ impl<C> Drop for Swept<'_, C> {
 }
 
 impl<C> Shared<C> {
+    /// Whether this is a child process, which must not wait for the lock.
+    fn is_of_parent(&self) -> bool {
+        self.forks != fork::count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<C>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -328,6 +340,9 @@ impl<C> Inner<C> {
         now: Instant,
         old: &mut Vec<C>,
     ) -> Result<Slot<C>, Full> {
+        if self.sweeps.is_none_or(|at| at <= now) {
+            self.drop_all_expired(now, old);
+        }
         let place = self.place(key);
         let mut gone = 0;
         let mut found = None;
@@ -371,6 +386,19 @@ impl<C> Inner<C> {
             found.map_or((None, None), |(connection, life)| (Some(connection), Some(life)));
         let reused = connection.is_some();
         Slot { shared: Arc::clone(shared), key: Arc::clone(key), number, connection, life, reused }
+    }
+
+    /// A server that is not called any more would keep its connections for ever. This walks the keys, and is rare.
+    fn drop_all_expired(&mut self, now: Instant, old: &mut Vec<C>) {
+        self.sweeps = now.checked_add(SWEEP);
+        let mut gone = 0;
+        self.places.retain(|_, place| {
+            let dropped = place.drop_expired(now, old);
+            place.open -= dropped;
+            gone += dropped;
+            place.open > 0 || !place.waiting.is_empty()
+        });
+        self.open -= gone;
     }
 
     /// Only at the limit of all connections: this walks the keys.
@@ -448,6 +476,11 @@ impl<C> Slot<C> {
         self.connection.as_mut()
     }
 
+    /// The connection, to look at.
+    pub fn look(&self) -> Option<&C> {
+        self.connection.as_ref()
+    }
+
     /// Whether the connection was idle in the pool before.
     pub fn is_reused(&self) -> bool {
         self.reused
@@ -481,9 +514,24 @@ impl<C> Slot<C> {
     }
 
     fn release(&mut self, idle: Option<Idle<C>>) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut old = Vec::new();
         let mut inner = self.shared.lock();
         let Some(holder) = inner.holders.remove(&self.number) else { return };
+        let idle = match idle {
+            // The usual end takes one look-up of the key.
+            Some(idle) if inner.waiting == 0 => {
+                let (now, place) = (idle.since, inner.place(&self.key));
+                place.idle.push_back(idle);
+                let gone = place.drop_expired(now, &mut old);
+                place.open -= gone;
+                inner.open -= gone;
+                return;
+            }
+            idle => idle,
+        };
         if idle.is_none() {
             inner.open -= 1;
             inner.place(&self.key).open -= 1;
@@ -525,6 +573,9 @@ impl<C> Waiting<C> {
 
 impl<C> Drop for Waiting<C> {
     fn drop(&mut self) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut inner = self.shared.lock();
         let place = inner.place(&self.key);
         // A slot that was handed over is in the ticket, and goes with it.
