@@ -176,6 +176,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
+            "maitred-client",
+            "maitred-h1",
         ],
     ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),

@@ -8,6 +8,7 @@
 mod asgi;
 mod bounded_end;
 mod child;
+mod client;
 mod codings;
 mod database;
 mod deprecated;
@@ -70,6 +71,9 @@ mod _engine {
 
     #[pymodule_export]
     use super::database::{DatabaseCounts, count_databases};
+
+    #[pymodule_export]
+    use super::client::{HttpBody, HttpFailure, HttpOrigin, HttpPool, HttpResponse, http_proxy_for};
 
     #[pymodule_export]
     use super::main;
