@@ -1,6 +1,7 @@
 """The transports of ``maitred.http.httpx`` and ``maitred.http.httpx2``, for the module that a subclass names.
 
-A transport gives raw bytes: decoding, redirects, cookies and authentication are the framework's.
+A transport gives raw bytes: decoding, redirects, cookies and authentication are the framework's. While respx or pytest-httpx mocks the
+framework's own transport, calls go to the mock: tests see no difference.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 
@@ -39,6 +41,9 @@ EXCEPTIONS = {
 }
 TIMEOUTS = {"slot": "PoolTimeout", "write": "WriteTimeout", **dict.fromkeys(CONNECTING, "ConnectTimeout")}
 
+#: The modules that respx and pytest-httpx put in place of methods.
+MOCKS = frozenset({"respx.mocks", "pytest_httpx"})
+
 Timeouts = tuple["float | None", ...]
 
 
@@ -47,6 +52,10 @@ class Caller:
 
     #: httpx or httpx2, set by the subclass.
     framework: Any
+    #: The framework's own transport and the pool below, and their method that tests mock.
+    own: Any
+    own_pool: str
+    own_method: str
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class Caller:
         if refused:
             reason = "it speaks HTTP/1.1" if refused.startswith("http") else "the system chooses these"
             raise ValueError(f"{type(self).__module__}.{type(self).__qualname__}: {refused} cannot be had, {reason}; leave it out")
+        self._arguments = {"verify": verify, "cert": cert, "trust_env": trust_env, "proxy": proxy, "uds": uds, "retries": retries}
         self._trust = Trust(verify, os.environ if trust_env else None)
         self._certificate = certificate_of(cert)
         self._allow, self._socket, self._retries = allow, uds, retries
@@ -77,7 +87,18 @@ class Caller:
         # With `transport=` the framework itself does not look at the environment.
         self._environment = Environment() if trust_env and proxy is None and uds is None else None
         self._origins: dict[tuple[Any, ...], HttpOrigin] = {}
+        self._own: Any = None
         self._pool = HttpPool(**_limits(limits))
+
+    def _mocked(self) -> Any:
+        """The framework's own transport while a test mocks it; `None` else."""
+        pool = getattr(sys.modules.get(f"httpcore{self.framework.__name__.removeprefix('httpx')}"), self.own_pool, None) if "respx" in sys.modules else None
+        methods = (getattr(each, self.own_method, None) for each in (self.own, pool))
+        if not any(getattr(method, "__module__", None) in MOCKS for method in methods):
+            return None
+        if self._own is None:
+            self._own = self.own(**self._arguments)
+        return self._own
 
     def _read_proxy(self, proxy: Any) -> tuple[str, list[tuple[bytes, bytes]]]:
         if not isinstance(proxy, self.framework.Proxy):
@@ -112,13 +133,8 @@ class Caller:
         if self._environment is not None:
             from_environment = self._environment.proxy_of(scheme, host, port)
             proxy, fields = self._read_proxy(from_environment) if from_environment else (None, [])
-        authorities = self._trust.kept()
-        try:
-            made = HttpOrigin(scheme, host, port, socket=self._socket, proxy=proxy, proxy_headers=fields, verify=self._trust.verify,
-                              authorities=authorities, certificate=self._certificate, server_name=key[3], allow=self._allow)
-        finally:
-            if self._trust.text and authorities:
-                os.unlink(authorities)
+        made = HttpOrigin(scheme, host, port, socket=self._socket, proxy=proxy, proxy_headers=fields, verify=self._trust.verify,
+                          authorities=self._trust.authorities, certificate=self._certificate, server_name=key[3], allow=self._allow)
         if len(self._origins) >= MAX_ORIGINS:
             self._origins.pop(next(iter(self._origins)), None)
         self._origins[key] = made
@@ -145,7 +161,13 @@ class Caller:
 class Blocking(Caller):
     """``handle_request`` and what belongs to it."""
 
+    own_pool, own_method = "ConnectionPool", "handle_request"
+
     def handle_request(self, request: Any) -> Any:
+        if self.own.handle_request.__module__ in MOCKS or "respx" in sys.modules:
+            mocked = self._mocked()
+            if mocked is not None:
+                return mocked.handle_request(request)
         stream, extensions = request.stream, request.extensions
         if not isinstance(stream, self.framework.SyncByteStream):
             raise RuntimeError("the body of the request is asynchronous: use AsyncTransport with an AsyncClient")
@@ -194,7 +216,13 @@ class Blocking(Caller):
 class Awaitable(Caller):
     """``handle_async_request`` and what belongs to it. Its event loop is one of asyncio."""
 
+    own_pool, own_method = "AsyncConnectionPool", "handle_async_request"
+
     async def handle_async_request(self, request: Any) -> Any:
+        if self.own.handle_async_request.__module__ in MOCKS or "respx" in sys.modules:
+            mocked = self._mocked()
+            if mocked is not None:
+                return await mocked.handle_async_request(request)
         stream, extensions = request.stream, request.extensions
         if not isinstance(stream, self.framework.AsyncByteStream):
             raise RuntimeError("the body of the request is not asynchronous: use Transport with a Client")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from collections.abc import Mapping
 
 TYPE_CHECKING = False
@@ -23,14 +22,13 @@ HINT = "a certificate that an ssl.SSLContext presents cannot be read from it: gi
 
 
 class Trust:
-    """Which certificates of servers are good. `authorities` is a file or a folder, ``None`` those of the system."""
+    """Which certificates of servers are good. `authorities` is a file, a folder or PEM itself; ``None``: those of the system."""
 
-    __slots__ = ("authorities", "from_context", "text", "verify")
+    __slots__ = ("authorities", "from_context", "verify")
 
     def __init__(self, verify: ssl.SSLContext | str | bool, environment: Mapping[str, str] | None = None) -> None:
-        self.verify, self.authorities, self.from_context = True, None, isinstance(verify, ssl.SSLContext)
-        #: The authorities of a context in PEM, where no file has them.
-        self.text = ""
+        self.verify, self.from_context = True, isinstance(verify, ssl.SSLContext)
+        self.authorities: str | None = None
         if isinstance(verify, ssl.SSLContext):
             self._read(verify)
         elif isinstance(verify, (str, os.PathLike)):
@@ -60,15 +58,7 @@ class Trust:
         if not found:
             raise ValueError("verify: no certificate of an authority can be read from the ssl.SSLContext (it reads its folder when it needs"
                              " it): name the file or folder itself, verify='/etc/ssl/certs'")
-        self.text = "".join(ssl.DER_cert_to_PEM_cert(each) for each in found)
-
-    def kept(self) -> str | None:
-        """The file or folder that an origin reads; one is made for the authorities of a context, and the caller removes it."""
-        if not self.text:
-            return self.authorities
-        with tempfile.NamedTemporaryFile("w", prefix="maitred-authorities-", suffix=".pem", delete=False) as file:
-            file.write(self.text)
-        return file.name
+        self.authorities = "".join(ssl.DER_cert_to_PEM_cert(each) for each in found)
 
 
 def certificate_of(cert: Any) -> Certificate | None:

@@ -39,7 +39,7 @@ class Transport(_httpx.Blocking, httpx.BaseTransport):
     connected, ``"public"`` or networks. ``http2=True``, ``http1=False``, `local_address` and `socket_options` raise ``ValueError``.
     """
 
-    framework = httpx
+    framework, own = httpx, httpx.HTTPTransport
 
     def _stream(self, response: Any, request: Any, trace: Any) -> Any:
         return _Body(self, response, request, trace)
@@ -48,7 +48,7 @@ class Transport(_httpx.Blocking, httpx.BaseTransport):
 class AsyncTransport(_httpx.Awaitable, httpx.AsyncBaseTransport):
     """A transport for ``httpx.AsyncClient`` on asyncio's loops; the arguments are those of :class:`Transport`."""
 
-    framework = httpx
+    framework, own = httpx, httpx.AsyncHTTPTransport
 
     def _stream(self, response: Any, request: Any, trace: Any) -> Any:
         return _AsyncBody(self, response, request, trace)

@@ -39,7 +39,7 @@ class Transport(_httpx.Blocking, httpx2.BaseTransport):
     connected, ``"public"`` or networks. ``http2=True``, ``http1=False``, `local_address` and `socket_options` raise ``ValueError``.
     """
 
-    framework = httpx2
+    framework, own = httpx2, httpx2.HTTPTransport
 
     def _stream(self, response: Any, request: Any, trace: Any) -> Any:
         return _Body(self, response, request, trace)
@@ -48,7 +48,7 @@ class Transport(_httpx.Blocking, httpx2.BaseTransport):
 class AsyncTransport(_httpx.Awaitable, httpx2.AsyncBaseTransport):
     """A transport for ``httpx2.AsyncClient`` on asyncio's loops; the arguments are those of :class:`Transport`."""
 
-    framework = httpx2
+    framework, own = httpx2, httpx2.AsyncHTTPTransport
 
     def _stream(self, response: Any, request: Any, trace: Any) -> Any:
         return _AsyncBody(self, response, request, trace)
