@@ -88,6 +88,7 @@ class Caller:
         self._environment = Environment() if trust_env and proxy is None and uds is None else None
         self._origins: dict[tuple[Any, ...], HttpOrigin] = {}
         self._own: Any = None
+        self._network_stream = NetworkStream(self.framework)
         self._pool = HttpPool(**_limits(limits))
 
     def _mocked(self) -> Any:
@@ -154,7 +155,7 @@ class Caller:
 
     def _response(self, response: HttpResponse, stream: Any) -> Any:
         extensions = {"http_version": b"HTTP/1.0" if response.version == (1, 0) else b"HTTP/1.1", "reason_phrase": response.reason,
-                      "network_stream": NetworkStream(self.framework)}
+                      "network_stream": self._network_stream}
         return self.framework.Response(response.status, headers=response.headers, stream=stream, extensions=extensions)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import urllib3
 from maitred._engine import HttpFailure, HttpResponse
 from urllib3._collections import HTTPHeaderDict
-from urllib3.response import is_fp_closed
+from urllib3.util.response import is_fp_closed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Response(urllib3.HTTPResponse):
         has_cookies = any(name.lower() == "set-cookie" for name, _ in fields)
         is_old = response.version == (1, 0)
         super().__init__(
-            body=Body(response), headers=HTTPHeaderDict(fields), status=response.status, reason=response.reason.decode("latin-1"),
+            body=Body(response),  # type: ignore[arg-type]
+            headers=HTTPHeaderDict(fields), status=response.status, reason=response.reason.decode("latin-1"),
             version=10 if is_old else 11, version_string="HTTP/1.0" if is_old else "HTTP/1.1", preload_content=False, decode_content=False,
             # requests reads cookies from it, and takes a third of its time for a response where there are none.
             original_response=Original(fields) if has_cookies else None,  # type: ignore[arg-type]
@@ -120,8 +121,11 @@ def exception_of(failure: HttpFailure, path: str | None) -> urllib3.exceptions.H
     if kind == "timeout":
         if failure.phase in ("slot", "resolve", "connect", "tls", "proxy"):
             return exceptions.ConnectTimeoutError(pool, text)
-        # A server that does not take a request is an OSError of requests' own adapter, which is no error of reading.
-        return exceptions.ProtocolError(text, failure) if failure.phase == "write" else exceptions.ReadTimeoutError(pool, path, text)
+        if failure.phase == "write":
+            # requests' own adapter has an OSError there, which is no error of reading.
+            return exceptions.ProtocolError(text, failure)
+        # The words are those that programs look for.
+        return exceptions.ReadTimeoutError(pool, path, f"Read timed out. ({text})")
     if kind in ("connect", "resolve", "allow"):
         return exceptions.NewConnectionError(pool, text)
     if kind == "tls":

@@ -88,6 +88,10 @@ class Adapter(BaseAdapter):
     def add_headers(self, request: requests.PreparedRequest, **arguments: Any) -> None:
         """Adds nothing."""
 
+    def request_url(self, request: requests.PreparedRequest, proxies: Any) -> str:
+        """The target of a request: its path and query. In front of a proxy the engine puts the server."""
+        return request.path_url
+
     def proxy_headers(self, proxy: str) -> dict[str, str]:
         """The fields for a proxy: its credentials, which are in its URL."""
         user, password = requests.utils.get_auth_from_url(proxy)
@@ -95,16 +99,19 @@ class Adapter(BaseAdapter):
 
     def build_response(self, request: requests.PreparedRequest, raw: urllib3.HTTPResponse) -> requests.Response:
         """The response that a Session returns, of urllib3's."""
-        response = requests.Response()
+        # The stubs know the adapter of requests only, and some functions not at all.
+        response: Any = requests.Response()
+        cookies: Any = requests.cookies
         response.status_code, response.reason, response.raw = raw.status, raw.reason, raw
         response.headers = CaseInsensitiveDict(raw.headers)
         response.encoding = requests.utils.get_encoding_from_headers(response.headers)
         url: Any = request.url
         response.url = url.decode() if isinstance(url, bytes) else url
-        requests.cookies.extract_cookies_to_jar(response.cookies, request, raw)
+        cookies.extract_cookies_to_jar(response.cookies, request, raw)
         response.request = request
         response.connection = self
-        return response
+        made: requests.Response = response
+        return made
 
     def send(self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None, verify: Any = True, cert: Any = None,
              proxies: Any = None) -> requests.Response:
@@ -117,13 +124,13 @@ class Adapter(BaseAdapter):
             raise
         self.add_headers(request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies)
         fields = [(_bytes(name), _bytes(value)) for name, value in request.headers.items()]
-        raw = self._urlopen(request, origin, fields, _timeouts(timeout))
+        raw = self._urlopen(request, origin, self.request_url(request, proxies), fields, _timeouts(timeout))
         return self.build_response(request, raw)
 
-    def _urlopen(self, request: requests.PreparedRequest, origin: HttpOrigin, fields: list[tuple[bytes, bytes]],
+    def _urlopen(self, request: requests.PreparedRequest, origin: HttpOrigin, path: str, fields: list[tuple[bytes, bytes]],
                  timeouts: Timeouts) -> urllib3.HTTPResponse:
         """The response behind all attempts that `max_retries` wants."""
-        method, path, retries = request.method or "GET", request.path_url, self.max_retries
+        method, retries = request.method or "GET", self.max_retries
         start = _position(request.body) if retries.total else None
         while True:
             try:
@@ -145,7 +152,8 @@ class Adapter(BaseAdapter):
                 raw.drain_conn()
                 retries.sleep(raw)
             if start is not None:
-                urllib3.util.request.rewind_body(request.body, start)
+                body: Any = request.body
+                urllib3.util.request.rewind_body(body, start)
 
     # Origins
 
@@ -187,7 +195,8 @@ class Adapter(BaseAdapter):
             raise requests.exceptions.InvalidURL(error) from error
 
     def _read_proxy(self, proxy: str) -> tuple[str, list[tuple[bytes, bytes]]]:
-        proxy = requests.utils.prepend_scheme_if_needed(proxy, "http")
+        utils: Any = requests.utils
+        proxy = utils.prepend_scheme_if_needed(proxy, "http")
         fields = [(_bytes(name), _bytes(value)) for name, value in self.proxy_headers(proxy).items()]
         try:
             return without_credentials(proxy), fields
