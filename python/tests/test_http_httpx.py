@@ -206,13 +206,13 @@ def test_a_body_goes_with_its_length_or_in_chunks(calls: Calls) -> None:
 def test_an_exception_of_the_body_is_the_caller_s_own(calls: Calls) -> None:
     def parts() -> Iterator[bytes]:
         yield b"one"
-        raise KeyError("own")
+        raise ValueError("own")
 
     async def async_parts() -> AsyncIterator[bytes]:
         for part in parts():
             yield part
 
-    with answering(ok()) as server, pytest.raises(KeyError, match="own"):
+    with answering(ok()) as server, pytest.raises(ValueError, match="own"):
         calls.request(server.url, "POST", content=async_parts() if calls.is_async else parts())
 
 
@@ -488,6 +488,31 @@ def test_a_context_that_says_more_than_can_be_had_is_refused(calls: Calls) -> No
 
 
 # Around
+
+
+def test_addresses_may_be_public_ones_alone(calls: Calls) -> None:
+    with answering(ok()) as server:
+        calls.fails("ConnectError", server.url, transport=calls.transport(allow="public"))
+        assert calls.request(server.url, transport=calls.transport(allow=["127.0.0.0/8"])).text == "ok"
+    assert server.connections == 1
+
+
+def test_a_call_that_is_cancelled_gives_its_connection_back(calls: Calls) -> None:
+    if not calls.is_async:
+        pytest.skip("a thread is not cancelled")
+    limits = calls.framework.Limits(max_connections=1)
+
+    async def go(client: Any) -> str:
+        for _ in range(3):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.get(f"{server.url}/late"), AT_ONCE)
+        return str((await client.get(server.url)).text)
+
+    def answer(connection: socket.socket) -> bytes | None:
+        return server.wait(connection) if b"/late " in server.requests[-1] else ok()  # type: ignore[func-returns-value]
+
+    with answering(answer) as server:
+        assert calls.run(go, go, calls.transport(limits=limits), timeout=calls.framework.Timeout(PATIENCE, pool=1)) == "ok"
 
 
 def test_the_package_imports_no_framework() -> None:

@@ -344,6 +344,13 @@ def test_a_client_certificate(session: requests.Session, authority: Authority, s
 # Around
 
 
+def test_addresses_may_be_public_ones_alone(session: requests.Session) -> None:
+    mount(session, Adapter(allow="public"))
+    with answering(ok()) as server:
+        fails(session, requests.ConnectionError, server.url)
+    assert server.connections == 0
+
+
 def test_an_adapter_is_pickled_and_goes_on_behind_its_close(session: requests.Session) -> None:
     with_retries(session, urllib3.Retry(4))
     with answering(ok()) as server:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from maitred._engine import HttpFailure, HttpOrigin, HttpPool
-from maitred.http._proxies import DEFAULT_PORTS, Environment, without_credentials
+from maitred._engine import HttpFailure, HttpOrigin, HttpPool, http_proxy_for
+from maitred.http._proxies import DEFAULT_PORTS, with_scheme, without_credentials
 from maitred.http._tls import HINT, Trust, certificate_of
 
 TYPE_CHECKING = False
@@ -41,10 +42,12 @@ EXCEPTIONS = {
 }
 TIMEOUTS = {"slot": "PoolTimeout", "write": "WriteTimeout", **dict.fromkeys(CONNECTING, "ConnectTimeout")}
 
+#: Names and values of fields without control characters.
+SENDABLE = re.compile(rb"[\t\x20-\x7e\x80-\xff]+|")
 #: The modules that respx and pytest-httpx put in place of methods.
 MOCKS = frozenset({"respx.mocks", "pytest_httpx"})
 
-Timeouts = tuple["float | None", ...]
+Timeouts = tuple["float | None", "float | None", "float | None", "float | None", "float | None", "float | None", "float | None"]
 
 
 class Caller:
@@ -85,7 +88,7 @@ class Caller:
         self._allow, self._socket, self._retries = allow, uds, retries
         self._proxy = None if proxy is None else self._read_proxy(proxy)
         # With `transport=` the framework itself does not look at the environment.
-        self._environment = Environment() if trust_env and proxy is None and uds is None else None
+        self._asks_environment = trust_env and proxy is None and uds is None
         self._origins: dict[tuple[Any, ...], HttpOrigin] = {}
         self._own: Any = None
         self._network_stream = NetworkStream(self.framework)
@@ -131,9 +134,9 @@ class Caller:
         if not 0 < port < 65536:
             raise self.framework.ConnectError(f"{request.url}: port {port} is none; ports are 1 to 65535", request=request)
         proxy, fields = self._proxy or (None, [])
-        if self._environment is not None:
-            from_environment = self._environment.proxy_of(scheme, host, port)
-            proxy, fields = self._read_proxy(from_environment) if from_environment else (None, [])
+        if self._asks_environment:
+            from_environment = http_proxy_for(scheme, host, port)
+            proxy, fields = self._read_proxy(with_scheme(from_environment)) if from_environment else (None, [])
         made = HttpOrigin(scheme, host, port, socket=self._socket, proxy=proxy, proxy_headers=fields, verify=self._trust.verify,
                           authorities=self._trust.authorities, certificate=self._certificate, server_name=key[3], allow=self._allow)
         if len(self._origins) >= MAX_ORIGINS:
@@ -141,8 +144,14 @@ class Caller:
         self._origins[key] = made
         return made
 
-    def _failed(self, failure: HttpFailure, request: Any) -> Exception:
-        """The framework's own exception."""
+    def _failed(self, failure: HttpFailure | ValueError, request: Any) -> Exception:
+        """The framework's own exception. A `ValueError` is of a field that cannot be sent, or of the request's body, whose own it stays."""
+        made: Exception
+        if isinstance(failure, ValueError):
+            if all(SENDABLE.fullmatch(value) for pair in request.headers.raw for value in pair):
+                raise failure
+            made = self.framework.LocalProtocolError(str(failure), request=request)
+            return made
         if failure.kind == "timeout":
             name = TIMEOUTS.get(failure.phase or "", "ReadTimeout")
         else:
@@ -150,7 +159,7 @@ class Caller:
         message = str(failure)
         if self._trust.from_context and (failure.kind == "tls" or failure.phase == "tls"):
             message = f"{message} ({HINT})"
-        made: Exception = getattr(self.framework, name)(message, request=request)
+        made = getattr(self.framework, name)(message, request=request)
         return made
 
     def _response(self, response: HttpResponse, stream: Any) -> Any:
@@ -180,7 +189,7 @@ class Blocking(Caller):
             return self._traced(trace, request, origin, target, body, timeouts)
         try:
             response = self._send(origin, request, target, body, timeouts)
-        except HttpFailure as failure:
+        except (HttpFailure, ValueError) as failure:
             raise self._failed(failure, request) from failure
         return self._response(response, self._stream(response, request, None))
 
@@ -199,7 +208,7 @@ class Blocking(Caller):
         _tell(trace, f"{HEAD}.started", {"request": request})
         try:
             response = self._send(origin, request, target, body, timeouts)
-        except HttpFailure as failure:
+        except (HttpFailure, ValueError) as failure:
             exception = self._failed(failure, request)
             _tell(trace, f"{HEAD}.failed", {"exception": exception})
             raise exception from failure
@@ -237,7 +246,7 @@ class Awaitable(Caller):
                 response = await self._send(origin, request, target, body, timeouts)
             else:
                 response = await self._pool.send_async(origin, request.method, target, request.headers.raw, body, timeouts)
-        except HttpFailure as failure:
+        except (HttpFailure, ValueError) as failure:
             raise self._failed(failure, request) from failure
         return self._response(response, self._stream(response, request, None))
 
@@ -256,7 +265,7 @@ class Awaitable(Caller):
         await trace(f"{HEAD}.started", {"request": request})
         try:
             response = await self._send(origin, request, target, body, timeouts)
-        except HttpFailure as failure:
+        except (HttpFailure, ValueError) as failure:
             exception = self._failed(failure, request)
             await trace(f"{HEAD}.failed", {"exception": exception})
             raise exception from failure
@@ -354,11 +363,11 @@ class NetworkStream:
 
 
 def _timeouts(given: dict[str, float | None] | None) -> Timeouts:
-    """(slot, connect, tls, first_byte, progress, total)."""
+    """(slot, connect, tls, first_byte, progress, total, write)."""
     if not given:
-        return (None,) * 6
+        return (None,) * 7
     connect, read = given.get("connect"), given.get("read")
-    return given.get("pool"), connect, connect, read, read, None
+    return given.get("pool"), connect, connect, read, read, None, given.get("write")
 
 
 def _limits(limits: Any) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Response(urllib3.HTTPResponse):
 
     def stream(self, amt: int | None = PART, decode_content: bool | None = None) -> Iterator[bytes]:  # type: ignore[override]
         """Parts of at most `amt` bytes. A chunked body's come as they arrive: events would wait for a full part else."""
+        # Without a coding urllib3 would move each part through its buffer of decoded bytes.
+        decode_content = decode_content and "content-encoding" in self.headers
         if not self.chunked:
             yield from super().stream(amt, decode_content)
             return

@@ -42,7 +42,7 @@ SLOT_TIMEOUT = 30.0
 #: A file is sent in parts of so many bytes.
 PART = 64 * 1024
 
-Timeouts = tuple["float | None", ...]
+Timeouts = tuple["float | None", "float | None", "float | None", "float | None", "float | None", "float | None"]
 
 
 def mount(session: requests.Session, adapter: Adapter | None = None) -> Adapter:
