@@ -1,11 +1,24 @@
 """The native part of maitred."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from os import PathLike
 from typing import final
 
-__all__ = ["ClientDisconnected", "DatabaseCounts", "RequestTimeout", "__version__", "bound_end", "count_databases", "deprecated", "main"]
+__all__ = [
+    "ClientDisconnected",
+    "DatabaseCounts",
+    "HttpFailure",
+    "HttpOrigin",
+    "HttpPool",
+    "HttpResponse",
+    "RequestTimeout",
+    "__version__",
+    "bound_end",
+    "count_databases",
+    "deprecated",
+    "main",
+]
 
 __version__: str
 """The version of the package."""
@@ -69,3 +82,92 @@ class DatabaseCounts:
 
 def count_databases(current: ContextVar[DatabaseCounts | None]) -> None:
     """From now on each request has its counts in this context variable."""
+
+@final
+class HttpFailure(Exception):
+    """A call has no response, or its response has no end."""
+
+    def __new__(cls, message: str, kind: str, phase: str | None, origin: str) -> HttpFailure: ...
+    @property
+    def kind(self) -> str:
+        """``timeout``, ``connect``, ``resolve``, ``tls``, ``proxy``, ``protocol``, ``read``, ``write``, ``request``, ``closed`` or ``allow``."""
+
+    @property
+    def phase(self) -> str | None:
+        """The part of the call that has failed: ``slot``, ``resolve``, ``connect``, ``tls``, ``write``, ``first_byte``, ``read``, ``total``."""
+
+    @property
+    def origin(self) -> str: ...
+
+@final
+class HttpOrigin:
+    """A server and the way there; made once and kept by its callers. The host is ASCII."""
+
+    def __new__(
+        cls,
+        scheme: str,
+        host: str,
+        port: int,
+        *,
+        socket: str | PathLike[str] | None = None,
+        proxy: str | None = None,
+        proxy_headers: Sequence[tuple[bytes, bytes]] = ...,
+        verify: bool = True,
+        authorities: str | None = None,
+        certificate: tuple[str, str | None, str | None] | None = None,
+        server_name: str | None = None,
+        allow: str | Sequence[str] | None = None,
+    ) -> HttpOrigin: ...
+
+@final
+class HttpPool:
+    """Limits and idle connections, which threads may share. ``idle`` and ``age`` are seconds."""
+
+    def __new__(cls, *, per_host: int = 100, total: int = 1000, idle: float = 4.0, age: float = 300.0) -> HttpPool: ...
+    def send(
+        self,
+        origin: HttpOrigin,
+        method: str,
+        target: bytes,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes | Iterable[bytes] | None,
+        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None],
+        *,
+        repeatable: bool | None = None,
+    ) -> HttpResponse:
+        """Sends a request and waits for the head of its response.
+
+        ``timeouts`` are seconds for a connection of the pool, connecting, TLS, the first byte, progress, and the whole call.
+        Raises :class:`HttpFailure`, and what ``body`` raises.
+        """
+
+    @property
+    def idle(self) -> int:
+        """The number of idle connections."""
+
+    def close(self) -> None:
+        """Closes idle connections. Calls that run end as they would."""
+
+@final
+class HttpResponse:
+    """A response. Its connection is free again behind the last byte of the body, and closed if the response is dropped before."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def reason(self) -> bytes: ...
+    @property
+    def version(self) -> tuple[int, int]: ...
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The fields in their order and spelling."""
+
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """The trailers, behind the last byte of the body."""
+
+    def read(self, most: int = -1, /) -> bytes:
+        """Reads at most ``most`` bytes of the body, the rest if it is negative; none at its end. Nothing is decoded."""
+
+    def close(self) -> None:
+        """Ends the call. A body that is not read to its end closes the connection."""

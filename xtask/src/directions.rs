@@ -173,6 +173,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
+            "maitred-client",
         ],
     ),
     (TESTKIT, &["maitred-http", "maitred-runtime", "maitred-h1", "maitred-io"]),

@@ -61,9 +61,20 @@ impl Client {
         Self { pool: Pool::new(settings.pool), settings, limits: Limits::of_responses() }
     }
 
+    /// This client with other time limits. Both have the same pool.
+    #[must_use]
+    pub fn within(&self, slot: Option<Duration>, connect: Option<Duration>, timeouts: Timeouts) -> Self {
+        Self { settings: Settings { slot, connect, timeouts, ..self.settings }, ..self.clone() }
+    }
+
     /// The number of connections that are idle. One whose time has passed leaves at the next use of its server.
     pub fn idle(&self) -> usize {
         self.pool.idle()
+    }
+
+    /// Closes the connections that are idle.
+    pub fn clear(&self) {
+        drop(self.pool.sweep(Instant::now(), |_| false));
     }
 
     /// Sends `request` to the server of `key` and waits for the head of its response.

@@ -21,7 +21,7 @@ use maitred_h1::{
     Event as Received, Limits, Malformed, OutgoingRequest, Receiver, RequestReport, ResponseFacts, Responses,
     Sender,
 };
-use maitred_http::{FieldSet, Method, ResponseHead, Status};
+use maitred_http::{FieldSet, Method, ResponseHead, Status, Version};
 
 use crate::error::{Error, Phase};
 use crate::keep_alive::Kept;
@@ -323,6 +323,11 @@ impl Exchange {
     /// The head of the last interim or final response.
     pub fn head(&self) -> &ResponseHead {
         &self.head
+    }
+
+    /// The version of the final response.
+    pub fn version(&self) -> Version {
+        self.facts.map_or(Version::Http11, |facts| facts.version)
     }
 
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or

@@ -8,6 +8,7 @@
 mod asgi;
 mod bounded_end;
 mod child;
+mod client;
 mod codings;
 mod database;
 mod deprecated;
@@ -69,6 +70,9 @@ mod _engine {
 
     #[pymodule_export]
     use super::database::{DatabaseCounts, count_databases};
+
+    #[pymodule_export]
+    use super::client::{HttpFailure, HttpOrigin, HttpPool, HttpResponse};
 
     #[pymodule_export]
     use super::main;

@@ -29,7 +29,7 @@ pub enum Body<'a> {
     /// All of it.
     Bytes(&'a [u8]),
     /// A stream. Its length stands in `Content-Length`, or the body is chunked.
-    Stream(&'a mut dyn Read),
+    Stream(&'a mut (dyn Read + Send)),
 }
 
 /// The reason why a call has no response.

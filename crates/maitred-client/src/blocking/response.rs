@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 
 use maitred_h1::Limits;
-use maitred_http::{FieldSet, ResponseHead};
+use maitred_http::{FieldSet, ResponseHead, Version};
 
 use super::call::{Body, CallError};
 use super::connection::Connection;
@@ -202,6 +202,11 @@ impl<'a> Response<'a> {
             response.end();
         }
         response
+    }
+
+    /// The version of the server.
+    pub fn version(&self) -> Version {
+        self.exchange.version()
     }
 
     /// The head.
