@@ -101,7 +101,8 @@ class Service:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            # ValueError: a body that ends where the size of a chunk should be.
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, ValueError):
                 while await self.exchange(reader, writer):
                     await writer.drain()
         finally:
