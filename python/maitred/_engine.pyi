@@ -1,6 +1,6 @@
 """The native part of maitred."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Iterable, Sequence
 from contextvars import ContextVar
 from os import PathLike
 from typing import final
@@ -8,6 +8,7 @@ from typing import final
 __all__ = [
     "ClientDisconnected",
     "DatabaseCounts",
+    "HttpBody",
     "HttpFailure",
     "HttpOrigin",
     "HttpPool",
@@ -17,6 +18,7 @@ __all__ = [
     "bound_end",
     "count_databases",
     "deprecated",
+    "http_proxy_for",
     "main",
 ]
 
@@ -113,11 +115,19 @@ class HttpOrigin:
         proxy: str | None = None,
         proxy_headers: Sequence[tuple[bytes, bytes]] = ...,
         verify: bool = True,
-        authorities: str | None = None,
-        certificate: tuple[str, str | None, str | None] | None = None,
+        authorities: str | PathLike[str] | None = None,
+        certificate: tuple[str | PathLike[str], str | PathLike[str] | None, str | None] | None = None,
         server_name: str | None = None,
         allow: str | Sequence[str] | None = None,
-    ) -> HttpOrigin: ...
+    ) -> HttpOrigin:
+        """Raises ``ValueError`` for what no call could use.
+
+        ``authorities`` is a file or folder in PEM, ``certificate`` the client's: its file, that of its key, the key's password.
+        ``allow`` is ``"public"``, an address, a network, or a list of these: other addresses are not connected.
+        """
+
+def http_proxy_for(scheme: str, host: str, port: int, /) -> str | None:
+    """The URL of the proxy that the environment names for a server; None if calls go there directly."""
 
 @final
 class HttpPool:
@@ -141,9 +151,26 @@ class HttpPool:
         Raises :class:`HttpFailure`, and what ``body`` raises.
         """
 
+    def send_async(
+        self,
+        origin: HttpOrigin,
+        method: str,
+        target: bytes,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes | AsyncIterable[bytes] | Iterable[bytes] | None,
+        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None],
+        *,
+        repeatable: bool | None = None,
+    ) -> Awaitable[HttpResponse]:
+        """The same within an event loop of asyncio. A task that is cancelled while it waits ends the call at once."""
+
     @property
     def idle(self) -> int:
         """The number of idle connections."""
+
+    @property
+    def used(self) -> int:
+        """The number of connections that calls hold."""
 
     def close(self) -> None:
         """Closes idle connections. Calls that run end as they would."""
@@ -169,5 +196,26 @@ class HttpResponse:
     def read(self, most: int = -1, /) -> bytes:
         """Reads at most ``most`` bytes of the body, the rest if it is negative; none at its end. Nothing is decoded."""
 
+    def read_async(self, most: int = -1, /) -> Awaitable[bytes]:
+        """The same for the response of an awaitable call."""
+
+    @property
+    def report(self) -> dict[str, float | int | bool | None]:
+        """The account of the call so far.
+
+        Seconds or None for ``slot``, ``resolve``, ``connect``, ``tls``, ``first_byte`` and ``total``; the bytes ``sent`` and
+        ``received``; whether the connection was ``reused``, and the request ``retried`` on a new one.
+        """
+
     def close(self) -> None:
         """Ends the call. A body that is not read to its end closes the connection."""
+
+@final
+class HttpBody:
+    """Takes the parts of a body that an awaitable call sends; for ``maitred.http``."""
+
+    def give(self, part: bytes, /) -> bool | Awaitable[bool]:
+        """Takes a part. True: the next one can come. False: no further one is wanted."""
+
+    def end(self) -> None: ...
+    def fail(self, error: BaseException, /) -> None: ...

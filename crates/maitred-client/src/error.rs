@@ -3,6 +3,9 @@
 use std::fmt;
 
 use maitred_h1::{HeadError, Malformed};
+use maitred_tls::ServerFault;
+
+use crate::proxy::ProxyFault;
 
 /// A call that has failed. Its connection is not used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +28,12 @@ pub enum Error {
     Broken,
     /// A body without length ended without the end of TLS: it may be cut off (RFC 9112 §9.8).
     NotClosed,
+    /// A file or another part of the TLS identity cannot be used.
+    Identity(Box<str>),
+    /// TLS with the server has failed.
+    Tls(Box<ServerFault>),
+    /// The proxy has failed, or refuses.
+    Proxy(Box<ProxyFault>),
     /// A time limit has passed.
     Timeout(Phase),
 }
@@ -34,8 +43,14 @@ pub enum Error {
 pub enum Phase {
     /// Waiting for a slot of the pool.
     Slot,
+    /// Looking the name up.
+    Resolve,
     /// Connecting.
     Connect,
+    /// The proxy's way to the server.
+    Proxy,
+    /// The TLS handshake.
+    Tls,
     /// The server takes no byte of the request.
     Write,
     /// The request was sent, and no byte of a response has come.
@@ -62,6 +77,9 @@ impl fmt::Display for Error {
             Self::NotClosed => {
                 f.write_str("the connection ended without the end of TLS: the body may be cut off")
             }
+            Self::Identity(text) => f.write_str(text),
+            Self::Tls(fault) => write!(f, "{fault}"),
+            Self::Proxy(fault) => write!(f, "{fault}"),
             Self::Timeout(phase) => write!(f, "timed out: {phase}"),
         }
     }
@@ -71,7 +89,10 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Slot => "no connection of the pool became free",
+            Self::Resolve => "the name was not looked up",
             Self::Connect => "no connection was made",
+            Self::Proxy => "the proxy made no connection to the server",
+            Self::Tls => "the TLS handshake was not complete",
             Self::Write => "the server does not take the request",
             Self::FirstByte => "no byte of a response came",
             Self::Read => "no further byte of the response came",
@@ -85,6 +106,12 @@ impl std::error::Error for Error {}
 impl From<HeadError> for Error {
     fn from(error: HeadError) -> Self {
         Self::Request(error)
+    }
+}
+
+impl From<ProxyFault> for Error {
+    fn from(fault: ProxyFault) -> Self {
+        Self::Proxy(Box::new(fault))
     }
 }
 

@@ -21,7 +21,7 @@ use maitred_h1::{
     Event as Received, Limits, Malformed, OutgoingRequest, Receiver, RequestReport, ResponseFacts, Responses,
     Sender,
 };
-use maitred_http::{FieldSet, Method, ResponseHead, Status, Version};
+use maitred_http::{FieldSet, Method, ResponseHead, Status};
 
 use crate::error::{Error, Phase};
 use crate::keep_alive::Kept;
@@ -69,6 +69,11 @@ pub struct Exchange {
     report: RequestReport,
     sending: Sending,
     out: Vec<u8>,
+    /// How many bytes at the start of `out` are the head, while it is whole.
+    head_length: usize,
+    /// The head and its sender for a second time.
+    again: Option<Box<[u8]>>,
+    first_sender: Sender,
     /// How many bytes of `out` were transmitted.
     out_sent: usize,
     receiver: Receiver<Responses>,
@@ -109,6 +114,16 @@ enum Sending {
     Given,
     Sent,
     Stopped(NotReusable),
+}
+
+impl Sending {
+    fn first(report: &RequestReport) -> Self {
+        match report.length {
+            Some(0) => Self::Given,
+            _ if report.expect_continue => Self::Waits(None),
+            _ => Self::Open,
+        }
+    }
 }
 
 /// An event. A response is any number of `Interim`, one `Head`, any number of `Data`, at most one `Trailers`, and `End`.
@@ -190,15 +205,13 @@ impl Exchange {
     ) -> Result<Self, Error> {
         let mut out = Vec::with_capacity(512);
         let (sender, report) = Sender::of_request(request, &mut out)?;
-        let sending = match report.length {
-            Some(0) => Sending::Given,
-            _ if report.expect_continue => Sending::Waits(None),
-            _ => Sending::Open,
-        };
         Ok(Self {
+            first_sender: sender.clone(),
             sender,
+            sending: Sending::first(&report),
             report,
-            sending,
+            head_length: out.len(),
+            again: None,
             out,
             out_sent: 0,
             receiver: Receiver::of_response(report.asked),
@@ -224,6 +237,25 @@ impl Exchange {
             begun: now,
             last: now,
         })
+    }
+
+    /// The connection has had an exchange before: it may be stale. To be said before a byte is transmitted.
+    pub(crate) fn reuses(&mut self) {
+        self.reused = true;
+        self.again = self.out.get(..self.head_length).map(Box::from);
+    }
+
+    /// Begins once more, on a new connection: [`may_retry`](Self::may_retry) has allowed it.
+    pub(crate) fn begin_again(&mut self, now: Instant) {
+        let Some(head) = self.again.take() else { return };
+        (self.out, self.out_sent) = (head.into_vec(), 0);
+        (self.sender, self.sending) = (self.first_sender.clone(), Sending::first(&self.report));
+        self.receiver = Receiver::of_response(self.report.asked);
+        (self.head, self.facts) = (ResponseHead::new(Status::OK), None);
+        (self.done, self.failed, self.stale, self.reused) = (false, false, false, false);
+        (self.answered, self.early, self.reset, self.ended) = (false, false, false, false);
+        (self.interim, self.accepted, self.body_given, self.offered) = (0, 0, 0, 0);
+        self.last = now;
     }
 
     // ---- Sending ----
@@ -318,16 +350,16 @@ impl Exchange {
         self.sending = Sending::Stopped(NotReusable::BrokenPipe);
     }
 
+    /// How many bytes of the request a socket has taken.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
     // ---- Receiving ----
 
     /// The head of the last interim or final response.
     pub fn head(&self) -> &ResponseHead {
         &self.head
-    }
-
-    /// The version of the final response.
-    pub fn version(&self) -> Version {
-        self.facts.map_or(Version::Http11, |facts| facts.version)
     }
 
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or

@@ -1,8 +1,12 @@
 //! The key of a pool: two calls share a connection only if all of it is the same.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::allow::Allow;
 
 /// The other end of a connection, and the way there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +17,8 @@ pub struct Key {
     pub proxy: Option<Proxy>,
     /// How TLS knows the server and the client; `None` for plain HTTP.
     pub tls: Option<TlsIdentity>,
+    /// The addresses that may be connected. It is here because a connection is used again.
+    pub allow: Allow,
 }
 
 /// The server's place.
@@ -31,31 +37,102 @@ pub struct Proxy {
     pub host: Box<str>,
     /// The port.
     pub port: u16,
-    /// Whether TLS is spoken to the proxy itself.
-    pub tls: bool,
+    /// How TLS is spoken to the proxy itself; `None`: it is not.
+    pub tls: Option<TlsIdentity>,
     /// The value of `Proxy-Authorization`.
     pub credentials: Option<Box<[u8]>>,
+    /// Further fields for the proxy, names and values.
+    pub fields: Box<[Field]>,
 }
 
-/// All that decides whom a TLS connection trusts, and as whom it speaks.
+/// A field: its name and its value.
+pub type Field = (Box<str>, Box<[u8]>);
+
+/// All that decides which servers a TLS connection trusts, and as which client it speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TlsIdentity {
     /// Whether the certificate is verified.
     pub verify: bool,
-    /// The authorities: a file, a folder or a digest; `None` for those of the system.
-    pub authorities: Option<Box<str>>,
-    /// The client's certificate, in the same form.
-    pub certificate: Option<Box<str>>,
+    /// The authorities that are trusted.
+    pub authorities: Authorities,
+    /// The client's certificate.
+    pub certificate: Option<ClientCertificate>,
     /// The name that is sent and verified, where it is not the host.
     pub server_name: Option<Box<str>>,
-    /// The protocols that are offered, in their order.
+    /// The protocols that are offered (ALPN), in their order.
     pub protocols: Box<[Box<str>]>,
+}
+
+/// The authorities that are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Authorities {
+    /// Those of the system.
+    #[default]
+    System,
+    /// Those in a file, or in the files of a folder, in PEM.
+    At(PathBuf),
+    /// These, in PEM.
+    Pem(Pem),
+}
+
+/// Certificates as text.
+#[derive(Clone)]
+pub struct Pem(pub Arc<[u8]>);
+
+/// The client's certificate: files in PEM.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ClientCertificate {
+    /// The certificate with its chain.
+    pub certificate: PathBuf,
+    /// The key; `None`: it stands in the file of the certificate.
+    pub key: Option<PathBuf>,
+    /// The password of the key.
+    pub password: Option<Box<str>>,
+}
+
+impl Default for TlsIdentity {
+    /// The system's authorities, no client certificate, HTTP/1.1.
+    fn default() -> Self {
+        Self {
+            verify: true,
+            authorities: Authorities::System,
+            certificate: None,
+            server_name: None,
+            protocols: ["http/1.1".into()].into(),
+        }
+    }
+}
+
+impl Pem {
+    /// A bundle can have some hundred thousand bytes, and a key is hashed at each call: the end stands for the whole.
+    fn end(&self) -> &[u8] {
+        self.0.get(self.0.len().saturating_sub(128)..).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Pem {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for Pem {}
+
+impl Hash for Pem {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0.len(), self.end()).hash(state);
+    }
 }
 
 impl Key {
     /// Of plain HTTP to a host.
     pub fn plain(host: &str, port: u16) -> Self {
-        Self { place: Place::Host(host.to_ascii_lowercase().into(), port), proxy: None, tls: None }
+        Self {
+            place: Place::Host(host.to_ascii_lowercase().into(), port),
+            proxy: None,
+            tls: None,
+            allow: Allow::All,
+        }
     }
 
     /// Of plain HTTP to `host:port`; an IPv6 address stands in brackets.
@@ -85,7 +162,21 @@ impl fmt::Display for Key {
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let credentials = if self.credentials.is_some() { "with credentials" } else { "without credentials" };
-        write!(f, "{}:{} (TLS {}, {credentials})", self.host, self.port, self.tls)
+        let (host, port, fields) = (&self.host, self.port, self.fields.len());
+        write!(f, "{host}:{port} (TLS {}, {credentials}, {fields} fields)", self.tls.is_some())
+    }
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl fmt::Debug for ClientCertificate {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (password {})", self.certificate.display(), self.password.is_some())
     }
 }
 
@@ -101,5 +192,12 @@ mod tests {
         for wrong in ["", "a", ":80", "a:", "a:b", "a:65536"] {
             assert_eq!(key(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn authorities_as_text_are_the_same_by_their_content() {
+        let pem = |text: &str| Pem(text.as_bytes().into());
+        assert_eq!(pem("a"), pem("a"));
+        assert_ne!(pem("a"), pem("b"));
     }
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use crate::fork;
 use crate::keep_alive::Kept;
 use crate::key::Key;
 
@@ -36,6 +37,9 @@ pub struct Settings {
     /// The age at which a connection is not used again: its name may point elsewhere by now.
     pub age: Duration,
 }
+
+/// The most callers in an error's text.
+const MOST_NAMED: usize = 4;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -56,6 +60,8 @@ pub struct Pool<C>(Arc<Shared<C>>);
 #[derive(Debug)]
 struct Shared<C> {
     settings: Settings,
+    /// Of the process that has made the pool.
+    forks: u64,
     inner: Mutex<Inner<C>>,
 }
 
@@ -162,7 +168,7 @@ impl<C> Pool<C> {
     pub fn new(settings: Settings) -> Self {
         let (places, holders) = (HashMap::new(), HashMap::new());
         let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders });
-        Self(Arc::new(Shared { settings, inner }))
+        Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
     }
 
     /// A slot for `key`, with an idle connection if there is one. `caller` is a number that [`holders`](Self::holders) show.
@@ -205,6 +211,34 @@ impl<C> Pool<C> {
     /// The holders of slots that are out, in no order.
     pub fn holders(&self) -> Vec<Holder> {
         self.0.lock().holders.values().cloned().collect()
+    }
+
+    /// The holders of the connections that a call to `key` waits for, as text: at most [`MOST_NAMED`] of them, those with the most
+    /// connections.
+    pub(crate) fn named_holders(&self, key: &Arc<Key>, now: Instant) -> String {
+        let (settings, all) = (self.0.settings, self.holders());
+        let own: Vec<&Holder> = all.iter().filter(|holder| holder.key == *key).collect();
+        let (of, most, held) = match own.len() >= settings.per_key {
+            true => (format!(" to {key}"), settings.per_key, own),
+            false => (" of the pool".to_owned(), settings.total, all.iter().collect()),
+        };
+        let mut callers: Vec<(usize, u64, Instant)> = Vec::new();
+        for holder in &held {
+            match callers.iter_mut().find(|(_, caller, _)| *caller == holder.caller) {
+                Some((count, _, since)) => (*count, *since) = (*count + 1, holder.since.min(*since)),
+                None => callers.push((1, holder.caller, holder.since)),
+            }
+        }
+        callers.sort_unstable_by_key(|(count, _, since)| (std::cmp::Reverse(*count), *since));
+        let mut text = format!("{} of {most} connections{of} are held", held.len());
+        for (at, (count, caller, since)) in callers.iter().take(MOST_NAMED).enumerate() {
+            let (separator, age) = (if at == 0 { ':' } else { ',' }, now.saturating_duration_since(*since));
+            text.push_str(&format!("{separator} {count} by caller {caller} for {:.1} s", age.as_secs_f64()));
+        }
+        if callers.len() > MOST_NAMED {
+            text.push_str(&format!(", and by {} more", callers.len() - MOST_NAMED));
+        }
+        text
     }
 
     /// The number of connections that are idle.
@@ -271,6 +305,11 @@ impl<C> Drop for Swept<'_, C> {
 }
 
 impl<C> Shared<C> {
+    /// Whether this is a child process, which must not wait for the lock.
+    fn is_of_parent(&self) -> bool {
+        self.forks != fork::count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<C>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -448,6 +487,11 @@ impl<C> Slot<C> {
         self.connection.as_mut()
     }
 
+    /// The connection, to look at.
+    pub fn look(&self) -> Option<&C> {
+        self.connection.as_ref()
+    }
+
     /// Whether the connection was idle in the pool before.
     pub fn is_reused(&self) -> bool {
         self.reused
@@ -481,6 +525,9 @@ impl<C> Slot<C> {
     }
 
     fn release(&mut self, idle: Option<Idle<C>>) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut old = Vec::new();
         let mut inner = self.shared.lock();
         let Some(holder) = inner.holders.remove(&self.number) else { return };
@@ -525,6 +572,9 @@ impl<C> Waiting<C> {
 
 impl<C> Drop for Waiting<C> {
     fn drop(&mut self) {
+        if self.shared.is_of_parent() {
+            return;
+        }
         let mut inner = self.shared.lock();
         let place = inner.place(&self.key);
         // A slot that was handed over is in the ticket, and goes with it.

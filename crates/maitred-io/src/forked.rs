@@ -1,7 +1,8 @@
-//! Listening sockets in a child process that application code has forked.
+//! Sockets in a child process that application code has forked: those that listen, and those of outgoing connections.
 //!
-//! Promises: a child that calls [`close_in_child`] keeps none that is listed, so that a port ends with its server. Leaves out: sockets
-//! beyond `MOST`, and programs that are started, which have none (CLOEXEC).
+//! Promises: a child that calls [`close_in_child`] and [`close_outgoing_in_child`] keeps none that is listed, so that a port ends
+//! with its server and a connection with its user. Leaves out: sockets beyond the lengths of the lists, and programs that are started, which
+//! have none (CLOEXEC).
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -17,6 +18,11 @@ const NONE: RawFd = -1;
 
 static LISTED: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
 
+/// Twice the usual limit of a pool: several pools, and several attempts to connect for one connection.
+const MOST_OUTGOING: usize = 2048;
+
+static LISTED_OUTGOING: [AtomicI32; MOST_OUTGOING] = [const { AtomicI32::new(NONE) }; MOST_OUTGOING];
+
 /// A socket that children do not keep, for as long as this value lives.
 #[derive(Debug)]
 pub struct Unshared(RawFd);
@@ -25,28 +31,59 @@ impl Unshared {
     /// Lists this socket. The value is dropped before the socket is closed.
     pub fn new(socket: &impl AsFd) -> Self {
         let descriptor = socket.as_fd().as_raw_fd();
-        let free = |place: &&AtomicI32| {
-            place.compare_exchange(NONE, descriptor, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        };
-        let _ = LISTED.iter().find(free);
+        let _ = LISTED.iter().find(|place| put(place, NONE, descriptor));
         Self(descriptor)
     }
 }
 
 impl Drop for Unshared {
     fn drop(&mut self) {
-        let own = |place: &&AtomicI32| {
-            place.compare_exchange(self.0, NONE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        };
-        let _ = LISTED.iter().find(own);
+        let _ = LISTED.iter().find(|place| put(place, self.0, NONE));
     }
 }
 
-/// Puts the null device in the place of the listed sockets. To be called in a child process only, also directly after
+/// A socket of an outgoing connection, which children do not keep, for as long as this value lives.
+#[derive(Debug)]
+pub struct Outgoing(Option<(usize, RawFd)>);
+
+impl Outgoing {
+    /// Lists this socket. The value is dropped before the socket is closed.
+    pub fn new(socket: &impl AsFd) -> Self {
+        let descriptor = socket.as_fd().as_raw_fd();
+        // The number of a descriptor is a good guess for a free place.
+        let first = usize::try_from(descriptor).unwrap_or(0);
+        let places = (first..first + MOST_OUTGOING).map(|place| place % MOST_OUTGOING);
+        let is_taken = |place: &usize| put(&LISTED_OUTGOING[*place], NONE, descriptor);
+        Self(places.into_iter().find(is_taken).map(|place| (place, descriptor)))
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if let Some((place, descriptor)) = self.0 {
+            put(&LISTED_OUTGOING[place], descriptor, NONE);
+        }
+    }
+}
+
+fn put(place: &AtomicI32, old: RawFd, new: RawFd) -> bool {
+    place.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// Puts the null device in the place of the listening sockets. To be called in a child process only, also directly after
 /// fork(2): it makes system calls and nothing else.
 pub fn close_in_child() {
-    let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    for place in &LISTED {
+    replace(&LISTED);
+}
+
+/// Puts the null device in the place of the sockets of outgoing connections, as [`close_in_child`] does.
+pub fn close_outgoing_in_child() {
+    replace(&LISTED_OUTGOING);
+}
+
+fn replace(listed: &[AtomicI32]) {
+    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    for place in listed {
         let descriptor = place.swap(NONE, Ordering::AcqRel);
         if descriptor == NONE {
             continue;

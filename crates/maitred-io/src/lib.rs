@@ -20,6 +20,8 @@ pub mod local;
 pub mod machine;
 pub mod memory;
 #[cfg(not(shuttle))]
+pub mod names;
+#[cfg(not(shuttle))]
 pub mod outgoing;
 pub mod parker;
 pub mod parking;

@@ -7,15 +7,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, ipproto};
-
-/// The shortest time limit of a socket: 0 would be none.
-const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Begins to connect. The socket can be written to when that has ended: [`TcpStream::take_error`] tells how.
 ///
@@ -34,28 +30,16 @@ pub fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Connects to a Unix socket, whose calls do not wait afterwards. While its queue is full this waits, at most for `limit`.
+/// Connects to a Unix socket, whose calls do not wait afterwards.
 ///
 /// # Errors
-/// There is none, this user has no right to it, or (`TimedOut`) its queue is full for so long.
-pub fn connect_unix(path: &Path, limit: Option<Duration>) -> io::Result<UnixStream> {
+/// There is none, this user has no right to it, or (`WouldBlock`) its queue is full now: no event tells when it has room.
+pub fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
-    let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()).max(SHORTEST));
-        set_socket_timeout(&socket, Timeout::Send, left)?;
-        match rustix::net::connect(&socket, &address) {
-            Ok(()) => break,
-            Err(Errno::INTR) if left != Some(SHORTEST) => {}
-            Err(Errno::AGAIN | Errno::INTR) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(true)?;
-    Ok(stream)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &address)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Events that are waited for, besides an end or an error.

@@ -8,7 +8,7 @@ use crate::pattern::BadPattern;
 
 /// Addresses with the same first bits: `10.0.0.0/8`, `fd00::/8`, or one address. An IPv4-mapped IPv6 address or
 /// network is the IPv4 one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     /// Canonical, with zeros behind the prefix.
     address: IpAddr,
@@ -20,6 +20,19 @@ pub struct Network {
 const MAPPED_PREFIX: u8 = 96;
 
 impl Network {
+    /// The network with this prefix around an address; `None`: the prefix is longer than the address.
+    pub fn around(address: IpAddr, prefix: u8) -> Option<Self> {
+        if prefix > bits(address) {
+            return None;
+        }
+        let mapped = match address {
+            IpAddr::V6(six) => six.to_ipv4_mapped().zip(prefix.checked_sub(MAPPED_PREFIX)),
+            IpAddr::V4(_) => None,
+        };
+        let (address, prefix) = mapped.map_or((address, prefix), |(four, rest)| (four.into(), rest));
+        Some(Self { address: first_bits(address, prefix), prefix })
+    }
+
     /// Whether the address, which is canonical ([`IpAddr::to_canonical`]), is one of these.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4() && first_bits(address, self.prefix) == self.address
@@ -45,25 +58,18 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| bad("is no address"))?;
         let bits = bits(address);
-        let mut prefix = match prefix {
-            None => bits,
-            Some(prefix) => decimal(prefix)
-                .filter(|prefix| *prefix <= bits)
-                .ok_or_else(|| bad(&format!("has no number from 0 to {bits} behind its '/'")))?,
+        let network = prefix.map_or(Some(bits), decimal).and_then(|prefix| Self::around(address, prefix));
+        let network =
+            network.ok_or_else(|| bad(&format!("has no number from 0 to {bits} behind its '/'")))?;
+        let is_exact = match (address, network.address) {
+            (IpAddr::V6(six), IpAddr::V4(four)) => six.to_ipv4_mapped() == Some(four),
+            (address, network) => address == network,
         };
-        let mut network = address;
-        if let IpAddr::V6(six) = address
-            && let (Some(four), Some(rest)) = (six.to_ipv4_mapped(), prefix.checked_sub(MAPPED_PREFIX))
-        {
-            (network, prefix) = (four.into(), rest);
-        }
-        let first = first_bits(network, prefix);
-        if first != network {
-            let meant = Self { address: first, prefix };
+        if !is_exact {
             let what = format!("the client '{text}' has bits behind its prefix");
-            return Err(BadPattern::new(what, format!("did you mean '{meant}'?")));
+            return Err(BadPattern::new(what, format!("did you mean '{network}'?")));
         }
-        Ok(Self { address: network, prefix })
+        Ok(network)
     }
 }
 

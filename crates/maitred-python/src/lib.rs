@@ -72,7 +72,7 @@ mod _engine {
     use super::database::{DatabaseCounts, count_databases};
 
     #[pymodule_export]
-    use super::client::{HttpFailure, HttpOrigin, HttpPool, HttpResponse};
+    use super::client::{HttpBody, HttpFailure, HttpOrigin, HttpPool, HttpResponse, http_proxy_for};
 
     #[pymodule_export]
     use super::main;

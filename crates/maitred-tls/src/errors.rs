@@ -302,7 +302,7 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
-fn version_name(number: u16) -> String {
+pub(crate) fn version_name(number: u16) -> String {
     match number {
         0x0300 => "SSL 3".to_owned(),
         0x0301 => "TLS 1.0".to_owned(),
@@ -311,8 +311,8 @@ fn version_name(number: u16) -> String {
     }
 }
 
-/// The meaning of a client's alert for the operator (RFC 8446 §6.2).
-fn alert(number: u8) -> Option<(&'static str, &'static str)> {
+/// The meaning of a peer's alert for the operator (RFC 8446 §6.2).
+pub(crate) fn alert(number: u8) -> Option<(&'static str, &'static str)> {
     Some(match number {
         0 => ("close_notify", "it has gone away"),
         20 => ("bad_record_mac", "it cannot decrypt a record; something on the way may change bytes"),

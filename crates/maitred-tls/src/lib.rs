@@ -1,4 +1,5 @@
-//! TLS for a server: sessions, certificates by name, certificates of clients, tickets (RFC 8446, RFC 5246).
+//! TLS for a server: sessions, certificates by name, certificates of clients, tickets (RFC 8446, RFC 5246); and for a client
+//! of other servers.
 //!
 //! Promises: no socket, no file, no thread, and no panic, with any bytes of a peer. The clock is handed in. No type of
 //! rustls is public here.
@@ -25,10 +26,13 @@ mod local_client;
 mod names;
 mod noted;
 mod ocsp;
+mod outgoing;
+mod outgoing_session;
 mod pem;
 mod plain_http;
 mod provider;
 mod resolver;
+mod server_fault;
 mod session;
 mod terms;
 mod tickets;
@@ -45,9 +49,12 @@ pub use hosts::{FindHost, HostClients, Rules};
 pub use identity::{Identity, IdentityError, IdentityInfo};
 pub use local_client::LocalClient;
 pub use ocsp::{OcspFault, OcspTimes};
+pub use outgoing::{Authorities, OutgoingSettings, OutgoingTerms};
+pub use outgoing_session::{Handshaking, OutgoingError, OutgoingSession};
 pub use pem::PemFault;
 pub use plain_http::is_plain_http;
 pub use resolver::UnknownName;
+pub use server_fault::ServerFault;
 pub use session::{FULL_RECORD, Read, SMALL_RECORD, Session};
 pub use terms::{Clients, Terms, TermsError, TermsSettings};
 pub use tickets::{TicketKeyError, TicketSecret, Tickets};

@@ -78,31 +78,45 @@ fn the_youngest_idle_connection_of_the_same_key_is_used_first() {
 
 #[test]
 fn every_part_of_the_key_counts() {
-    let test = test(9, 9);
+    let test = test(99, 99);
     let plain = Key::plain("a", 80);
     let proxy = |credentials: Option<&[u8]>| Proxy {
         host: "p".into(),
         port: 3128,
-        tls: false,
+        tls: None,
         credentials: credentials.map(Box::from),
+        fields: Box::default(),
     };
     let tls = |verify, server_name: Option<&str>| TlsIdentity {
         verify,
-        authorities: None,
-        certificate: None,
         server_name: server_name.map(Box::from),
-        protocols: [].into(),
+        ..TlsIdentity::default()
     };
-    use crate::key::{Place, Proxy, TlsIdentity};
+    use crate::key::{Authorities, ClientCertificate, Place, Proxy, TlsIdentity};
+    let with = |certificate: &str, password: &str| ClientCertificate {
+        certificate: certificate.into(),
+        key: None,
+        password: Some(password.into()),
+    };
+    let of_client = |certificate, password| TlsIdentity {
+        certificate: Some(with(certificate, password)),
+        ..TlsIdentity::default()
+    };
+    let of_file =
+        |file: &str| TlsIdentity { authorities: Authorities::At(file.into()), ..TlsIdentity::default() };
     let keys = [
         plain.clone(),
         Key::plain("a", 81),
         Key { place: Place::Socket("/a".into()), ..plain.clone() },
         Key { proxy: Some(proxy(None)), ..plain.clone() },
         Key { proxy: Some(proxy(Some(b"Basic x"))), ..plain.clone() },
+        Key { proxy: Some(Proxy { tls: Some(tls(true, None)), ..proxy(None) }), ..plain.clone() },
         Key { tls: Some(tls(true, None)), ..plain.clone() },
         Key { tls: Some(tls(false, None)), ..plain.clone() },
-        Key { tls: Some(tls(true, Some("b"))), ..plain },
+        Key { tls: Some(tls(true, Some("b"))), ..plain.clone() },
+        Key { tls: Some(of_client("c", "secret")), ..plain.clone() },
+        Key { tls: Some(of_client("c", "another secret")), ..plain.clone() },
+        Key { tls: Some(of_file("d")), ..plain },
     ]
     .map(Arc::new);
     for (number, key) in (0..).zip(&keys) {
@@ -111,7 +125,8 @@ fn every_part_of_the_key_counts() {
         slot.put(number, test.now);
         slot.give_back(Kept::default(), test.now);
     }
-    assert!(!format!("{keys:?}").contains("Basic"), "credentials are not shown");
+    let shown = format!("{keys:?}");
+    assert!(!shown.contains("Basic") && !shown.contains("secret"), "credentials are not shown: {shown}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use maitred_client::blocking::{Body, CallError, Client, Request, Response, Settings};
+use maitred_client::blocking::{Body, CallError, Client, Request, Response, Settings, Times};
 use maitred_client::exchange::{NotReusable, Reuse, Timeouts};
 use maitred_client::key::{Key, Place};
 use maitred_client::{Error, Phase, pool};
@@ -45,7 +45,12 @@ impl Server {
 fn client(first_byte: Duration) -> Client {
     let timeouts = Timeouts { first_byte: Some(first_byte), progress: Some(LONG), ..Timeouts::default() };
     let pool = pool::Settings { per_key: 1, idle: LONG, ..pool::Settings::default() };
-    Client::new(Settings { pool, slot: Some(SHORT), connect: Some(LONG), timeouts })
+    let times = Times { slot: Some(SHORT), connect: Some(LONG), exchange: timeouts, ..Times::default() };
+    Client::new(Settings { pool, times, ..Settings::default() })
+}
+
+fn timed(exchange: Timeouts) -> Client {
+    Client::new(Settings { times: Times { exchange, ..Times::default() }, ..Settings::default() })
 }
 
 fn request(method: Method, body: Body<'_>) -> Request<'_> {
@@ -240,7 +245,7 @@ fn an_answer_stops_a_body_that_the_server_takes() {
 fn the_total_time_ends_a_body_that_the_server_takes() {
     let server = server(vec![takes_all]);
     let timeouts = Timeouts { total: Some(SHORT), ..Timeouts::default() };
-    let client = Client::new(Settings { timeouts, ..Settings::default() });
+    let client = timed(timeouts);
     let mut body = trickle(usize::MAX, None);
     let failed = client.send(&server.key, request(Method::Post, Body::Stream(&mut body)));
     let failed = failed.expect_err("it never ends");
@@ -278,7 +283,7 @@ fn a_server_that_stalls_within_a_response_is_left_when_its_time_has_passed() {
     for serve in [in_head as fn(TcpStream), in_trailers] {
         let server = server(vec![serve]);
         let timeouts = Timeouts { first_byte: Some(LONG), progress: Some(SHORT), ..Timeouts::default() };
-        let client = Client::new(Settings { timeouts, ..Settings::default() });
+        let client = timed(timeouts);
         let failed = get(&client, &server.key).expect_err("it stalls");
         assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Read))), "{failed}");
         server.end();
@@ -310,7 +315,12 @@ fn a_call_within_a_streaming_call_ends_by_its_own_time_and_leaves_nothing() {
     let (server, client) = (server(vec![streams, one]), client(LONG));
     let response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
     let failed = get(&client, &server.key).expect_err("the slot is held");
-    assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Slot))), "{failed}");
+    let expected = format!(
+        "timed out: no connection of the pool became free: 1 of 1 connections to {} are held: 1 by ",
+        server.key
+    );
+    assert!(failed.to_string().starts_with(&expected), "{failed}");
+    assert_eq!(failed.phase(), Some(Phase::Slot));
     drop(response);
     assert_eq!(get(&client, &server.key).expect("a response"), ok("one"));
     server.end();
@@ -321,7 +331,7 @@ fn the_total_time_is_that_of_the_slot_and_the_connection_too() {
     let silent = |mut stream: TcpStream| drop(stream.read(&mut [0]));
     let server = server(vec![silent]);
     let timeouts = Timeouts { total: Some(Duration::ZERO), ..Timeouts::default() };
-    let client = Client::new(Settings { timeouts, ..Settings::default() });
+    let client = timed(timeouts);
     let failed = get(&client, &server.key).expect_err("no time");
     assert!(matches!(failed, CallError::Exchange(Error::Timeout(Phase::Connect | Phase::Total))), "{failed}");
     drop(client);

@@ -62,6 +62,12 @@ pub enum Interest {
     ReadExclusive,
     /// Readable as a level: every wait reports it until it is read.
     ReadLevel,
+    /// Bytes to read, once: nothing more is reported until the next change of the interest.
+    ReadOnce,
+    /// Room to write, or a connection that is made or refused, once.
+    WriteOnce,
+    /// Either, once.
+    ReadWriteOnce,
 }
 
 impl Interest {
@@ -73,6 +79,9 @@ impl Interest {
             Self::Read => EventFlags::IN | EventFlags::ET,
             Self::ReadExclusive => EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE,
             Self::ReadLevel => EventFlags::IN,
+            Self::ReadOnce => EventFlags::IN | EventFlags::ONESHOT,
+            Self::WriteOnce => EventFlags::OUT | EventFlags::ONESHOT,
+            Self::ReadWriteOnce => EventFlags::IN | EventFlags::OUT | EventFlags::ONESHOT,
         }
     }
 }

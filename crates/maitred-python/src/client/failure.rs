@@ -1,7 +1,6 @@
 //! The exception of a call that has failed.
 
-use maitred_client::blocking::CallError;
-use maitred_client::{Error, Phase};
+use maitred_client::{CallError, Phase};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
@@ -29,26 +28,37 @@ impl HttpFailure {
     }
 }
 
-/// The exception for `error` of a call to `origin`; the application's own one, if the body of its request has raised it.
-pub(super) fn failure(py: Python<'_>, error: CallError, origin: &str) -> PyErr {
-    let message = format!("{origin}: {error}");
-    let (kind, phase) = match error {
-        CallError::Body(error) => match error.downcast::<PyErr>() {
-            Ok(raised) => return raised,
-            Err(_) => ("request", Some("write")),
-        },
-        CallError::Exchange(error) => of_exchange(&error),
-        CallError::Resolve(_) => ("resolve", Some("resolve")),
-        CallError::Connect(..) => ("connect", Some("connect")),
-        CallError::TooLong(_) => ("protocol", Some("read")),
-        CallError::Unsupported => ("request", None),
-    };
-    raised(py, message, kind, phase, origin)
+/// The failure of a call, or the exception of Python code that the call has run: its body, the handler of a signal.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Call(CallError),
+    Python(PyErr),
+    /// The response, or the event loop, is closed.
+    Closed,
 }
 
-/// The exception for a response that was closed.
-pub(super) fn closed(py: Python<'_>, what: &str, origin: &str) -> PyErr {
-    raised(py, format!("{origin}: {what} is closed"), "closed", None, origin)
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl Failure {
+    pub(super) fn raise(self, py: Python<'_>, origin: &str) -> PyErr {
+        match self {
+            Self::Python(error) => error,
+            Self::Closed => raised(py, format!("{origin}: the response is closed"), "closed", None, origin),
+            Self::Call(error) => {
+                raised(py, format!("{origin}: {error}"), error.kind(), phase(&error), origin)
+            }
+        }
+    }
 }
 
 fn raised(py: Python<'_>, message: String, kind: &str, phase: Option<&str>, origin: &str) -> PyErr {
@@ -58,23 +68,27 @@ fn raised(py: Python<'_>, message: String, kind: &str, phase: Option<&str>, orig
     }
 }
 
-fn of_exchange(error: &Error) -> (&'static str, Option<&'static str>) {
-    match error {
-        Error::Request(_) | Error::BodyTooLong | Error::BodyTooShort(_) => ("request", Some("write")),
-        Error::Response(_)
-        | Error::TooManyInterim
-        | Error::IdleTimeout
-        | Error::Unasked
-        | Error::NotClosed => ("protocol", Some("read")),
-        Error::Broken => ("read", Some("read")),
-        Error::Timeout(phase) => ("timeout", Some(name(*phase))),
+/// The phase of the limit that has passed, or else the one in which such a failure occurs.
+fn phase(error: &CallError) -> Option<&'static str> {
+    match error.phase() {
+        Some(phase) => Some(name(phase)),
+        None => match error.kind() {
+            "request" => Some("write"),
+            "protocol" => Some("read"),
+            "allow" => Some("connect"),
+            "closed" => None,
+            kind => Some(kind),
+        },
     }
 }
 
 fn name(phase: Phase) -> &'static str {
     match phase {
         Phase::Slot => "slot",
+        Phase::Resolve => "resolve",
         Phase::Connect => "connect",
+        Phase::Proxy => "proxy",
+        Phase::Tls => "tls",
         Phase::Write => "write",
         Phase::FirstByte => "first_byte",
         Phase::Read => "read",

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use maitred_client::key::{Key, Place, TlsIdentity};
-use pyo3::exceptions::{PyNotImplementedError, PyValueError};
+use maitred_client::allow::Allow;
+use maitred_client::environment;
+use maitred_client::key::{Authorities, ClientCertificate, Key, Place, Proxy, TlsIdentity};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// A server and the way there.
@@ -16,7 +18,8 @@ pub(crate) struct HttpOrigin {
     pub(super) text: Box<str>,
 }
 
-type Certificate = (String, Option<String>, Option<String>);
+/// Files: the certificate, its key, the key's password.
+type Certificate = (PathBuf, Option<PathBuf>, Option<String>);
 
 #[pymethods]
 impl HttpOrigin {
@@ -32,49 +35,86 @@ impl HttpOrigin {
         proxy: Option<&str>,
         proxy_headers: Vec<(Vec<u8>, Vec<u8>)>,
         verify: bool,
-        authorities: Option<&str>,
+        authorities: Option<PathBuf>,
         certificate: Option<Certificate>,
         server_name: Option<&str>,
-        allow: Option<Bound<'_, PyAny>>,
+        allow: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let is_tls = match scheme {
+        let secure = match scheme {
             "http" => false,
             "https" => true,
             _ => {
-                return Err(PyValueError::new_err(format!(
-                    "the scheme is {scheme:?}, and has to be http or https"
-                )));
+                return Err(PyValueError::new_err(format!("the scheme is {scheme:?}, not http or https")));
             }
         };
-        if proxy.is_some() || !proxy_headers.is_empty() || allow.is_some() {
-            return Err(PyNotImplementedError::new_err("proxy, proxy_headers and allow are not there yet"));
-        }
         if port == 0 {
             return Err(PyValueError::new_err("the port is 0, and has to be 1 to 65535"));
         }
         let host = checked(host)?;
-        let tls = is_tls.then(|| TlsIdentity {
+        let identity = TlsIdentity {
             verify,
-            authorities: authorities.map(Into::into),
-            certificate: certificate.map(|(file, ..)| file.into()),
+            authorities: authorities.map_or(Authorities::System, Authorities::At),
+            certificate: certificate.map(|(certificate, key, password)| ClientCertificate {
+                certificate,
+                key,
+                password: password.map(Into::into),
+            }),
             server_name: server_name.map(Into::into),
-            protocols: Box::default(),
-        });
+            ..TlsIdentity::default()
+        };
+        let proxy = proxy.map(|url| by_proxy(url, proxy_headers, &identity)).transpose()?;
         let place = match socket {
             Some(path) => Place::Socket(path),
             None => Place::Host(host.as_str().into(), port),
         };
-        let key = Key { place, proxy: None, tls };
+        let allow = allow.map_or(Ok(Allow::All), allowed)?;
+        let key = Key { place, proxy, tls: secure.then_some(identity), allow };
         let text = key.to_string().into();
         let shown = if host.contains(':') { format!("[{host}]") } else { host };
-        let default = if is_tls { 443 } else { 80 };
-        let authority = if port == default { shown } else { format!("{shown}:{port}") };
+        let usual = if secure { 443 } else { 80 };
+        let authority = if port == usual { shown } else { format!("{shown}:{port}") };
         Ok(Self { key: Arc::new(key), authority: authority.into(), text })
     }
 
     fn __repr__(&self) -> String {
         format!("<HttpOrigin {}>", self.text)
     }
+}
+
+/// The URL of the proxy that the environment names for a server; None if calls go there directly.
+#[pyfunction]
+#[pyo3(signature = (scheme, host, port, /))]
+pub(crate) fn http_proxy_for(scheme: &str, host: &str, port: u16) -> Option<String> {
+    environment::proxy_for(scheme == "https", host, port, |name| std::env::var(name).ok())
+}
+
+fn by_proxy(url: &str, headers: Vec<(Vec<u8>, Vec<u8>)>, identity: &TlsIdentity) -> PyResult<Proxy> {
+    // The certificate and the name are for the server.
+    let own = TlsIdentity { certificate: None, server_name: None, ..identity.clone() };
+    let mut proxy = Proxy::of_url(url, own).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let field = |(name, value): (Vec<u8>, Vec<u8>)| {
+        let name =
+            String::from_utf8(name).map_err(|_| PyValueError::new_err("a header name is not ASCII"))?;
+        Ok((name.into(), value.into()))
+    };
+    proxy.fields = headers.into_iter().map(field).collect::<PyResult<_>>()?;
+    Ok(proxy)
+}
+
+/// `"public"`, one network, or a list of networks.
+fn allowed(allow: &Bound<'_, PyAny>) -> PyResult<Allow> {
+    let networks = match allow.extract::<String>() {
+        Ok(word) if word == "public" => return Ok(Allow::Public),
+        Ok(network) => vec![network],
+        Err(_) => allow.extract::<Vec<String>>()?,
+    };
+    let parsed: Result<Vec<_>, _> = networks.iter().map(|network| network.parse()).collect();
+    let networks = parsed.map_err(|error| {
+        PyValueError::new_err(format!(
+            "allow is \"public\", an address, a network or a list of these: {error}"
+        ))
+    })?;
+    Ok(Allow::Networks(networks.into()))
 }
 
 /// The host in lower case, without the brackets of an IPv6 address.

@@ -1,22 +1,26 @@
 //! A pool of connections, and calls by it.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
 
-use maitred_client::blocking::{Client, Request, Settings};
-use maitred_client::exchange::Timeouts;
-use maitred_client::pool;
-use maitred_http::{FieldSet, Method};
+use maitred_client::{Client, Settings, pool};
+use maitred_http::Method;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::PyTuple;
 
-use super::body::Source;
-use super::failure;
+use super::awaiting::Awaiting;
+use super::driven::{Asked, Driven};
+use super::event_loop::{Core, expect_forks};
+use super::failure::Failure;
+use super::loop_call::{Done, LoopCall, Wants};
 use super::origin::HttpOrigin;
+use super::request::{duration, fields, times};
 use super::response::HttpResponse;
-use crate::values;
+use super::source::Source;
+use super::thread;
 
-/// Limits and idle connections. Threads may share it.
+/// Limits and idle connections. Threads and event loops may share it.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct HttpPool {
     client: Client,
@@ -30,6 +34,7 @@ impl HttpPool {
         if per_host == 0 || total == 0 {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
+        expect_forks();
         let pool = pool::Settings {
             per_key: per_host,
             total,
@@ -54,30 +59,56 @@ impl HttpPool {
         timeouts: &Bound<'_, PyTuple>,
         repeatable: Option<bool>,
     ) -> PyResult<HttpResponse> {
-        let limits = Limits::of(timeouts)?;
-        let fields = fields(headers)?;
-        let source = Source::of(body)?;
+        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_thread(body)?);
+        let method = Method::from_token(method);
+        let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
-        let target = str::from_utf8(target).map_err(|_| {
-            PyValueError::new_err("the target has bytes outside of ASCII: percent-encode them")
-        })?;
-        let request = Request {
-            method: Method::from_token(method),
-            // SAFETY: as above, and the head of the request is written before `send` returns.
-            target: unsafe { outlive(target) },
-            // SAFETY: as above.
-            authority: unsafe { outlive(&to.authority) },
-            fields,
-            // SAFETY: the response, which alone can read it later, owns the source.
-            body: unsafe { source.body() },
-            repeatable,
-        };
-        let client = self.client.within(limits.slot, limits.connect, limits.timeouts);
-        let sent = py.detach(|| client.send(&to.key, request));
+        let sent = py.detach(|| {
+            let mut driven = Box::new(Driven::begin(&self.client, to, asked, Instant::now())?);
+            thread::until_head(&mut driven)?;
+            Ok(driven)
+        });
         match sent {
-            Ok(response) => Ok(HttpResponse::new(response, source, origin.clone_ref(py))),
-            Err(error) => Err(failure::failure(py, error, &to.text)),
+            Ok(driven) => Ok(HttpResponse::of_thread(driven, origin)),
+            Err(failure) => Err(Failure::raise(failure, py, &to.text)),
         }
+    }
+
+    /// The same, awaitable.
+    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None))]
+    #[expect(clippy::too_many_arguments, reason = "a request in Python's words")]
+    fn send_async(
+        &self,
+        py: Python<'_>,
+        origin: Py<HttpOrigin>,
+        method: &str,
+        target: &[u8],
+        headers: &Bound<'_, PyAny>,
+        body: Option<&Bound<'_, PyAny>>,
+        timeouts: &Bound<'_, PyTuple>,
+        repeatable: Option<bool>,
+    ) -> PyResult<Awaiting> {
+        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_loop(body)?);
+        let core = Core::of_running(py)?;
+        let is_fed = source.is_fed();
+        let asked = Asked { method: Method::from_token(method), target, fields, source, times, repeatable };
+        let to = origin.get();
+        let driven = Driven::begin(&self.client, to, asked, Instant::now())
+            .map_err(|error| Failure::from(error).raise(py, &to.text))?;
+        let call = LoopCall::new(py, core, Box::new(driven));
+        if let Some(parts) = body.filter(|_| is_fed) {
+            call.feed(py, parts)?;
+        }
+        let made = Arc::clone(&call);
+        let finish = move |py: Python<'_>, done| match done {
+            Ok(Done::Head(head)) => {
+                let response = HttpResponse::of_loop(head, made, origin);
+                Ok(Py::new(py, response)?.into_any())
+            }
+            Ok(Done::Bytes(_)) => Err(PyValueError::new_err("the response has no head")),
+            Err(failure) => Err(Failure::raise(failure, py, &origin.get().text)),
+        };
+        Ok(Awaiting::new(call, Wants::Head, Box::new(finish)))
     }
 
     /// The number of idle connections.
@@ -86,62 +117,14 @@ impl HttpPool {
         self.client.idle()
     }
 
+    /// The number of connections that calls hold.
+    #[getter]
+    fn used(&self) -> usize {
+        self.client.holders().len()
+    }
+
     /// Closes idle connections. Calls that run end as they would.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.client.clear());
+        py.detach(|| self.client.close_idle());
     }
-}
-
-/// The time limits of one call.
-struct Limits {
-    slot: Option<Duration>,
-    connect: Option<Duration>,
-    timeouts: Timeouts,
-}
-
-impl Limits {
-    /// Of (slot, connect, tls, first_byte, progress, total).
-    fn of(timeouts: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let [slot, connect, tls, first_byte, progress, total]: [Option<f64>; 6] =
-            timeouts.extract::<Vec<_>>()?.try_into().map_err(|_| {
-                PyValueError::new_err("timeouts are (slot, connect, tls, first_byte, progress, total)")
-            })?;
-        let limit = |name, seconds: Option<f64>| seconds.map(|seconds| duration(name, seconds)).transpose();
-        limit("tls", tls)?;
-        let timeouts = Timeouts {
-            first_byte: limit("first_byte", first_byte)?,
-            progress: limit("progress", progress)?,
-            total: limit("total", total)?,
-            ..Timeouts::default()
-        };
-        Ok(Self { slot: limit("slot", slot)?, connect: limit("connect", connect)?, timeouts })
-    }
-}
-
-/// # Safety
-/// The result is not used when `text` is gone.
-unsafe fn outlive(text: &str) -> &'static str {
-    // SAFETY: as the caller says.
-    unsafe { &*std::ptr::from_ref(text) }
-}
-
-fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
-    if seconds == f64::INFINITY {
-        return Ok(Duration::MAX);
-    }
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| PyValueError::new_err(format!("{name} is {seconds}, and has to be seconds from 0 on")))
-}
-
-fn fields(headers: &Bound<'_, PyAny>) -> PyResult<FieldSet> {
-    let mut fields = FieldSet::new();
-    let mut push = |pair: Bound<'_, PyAny>| {
-        let (name, value): (Bound<'_, PyBytes>, Bound<'_, PyBytes>) = pair.extract()?;
-        values::push(&mut fields, name.as_bytes(), value.as_bytes())
-    };
-    match headers.cast::<PyList>() {
-        Ok(list) => list.iter().try_for_each(&mut push)?,
-        Err(_) => headers.try_iter()?.try_for_each(|pair| push(pair?))?,
-    }
-    Ok(fields)
 }

@@ -1,126 +1,241 @@
-//! A response, whose body is read by the thread that asks.
+//! A response, whose body is read by the thread or the task that asks.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use maitred_client::blocking::{CallError, Response};
-use maitred_http::{FieldSet, Version};
+use maitred_client::Report;
+use maitred_client::blocking::with_waker;
+use maitred_client::call::Step;
+use maitred_http::FieldSet;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::body::Source;
-use super::failure;
+use super::awaiting::Awaiting;
+use super::driven::{Driven, Head};
+use super::failure::Failure;
+use super::loop_call::{Done, LoopCall, Wants};
 use super::origin::HttpOrigin;
+use super::request::pairs;
+use super::thread;
+
+/// A body of known length up to here is read into its Python object directly. Beyond, memory grows with the bytes that come.
+const DIRECT: u64 = 4 * 1024 * 1024;
 
 /// A response. Its connection is free again behind the last byte of the body, and closed if the response is dropped before.
 #[pyclass(frozen, module = "maitred._engine")]
 pub(crate) struct HttpResponse {
-    #[pyo3(get)]
-    status: u16,
-    reason: Box<[u8]>,
-    #[pyo3(get)]
-    version: (u8, u8),
-    fields: FieldSet,
+    head: Head,
     origin: Py<HttpOrigin>,
-    state: Mutex<State>,
+    rest: Rest,
 }
 
-enum State {
-    Open(Box<Open>),
-    Ended { trailers: Option<Box<FieldSet>> },
-    Closed,
-}
-
-/// The order is that of the drop: the response reads the source.
-struct Open {
-    response: Response<'static>,
-    _source: Source,
+enum Rest {
+    /// `None` once it is closed.
+    OfThread(Mutex<Option<Box<Driven>>>),
+    OfLoop(Arc<LoopCall>),
 }
 
 impl HttpResponse {
-    pub(super) fn new(response: Response<'static>, source: Source, origin: Py<HttpOrigin>) -> Self {
-        let head = response.head();
-        let reason = head.reason.clone().unwrap_or_else(|| head.status.reason().as_bytes().into());
-        let version = if response.version() == Version::Http10 { (1, 0) } else { (1, 1) };
-        let (status, fields) = (head.status.code(), head.fields.clone());
-        let state = Mutex::new(State::Open(Box::new(Open { response, _source: source })));
-        Self { status, reason, version, fields, origin, state }
+    pub(super) fn of_thread(driven: Box<Driven>, origin: Py<HttpOrigin>) -> Self {
+        Self { head: driven.head(), origin, rest: Rest::OfThread(Mutex::new(Some(driven))) }
     }
 
-    fn lock<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, State> {
-        // Waits without the interpreter: another thread may be reading.
-        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn of_loop(head: Head, call: Arc<LoopCall>, origin: Py<HttpOrigin>) -> Self {
+        Self { head, origin, rest: Rest::OfLoop(call) }
     }
+
+    fn origin(&self) -> &str {
+        &self.origin.get().text
+    }
+
+    /// Asks the call, if it is not closed.
+    fn with<T>(&self, py: Python<'_>, ask: impl FnOnce(&Driven) -> T) -> Option<T> {
+        match &self.rest {
+            Rest::OfThread(driven) => lock(py, driven).as_deref().map(ask),
+            Rest::OfLoop(call) => call.with(py, ask),
+        }
+    }
+}
+
+/// Waits without the interpreter: another thread may be reading.
+fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymethods]
 impl HttpResponse {
+    #[getter]
+    fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    #[getter]
+    fn version(&self) -> (u8, u8) {
+        self.head.version
+    }
+
     /// The reason phrase.
     #[getter]
     fn reason<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.reason)
+        PyBytes::new(py, &self.head.reason)
     }
 
     /// The fields in their order and spelling.
     #[getter]
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        pairs(py, &self.fields)
-    }
-
-    /// Reads at most `most` bytes of the body, the rest if it is negative; none at its end.
-    #[pyo3(signature = (most = -1, /), text_signature = "($self, most=-1, /)")]
-    fn read<'py>(&self, py: Python<'py>, most: isize) -> PyResult<Bound<'py, PyBytes>> {
-        let mut state = self.lock(py);
-        let open = match &mut *state {
-            State::Open(open) => open,
-            State::Ended { .. } => return Ok(PyBytes::new(py, b"")),
-            State::Closed => return Err(failure::closed(py, "the response", &self.origin.get().text)),
-        };
-        let response = &mut open.response;
-        let (result, is_end) = py.detach(|| match usize::try_from(most) {
-            Ok(most) => {
-                let result = read(response, most);
-                let is_end = most > 0 && result.as_ref().is_ok_and(Vec::is_empty);
-                (result, is_end)
-            }
-            Err(_) => (response.read_all(usize::MAX), true),
-        });
-        let bytes = result.map_err(|error| failure::failure(py, error, &self.origin.get().text))?;
-        let bytes = PyBytes::new(py, &bytes);
-        if is_end {
-            let trailers = response.trailers().cloned().map(Box::new);
-            *state = State::Ended { trailers };
-        }
-        Ok(bytes)
+        pairs(py, &self.head.fields)
     }
 
     /// The trailers, behind the last byte of the body.
     #[getter]
     fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        match &*self.lock(py) {
-            State::Ended { trailers: Some(trailers) } => pairs(py, trailers),
-            _ => Ok(PyList::empty(py)),
+        let trailers: Option<FieldSet> = self.with(py, |driven| driven.call.trailers().cloned()).flatten();
+        trailers.map_or_else(|| Ok(PyList::empty(py)), |trailers| pairs(py, &trailers))
+    }
+
+    /// The account of the call so far: times in seconds, bytes, and whether the connection was reused.
+    #[getter]
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = self.with(py, |driven| *driven.call.report()).unwrap_or_default();
+        account(py, &report)
+    }
+
+    /// Reads at most `most` bytes of the body, the rest if it is negative; none at its end.
+    #[pyo3(signature = (most = -1, /), text_signature = "($self, most=-1, /)")]
+    fn read<'py>(&self, py: Python<'py>, most: isize) -> PyResult<Bound<'py, PyBytes>> {
+        let driven = match &self.rest {
+            Rest::OfThread(driven) => driven,
+            Rest::OfLoop(_) => {
+                return Err(PyRuntimeError::new_err(
+                    "the response of an awaitable call is read by read_async",
+                ));
+            }
+        };
+        let mut driven = lock(py, driven);
+        let Some(driven) = driven.as_deref_mut() else {
+            return Err(Failure::Closed.raise(py, self.origin()));
+        };
+        match usize::try_from(most) {
+            Ok(most) => some(py, driven, most, self.origin()),
+            Err(_) => all(py, driven, self.origin()),
+        }
+    }
+
+    /// The same for a response that was awaited.
+    #[pyo3(signature = (most = -1, /), text_signature = "($self, most=-1, /)")]
+    fn read_async(slf: Bound<'_, Self>, most: isize) -> PyResult<Awaiting> {
+        match &slf.get().rest {
+            Rest::OfLoop(call) => {
+                let wants = usize::try_from(most).map_or(Wants::All(Vec::new()), Wants::Some);
+                // The response lives as long as it is read.
+                let response = slf.clone().unbind();
+                let finish = move |py: Python<'_>, done| match done {
+                    Ok(Done::Bytes(bytes)) => Ok(PyBytes::new(py, &bytes).into_any().unbind()),
+                    Ok(Done::Head(_)) => Err(PyRuntimeError::new_err("a second head")),
+                    Err(failure) => Err(Failure::raise(failure, py, response.get().origin())),
+                };
+                Ok(Awaiting::new(Arc::clone(call), wants, Box::new(finish)))
+            }
+            Rest::OfThread(_) => {
+                Err(PyRuntimeError::new_err("the response of a blocking call is read by read"))
+            }
         }
     }
 
     /// Ends the call. A body that is not read to its end closes the connection.
     fn close(&self, py: Python<'_>) {
-        let mut state = self.lock(py);
-        if let State::Open(_) = &*state {
-            let open = std::mem::replace(&mut *state, State::Closed);
-            drop(state);
-            drop(open);
+        match &self.rest {
+            Rest::OfThread(driven) => {
+                let driven = lock(py, driven).take();
+                if let Some(mut driven) = driven {
+                    driven.call.abandon(Instant::now());
+                }
+            }
+            Rest::OfLoop(call) => call.close(py),
         }
     }
 }
 
-fn read(response: &mut Response<'_>, most: usize) -> Result<Vec<u8>, CallError> {
-    let mut bytes = vec![0; most.min(64 * 1024)];
-    let length = response.read(&mut bytes)?;
-    bytes.truncate(length);
-    Ok(bytes)
+impl Drop for HttpResponse {
+    fn drop(&mut self) {
+        if let Rest::OfLoop(call) = &self.rest {
+            Python::attach(|py| call.close(py));
+        }
+    }
 }
 
-fn pairs<'py>(py: Python<'py>, fields: &FieldSet) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, fields.iter().map(|(name, value)| (PyBytes::new(py, name), PyBytes::new(py, value))))
+fn some<'py>(
+    py: Python<'py>,
+    driven: &mut Driven,
+    most: usize,
+    origin: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if most == 0 || driven.has_early() {
+        return Ok(PyBytes::new(py, driven.early(most)));
+    }
+    let step = if driven.call.is_ended() {
+        // Nothing is waited for.
+        with_waker(|waker| driven.step(Instant::now(), waker)).map_err(Into::into)
+    } else {
+        py.detach(|| thread::next(driven))
+    };
+    match step.map_err(|failure: Failure| failure.raise(py, origin))? {
+        Step::Data(length) => {
+            let data = driven.data(most);
+            let bytes = PyBytes::new(py, data);
+            driven.consume(length.min(most));
+            Ok(bytes)
+        }
+        _ => Ok(PyBytes::new(py, b"")),
+    }
+}
+
+fn all<'py>(py: Python<'py>, driven: &mut Driven, origin: &str) -> PyResult<Bound<'py, PyBytes>> {
+    if driven.call.is_ended() {
+        let step = with_waker(|waker| driven.step(Instant::now(), waker));
+        step.map_err(|error| Failure::from(error).raise(py, origin))?;
+        return Ok(PyBytes::new(py, driven.early(usize::MAX)));
+    }
+    match driven.left() {
+        Some(left) if left <= DIRECT => PyBytes::new_with(py, left as usize, |bytes| {
+            let early = driven.early(usize::MAX);
+            let mut at = early.len();
+            bytes[..at].copy_from_slice(early);
+            let read = py.detach(|| {
+                thread::read_all(driven, |part| {
+                    bytes[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                })
+            });
+            read.map_err(|failure| failure.raise(py, origin))
+        }),
+        _ => {
+            let mut bytes = driven.early(usize::MAX).to_vec();
+            py.detach(|| thread::read_all(driven, |part| bytes.extend_from_slice(part)))
+                .map_err(|failure| failure.raise(py, origin))?;
+            Ok(PyBytes::new(py, &bytes))
+        }
+    }
+}
+
+fn account<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let account = PyDict::new(py);
+    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    for (name, time) in [
+        ("slot", report.slot),
+        ("resolve", report.resolve),
+        ("connect", report.connect),
+        ("tls", report.tls),
+        ("first_byte", report.first_byte),
+        ("total", Some(report.total)),
+    ] {
+        account.set_item(name, seconds(time))?;
+    }
+    account.set_item("reused", report.reused)?;
+    account.set_item("retried", report.retried)?;
+    account.set_item("sent", report.sent)?;
+    account.set_item("received", report.received)?;
+    Ok(account)
 }

@@ -5,6 +5,7 @@ mod files;
 mod handshakes;
 mod hosts;
 pub(crate) mod kit;
+mod outgoing;
 mod records;
 mod resumption;
 mod staples;

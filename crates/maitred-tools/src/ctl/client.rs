@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use maitred_client::blocking::{Body, CallError, Client, Request, Settings};
+use maitred_client::blocking::{Body, CallError, Client, Request, Settings, Times};
 use maitred_client::exchange::Timeouts;
 use maitred_client::key::{Key, Place as Server};
 use maitred_client::{Error, Malformed};
@@ -131,7 +131,8 @@ fn send(place: &Place, command: &Command, given: &Given) -> Result<(u16, Vec<u8>
         }
     };
     let timeouts = Timeouts { first_byte: Some(LIMIT), progress: Some(LIMIT), ..Timeouts::default() };
-    let client = Client::new(Settings { connect: Some(LIMIT), timeouts, ..Settings::default() });
+    let times = Times { connect: Some(LIMIT), exchange: timeouts, ..Times::default() };
+    let client = Client::new(Settings { times, ..Settings::default() });
     let request = Request {
         method: if command.change { Method::Post } else { Method::Get },
         target: &target(command, given),
