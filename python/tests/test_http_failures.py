@@ -139,7 +139,7 @@ def secured(pair: Pair) -> Iterator[Upstream]:
 @needs_openssl
 @pytest.mark.parametrize(
     ("names", "trusted", "word"),
-    [(("localhost",), False, "unknown"), (("other.example",), True, "name")],
+    [(("localhost",), False, "no trusted authority"), (("other.example",), True, "not for localhost but for other.example")],
     ids=["unknown authority", "other name"],
 )
 def test_a_certificate_that_is_wrong_is_refused_by_default(pool: HttpPool, authority: Authority, names: tuple[str, ...], trusted: bool, word: str) -> None:

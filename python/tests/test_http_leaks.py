@@ -92,6 +92,7 @@ class Calls:
     def assert_nothing_is_left(self, service: Upstream, before: int) -> None:
         self.assert_whole()
         gc.collect()
+        assert self.pool.used == 0
         assert not self.bodies, f"{len(self.bodies)} bodies of requests are kept"
         assert not [each for each in gc.get_objects() if isinstance(each, HttpResponse)]
         self.pool.close()
@@ -146,7 +147,6 @@ def test_calls_of_threads_with_random_limits_leave_nothing(service: Upstream) ->
     calls.assert_nothing_is_left(service, before)
 
 
-@pytest.mark.skipif(not hasattr(HttpPool, "send_async"), reason="no awaitable form yet")
 def test_calls_that_are_cancelled_at_random_awaits_leave_nothing(service: Upstream) -> None:
     calls = Calls(service)
     before = 0

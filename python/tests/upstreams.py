@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROMISED = 1000
+#: The first byte of a client that speaks TLS (RFC 8446, section 5.1).
+HANDSHAKE = b"\x16"
 
 
 class Upstream:
@@ -111,7 +113,11 @@ class Service:
 
     async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection goes on."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first = await reader.readexactly(1)
+        if first == HANDSHAKE:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            return False
+        head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         path = head.split(" ", 2)[1]
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head.split("\r\n")[1:])}
         body = await received(reader, fields)
