@@ -89,8 +89,9 @@ $(STAMPS)/venv:
 	@mkdir -p $(@D) && touch $@
 
 # Python compiles of the packages what the tests use; pip would compile all of them.
-$(STAMPS)/requirements: $(STAMPS)/venv python/requirements-dev.txt python/requirements-bench.txt
+$(STAMPS)/requirements: $(STAMPS)/venv python/requirements-dev.txt python/requirements-bench.txt python/requirements-bench-alone.txt
 	$(VENV)/bin/python -m pip install --quiet --no-compile --requirement python/requirements-dev.txt --requirement python/requirements-bench.txt
+	$(VENV)/bin/python -m pip install --quiet --no-compile --upgrade --target $(VENV)/alone --requirement python/requirements-bench-alone.txt
 	@touch $@
 
 # Editable: the Python files are used where they stand, only the extension module is built and copied.

@@ -21,8 +21,8 @@ from .rounds import Missing, Options
 #: The interpreter whose figures are published.
 VERSION = "3.13"
 #: What pip installs, each by itself: one that cannot be installed is left out, and with it its contender.
-PACKAGES = tuple(line for line in (machine.REPOSITORY / "python/requirements-bench.txt").read_text().splitlines()
-                 if line and not line.startswith("#"))
+PACKAGES, ALONE = (tuple(line for line in (machine.REPOSITORY / f"python/requirements-bench{which}.txt").read_text().splitlines()
+                         if line and not line.startswith("#")) for which in ("", "-alone"))
 INSTALL_LIMIT_S = 300
 BUILD_LIMIT_S = 1200
 _BUILD = machine.REPOSITORY / ".build"
@@ -43,10 +43,17 @@ class Environment:
         """The folder of an installed package."""
         return next(self.folder.glob(f"lib/python*/site-packages/{name}"), None)
 
-    def has(self, *modules: str) -> bool:
-        """Whether its interpreter finds all these modules."""
+    @property
+    def alone(self) -> Path:
+        """A folder of packages that would change others of the environment, for PYTHONPATH."""
+        return self.folder / "alone"
+
+    def has(self, *modules: str, alone: bool = False) -> bool:
+        """Whether its interpreter finds all these modules; with `alone` in that folder, too."""
         code = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules!r})))"
-        return subprocess.run([str(self.program("python")), "-c", code], timeout=60, check=False).returncode == 0
+        done = subprocess.run([str(self.program("python")), "-c", code], timeout=60, check=False, capture_output=True,
+                              env=_variables(self.alone if alone else None))
+        return done.returncode == 0
 
 
 def environment(options: Options) -> Environment:
@@ -103,17 +110,18 @@ def _runs(python: str | Path) -> bool:
 
 def _install_peers(folder: Path) -> None:
     """Once for each environment; the versions stay what they are until the folder is removed."""
-    stamp = folder / "packages"
-    if stamp.exists() and stamp.read_text() == "\n".join(PACKAGES):
+    stamp, wanted = folder / "packages", "\n".join((*PACKAGES, *ALONE))
+    if stamp.exists() and stamp.read_text() == wanted:
         return
-    for package in PACKAGES:
+    own: list[str | Path] = ["--upgrade", "--target", folder / "alone"]
+    for package, where in [*((package, []) for package in PACKAGES), *((package, own) for package in ALONE)]:
         say(f"pip install {package}")
         try:
-            _run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package],
+            _run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *where, package],
                  INSTALL_LIMIT_S)
         except subprocess.SubprocessError:
             say(f"left out: {package} cannot be installed")
-    stamp.write_text("\n".join(PACKAGES))
+    stamp.write_text(wanted)
 
 
 def _install_ours(folder: Path) -> None:
@@ -138,18 +146,24 @@ def _wheel(folder: Path) -> Path:
     return max(wheels.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
-def versions(environment: Environment, packages: tuple[str, ...]) -> str:
-    """What is measured, for the report: `granian 2.8, gunicorn 23.0`."""
+def versions(environment: Environment, packages: tuple[str, ...], alone: bool = False) -> str:
+    """What is measured, for the report: `granian 2.8, gunicorn 23.0`; with `alone` what that folder has."""
     code = ("import importlib.metadata as m, sys\n"
             "for name in sys.argv[1:]:\n"
             "    try: print(name, m.version(name))\n"
             "    except m.PackageNotFoundError: pass")
-    return ", ".join(_said(environment.program("python"), code, *packages).splitlines())
+    return ", ".join(_said(environment.program("python"), code, *packages, path=environment.alone if alone else None).splitlines())
 
 
-def _said(python: Path, code: str, *arguments: str) -> str:
-    done = subprocess.run([str(python), "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True)
+def _said(python: Path, code: str, *arguments: str, path: Path | None = None) -> str:
+    done = subprocess.run([str(python), "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True,
+                          env=_variables(path))
     return done.stdout.strip()
+
+
+def _variables(path: Path | None) -> dict[str, str] | None:
+    """The environment of an interpreter that looks into this folder first."""
+    return None if path is None else os.environ | {"PYTHONPATH": str(path)}
 
 
 def _run(command: list[str | Path], limit: float) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from . import figures, load, machine, servers
 from .report import say
@@ -64,7 +64,20 @@ def need(*programs: str) -> None:
         raise Missing(f"not installed: {', '.join(absent)}")
 
 
-def present(options: Options, candidates: Sequence[servers.Contender]) -> tuple[list[servers.Contender], list[str]]:
+class Candidate(Protocol):
+    """A server or a client that may be measured."""
+
+    @property
+    def name(self) -> str: ...
+
+    def absent(self) -> str | None:
+        """What it needs and is not there."""
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+def present(options: Options, candidates: Sequence[C]) -> tuple[list[C], list[str]]:
     """The candidates that can run, and a line for each that cannot."""
     chosen = [each for each in candidates if not options.only or each.name in options.only]
     unknown = set(options.only) - {each.name for each in candidates}

@@ -157,12 +157,12 @@ def cargo_build(package: str) -> None:
                     "--target-dir", str(machine.TARGET / "bench")], check=True)
 
 
-def version(program: str) -> str:
+def version(program: str, option: str = "-v") -> str:
     """What a peer says of itself, for the report: `nginx 1.22.1`."""
     found = shutil.which(program, path=_searched())
     if found is None:
         return f"no {program}"
-    done = subprocess.run([found, "-v"], capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run([found, option], capture_output=True, text=True, timeout=10, check=False)
     number = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
     return f"{program} {number.group() if number else '?'}"
 

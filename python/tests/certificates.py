@@ -75,6 +75,20 @@ class Authority:
         openssl(*signing, "-days", str(days), "-extfile", extensions, "-out", pair.certificate)
         return pair
 
+    def issue_expired(self, name: str) -> Pair:
+        """A certificate that was good until last year."""
+        self._count += 1
+        stem = self.folder / f"{self._count}"
+        pair, request, settings, base = Pair(stem.with_suffix(".pem"), stem.with_suffix(".key")), stem.with_suffix(".csr"), stem.with_suffix(".cnf"), stem.with_suffix(".index")
+        base.write_text("")
+        settings.write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {base}\nnew_certs_dir = {self.folder}\nrand_serial = yes\n"
+                            "default_md = sha256\npolicy = any\ncopy_extensions = copy\n[any]\ncommonName = supplied\n")
+        making: list[str | Path] = ["req", "-new", "-newkey", *EC, "-nodes", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+        openssl(*making, "-keyout", pair.key, "-out", request)
+        signing: list[str | Path] = ["ca", "-batch", "-notext", "-config", settings, "-cert", self.file, "-keyfile", self._key]
+        openssl(*signing, "-startdate", "20240101000000Z", "-enddate", "20250101000000Z", "-in", request, "-out", pair.certificate)
+        return pair
+
     def client(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self.file)
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +30,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         server.kill()
 
 
-@pytest.mark.parametrize("path", ["/", "/live/", "/guestbook", "/upload", "/slow?seconds=0", "/static/demo.css"])
+@pytest.mark.parametrize("path", ["/", "/live/", "/guestbook", "/calls", "/upload", "/slow?seconds=0", "/static/demo.css"])
 def test_pages(demo: Server, path: str) -> None:
     reply = demo.fetch(path)
     assert reply.status == 200
@@ -97,6 +98,25 @@ def test_an_entry_is_kept_and_escaped(demo: Server) -> None:
 
 def test_the_guest_book_tells_what_its_database_takes(demo: Server) -> None:
     assert re.search(r'db;dur=\d+\.\d{3};desc="1 statement"', demo.fetch("/guestbook").headers["Server-Timing"])
+
+
+@pytest.mark.parametrize("variant", ["quick", "slow"])
+def test_a_page_asks_a_service_and_the_server_knows_how_long_that_took(demo: Server, variant: str) -> None:
+    reply = demo.fetch(f"/calls?service={variant}")
+    assert reply.status == 200 and "soup of the day" in reply.body.decode()
+    call = re.search(r'outgoing;dur=(\d+\.\d{3});desc="1 call, slowest (http://127\.0\.0\.1:\d+)"', reply.headers["Server-Timing"])
+    assert call and call[2] in reply.body.decode()
+    # The slow one thinks for 600 ms.
+    assert variant == "quick" or float(call[1]) >= 600
+    # The dashboard asks the same.
+    page = re.search(r"(http://127\.0\.0\.1:\d+)/dashboard/  dashboard\n", demo.said)
+    assert page
+    with urllib.request.urlopen(f"{page[1]}/upstreams") as answer:
+        assert call[2] in [row["server"] for row in json.load(answer)["upstreams"]]
+
+
+def test_a_service_that_is_not_there(demo: Server) -> None:
+    assert demo.fetch("/calls?service=none").status == 400
 
 
 def test_an_empty_and_an_endless_entry_are_refused(demo: Server) -> None:
