@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::error::Phase;
 use crate::key::Key;
 use crate::report::{End, Observer, Report};
 
@@ -16,6 +17,8 @@ pub(crate) struct Account {
     /// The first byte of the request was sent, and none of the response has come.
     asked: Option<Instant>,
     observer: Option<(Arc<dyn Observer>, u64)>,
+    /// The phase that the observer was told last.
+    phase: Phase,
     key: Arc<Key>,
 }
 
@@ -23,7 +26,15 @@ impl Account {
     pub(crate) fn begin(observer: Option<&Arc<dyn Observer>>, key: &Arc<Key>, now: Instant) -> Self {
         let observer = observer.map(|observer| (Arc::clone(observer), observer.begun(key)));
         let key = Arc::clone(key);
-        Self { report: Report::default(), begun: now, last: now, asked: None, observer, key }
+        Self {
+            report: Report::default(),
+            begun: now,
+            last: now,
+            asked: None,
+            observer,
+            phase: Phase::Slot,
+            key,
+        }
     }
 
     pub(crate) fn key(&self) -> &Arc<Key> {
@@ -58,6 +69,15 @@ impl Account {
         self.report.received += bytes as u64;
         if let Some(asked) = self.asked.take() {
             self.report.first_byte = Some(now.saturating_duration_since(asked));
+            self.enter(Phase::Read);
+        }
+    }
+
+    /// The call has come to this phase.
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        if let Some((observer, number)) = self.observer.as_ref().filter(|_| self.phase != phase) {
+            observer.phase(*number, phase);
+            self.phase = phase;
         }
     }
 

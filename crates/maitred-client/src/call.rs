@@ -251,7 +251,10 @@ impl Call {
         let found = reaching.poll(&self.parts, total, now, waker);
         reaching.note(&mut self.account.report);
         let connection = match found? {
-            Progress::Wait(until) => return Ok(Some(until)),
+            Progress::Wait(until) => {
+                self.account.enter(reaching.phase());
+                return Ok(Some(until));
+            }
             Progress::Done(connection) => connection,
         };
         if let Some(slot) = &mut self.slot {
@@ -273,6 +276,7 @@ impl Call {
     fn begin_exchange(&mut self, now: Instant) {
         self.exchange.resume(now);
         (self.look, self.paused) = (false, false);
+        self.account.enter(Phase::FirstByte);
         self.stage = Stage::Exchanging;
     }
 

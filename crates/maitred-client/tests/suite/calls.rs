@@ -63,6 +63,7 @@ fn key(address: SocketAddr) -> Arc<Key> {
 struct Reports {
     running: Mutex<HashMap<u64, String>>,
     ended: Mutex<Vec<Report>>,
+    phases: Mutex<Vec<Phase>>,
     next: AtomicUsize,
 }
 
@@ -71,6 +72,11 @@ impl Observer for Reports {
         let number = self.next.fetch_add(1, Ordering::SeqCst) as u64;
         self.running.lock().expect("no panic").insert(number, key.to_string());
         number
+    }
+
+    fn phase(&self, number: u64, phase: Phase) {
+        assert!(self.running.lock().expect("no panic").contains_key(&number), "the call runs");
+        self.phases.lock().expect("no panic").push(phase);
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
@@ -149,6 +155,18 @@ impl Test {
         assert!(self.client.holders().is_empty());
         assert!(self.reports.running.lock().expect("no panic").is_empty());
     }
+}
+
+#[test]
+fn the_observer_is_told_where_a_call_is() {
+    let (test, key) = (test(Settings::default()), key(server()));
+    get(&test.client, &key).expect("a response");
+    let mut first = std::mem::take(&mut *test.reports.phases.lock().expect("no panic"));
+    // A connection on the loopback may be there at once.
+    first.retain(|phase| *phase != Phase::Connect);
+    assert_eq!(first, [Phase::FirstByte, Phase::Read]);
+    get(&test.client, &key).expect("a response");
+    assert_eq!(*test.reports.phases.lock().expect("no panic"), [Phase::FirstByte, Phase::Read], "reused");
 }
 
 #[test]
