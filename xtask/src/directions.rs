@@ -176,7 +176,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
-            "maitred-client",
             "maitred-h1",
         ],
     ),

@@ -243,6 +243,8 @@ impl Call {
     // ---- The connection ----
 
     fn begin_reaching(&mut self, now: Instant) {
+        // A stale connection ends before the new one begins: a server may serve one at a time.
+        self.slot.iter_mut().for_each(Slot::clear);
         let reaching = Reaching::begin(Arc::clone(self.account.key()), &self.options.times, now);
         self.stage = Stage::Reaching(Box::new(reaching));
     }

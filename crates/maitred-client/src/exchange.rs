@@ -39,6 +39,8 @@ pub struct Timeouts {
     pub first_byte: Option<Duration>,
     /// Between two bytes that the server takes or sends.
     pub progress: Option<Duration>,
+    /// Between two bytes that the server takes, if not `progress` is for those. httpx has one limit for each direction.
+    pub write: Option<Duration>,
     /// The whole exchange.
     pub total: Option<Duration>,
     /// How long a body waits for a 100 before it is sent without one (RFC 9110 §10.1.1). Source: curl.
@@ -47,7 +49,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { first_byte: None, progress: None, total: None, expect: Duration::from_secs(1) }
+        Self { first_byte: None, progress: None, write: None, total: None, expect: Duration::from_secs(1) }
     }
 }
 
@@ -531,7 +533,9 @@ impl Exchange {
     fn progress_deadline(&self) -> Option<(Instant, Phase)> {
         let (limit, phase) = match self.sending {
             _ if self.done => return None,
-            _ if !self.to_transmit().is_empty() => (self.timeouts.progress, Phase::Write),
+            _ if !self.to_transmit().is_empty() => {
+                (self.timeouts.write.or(self.timeouts.progress), Phase::Write)
+            }
             Sending::Waits(_) => return None,
             // The caller makes the body, which may take its time.
             Sending::Open if self.facts.is_none() => return None,

@@ -486,6 +486,11 @@ impl<C> Slot<C> {
         &self.key
     }
 
+    /// Drops the connection. The slot stays.
+    pub fn clear(&mut self) {
+        self.connection = None;
+    }
+
     /// Puts a new connection in the place of the present one, which is dropped.
     pub fn put(&mut self, connection: C, now: Instant) -> &mut C {
         self.life = Some(Life { made: now, requests: None });

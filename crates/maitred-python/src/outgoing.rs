@@ -31,15 +31,20 @@ thread_local! {
     static NOTED: RefCell<Option<Arc<Outgoing>>> = const { RefCell::new(None) };
 }
 
+/// The fields of a request that its calls pass on: the trace (W3C Trace Context) and the number.
+const PASSED: [&str; 3] = ["traceparent", "tracestate", "x-request-id"];
+
 /// The calls of one request, as the value of the context variable.
 #[pyclass(frozen, module = "maitred._engine")]
-pub(crate) struct RequestCalls(Arc<Outgoing>);
+pub(crate) struct RequestCalls {
+    outgoing: Arc<Outgoing>,
+    passed: Vec<(&'static str, Box<[u8]>)>,
+}
 
 /// Requests have their calls counted from now on: the first client of the process has been made.
 ///
 /// # Errors
 /// There is no memory.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
     CURRENT.get_or_try_init(py, || {
         let variable = py.import("contextvars")?.getattr("ContextVar")?;
@@ -53,7 +58,6 @@ pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
 }
 
 /// The observer for every client of this process.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn observer() -> Arc<dyn Observer> {
     Arc::new(Spans)
 }
@@ -65,7 +69,6 @@ pub(crate) fn report_to(calls: Arc<dyn Observer>) {
 
 /// Has the next call that begins on this thread count for the request of the present context. Called with the interpreter, which the client
 /// has not.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn note_request(py: Python<'_>) {
     if calls().is_some() {
         NOTED.set(request(py));
@@ -74,6 +77,17 @@ pub(crate) fn note_request(py: Python<'_>) {
 
 /// The request of the present context.
 fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
+    current(py).map(|calls| Arc::clone(&calls.get().outgoing))
+}
+
+/// Gives `push` the fields that a call of the present context passes on.
+pub(crate) fn pass_on(py: Python<'_>, mut push: impl FnMut(&str, &[u8])) {
+    if let Some(calls) = current(py) {
+        calls.get().passed.iter().for_each(|(name, value)| push(name, value));
+    }
+}
+
+fn current(py: Python<'_>) -> Option<Bound<'_, RequestCalls>> {
     let current = CURRENT.get(py)?;
     let mut value = std::ptr::null_mut();
     // SAFETY: `current` is a context variable, and this thread has the interpreter; a value that is found is a new reference.
@@ -84,7 +98,7 @@ fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
     }
     // SAFETY: the reference is ours, or there is none.
     let value = unsafe { Bound::from_owned_ptr_or_opt(py, value) }?;
-    value.cast::<RequestCalls>().ok().map(|calls| Arc::clone(&calls.get().0))
+    value.cast_into::<RequestCalls>().ok()
 }
 
 /// The counts of the server, if there is one and this process is not its child.
@@ -126,7 +140,9 @@ pub(crate) fn calls_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Opti
     let given = RequestId::of(&request.head.fields, request.number).given();
     let outgoing = Arc::new(Outgoing::of(request.number).with_id(given));
     request.outgoing = Some(Arc::clone(&outgoing));
-    Py::new(py, RequestCalls(outgoing)).map(|calls| Some(Held::new(calls)))
+    let value = |name: &'static str| Some((name, request.head.fields.first(name)?.into()));
+    let passed = PASSED.into_iter().filter_map(value).collect();
+    Py::new(py, RequestCalls { outgoing, passed }).map(|calls| Some(Held::new(calls)))
 }
 
 /// Calls of the current context count there from now on; returns the value for [`leave`].
