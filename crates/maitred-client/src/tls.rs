@@ -43,6 +43,11 @@ pub fn check(identity: &TlsIdentity) -> Result<(), String> {
     terms(identity).map(|_| ())
 }
 
+/// Whether the system has authorities at one of the usual places, or a variable names some.
+pub fn has_system_authorities() -> bool {
+    of_system(|name| env::var_os(name)).iter().any(|path| path.exists())
+}
+
 /// The terms of `identity`.
 pub(crate) fn terms(identity: &TlsIdentity) -> Result<OutgoingTerms, String> {
     let process = std::process::id();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use maitred_client::allow::Allow;
 use maitred_client::blocking::{Body, Request};
 use maitred_client::key::{Authorities, Key, TlsIdentity};
-use maitred_client::{CallError, Client, Network, Settings, tls};
+use maitred_client::{Client, Network, Settings, tls};
 use maitred_config::{EXIT_FAILURE, Problem, print, say};
 use maitred_control::Given as Arguments;
 use maitred_http::{FieldSet, Method};
@@ -211,10 +211,10 @@ fn identity(ca: Option<&Path>) -> Result<TlsIdentity, String> {
 }
 
 /// Fetches the page and returns the status of the answer.
-fn fetch(authority: &str, target: &str, identity: Option<TlsIdentity>) -> Result<u16, CallError> {
-    let mut key = Key::of_authority(authority).map_err(CallError::Resolve)?;
+fn fetch(authority: &str, target: &str, identity: Option<TlsIdentity>) -> Result<u16, String> {
+    let mut key = Key::of_authority(authority).map_err(|error| error.to_string())?;
     if identity.as_ref().is_some_and(|identity| !identity.verify) {
-        key.allow = Allow::Networks(here(authority).map_err(CallError::Resolve)?);
+        key.allow = Allow::Networks(here(authority).map_err(|error| error.to_string())?);
     }
     key.tls = identity;
     let mut fields = FieldSet::new();
@@ -223,7 +223,8 @@ fn fetch(authority: &str, target: &str, identity: Option<TlsIdentity>) -> Result
     let body = Body::Bytes(b"");
     let request = Request { method: Method::Get, target, authority, fields, body, repeatable: None };
     let client = Client::new(Settings::default());
-    Ok(client.send(&Arc::new(key), request)?.head().status.code())
+    let response = client.send(&Arc::new(key), request).map_err(|error| error.to_string())?;
+    Ok(response.head().status.code())
 }
 
 /// The addresses of this machine among those of the host.
