@@ -39,7 +39,6 @@ pub(crate) struct RequestCalls(Arc<Outgoing>);
 ///
 /// # Errors
 /// There is no memory.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
     CURRENT.get_or_try_init(py, || {
         let variable = py.import("contextvars")?.getattr("ContextVar")?;
@@ -53,7 +52,6 @@ pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
 }
 
 /// The observer for every client of this process.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn observer() -> Arc<dyn Observer> {
     Arc::new(Spans)
 }
@@ -65,7 +63,6 @@ pub(crate) fn report_to(calls: Arc<dyn Observer>) {
 
 /// Has the next call that begins on this thread count for the request of the present context. Called with the interpreter, which the client
 /// has not.
-#[allow(dead_code, reason = "the client takes it")]
 pub(crate) fn note_request(py: Python<'_>) {
     if calls().is_some() {
         NOTED.set(request(py));

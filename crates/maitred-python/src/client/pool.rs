@@ -19,6 +19,7 @@ use super::request::{duration, fields, times};
 use super::response::HttpResponse;
 use super::source::Source;
 use super::thread;
+use crate::outgoing;
 
 /// Limits and idle connections. Threads and event loops may share it.
 #[pyclass(frozen, module = "maitred._engine")]
@@ -30,7 +31,7 @@ pub(crate) struct HttpPool {
 impl HttpPool {
     #[new]
     #[pyo3(signature = (*, per_host = 100, total = 1000, idle = 4.0, age = 300.0))]
-    fn new(per_host: usize, total: usize, idle: f64, age: f64) -> PyResult<Self> {
+    fn new(py: Python<'_>, per_host: usize, total: usize, idle: f64, age: f64) -> PyResult<Self> {
         if per_host == 0 || total == 0 {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
@@ -42,7 +43,9 @@ impl HttpPool {
             age: duration("age", age)?,
             ..pool::Settings::default()
         };
-        Ok(Self { client: Client::new(Settings { pool, ..Settings::default() }) })
+        outgoing::count(py)?;
+        let observer = Some(outgoing::observer());
+        Ok(Self { client: Client::new(Settings { pool, observer, ..Settings::default() }) })
     }
 
     /// Sends a request and waits for the head of its response.
@@ -63,6 +66,7 @@ impl HttpPool {
         let method = Method::from_token(method);
         let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
+        outgoing::note_request(py);
         let sent = py.detach(|| {
             let mut driven = Box::new(Driven::begin(&self.client, to, asked, Instant::now())?);
             thread::until_head(&mut driven)?;
@@ -93,6 +97,7 @@ impl HttpPool {
         let is_fed = source.is_fed();
         let asked = Asked { method: Method::from_token(method), target, fields, source, times, repeatable };
         let to = origin.get();
+        outgoing::note_request(py);
         let driven = Driven::begin(&self.client, to, asked, Instant::now())
             .map_err(|error| Failure::from(error).raise(py, &to.text))?;
         let call = LoopCall::new(py, core, Box::new(driven));
