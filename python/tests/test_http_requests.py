@@ -29,6 +29,8 @@ from maitred.http.requests import Adapter, mount
 __all__ = ["authority"]
 
 AT_ONCE = 0.05
+#: Longer than a head takes to come on a busy machine.
+SOON = 1.0
 
 
 @pytest.fixture
@@ -235,7 +237,7 @@ def test_a_late_body_is_a_connection_error_as_in_requests(session: requests.Sess
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
         server.wait(connection)
 
-    with answering(half) as server, session.get(server.url, stream=True, timeout=AT_ONCE) as response:
+    with answering(half) as server, session.get(server.url, stream=True, timeout=SOON) as response:
         with pytest.raises(requests.exceptions.ConnectionError):
             response.content
 

@@ -43,6 +43,8 @@ SLOT_TIMEOUT = 30.0
 PART = 64 * 1024
 
 Timeouts = tuple["float | None", "float | None", "float | None", "float | None", "float | None", "float | None"]
+#: A server, and whether a proxy is in front of it.
+Way = tuple[HttpOrigin, bool]
 
 
 def mount(session: requests.Session, adapter: Adapter | None = None) -> Adapter:
@@ -70,7 +72,7 @@ class Adapter(BaseAdapter):
     def _start(self) -> None:
         limits = {"per_host": max(1, self._pool_maxsize)} if self._pool_block else {}
         self._pool = HttpPool(**limits)
-        self._origins: dict[tuple[Any, ...], HttpOrigin] = {}
+        self._origins: dict[tuple[Any, ...], Way] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_pool", "_origins")}
@@ -118,25 +120,25 @@ class Adapter(BaseAdapter):
         """Sends `request`, and waits for the head of its response, or for all of it unless `stream`."""
         url: Any = request.url
         try:
-            origin = self._origin(url, verify, cert, proxies)
+            way = self._way(url, verify, cert, proxies)
         except requests.RequestException as error:
             error.request = request
             raise
         self.add_headers(request, stream=stream, timeout=timeout, verify=verify, cert=cert, proxies=proxies)
         fields = [(_bytes(name), _bytes(value)) for name, value in request.headers.items()]
-        raw = self._urlopen(request, origin, self.request_url(request, proxies), fields, _timeouts(timeout))
+        raw = self._urlopen(request, way, self.request_url(request, proxies), fields, _timeouts(timeout))
         return self.build_response(request, raw)
 
-    def _urlopen(self, request: requests.PreparedRequest, origin: HttpOrigin, path: str, fields: list[tuple[bytes, bytes]],
+    def _urlopen(self, request: requests.PreparedRequest, way: Way, path: str, fields: list[tuple[bytes, bytes]],
                  timeouts: Timeouts) -> urllib3.HTTPResponse:
         """The response behind all attempts that `max_retries` wants."""
-        method, retries = request.method or "GET", self.max_retries
+        (origin, proxied), method, retries = way, request.method or "GET", self.max_retries
         start = _position(request.body) if retries.total else None
         while True:
             try:
                 response = self._pool.send(origin, method, path.encode("ascii"), fields, _body(request.body), timeouts)
             except HttpFailure as failure:
-                retries = _again(retries, request, failure, path)
+                retries = _again(retries, request, failure, path, proxied)
                 retries.sleep()
             else:
                 raw = _urllib3.Response(response, method, path, retries)
@@ -157,7 +159,7 @@ class Adapter(BaseAdapter):
 
     # Origins
 
-    def _origin(self, url: str, verify: Any, cert: Any, proxies: Any) -> HttpOrigin:
+    def _way(self, url: str, verify: Any, cert: Any, proxies: Any) -> Way:
         parts = urlsplit(url)
         proxy = requests.utils.select_proxy(url, proxies) if proxies else None
         if verify is False and parts.scheme == "https":
@@ -166,7 +168,7 @@ class Adapter(BaseAdapter):
         key = (parts.scheme, parts.netloc, verify, tuple(cert) if isinstance(cert, list) else cert, proxy)
         found = self._origins.get(key)
         if found is None:
-            found = self._make_origin(parts.scheme, url, verify, cert, proxy)
+            found = self._make_origin(parts.scheme, url, verify, cert, proxy), bool(proxy)
             if len(self._origins) >= MAX_ORIGINS:
                 self._origins.pop(next(iter(self._origins)), None)
             self._origins[key] = found
@@ -204,9 +206,11 @@ class Adapter(BaseAdapter):
             raise requests.exceptions.InvalidProxyURL(error) from error
 
 
-def _again(retries: Retry, request: requests.PreparedRequest, failure: HttpFailure, path: str) -> Retry:
+def _again(retries: Retry, request: requests.PreparedRequest, failure: HttpFailure, path: str, proxied: bool) -> Retry:
     """The attempts that are left behind `failure`; without any, requests' exception."""
     error = _urllib3.exception_of(failure, path)
+    if proxied and isinstance(error, urllib3.exceptions.ConnectTimeoutError) and failure.phase != "slot":
+        error = urllib3.exceptions.ProxyError("Unable to connect to the proxy", error)
     try:
         return retries.increment(request.method, path, error=error, _pool=_urllib3.named(failure.origin))
     except urllib3.exceptions.MaxRetryError as last:
