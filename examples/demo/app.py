@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import service
+from maitred import http
 from maitred.instrument import dbapi
-from pages import FORM, INDEX, NOT_MOUNTED, STREAM_END, STREAM_START, UPLOAD, page
+from pages import CALLS, FORM, INDEX, NOT_MOUNTED, STREAM_END, STREAM_START, UPLOAD, page
 from upload import NoFile, file_of
 
 Environ = dict[str, Any]
@@ -32,6 +34,9 @@ Headers = list[tuple[str, str]]
 Answer = tuple[str, Headers, Iterable[bytes]]
 
 DATABASE = Path(os.environ.get("DEMO_DATABASE") or Path(tempfile.gettempdir()) / "maitred-demo.sqlite3")
+
+#: Its connections serve all threads. The limit is for a whole call, in seconds.
+CLIENT = http.Client(timeout=5.0)
 
 #: The newest entries a page of the guest book shows.
 ENTRIES_SHOWN = 50
@@ -126,6 +131,31 @@ def sign(environ: Environ) -> Answer:
     return "303 See Other", [("Location", "/guestbook"), ("Content-Length", "0")], []
 
 
+# A page that asks another service.
+
+
+def calls(environ: Environ) -> Answer:
+    variant = query(environ, "service", "")
+    if not variant:
+        return html(page("Calls", CALLS))
+    if variant not in service.VARIANTS:
+        text = f"<p class=error>There is no such service.</p>{CALLS}"
+        return html(page("Calls", text), "400 Bad Request")
+    try:
+        response = CLIENT.get(service.address() + service.VARIANTS[variant])
+        answer = response.json()
+    except http.HTTPError as error:
+        text = f"<p class=error>{escape(str(error))}</p>{CALLS}"
+        return html(page("Calls", text), "502 Bad Gateway")
+    took = response.timings
+    text = (
+        f"<dl><dt>{escape(answer['dish'])}</dt><dd>{answer['price']:.2f}</dd>"
+        f"<dt>Asked</dt><dd>{escape(service.address())}, status {response.status}</dd>"
+        f"<dt>Took</dt><dd>{1000 * (took['total'] or 0):.1f} ms, {'by a kept' if took['reused'] else 'by a new'} connection</dd></dl>"
+    )
+    return html(page("Calls", text + CALLS))
+
+
 # Pages that take their time or their bytes.
 
 
@@ -198,6 +228,7 @@ ROUTES: dict[str, dict[str, Callable[[Environ], Answer]]] = {
     "/": {"GET": index},
     "/live/": {"GET": live},
     "/guestbook": {"GET": guest_book, "POST": sign},
+    "/calls": {"GET": calls},
     "/slow": {"GET": slow},
     "/stream": {"GET": stream},
     "/download": {"GET": download},

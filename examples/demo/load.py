@@ -13,8 +13,9 @@ TIME = 120.0
 CLIENTS = 4
 #: Between two requests of a client, in seconds.
 PAUSE = 0.2
-#: What the clients ask for in turn: quick pages, files, a database, one that is slow and one that is not there.
-PATHS = ["/", "/static/demo.css", "/guestbook", "/", "/static/cloche.svg", "/slow?seconds=0.4", "/guestbook", "/live/", "/nothing"]
+#: What the clients ask for in turn: quick pages, files, a database, another service, one that is slow and one that is not there.
+PATHS = ["/", "/static/demo.css", "/guestbook", "/calls?service=quick", "/static/cloche.svg", "/slow?seconds=0.4", "/guestbook", "/live/", "/nothing",
+         "/calls?service=slow"]
 
 
 class Load:

@@ -20,6 +20,7 @@ _START = """<!doctype html>
 <nav>
 <a href="/live/">Live</a>
 <a href="/guestbook">Guest book</a>
+<a href="/calls">Calls</a>
 <a href="/upload">Upload</a>
 <a href="/stream">Stream</a>
 <a href="/slow?seconds=3">Slow</a>
@@ -42,6 +43,7 @@ static files straight from the engine.</p>
 <li><a href="/live/"><strong>Live</strong> three requests hang, and you watch the others stay quick</a></li>
 <li><a href="/live/#load"><strong>Dashboard</strong> start a gentle load and see what the server makes of it</a></li>
 <li><a href="/guestbook"><strong>Guest book</strong> a form, a redirect after POST; SQLite, whose time the browser's tools show (Timing)</a></li>
+<li><a href="/calls"><strong>Calls</strong> the page asks another service, quick or slow, and the server knows how long that took</a></li>
 <li><a href="/stream"><strong>Stream</strong> a generator: every block leaves at once</a></li>
 <li><a href="/slow?seconds=3"><strong>Slow page</strong> sleeps for three seconds and holds up nobody</a></li>
 <li><a href="/download"><strong>Download</strong> 50 MB in blocks, as fast as you can read</a></li>
@@ -91,6 +93,15 @@ UPLOAD = """<form method="post" action="/upload" enctype="multipart/form-data">
 <button>Send</button>
 </form>
 <p>The whole body is received before the application runs, so a slow sender holds no thread.</p>
+"""
+
+CALLS = """<p class="lead">This page asks a service of its own for a price, over HTTP.</p>
+<ul class="cards">
+<li><a href="/calls?service=quick"><strong>Quick</strong> the service has the price at hand</a></li>
+<li><a href="/calls?service=slow"><strong>Slow</strong> the service thinks before it answers</a></li>
+</ul>
+<p>The browser's tools show the call of a page as <em>outgoing</em> (Timing). <code>maitred ctl upstreams</code> and the dashboard
+have all calls, by service; a slow request in the log names the service that it waited for.</p>
 """
 
 STREAM_START = """<p>Each line is one block of a generator. They appear one by one because none is held back.</p>

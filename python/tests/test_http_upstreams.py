@@ -8,39 +8,35 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from certificates import Authority
-from conftest import Serve, Server
+from conftest import Server
 from crews import until
 from test_control import asked, ctl
 from test_finding_live import load
-from upstreams import Upstream, refused, unaccepting, upstream
+from upstreams import refused, unaccepting, upstream
 
-from maitred._engine import HttpPool
-
-#: The application asks the service of the path, each with these limits: slot, connect, TLS, first byte, progress, the whole call.
+#: The application asks the service of the path.
 APP = """
 import json, os
-from maitred._engine import HttpFailure, HttpOrigin, HttpPool
+from maitred import http
 
-POOL = HttpPool(per_host=4)
-LIMITS = (1.0, 0.3, 0.3, 0.3, 0.3, 0.5)
-CASES = {name: (HttpOrigin(scheme, host, port, **more), target.encode(), host.encode())
-         for name, (scheme, host, port, target, more) in json.loads(os.environ["CASES"]).items()}
+LIMITS = http.Timeout(0.3, pool=1, total=0.5)
+CASES = {name: (http.Client(timeout=LIMITS, verify=verify), url) for name, (url, verify) in json.loads(os.environ["CASES"]).items()}
 
 def app(environ, start_response):
     name = environ["PATH_INFO"][1:]
-    body = b"home"
+    text = "home"
     if name:
-        origin, target, host = CASES[name]
+        client, url = CASES[name]
         try:
-            body = POOL.send(origin, "GET", target, [(b"Host", host)], None, LIMITS).read()
-        except HttpFailure as failure:
-            body = f"{failure.kind} {failure.phase}".encode()
+            text = client.get(url).text
+        except http.HTTPError as error:
+            text = f"{type(error).__name__} {error.phase}"
+    body = text.encode()
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
     return [body]
 """
@@ -58,24 +54,34 @@ class Case:
     end: str
     scheme: str = "http"
     host: str = "127.0.0.1"
-    more: dict[str, Any] = field(default_factory=dict)
+    by_authority: bool = False
+
+    @property
+    def logged(self) -> str:
+        """The end in the client log."""
+        return {"status": "complete", "time-out": f"timeout:{self.end.replace(' ', '.')}", "failure": self.end}[self.kind]
+
+    @property
+    def status(self) -> str:
+        """That of the response, where one has begun."""
+        return "200" if self.kind == "status" or self.name in ("dribbles", "stops", "cuts") else "-"
 
 
 CASES = [
     Case("good", "plain", "/hello", "hello", "status", "200"),
-    Case("sleeps", "plain", "/sleep", "timeout first_byte", "time-out", "first byte"),
-    Case("dribbles", "plain", "/dribble", "timeout total", "time-out", "total"),
-    Case("stops", "plain", "/stop", "timeout read", "time-out", "read"),
-    Case("resets", "plain", "/reset", "read read", "failure", "reset"),
-    Case("cuts", "plain", "/cut", "protocol read", "failure", "cut-off"),
-    Case("talks-otherwise", "plain", "/nonsense", "protocol read", "failure", "malformed"),
-    Case("refuses", "none", "/hello", "connect connect", "failure", "refused"),
-    Case("never-accepts", "full", "/hello", "timeout connect", "time-out", "connect"),
+    Case("sleeps", "plain", "/sleep", "ReadTimeout first_byte", "time-out", "first byte"),
+    Case("dribbles", "plain", "/dribble", "TotalTimeout total", "time-out", "total"),
+    Case("stops", "plain", "/stop", "ReadTimeout read", "time-out", "read"),
+    Case("resets", "plain", "/reset", "ReadError read", "failure", "reset"),
+    Case("cuts", "plain", "/cut", "ProtocolError read", "failure", "cut-off"),
+    Case("talks-otherwise", "plain", "/nonsense", "ProtocolError read", "failure", "malformed"),
+    Case("refuses", "none", "/hello", "ConnectError connect", "failure", "refused"),
+    Case("never-accepts", "full", "/hello", "ConnectTimeout connect", "time-out", "connect"),
     Case("has-a-dead-address", "half", "/hello", "hello", "status", "200", host="localhost"),
-    Case("expired", "expired", "/hello", "tls tls", "failure", "tls", "https", "localhost", {"authorities": "ca"}),
-    Case("other-name", "other", "/hello", "tls tls", "failure", "tls", "https", "localhost", {"authorities": "ca"}),
-    Case("unknown-authority", "right", "/hello", "tls tls", "failure", "tls", "https", "localhost"),
-    Case("right-certificate", "right", "/hello", "hello", "status", "200", "https", "localhost", {"authorities": "ca"}),
+    Case("expired", "expired", "/hello", "TLSError tls", "failure", "tls", "https", "localhost", by_authority=True),
+    Case("other-name", "other", "/hello", "TLSError tls", "failure", "tls", "https", "localhost", by_authority=True),
+    Case("unknown-authority", "right", "/hello", "TLSError tls", "failure", "tls", "https", "localhost"),
+    Case("right-certificate", "right", "/hello", "hello", "status", "200", "https", "localhost", by_authority=True),
 ]
 
 
@@ -100,10 +106,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         ports = {name: service.port for name, service in services.items()}
         ports |= {"none": refused(), "full": stack.enter_context(unaccepting()), "half": stack.enter_context(unaccepting())}
         stack.enter_context(upstream(host="::1", port=ports["half"]))
-        cases = {case.name: (case.scheme, case.host, ports[case.service], case.target,
-                             {name: str(authority.file) for name in case.more}) for case in CASES}
+        cases = {case.name: (f"{case.scheme}://{case.host}:{ports[case.service]}{case.target}", str(authority.file) if case.by_authority else True)
+                 for case in CASES}
         (folder / "app.py").write_text(APP)
-        arguments = ["app.py", "--max-threads", "2", "--server-timing", "--control", "ctl.sock", "--access-log", "access.log",
+        arguments = ["app.py", "--max-threads", "2", "--server-timing", "--control", "ctl.sock", "--access-log", "access.log", "--client-log", "client.log",
                      "--access-log-format", "$path $outgoing_calls $outgoing_failed $outgoing_slowest"]
         server = Server(arguments, folder, {"CASES": json.dumps(cases)})
         try:
@@ -132,6 +138,8 @@ def test_the_application_stays_and_the_service_is_named(site: Site, case: Case) 
     line = f"/{case.name} 1 {failed} {name}"
     log = site.folder / "access.log"
     until(f"two lines {line}", lambda: log.read_text().splitlines().count(line) == 2)
+    written = re.compile(rf"id=\S+-\S+ server={re.escape(name)} status={case.status} end={case.logged} .*total=[\d.]+ ", re.MULTILINE)
+    until(f"two lines {written.pattern}", lambda: len(written.findall((site.folder / "client.log").read_text())) >= 2)
 
 
 def ends(site: Site, case: Case) -> int:

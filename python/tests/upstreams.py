@@ -14,6 +14,7 @@
     /once           200 and "hello", and the connection ends unannounced
     /nonsense       what is not HTTP
     /status/N       an empty answer with this status
+    /raw            the body of the request is the answer, byte by byte as it is; the connection ends behind it
     /connections    how many connections are open, that of the asker among them
 """
 
@@ -134,6 +135,10 @@ class Service:
             write(writer, bytes(int(number)))
         elif word == "echo":
             write(writer, body)
+        elif word == "raw":
+            writer.write(body)
+            await writer.drain()
+            return False
         elif word == "late":
             await asyncio.sleep(0.1)
             write(writer, b"hello")
