@@ -140,6 +140,10 @@ impl<J> Pool<J> {
         self.wake(Counts::grow_for_queue)
     }
 
+    /// Puts a job at the end of the queue, and wakes no thread for it.
+    ///
+    /// # Errors
+    /// The queue is full: the job comes back.
     pub(super) fn push(&self, queue: &mut Queue<J>, job: J, class: RouteClass, now: u64) -> Result<(), J> {
         let is_burst = self.bursts.load(Ordering::Relaxed)
             && queue.jobs.oldest().is_none_or(|since| now.saturating_sub(since) < UNNOTICED);

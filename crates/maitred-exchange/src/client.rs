@@ -76,7 +76,12 @@ impl Shaking {
     }
 }
 
-/// Finds the client of a request whose head is complete, at the end of a connection with this peer.
+/// Finds the client of a request whose head is complete, at the end of a connection with this peer, and edits the head by
+/// the trust in that peer.
+///
+/// - Not trusted (all peers, unless `trusted-proxies` names some): the peer is the client. Fields by which only a proxy
+///   speaks are removed: `Forwarded`, all `X-Forwarded-*`, `X-Real-IP`, `X-Request-Start`, `Proxy`, also with `_` for `-`.
+/// - Trusted: those fields stay and name the client, its scheme and port; a host among them replaces the authority.
 pub fn identify(site: &Site, peer: Peer, ends: Option<&Ends>, head: &mut RequestHead) -> Client {
     let mut client = Client::at_the_end(peer, ends);
     head.tls = ends.and_then(|ends| ends.session.clone());

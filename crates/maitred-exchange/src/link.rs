@@ -120,7 +120,7 @@ pub trait Link<'a> {
     fn close_behind(&mut self);
 
     /// Sets the rate limit of a response that begins; the pool is none for the engine's own.
-    fn shape(&mut self, pool: Option<usize>, stream: &mut Stream);
+    fn limit_rate(&mut self, pool: Option<usize>, stream: &mut Stream);
 
     /// Runs `act`, which may take long: without the interpreter, so that other threads may have it, where that cannot block this turn.
     fn beside_interpreter(&self, act: &mut dyn FnMut());

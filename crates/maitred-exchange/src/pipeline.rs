@@ -199,13 +199,13 @@ fn keep<'a>(link: &impl Link<'a>, stream: &mut Stream, bytes: &[u8]) -> bool {
     if length > memory && matches!(stream.keeping, Keeping::Memory) {
         match share(site, stream, link.waker()) {
             Some(share) if !is_short => stream.keeping = Keeping::Shared(share),
-            _ => spill(site, stream, link.waker()),
+            _ => move_body_to_file(site, stream, link.waker()),
         }
     }
     if let Keeping::Shared(share) = &mut stream.keeping
         && (is_short || !share.grow(length) || share.leaves())
     {
-        spill(site, stream, link.waker());
+        move_body_to_file(site, stream, link.waker());
     }
     match &mut stream.keeping {
         Keeping::Spool(spool) => {
@@ -244,8 +244,9 @@ pub fn share(site: &Site, stream: &Stream, wake: impl Fn() + Send + Sync + 'stat
     site.body_budget.begin(length, wake)
 }
 
-/// Moves the body from memory to a file.
-pub fn spill(site: &Site, stream: &mut Stream, wake: impl Fn() + Send + Sync + 'static) {
+/// Moves the body from memory to a file. A body that no application reads, or that has no spool, is only counted from
+/// then on.
+pub fn move_body_to_file(site: &Site, stream: &mut Stream, wake: impl Fn() + Send + Sync + 'static) {
     let bytes = stream.request.body.memory_mut().map(std::mem::take).unwrap_or_default();
     let share = match std::mem::take(&mut stream.keeping) {
         Keeping::Shared(mut share) => {
@@ -413,7 +414,7 @@ fn metrics<'a>(link: &impl Link<'a>, head: &RequestHead) -> Response {
 /// A file of the static mount with this number.
 fn file<'a>(link: &mut impl Link<'a>, stream: &mut Stream, mount: usize) -> Response {
     let site = link.site();
-    link.shape(None, stream);
+    link.limit_rate(None, stream);
     let head = &stream.request.head;
     link.memory().date();
     let now = Now { monotonic_ns: link.now(), unix_seconds: link.memory().unix_seconds() };
@@ -437,7 +438,7 @@ fn hand_over<'a>(link: &mut impl Link<'a>, mut stream: Box<Stream>, handler: Arc
     if let Some(told) = site.polling.as_ref().filter(|_| is_polling(&stream.request.head)) {
         told.call_once(|| warn_of_polling(site, &stream.request.head));
     }
-    link.shape(Some(pool), &mut stream);
+    link.limit_rate(Some(pool), &mut stream);
     let Request { head, number, body, .. } = &mut *stream.request;
     if site.measures.ids.load(Ordering::Relaxed)
         && let id @ RequestId::Made(_) = RequestId::of(&head.fields, *number)
@@ -447,6 +448,6 @@ fn hand_over<'a>(link: &mut impl Link<'a>, mut stream: Box<Stream>, handler: Arc
     if body.as_bytes().is_none() {
         site.figures.note_spooled(pool);
     }
-    head.shape = shape_of(head).hash();
+    head.shape_hash = shape_of(head).hash();
     link.run(stream, handler, pool)
 }

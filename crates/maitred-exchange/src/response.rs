@@ -23,12 +23,13 @@ pub struct Response {
 }
 
 impl Response {
-    /// A response without a body.
+    /// A response without a body. As all but [`refusal`](Self::refusal), it lets another request follow on the connection, and is not
+    /// refused.
     pub fn new(head: impl Into<Arc<ResponseHead>>) -> Self {
         Self { head: head.into(), length: 0, body: Body::Empty, keep_alive: true, refused: false }
     }
 
-    /// A response with this body of `length` bytes.
+    /// A response with this body of `length` bytes. Another request may follow, and it is not refused.
     pub fn with_body(head: impl Into<Arc<ResponseHead>>, length: u64, body: Body) -> Self {
         Self { length, body, ..Self::new(head) }
     }

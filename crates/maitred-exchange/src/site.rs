@@ -54,6 +54,7 @@ pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
 pub use metrics::{page_of_workers, write_exchanges};
 pub use metrics::{write_build, write_cache, write_process};
+pub use naming::shape_of;
 pub use outgoing::OutgoingUse;
 pub use recent::Recent;
 pub use recent::{RecentCalls, RecentRequest, RecentRequests};

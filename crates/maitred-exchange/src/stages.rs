@@ -32,7 +32,6 @@ use maitred_http::{Peer, RequestHead, ResponseHead, Status};
 use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{RequestId, upstream_queue};
-use maitred_match::Shape;
 use maitred_runtime::{Database, DatabaseCounts, Outgoing, OutgoingCounts, Request, SendError};
 use maitred_stats::{Span, Spans, Times};
 
@@ -384,11 +383,6 @@ fn push_calls(text: &mut String, counts: OutgoingCounts, name: impl FnOnce(u16) 
         micros / 1000,
         micros % 1000
     );
-}
-
-/// The facts of a request by which entries of the log are counted.
-pub fn shape(request: &Request) -> Shape<'_> {
-    Shape { method: request.head.method.as_str(), path: request.head.path(), host: request.head.host }
 }
 
 /// The request of an entry of the error log.

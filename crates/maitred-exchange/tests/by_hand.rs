@@ -206,7 +206,7 @@ impl<'a> Link<'a> for Hand<'a> {
         self.said.push("close");
     }
 
-    fn shape(&mut self, pool: Option<usize>, _: &mut Stream) {
+    fn limit_rate(&mut self, pool: Option<usize>, _: &mut Stream) {
         self.said.push(if pool.is_some() { "shape for a pool" } else { "shape" });
     }
 

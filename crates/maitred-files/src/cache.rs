@@ -405,6 +405,7 @@ impl Resource {
 }
 
 impl Variant {
+    /// The whole payload: memory that the cache shares, or the part of an open file from which the kernel sends.
     pub(crate) fn whole(&self) -> Content {
         match &self.payload {
             Payload::Memory(bytes) => Content::Shared(Arc::clone(bytes)),

@@ -58,7 +58,7 @@ pub struct RequestHead {
     /// The number of the virtual host that the request is for; 0 is the default host. The server finds it.
     pub host: u16,
     /// A number for method, shape of the path and host, which the server finds; 0 until then.
-    pub shape: u64,
+    pub shape_hash: u64,
     /// The TLS session by which it has come; none where TLS does not end at this server. Nothing that a peer sends in a head becomes
     /// one.
     pub tls: Option<Arc<TlsSession>>,
@@ -78,7 +78,7 @@ impl Default for RequestHead {
             path_and_query: Span::default(),
             user: Span::default(),
             host: 0,
-            shape: 0,
+            shape_hash: 0,
             tls: None,
             proxied: None,
         }
@@ -96,7 +96,7 @@ impl RequestHead {
         self.path_and_query = Span::default();
         self.user = Span::default();
         self.host = 0;
-        self.shape = 0;
+        self.shape_hash = 0;
         self.tls = None;
         self.proxied = None;
     }

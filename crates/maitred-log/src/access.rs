@@ -8,9 +8,10 @@ use maitred_io::line_writer::{LineWriter, Options, Progress, Target};
 
 use super::access_tail::Place;
 use super::entries::Entries;
-use super::{CAPACITY, Level, trouble};
+use crate::level::Level;
 use crate::lines::Lines;
 use crate::outcome::Outcome;
+use crate::trouble;
 
 /// How long lines wait for others: nobody who watches them sees it.
 const LINGER: Duration = Duration::from_millis(5);
@@ -32,7 +33,7 @@ impl Access {
         let place = Place::of(&target);
         let trouble = Some(trouble::told_in(Arc::downgrade(errors), "access"));
         let options = Options { trouble, several, ..Options::default() };
-        let writer = LineWriter::open_with(target, CAPACITY, options)?;
+        let writer = LineWriter::open_with(target, trouble::CAPACITY, options)?;
         writer.set_linger(LINGER);
         if let Some(notice) = lines.notice() {
             writer.set_notice(notice);

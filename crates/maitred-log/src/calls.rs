@@ -17,9 +17,10 @@ use maitred_io::line_writer::{LineWriter, Options, Progress, Target};
 use crate::entries::Entries;
 use crate::escape::push_escaped;
 use crate::format::Escape;
+use crate::level::Level;
 use crate::number::{push_decimal, push_seconds};
+use crate::trouble;
 use crate::wall_time::write_iso_time;
-use crate::{CAPACITY, Level, trouble};
 
 /// How long lines wait for others.
 const LINGER: Duration = Duration::from_millis(5);
@@ -64,7 +65,7 @@ impl ClientLog {
     pub(crate) fn open(target: Target, errors: &Arc<Entries>, several: bool) -> io::Result<Self> {
         let trouble = Some(trouble::told_in(Arc::downgrade(errors), "client"));
         let options = Options { trouble, several, ..Options::default() };
-        let writer = LineWriter::open_with(target, CAPACITY, options)?;
+        let writer = LineWriter::open_with(target, trouble::CAPACITY, options)?;
         writer.set_linger(LINGER);
         Ok(Self { writer, errors: Arc::clone(errors) })
     }

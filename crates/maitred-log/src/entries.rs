@@ -11,7 +11,9 @@ use maitred_io::line_writer::{LineWriter, Options, Progress, Reminder, Severity,
 
 use super::fold::{Fold, Folds};
 use super::kept_entries::{KeptEntries, KeptEntry};
-use super::{CAPACITY, Level, printable, trouble};
+use crate::level::Level;
+use crate::printable;
+use crate::trouble;
 use crate::wall_time::write_iso_time;
 
 pub(crate) struct Entries {
@@ -36,7 +38,8 @@ impl Entries {
         let kept = Arc::<KeptEntries>::default();
         let reminder = Some(reminder(&folds, &worker, &kept));
         let trouble = elsewhere.then(trouble::told_on_standard_error);
-        let writer = LineWriter::open_with(target, CAPACITY, Options { reminder, trouble, several })?;
+        let writer =
+            LineWriter::open_with(target, trouble::CAPACITY, Options { reminder, trouble, several })?;
         Ok(Self { level: AtomicU8::new(level as u8), writer, folds, kept, elsewhere, worker })
     }
 

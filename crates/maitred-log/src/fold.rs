@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Level;
+use crate::level::Level;
 
 /// From an entry on, the same is counted for so long.
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);

@@ -9,6 +9,7 @@ mod escape;
 mod fold;
 mod format;
 mod kept_entries;
+mod level;
 mod line;
 mod lines;
 mod mask;
@@ -39,6 +40,7 @@ use calls::ClientLog;
 use entries::Entries;
 pub use format::{BadFormat, Format};
 pub use kept_entries::KeptEntry;
+pub use level::Level;
 use lines::Lines;
 pub use lines::Names;
 use maitred_match::{PathPattern, Shape};
@@ -49,48 +51,6 @@ pub use printable::printable;
 pub use request_id::{RequestId, next_number};
 pub use upstream_queue::upstream_queue;
 pub use wall_time::{strftime, write_iso_time};
-
-/// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
-const CAPACITY: usize = 1024 * 1024;
-
-/// How much is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Level {
-    /// Something was lost or is wrong.
-    Error,
-    /// Something is not as it should be, but nothing was lost.
-    Warn,
-    /// What an operator wants to know.
-    #[default]
-    Info,
-    /// Every refused byte.
-    Debug,
-}
-
-impl Level {
-    /// From the least to the most.
-    pub const ALL: [Self; 4] = [Self::Error, Self::Warn, Self::Info, Self::Debug];
-
-    /// As in the log and in options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-
-    fn severity(self) -> Severity {
-        match self {
-            Self::Error => Severity::Error,
-            Self::Warn => Severity::Warning,
-            Self::Info => Severity::Info,
-            Self::Debug => Severity::Debug,
-        }
-    }
-}
 
 /// An access log: a line for each request.
 pub struct AccessLogSettings {

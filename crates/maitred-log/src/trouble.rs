@@ -7,8 +7,11 @@ use std::sync::Weak;
 
 use maitred_io::line_writer::{LineWriter, Tell, Trouble, takes_a_line};
 
-use super::Level;
-use super::entries::Entries;
+use crate::entries::Entries;
+use crate::level::Level;
+
+/// Bytes of log lines that wait for a slow disk or pipe before lines are dropped and counted.
+pub(crate) const CAPACITY: usize = 1024 * 1024;
 
 pub(crate) fn told_in(entries: Weak<Entries>, log: &'static str) -> Tell {
     Box::new(move |trouble| {

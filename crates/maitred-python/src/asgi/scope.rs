@@ -110,6 +110,7 @@ impl ScopeBuilder {
         let _ = self.state.set(state);
     }
 
+    /// Makes the scope of `request`; the request stays as it is.
     pub(super) fn build<'py>(&self, py: Python<'py>, request: &Request) -> PyResult<Scope<'py>> {
         let head = &request.head;
         let dict = self.start(py, &request.endpoint)?;

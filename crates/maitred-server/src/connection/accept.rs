@@ -15,7 +15,7 @@ use maitred_io::{clock, machine};
 use maitred_runtime::Process;
 
 use super::wire::Wire;
-use super::{Connection, Group, Protocol, proxy_header, turns};
+use super::{Connection, Group, Protocol, accept_turns, proxy_header};
 use crate::group::slots::Token;
 use crate::listener::{self, Listening};
 
@@ -44,7 +44,7 @@ impl Listening {
             return;
         }
         if self.shared {
-            turns::look(group, Some(token.slot));
+            accept_turns::look(group, Some(token.slot));
             return;
         }
         let most = most(group);

@@ -5,10 +5,14 @@
 //! Connection --wire------> Wire: transport, queued bytes, limits, timer
 //!            `-protocol--> H1 (one exchange) or Framed (many): each is the Carrier of its exchanges
 //! ```
-//! What happens to an exchange is in maitred-exchange, which knows a turn as a [`Link`]: the section below. Calls of handlers are in
+//! Every connection begins as H1, with TLS and HTTP/2 too: its `receive` (`h1/receive.rs`) reads the PROXY header, shakes hands, sees
+//! the agreed protocol or the preface of HTTP/2, and then has the connection go over to Framed.
+//!
+//! The way of an exchange is in maitred-exchange, which knows a turn as a [`Link`]: the section below. Calls of handlers are in
 //! `calls.rs`.
 
 mod accept;
+mod accept_turns;
 mod backpressure;
 mod calls;
 mod carrier;
@@ -29,7 +33,6 @@ mod spilling;
 #[cfg(test)]
 mod spool_tests;
 mod streaming_body;
-mod turns;
 pub(crate) mod websocket;
 mod wire;
 
@@ -115,7 +118,7 @@ impl Resident for Connection {
         });
     }
 
-    fn send_last(&mut self, group: &Group, token: Token, now: u64) {
+    fn send_what_waits(&mut self, group: &Group, token: Token, now: u64) {
         match &mut self.protocol {
             Protocol::H1(h1) => h1.send_what_waits(&mut self.wire, group, token, now),
             Protocol::Framed(framed) => framed.send_what_waits(&mut self.wire, group, token),
@@ -136,7 +139,7 @@ impl Resident for Connection {
     }
 
     fn take_deferred(group: &Arc<Group>) -> bool {
-        turns::look(group, None)
+        accept_turns::look(group, None)
     }
 
     fn close_listener(group: &Arc<Group>, listening: &Listening, token: Token) {
@@ -223,7 +226,7 @@ impl Connection {
     fn receive(&mut self, context: &mut Context<'_>) -> Turn {
         if let Protocol::H1(h1) = &mut self.protocol {
             let turn = h1.receive(&mut self.wire, context);
-            let Some(framed) = h1.take_next(&mut self.wire, context) else { return turn };
+            let Some(framed) = h1.go_over_if_agreed(&mut self.wire, context) else { return turn };
             self.protocol = Protocol::Framed(framed);
             if matches!(turn, Turn::Close) {
                 return turn;
@@ -504,8 +507,8 @@ impl<'c, C: Carrier> Link<'c> for InTurn<'_, 'c, C> {
         (self.wire.last, self.wire.unread, self.wire.phase) = (true, true, Phase::Sending);
     }
 
-    fn shape(&mut self, pool: Option<usize>, stream: &mut Stream) {
-        self.wire.shape(self.context, pool, &stream.request.head, stream.queue.as_deref_mut());
+    fn limit_rate(&mut self, pool: Option<usize>, stream: &mut Stream) {
+        self.wire.limit_rate(self.context, pool, &stream.request.head, stream.queue.as_deref_mut());
     }
 
     fn beside_interpreter(&self, act: &mut dyn FnMut()) {

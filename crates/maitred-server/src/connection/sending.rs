@@ -19,8 +19,12 @@ use super::{Context, Group, NEVER, Turn, nanos};
 use crate::group::slots::Token;
 use maitred_exchange::stream::data_rate::{limits_of_one, own_nanos, send_timeout_of_all};
 
-/// Sends the bytes of this turn, then the writer's. Returns `Wait` when everything has left or the socket takes
-/// no more.
+/// Sends the bytes of this turn, then the writer's, and writes down the records of the responses (log, statistics) when
+/// the last byte has left. The rest stays with the writer, its records too.
+///
+/// Returns `Wait` when everything has left, or an edge or the timer goes on; `Later` when the turn has sent its share, or
+/// `Close` when the peer is gone and no handler has an exchange. Records of a lost peer are written down with the end that
+/// the wire has for them.
 pub(super) fn flush(carrier: &mut impl Carrier, wire: &mut Wire, context: &mut Context<'_>) -> Turn {
     let site = &context.group.site;
     if !context.scratch.records.is_empty() {
@@ -112,6 +116,7 @@ pub(super) fn has_peer_ended(carrier: &impl Carrier, wire: &Wire) -> bool {
     wire.read_closed || wire.is_dead() || carrier.streams().any(Stream::has_read_end)
 }
 
+/// Replaces the deadline of the connection, and sets the timer to the earliest one of all.
 pub(super) fn set_deadline(
     carrier: &mut impl Carrier,
     wire: &mut Wire,
@@ -128,6 +133,12 @@ pub(super) fn arm(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group, to
     wire.arm(group, token, other);
 }
 
+/// Sends the writer's bytes outside a turn's end, from any thread, and writes their records down when the last one has
+/// left. What the socket does not take stays, and an edge, the timer or another turn goes on. Returns whether the
+/// handler may send more.
+///
+/// # Errors
+/// The peer is gone; see [`fail_sending`].
 pub(super) fn send_kept(
     carrier: &mut impl Carrier,
     wire: &mut Wire,
@@ -179,6 +190,8 @@ pub(super) fn put_off(carrier: &mut impl Carrier, wire: &mut Wire, group: &Group
     await_reader(carrier, wire, group, token, None);
 }
 
+/// Handles a failed send outside a turn: drops the queued bytes, writes the records that wait with them down with the
+/// end that the wire has for them, and tells the handlers. Always returns the error.
 pub(super) fn fail_sending(
     carrier: &mut impl Carrier,
     wire: &mut Wire,

@@ -40,7 +40,7 @@ pub(super) enum Sent {
 impl Wire {
     /// Sets the rate limit of a response that begins; the pool is none for the engine's own. Costs one load where no
     /// limit is set.
-    pub(super) fn shape(
+    pub(super) fn limit_rate(
         &mut self,
         context: &Context<'_>,
         pool: Option<usize>,
@@ -75,7 +75,9 @@ impl Wire {
         self.shaper.iter_mut().for_each(|shaper| shaper.limit_response(0));
     }
 
-    /// Sends queued bytes as far as limits and the socket allow.
+    /// Hands the queued bytes to the socket in their order, memory with up to 16 parts in one call, parts of files by
+    /// `sendfile`: 2 MiB a turn, and no more than a rate limit grants. The rest stays queued. Records and exchanges are
+    /// the caller's: [`Sent`] says which of five ends it was.
     pub(super) fn send_writer(&mut self, group: &Group) -> Sent {
         let Some(writer) = &mut self.writer else { return Sent::All };
         match &mut self.shaper {

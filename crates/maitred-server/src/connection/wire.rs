@@ -366,7 +366,8 @@ impl Wire {
         self.writer.get_or_insert_with(spare_writer).push_all(bytes);
     }
 
-    /// Releases the writer after the last byte has left.
+    /// Ends the queue after its last byte has left: writes down the records of its responses (log, statistics), and keeps
+    /// the memory of the writer for other responses.
     pub(super) fn drop_writer(&mut self, group: &Group) {
         if let Some(mut writer) = self.writer.take() {
             if !writer.records.is_empty() {

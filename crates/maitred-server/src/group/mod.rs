@@ -408,7 +408,7 @@ impl Job {
 
     /// A number for the route, equal for all requests of that route. No peer can foretell it.
     pub(crate) fn route(&self) -> u64 {
-        self.exchange.request().head.shape
+        self.exchange.request().head.shape_hash
     }
 
     /// A number for the connection; 0 where the connection has one exchange at a time.
@@ -464,7 +464,7 @@ impl<R: Resident> Serve for Group<R> {
         if let Some(slot) = self.slots.find(token.slot) {
             let mut place = slot.lock();
             if let Some(connection) = place.as_mut().filter(|_| slot.generation() == token.generation) {
-                connection.send_last(self, token, now);
+                connection.send_what_waits(self, token, now);
                 connection.account(self, token);
             }
         }

@@ -49,10 +49,11 @@ pub(crate) trait Resident: Sized + Send + 'static {
     /// Tells waiting threads that the server ends at once.
     fn cut(&mut self);
 
-    /// Sends the complete response that a handler has left.
-    fn send_last(&mut self, group: &Group<Self>, token: Token, now: u64);
+    /// Sends the complete response that a handler of an event loop has left to be sent at the end of the round.
+    fn send_what_waits(&mut self, group: &Group<Self>, token: Token, now: u64);
 
-    /// Ends a turn, without the lock: puts away the data that the turn has left in the thread's memory.
+    /// Ends a turn, without the lock: writes down the records that the turn has left in the thread's memory. They are of
+    /// answers that did not leave, so their end is `End::Cut`.
     fn end_turn(group: &Group<Self>, scratch: &mut Self::Scratch, now: u64);
 
     /// Drops all data of a turn that has panicked.

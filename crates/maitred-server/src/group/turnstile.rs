@@ -1,4 +1,4 @@
-//! The place of this process in the line of processes that accept from the same sockets; `connection/turns.rs` moves
+//! The place of this process in the line of processes that accept from the same sockets; `connection/accept_turns.rs` moves
 //! it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -62,7 +62,7 @@ impl Naming {
     /// Number of the route of this request; `name` is the name given by the application, or empty.
     pub(crate) fn number(&self, head: &RequestHead, name: &str, status: Status) -> u32 {
         let shape = shape_of(head);
-        let hash = if head.shape == 0 { shape.hash() } else { head.shape };
+        let hash = if head.shape_hash == 0 { shape.hash() } else { head.shape_hash };
         if !name.is_empty() {
             let number = self.routes.add(self.hash_of(shape, name), || self.text_of(shape, name));
             self.note_told(hash, number);
@@ -168,7 +168,8 @@ impl Naming {
     }
 }
 
-pub(crate) fn shape_of(head: &RequestHead) -> Shape<'_> {
+/// The form of a request by which routes are named and entries of the log are counted.
+pub fn shape_of(head: &RequestHead) -> Shape<'_> {
     Shape { method: head.method.as_str(), path: head.path(), host: head.host }
 }
 

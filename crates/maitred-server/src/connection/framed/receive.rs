@@ -2,7 +2,7 @@
 
 use maitred_exchange::client::identify;
 use maitred_exchange::pipeline::{
-    advance_spool, data_received, head_received, pass_filters, request_received, spill,
+    advance_spool, data_received, head_received, move_body_to_file, pass_filters, request_received,
 };
 use maitred_exchange::stages::refuse;
 use maitred_exchange::{Keeping, Queue, Received, Stream};
@@ -193,7 +193,7 @@ impl Framed {
     /// Looks at streams that wait for a password's check or for the disk.
     fn go_on_with_waiting(&mut self, wire: &mut Wire, context: &mut Context<'_>) {
         for stream in self.each_stream().filter(|stream| stream.keeping.leaves()) {
-            spill(&context.group.site, stream, context.waker());
+            move_body_to_file(&context.group.site, stream, context.waker());
         }
         let waits = |stream: &Stream| {
             !stream.running && (stream.is_filtering() || stream.keeping.is_spool() && !stream.answered)

@@ -53,8 +53,13 @@ pub(crate) struct H1 {
 }
 
 impl H1 {
-    /// The connection in HTTP/2, if the peer goes over to it.
-    pub(super) fn take_next(&mut self, wire: &mut Wire, context: &mut Context<'_>) -> Option<Box<Framed>> {
+    /// Goes over to HTTP/2 if handshake, preface or `Upgrade: h2c` have agreed on it: the connection from now on, with the
+    /// exchange under way as its first stream.
+    pub(super) fn go_over_if_agreed(
+        &mut self,
+        wire: &mut Wire,
+        context: &mut Context<'_>,
+    ) -> Option<Box<Framed>> {
         wire.goes_over.then(|| match self.stream.take() {
             Some(stream) => go_over(wire, context, stream),
             None => Framed::new(&context.group.site),
@@ -396,7 +401,7 @@ impl H1 {
             self.listen_on(wire, group, token, now);
         }
         relieve_later(self, wire, group, token);
-        // Otherwise the next edge, the deadline, or `send_last` goes on.
+        // Otherwise the next edge, the deadline, or `send_what_waits` goes on.
     }
 
     /// Sends the response that [`send_last`](Carrier::send_last) has kept, if no turn has done so meanwhile.

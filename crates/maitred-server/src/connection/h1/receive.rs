@@ -4,8 +4,8 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use maitred_exchange::pipeline::{
-    advance_spool, data_received, end_dropped, head_received, pass_filters, refuse_unkept, request_received,
-    share, spill,
+    advance_spool, data_received, end_dropped, head_received, move_body_to_file, pass_filters, refuse_unkept,
+    request_received, share,
 };
 use maitred_exchange::stages::{refuse, refuse_noted};
 use maitred_exchange::{Keeping, Received, Stream};
@@ -73,7 +73,7 @@ impl H1 {
             Keeping::Shared(share) => {
                 let fits = share.grow(before + most) && !share.leaves();
                 if !fits {
-                    spill(&context.group.site, stream, context.waker());
+                    move_body_to_file(&context.group.site, stream, context.waker());
                 }
                 fits
             }
@@ -91,7 +91,7 @@ impl H1 {
             })?
         } else {
             if !stream.request.body.try_reserve(left as usize) {
-                spill(&context.group.site, stream, context.waker());
+                move_body_to_file(&context.group.site, stream, context.waker());
                 return None;
             }
             let memory = stream.request.body.memory_mut()?;
@@ -209,7 +209,7 @@ impl H1 {
         }
         let mut requests = 0;
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.keeping.leaves()) {
-            spill(&context.group.site, stream, context.waker());
+            move_body_to_file(&context.group.site, stream, context.waker());
         }
         if let Some(stream) = self.stream.take_if(|stream| stream.keeping.is_spool()) {
             let received = advance_spool(&mut in_turn(self, wire, context), stream);

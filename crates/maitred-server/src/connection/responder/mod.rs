@@ -31,9 +31,9 @@ use super::{Connection, Group, Key, backpressure};
 pub(crate) use encoder::{Encoder, ValueSender};
 use maitred_exchange::memory::{recycle_buffer, with_date};
 use maitred_exchange::site::Computing;
-use maitred_exchange::site::Figures;
+use maitred_exchange::site::{Figures, shape_of};
 use maitred_exchange::spill::MIN_COUNTED;
-use maitred_exchange::stages::{Asked, Draft, Handling, Maker, On, shape};
+use maitred_exchange::stages::{Asked, Draft, Handling, Maker, On};
 use measured::Measured;
 use reshaped::{Held, Reshaping};
 
@@ -275,9 +275,9 @@ impl Responder {
         for name in report.removed.into_iter().filter(|name| !(self.announced && *name == TRAILER)) {
             let text =
                 format!("the application set {name}, which belongs to the connection; it was not sent");
-            log.warn_once(shape(request), &on, &text);
+            log.warn_once(shape_of(&request.head), &on, &text);
         }
-        draft.warnings.iter().for_each(|text| log.warn_once(shape(request), &on, text));
+        draft.warnings.iter().for_each(|text| log.warn_once(shape_of(&request.head), &on, text));
         if let Some(limits) = draft.limits {
             with_exchange!(self.group, self.key, |carrier, wire| {
                 carrier.limit_response(wire, self.key, limits);
@@ -409,7 +409,7 @@ impl Respond for Responder {
     }
 
     fn warn_once(&self, request: &Request, text: &str) {
-        self.group.site.log.warn_once(shape(request), On(self.origin.peer, request), text);
+        self.group.site.log.warn_once(shape_of(&request.head), On(self.origin.peer, request), text);
     }
 
     fn begin(&mut self, now: u64) {
