@@ -175,6 +175,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
+            "maitred-client",
             "maitred-h1",
         ],
     ),
