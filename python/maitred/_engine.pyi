@@ -145,11 +145,13 @@ class HttpPool:
         | tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None],
         *,
         repeatable: bool | None = None,
+        propagate: bool = False,
     ) -> HttpResponse:
         """Sends a request and waits for the head of its response.
 
         ``timeouts`` are seconds for a connection of the pool, connecting, TLS, the first byte, progress, and the whole call. A seventh
         is for writing, in place of progress.
+        With ``propagate`` traceparent, tracestate and X-Request-ID of the request that is being served go along.
         Raises :class:`HttpFailure`, and what ``body`` raises.
         """
 
@@ -164,6 +166,7 @@ class HttpPool:
         | tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None],
         *,
         repeatable: bool | None = None,
+        propagate: bool = False,
     ) -> Awaitable[HttpResponse]:
         """The same within an event loop of asyncio. A task that is cancelled while it waits ends the call at once."""
 

@@ -69,7 +69,7 @@ async def app(scope, receive, send):
 #: A path that is markup, as no browser would send it, and a part of it that pages show.
 MARKUP = "/waits/<img%20src=x%20onerror=document.title=1>"
 
-PAGES = ["overview", "routes", "threads", "requests", "deliveries", "connections", "locks", "caches", "memory", "logs", "configuration"]
+PAGES = ["overview", "routes", "threads", "requests", "deliveries", "connections", "upstreams", "locks", "caches", "memory", "logs", "configuration"]
 SIZES = {"wide": (1280, 800), "narrow": (390, 844), "phone": (360, 740)}
 
 

@@ -47,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-exchange",
         &[
+            "maitred-client",
             "maitred-limits",
             "maitred-spool",
             "maitred-tls",
@@ -126,6 +127,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-process",
         &[
+            "maitred-client",
             "maitred-config",
             "maitred-http",
             "maitred-runtime",
@@ -166,6 +168,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-python",
         &[
+            "maitred-client",
             "maitred-http",
             "maitred-io",
             "maitred-runtime",
@@ -173,7 +176,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
-            "maitred-client",
             "maitred-h1",
         ],
     ),

@@ -1,5 +1,6 @@
 //! A connection and the bytes that have been received by it.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,6 +14,14 @@ use crate::stream::{Received, Stream, StreamFault};
 /// The first read of a response takes so much, further ones more: a large body needs few calls, a small one little memory.
 const FIRST_READ: usize = 16 * 1024;
 const READ: usize = 64 * 1024;
+
+/// The most memory that a thread keeps for its next response.
+const MOST_SPARE: usize = 2 * READ;
+
+thread_local! {
+    /// Memory that was cleared once, for the next response that begins on this thread. Idle connections have none.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// A socket, whose calls do not wait.
 #[derive(Debug)]
@@ -133,6 +142,9 @@ impl Connection {
         self.filled -= self.consumed;
         self.consumed = 0;
         let room = if self.memory.is_empty() { FIRST_READ } else { READ };
+        if self.memory.is_empty() {
+            self.memory = SPARE.try_with(Cell::take).unwrap_or_default();
+        }
         if self.memory.len() < self.filled + room {
             self.memory.resize(self.filled + room, 0);
         }
@@ -171,10 +183,14 @@ impl Connection {
         is_quiet && self.received().is_empty()
     }
 
-    /// The memory of the last response goes.
+    /// The memory of the last response goes to the next one of this thread.
     pub(crate) fn rest(&mut self) {
         self.stream.rest();
-        self.memory = Vec::new();
+        let memory = std::mem::take(&mut self.memory);
+        if memory.len() <= MOST_SPARE {
+            // Not at the end of the thread.
+            _ = SPARE.try_with(|spare| spare.set(memory));
+        }
         (self.consumed, self.filled) = (0, 0);
     }
 }

@@ -59,7 +59,7 @@ struct Inner {
     idle: usize,
 }
 
-/// What is known of a name.
+/// The addresses of a name, and its look-up.
 struct Name {
     good: Option<(Arc<[SocketAddr]>, Instant)>,
     failed: Option<(ErrorKind, Arc<str>, Instant)>,

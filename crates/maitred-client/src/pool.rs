@@ -18,9 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+mod holders;
+
 use crate::fork;
 use crate::keep_alive::Kept;
 use crate::key::Key;
+
+pub use holders::Holder;
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +42,8 @@ pub struct Settings {
     pub age: Duration,
 }
 
-/// The most callers in an error's text.
-const MOST_NAMED: usize = 4;
+/// The time between two looks at the idle connections of all keys.
+const SWEEP: Duration = Duration::from_secs(10);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -73,6 +77,8 @@ struct Inner<C> {
     waiting: usize,
     next: u64,
     holders: HashMap<u64, Holder>,
+    /// The next look at the idle connections of all keys.
+    sweeps: Option<Instant>,
 }
 
 /// The connections of one key.
@@ -97,17 +103,6 @@ struct Idle<C> {
 struct Life {
     made: Instant,
     requests: Option<u32>,
-}
-
-/// The holder of a slot.
-#[derive(Clone, Debug)]
-pub struct Holder {
-    /// The key of its slot.
-    pub key: Arc<Key>,
-    /// The number that the caller has given itself.
-    pub caller: u64,
-    /// The time of its check-out.
-    pub since: Instant,
 }
 
 /// The reason why a slot is not free at once.
@@ -167,7 +162,7 @@ impl<C> Pool<C> {
     /// An empty pool.
     pub fn new(settings: Settings) -> Self {
         let (places, holders) = (HashMap::new(), HashMap::new());
-        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders });
+        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders, sweeps: None });
         Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
     }
 
@@ -213,32 +208,10 @@ impl<C> Pool<C> {
         self.0.lock().holders.values().cloned().collect()
     }
 
-    /// The holders of the connections that a call to `key` waits for, as text: at most [`MOST_NAMED`] of them, those with the most
-    /// connections.
-    pub(crate) fn named_holders(&self, key: &Arc<Key>, now: Instant) -> String {
-        let (settings, all) = (self.0.settings, self.holders());
-        let own: Vec<&Holder> = all.iter().filter(|holder| holder.key == *key).collect();
-        let (of, most, held) = match own.len() >= settings.per_key {
-            true => (format!(" to {key}"), settings.per_key, own),
-            false => (" of the pool".to_owned(), settings.total, all.iter().collect()),
-        };
-        let mut callers: Vec<(usize, u64, Instant)> = Vec::new();
-        for holder in &held {
-            match callers.iter_mut().find(|(_, caller, _)| *caller == holder.caller) {
-                Some((count, _, since)) => (*count, *since) = (*count + 1, holder.since.min(*since)),
-                None => callers.push((1, holder.caller, holder.since)),
-            }
-        }
-        callers.sort_unstable_by_key(|(count, _, since)| (std::cmp::Reverse(*count), *since));
-        let mut text = format!("{} of {most} connections{of} are held", held.len());
-        for (at, (count, caller, since)) in callers.iter().take(MOST_NAMED).enumerate() {
-            let (separator, age) = (if at == 0 { ':' } else { ',' }, now.saturating_duration_since(*since));
-            text.push_str(&format!("{separator} {count} by caller {caller} for {:.1} s", age.as_secs_f64()));
-        }
-        if callers.len() > MOST_NAMED {
-            text.push_str(&format!(", and by {} more", callers.len() - MOST_NAMED));
-        }
-        text
+    /// The holders of the connections that a call to `key` waits for, as text.
+    pub(crate) fn named_holders(&self, key: &Key, now: Instant) -> String {
+        let Settings { per_key, total, .. } = self.0.settings;
+        holders::named(&self.holders(), key, per_key, total, now)
     }
 
     /// The number of connections that are idle.
@@ -367,6 +340,9 @@ impl<C> Inner<C> {
         now: Instant,
         old: &mut Vec<C>,
     ) -> Result<Slot<C>, Full> {
+        if self.sweeps.is_none_or(|at| at <= now) {
+            self.drop_all_expired(now, old);
+        }
         let place = self.place(key);
         let mut gone = 0;
         let mut found = None;
@@ -410,6 +386,19 @@ impl<C> Inner<C> {
             found.map_or((None, None), |(connection, life)| (Some(connection), Some(life)));
         let reused = connection.is_some();
         Slot { shared: Arc::clone(shared), key: Arc::clone(key), number, connection, life, reused }
+    }
+
+    /// A server that is not called any more would keep its connections for ever. This walks the keys, and is rare.
+    fn drop_all_expired(&mut self, now: Instant, old: &mut Vec<C>) {
+        self.sweeps = now.checked_add(SWEEP);
+        let mut gone = 0;
+        self.places.retain(|_, place| {
+            let dropped = place.drop_expired(now, old);
+            place.open -= dropped;
+            gone += dropped;
+            place.open > 0 || !place.waiting.is_empty()
+        });
+        self.open -= gone;
     }
 
     /// Only at the limit of all connections: this walks the keys.
@@ -531,6 +520,18 @@ impl<C> Slot<C> {
         let mut old = Vec::new();
         let mut inner = self.shared.lock();
         let Some(holder) = inner.holders.remove(&self.number) else { return };
+        let idle = match idle {
+            // The usual end takes one look-up of the key.
+            Some(idle) if inner.waiting == 0 => {
+                let (now, place) = (idle.since, inner.place(&self.key));
+                place.idle.push_back(idle);
+                let gone = place.drop_expired(now, &mut old);
+                place.open -= gone;
+                inner.open -= gone;
+                return;
+            }
+            idle => idle,
+        };
         if idle.is_none() {
             inner.open -= 1;
             inner.place(&self.key).open -= 1;

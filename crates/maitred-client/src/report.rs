@@ -55,6 +55,27 @@ pub trait Observer: Send + Sync {
     /// A call to `key` begins: the number by which [`ended`](Self::ended) names it.
     fn begun(&self, key: &Key) -> u64;
 
+    /// The call `number` has come to this phase.
+    fn phase(&self, _number: u64, _phase: Phase) {}
+
     /// The call `number` has ended.
     fn ended(&self, number: u64, key: &Key, report: &Report);
+}
+
+impl Phase {
+    /// The name in logs and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Resolve => "resolve",
+            Self::Connect => "connect",
+            Self::Proxy => "proxy",
+            Self::Tls => "tls",
+            Self::Write => "write",
+            Self::FirstByte => "first byte",
+            Self::Read => "read",
+            Self::Total => "total",
+        }
+    }
 }

@@ -129,6 +129,8 @@ pub struct Config {
     pub access_log_except: Vec<PathPattern>,
     /// The place of the error log.
     pub error_log: LogPlace,
+    /// The place of the log of calls to other servers.
+    pub client_log: LogPlace,
     /// Whether an entry of the error log says how each request got its thread.
     pub dispatch_trace: bool,
     /// The period after which a new log file is begun.

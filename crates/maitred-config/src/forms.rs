@@ -426,6 +426,8 @@ pub(crate) const ACCESS_LOG: One<LogPlace> = written(
 );
 pub(crate) const ERROR_LOG: One<LogPlace> =
     written(log_values::error_place, "stderr, stdout, syslog, syslog:HOST:PORT, logging or a path");
+pub(crate) const CLIENT_LOG: One<LogPlace> =
+    written(log_values::client_place, "off, - (standard output), stderr, syslog, syslog:HOST:PORT or a path");
 pub(crate) const LOG_FORMAT: One<Format> =
     written(log_values::format, "default, common, combined, times, json, or text with fields");
 pub(crate) const CONTROL_SOCKET: One<ControlSocket> = written(value::control_socket, "auto, off or a path");

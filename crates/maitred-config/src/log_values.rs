@@ -86,6 +86,18 @@ pub(crate) fn error_place(text: &str) -> Result<LogPlace, BadValue> {
     }
 }
 
+pub(crate) fn client_place(text: &str) -> Result<LogPlace, BadValue> {
+    match text {
+        "" | AUTO | "logging" => Err(BadValue::new(
+            format!("'{text}' is no place for the client log"),
+            "write off, - (standard output), stderr, syslog or the path of a file",
+        )),
+        "off" => Ok(LogPlace::Off),
+        "-" => Ok(LogPlace::Stdout),
+        _ => place(text),
+    }
+}
+
 fn place(text: &str) -> Result<LogPlace, BadValue> {
     match text {
         "stdout" => Ok(LogPlace::Stdout),

@@ -16,7 +16,12 @@ pub fn is_rotated(config: &Config, path: &Path) -> bool {
 
 /// Checks what no single option can know.
 pub fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
-    for (name, place) in [("access-log", &config.site.access_log), ("error-log", &config.error_log)] {
+    let logs = [
+        ("access-log", &config.site.access_log),
+        ("error-log", &config.error_log),
+        ("client-log", &config.client_log),
+    ];
+    for (name, place) in logs {
         if let LogPlace::File(path) = place {
             check_file(path).map_err(|bad| bad.at(origins.describe(name)))?;
         }

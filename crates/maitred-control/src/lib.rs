@@ -53,6 +53,7 @@ mod strangers;
 mod table;
 mod threads;
 mod tls;
+mod upstreams;
 mod watch;
 mod websockets;
 
@@ -76,6 +77,7 @@ pub use recent::{RECENT, merge_recent};
 pub use snapshot::{HIDDEN, snapshot_name, snapshot_of, snapshot_page};
 pub use stats::stats_of;
 pub use table::{Command, SNAPSHOT, commands, find};
+pub use upstreams::{UPSTREAMS, upstreams_of};
 
 use pool::Wanted;
 use query::QueryContext;

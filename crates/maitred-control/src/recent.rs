@@ -35,6 +35,15 @@ fn row(request: &RecentRequest, names: &[&str]) -> Value {
     for span in Span::ALL {
         row[format!("{}_seconds", span.name())] = seconds(request.spans.get(span)).into();
     }
+    row["db_seconds"] = request.database.map(|database| seconds(database.nanos)).into();
+    row["db_statements"] = request.database.map(|database| database.statements).into();
+    let calls = request.outgoing.as_ref();
+    row["outgoing_seconds"] = calls.map(|calls| seconds(calls.nanos)).into();
+    row["outgoing_calls"] = calls.map(|calls| calls.calls).into();
+    row["outgoing_failed"] = calls.map(|calls| calls.failed).into();
+    row["slowest_call"] = calls.map(|calls| &*calls.slowest).into();
+    row["slowest_call_seconds"] = calls.map(|calls| seconds(calls.slowest_nanos)).into();
+    row["slowest_call_part"] = calls.map(|calls| calls.slowest_part).into();
     row["route"] = request.route.clone().into();
     row["peer"] = request.peer.clone().into();
     row["pool"] = request.pool.and_then(|pool| names.get(pool)).copied().into();

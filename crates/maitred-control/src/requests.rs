@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use maitred_http::TlsSession;
 use maitred_server::inspect::{Member, State, Waiting};
-use maitred_server::{Place, Server};
+use maitred_server::{Place, RunningCall, Server};
 use serde_json::{Value, json};
 
 use super::shown::moment;
@@ -27,6 +27,12 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
         server.connections().waiting(MAX_LISTED).into_iter().map(|waiting| waiting.place).collect();
     let threads = threads(server);
     let names = server.pools().names();
+    let mut calls = HashMap::<u64, Vec<RunningCall>>::new();
+    for call in server.figures().calls().running() {
+        if let Some(request) = call.request {
+            calls.entry(request).or_default().push(call);
+        }
+    }
     let mut found = Vec::new();
     server.connections().each(|connection, shown| {
         for (stream, asked) in shown.requests {
@@ -53,11 +59,17 @@ pub(super) fn active(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "thread": thread.as_ref().map(|member| &*member.name),
             "tid": thread.as_ref().map(|member| member.tid),
             "tls": tls,
+            "calls": calls.get(&asked.number).map(|calls| calls.iter().map(running_call).collect::<Vec<_>>()),
             "since": began,
             "for_seconds": seconds,
         })
     });
     Ok(json!({ "total": total, "active": requests.collect::<Vec<_>>() }))
+}
+
+/// A call that runs: where it goes, what it waits for, and for how long.
+fn running_call(call: &RunningCall) -> Value {
+    json!({ "to": call.server, "part": call.part.name(), "for_seconds": moment(call.since).1 })
 }
 
 pub(super) fn queued(asking: &QueryContext<'_>, given: &Given) -> Result<Value, Refusal> {
@@ -124,6 +136,8 @@ pub(super) fn traces(asking: &QueryContext<'_>, given: &Given) -> Result<Value, 
             "total_seconds": total,
             "db_seconds": entry.database.map(|database| database.nanos as f64 / 1e9),
             "db_statements": entry.database.map(|database| database.statements),
+            "outgoing_seconds": entry.outgoing.map(|(nanos, _)| nanos as f64 / 1e9),
+            "outgoing_calls": entry.outgoing.map(|(_, calls)| calls),
         })
     });
     Ok(json!({

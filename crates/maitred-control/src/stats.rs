@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::shown::ENGINE;
 use super::{Counted, Given, QueryContext, Refusal, Wanted, did_you_mean};
-use maitred_server::{ApplicationTiming, Computing, DatabaseUse, Statistics};
+use maitred_server::{ApplicationTiming, Computing, DatabaseUse, OutgoingUse, Statistics};
 
 type Answer = Result<Value, Refusal>;
 
@@ -57,6 +57,7 @@ pub fn stats_of(counted: &Counted, statistics: &Statistics, given: &Given) -> Re
         "routes": routes(statistics),
         "application_timings": timings(statistics, |_| true),
         "databases": databases(statistics, |_| true),
+        "outgoing": outgoing(statistics, |_| true),
         "application_timings_lost": statistics.application_lost,
     }))
 }
@@ -89,6 +90,7 @@ fn of_route(statistics: &Statistics, route: &str) -> Answer {
         "spans": spans(leaf),
         "application_timings": timings(statistics, |timing| timing.route == route),
         "databases": databases(statistics, |one| one.route == route),
+        "outgoing": outgoing(statistics, |one| one.route == route),
     }))
 }
 
@@ -112,6 +114,7 @@ fn of_pool(counted: &Counted, statistics: &Statistics, pool: &str) -> Value {
     answer["routes"] = routes.collect();
     answer["application_timings"] = timings(statistics, |timing| timing.pool == pool).into();
     answer["databases"] = databases(statistics, |one| one.pool == pool).into();
+    answer["outgoing"] = outgoing(statistics, |one| one.pool == pool).into();
     answer
 }
 
@@ -187,6 +190,26 @@ fn databases(statistics: &Statistics, wanted: impl Fn(&DatabaseUse) -> bool) -> 
             "p99_seconds": seconds(time.percentile(99.0)),
             "wait_seconds": seconds(wait.sum()),
             "connections": whole(connections.max()),
+        })
+    });
+    shown.collect()
+}
+
+/// The calls of applications to other servers by route, the longest sums first; `upstreams` has them by server.
+fn outgoing(statistics: &Statistics, wanted: impl Fn(&OutgoingUse) -> bool) -> Vec<Value> {
+    let mut all: Vec<_> = statistics.outgoing().into_iter().filter(|one| wanted(one)).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.time.sum()));
+    let shown = all.into_iter().take(MAX_LISTED).map(|one| {
+        let OutgoingUse { pool, route, time, calls, failed } = one;
+        json!({
+            "pool": pool,
+            "route": route,
+            "requests": calls.count(),
+            "calls": whole(calls.sum()),
+            "calls_mean": calls.mean() / 1e3,
+            "failed": whole(failed.sum()),
+            "mean_seconds": time.mean() / 1e9,
+            "p99_seconds": seconds(time.percentile(99.0)),
         })
     });
     shown.collect()

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::given::{option, optional, required, unless_given};
 use super::{
     Argument, Done, Given, QueryContext, Refusal, WORKER, change, deliveries, did_you_mean, explain, finding,
-    history, http2, logs, memory, over_time, pool, recent, requests, stats, status, threads, tls, websockets,
+    history, http2, logs, memory, over_time, pool, recent, requests, stats, status, threads, tls, upstreams,
+    websockets,
 };
 
 /// A query or a change.
@@ -89,6 +90,12 @@ const COMMANDS: &[Command] = &[
         &[option("route", "a route that stats shows"), POOL],
         "The slowest requests of the last two minutes, and the last that failed, with where their time has gone.",
         recent::recent,
+    ),
+    query(
+        upstreams::UPSTREAMS,
+        &[POOL],
+        "Servers that the application calls: how often, how long, how it ended, bytes, connections used again.",
+        upstreams::upstreams,
     ),
     query(
         logs::LOGS,

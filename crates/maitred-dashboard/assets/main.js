@@ -11,6 +11,7 @@ import { routesPage } from "./page-routes.js";
 import { threadsPage } from "./page-threads.js";
 import { requestsPage } from "./page-requests.js";
 import { cachesPage, connectionsPage, deliveriesPage, locksPage } from "./page-network.js";
+import { upstreamsPage } from "./page-upstreams.js";
 import { configurationPage, logsPage, memoryPage } from "./page-system.js";
 
 /** @typedef {import("./page-overview.js").PageGiven} PageGiven */
@@ -25,6 +26,7 @@ const PAGES = [
     { key: "requests", title: "Requests", show: requestsPage },
     { key: "deliveries", title: "Deliveries", show: deliveriesPage },
     { key: "connections", title: "Connections", show: connectionsPage },
+    { key: "upstreams", title: "Other servers", show: upstreamsPage },
     { key: "locks", title: "Locks", show: locksPage },
     { key: "caches", title: "Caches", show: cachesPage },
     { key: "memory", title: "Memory and processes", show: memoryPage },

@@ -6,6 +6,7 @@ import { canChange, change, linesOf, Refused } from "./api.js";
 import { paintSpans, spanLegend, spanTimes } from "./spans.js";
 import { DataTable } from "./table.js";
 import { paintRequestId, recentRequests } from "./page-routes.js";
+import { callsOf } from "./page-upstreams.js";
 
 /** @typedef {import("./page-overview.js").PageGiven} PageGiven */
 /** @typedef {import("./page-overview.js").PageShown} PageShown */
@@ -21,6 +22,7 @@ function openRequests(label, empty, isRunning) {
         { key: "bar", title: isRunning ? "Runs" : "Waits", fixed: true, paint: (cell, row) => paintSpans(cell, [{ name: isRunning ? "run" : "queue", seconds: row.for_seconds ?? 0 }], row.longest) },
         { key: "since", title: "Since", text: localTime },
         { key: "pool", title: "Pool", text: (value) => value ?? NOTHING },
+        { key: "call", title: "Waits for", optional: true, wrap: true, value: (row) => callsOf(row) || null, help: "calls to other servers that run now" },
         { key: "thread", title: "Thread", optional: true },
         { key: "worker", title: "Worker", number: true, optional: true },
         { key: "peer", title: "Peer" },

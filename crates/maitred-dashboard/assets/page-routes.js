@@ -8,6 +8,7 @@ import { paintShare, paintSpans, SpanBar, spanLegend, SPANS, spanTimes } from ".
 import { DataTable } from "./table.js";
 import { Facts, FoundTable } from "./generic.js";
 import { paintRoute } from "./page-overview.js";
+import { slowestCallOf } from "./page-upstreams.js";
 
 /** @typedef {import("./page-overview.js").PageGiven} PageGiven */
 /** @typedef {import("./page-overview.js").PageShown} PageShown */
@@ -185,6 +186,7 @@ function recentTable(label, empty, by) {
             { key: "status", title: "Status", number: true, text: (value) => String(value ?? NOTHING) },
             { key: "total", title: "Total", number: true, value: (row) => row.total_seconds, text: duration },
             { key: "spans", title: "Spans", fixed: true, paint: (cell, row) => paintSpans(cell, spanTimes(row), row.longest) },
+            { key: "calls", title: "Calls", optional: true, wrap: true, value: slowestCallOf, help: "to other servers" },
             { key: "ended", title: "Ended", text: localTime },
             { key: "end", title: "End", optional: true },
             { key: "worker", title: "Worker", number: true, optional: true },

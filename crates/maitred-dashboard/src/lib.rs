@@ -72,7 +72,7 @@ const JS: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-static ASSETS: [Asset; 23] = assets! {
+static ASSETS: [Asset; 24] = assets! {
     "" "index.html" HTML;
     "style.css" "style.css" CSS;
     "icon.svg" "icon.svg" SVG;
@@ -91,6 +91,7 @@ static ASSETS: [Asset; 23] = assets! {
     "page-threads.js" "page-threads.js" JS;
     "page-requests.js" "page-requests.js" JS;
     "page-network.js" "page-network.js" JS;
+    "page-upstreams.js" "page-upstreams.js" JS;
     "page-system.js" "page-system.js" JS;
     "main.js" "main.js" JS;
     "vendor/uplot.js" "vendor/uplot.js" JS;

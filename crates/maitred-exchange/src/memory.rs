@@ -68,6 +68,7 @@ pub fn clear_request(request: &mut Request) -> bool {
     if is_small {
         request.websocket = false;
         request.database = None;
+        request.outgoing = None;
         request.route.clear();
         request.head.clear();
         request.body.clear(MAX_KEPT);

@@ -4,12 +4,12 @@
 
 use maitred_dispatch::Trace;
 use maitred_http::{Method, Peer, RequestHead, Status};
-use maitred_log::{Database, End, Outcome, RequestId};
-use maitred_runtime::{DatabaseCounts, Request};
+use maitred_log::{Database, End, Outcome, Outgoing, RequestId};
+use maitred_runtime::{DatabaseCounts, OutgoingCounts, Request};
 use maitred_stats::Times;
 
 use crate::memory::recycle_request;
-use crate::site::Site;
+use crate::site::{Site, part_of_number};
 
 /// An exchange whose response is complete: kept until its last byte has left, then written down.
 pub struct Record {
@@ -65,6 +65,19 @@ impl Kept {
         let Self::Request(request) = self else { return None };
         request.database.as_deref().map(maitred_runtime::Database::counts).filter(|counts| !counts.is_empty())
     }
+
+    /// Calls to other servers, if any have ended.
+    fn outgoing(&self) -> Option<OutgoingCounts> {
+        let Self::Request(request) = self else { return None };
+        request.outgoing.as_deref().map(maitred_runtime::Outgoing::counts).filter(|counts| !counts.is_empty())
+    }
+}
+
+/// The calls of a request to other servers, with the names of their server and part.
+struct NamedCalls {
+    counts: OutgoingCounts,
+    server: String,
+    part: &'static str,
 }
 
 impl Record {
@@ -80,7 +93,7 @@ impl Record {
     }
 
     /// Returns the facts of the exchange for logs and statistics.
-    pub fn outcome<'a>(&'a self, route: Option<&'a str>) -> Outcome<'a> {
+    fn outcome<'a>(&'a self, route: Option<&'a str>, calls: Option<&'a NamedCalls>) -> Outcome<'a> {
         let head = self.request.head();
         Outcome {
             head,
@@ -98,6 +111,14 @@ impl Record {
                 .request
                 .database()
                 .map(|counts| Database { statements: counts.statements, nanos: counts.nanos }),
+            outgoing: calls.map(|NamedCalls { counts, server, part }| Outgoing {
+                calls: counts.calls,
+                failed: counts.failed,
+                nanos: counts.nanos,
+                slowest: server,
+                slowest_nanos: counts.slowest.nanos,
+                slowest_part: part,
+            }),
         }
     }
 
@@ -128,10 +149,15 @@ impl Site {
             Some(_) => self.figures.told_name(record.request.head(), record.request.told_route()),
             None => None,
         };
-        let outcome = record.outcome(told.as_deref().or(engine_route.map(|route| &*route.name)));
+        let calls = self.calls_of(&record, written);
+        let outcome =
+            record.outcome(told.as_deref().or(engine_route.map(|route| &*route.name)), calls.as_ref());
         self.figures.record(&outcome, (engine_route, record.route), self.times());
         if let Some(counts) = record.request.database() {
             self.figures.record_database(&outcome, counts);
+        }
+        if let Some(calls) = &calls {
+            self.figures.record_outgoing(&outcome, calls.counts);
         }
         if !record.refused {
             self.counters.count(&outcome);
@@ -146,6 +172,19 @@ impl Site {
         }
         self.filters.trace(&outcome);
         record.recycle();
+    }
+
+    /// The calls of a request to other servers: those that have ended, or, of a request that its handler still has, those that run.
+    fn calls_of(&self, record: &Record, now: u64) -> Option<NamedCalls> {
+        let counts = match &record.request {
+            Kept::Request(_) => record.request.outgoing(),
+            Kept::Head(_) => self.figures.calls.present(record.number, now),
+        }?;
+        Some(NamedCalls {
+            counts,
+            server: self.figures.calls.name(counts.slowest.server),
+            part: part_of_number(counts.slowest.part).name(),
+        })
     }
 
     /// The name of the route in statistics, if the exchange has one.
@@ -185,11 +224,22 @@ pub struct RequestSummary {
     pub held: u64,
     /// Bytes of memory of the head, until the exchange is over.
     pub head: u64,
+    /// The number of the request; 0 where it is not known.
+    pub number: u64,
 }
 
 impl Default for RequestSummary {
     fn default() -> Self {
-        Self { method: Method::Get, host: 0, path: Vec::new(), since: 0, pool: 0, held: 0, head: 0 }
+        Self {
+            method: Method::Get,
+            host: 0,
+            path: Vec::new(),
+            since: 0,
+            pool: 0,
+            held: 0,
+            head: 0,
+            number: 0,
+        }
     }
 }
 
@@ -208,7 +258,7 @@ impl RequestSummary {
         self.host = head.host;
         self.path.clear();
         self.path.extend_from_slice(&path[..path.len().min(MAX_PATH)]);
-        (self.since, self.pool, self.held, self.head) = (since, pool, 0, 0);
+        (self.since, self.pool, self.held, self.head, self.number) = (since, pool, 0, 0, 0);
     }
 
     /// The path as printable ASCII.

@@ -1,5 +1,6 @@
 //! The state that all connections of a server share: hosts, limits, logs and counters.
 
+mod calls;
 mod computing;
 mod contexts;
 mod database;
@@ -8,12 +9,14 @@ mod handshakes;
 mod http2;
 mod metrics;
 pub(crate) mod naming;
+mod outgoing;
 mod recent;
 mod rows;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 mod totals;
+mod upstream_metrics;
 mod websockets;
 
 use std::sync::{Arc, Once, OnceLock};
@@ -40,18 +43,20 @@ use crate::proxies::Proxies;
 use crate::spill::Spilling;
 use crate::traced::Traced;
 
+pub use calls::{Calls, RunningCall, part_of_number};
 pub use computing::Computing;
 pub use contexts::{Contexts, Share};
 pub use database::DatabaseUse;
 pub use figures::SPOOLED_TOTAL;
-pub use figures::{Figures, Names};
+pub use figures::{Counted, Figures, Names};
 pub use handshakes::Handshakes;
 pub use http2::Http2Settings;
 pub use http2::{Http2Counters, Open};
 pub use metrics::{page_of_workers, write_exchanges};
 pub use metrics::{write_build, write_cache, write_process};
+pub use outgoing::OutgoingUse;
 pub use recent::Recent;
-pub use recent::{RecentRequest, RecentRequests};
+pub use recent::{RecentCalls, RecentRequest, RecentRequests};
 pub use snapshot::{ApplicationTiming, LeafCount, Statistics};
 pub use totals::Totals;
 pub use websockets::WebSocketCounters;

@@ -30,13 +30,13 @@ use maitred_io::clock;
 use maitred_io::sync::atomic::Ordering;
 use maitred_log::{RequestId, upstream_queue};
 use maitred_match::Shape;
-use maitred_runtime::{Database, DatabaseCounts, Request, SendError};
+use maitred_runtime::{Database, DatabaseCounts, Outgoing, OutgoingCounts, Request, SendError};
 use maitred_stats::{Span, Spans, Times};
 
 use crate::flags::Flags;
 use crate::own_limits;
 use crate::own_limits::OwnLimits;
-use crate::site::Site;
+use crate::site::{Counted, Site};
 
 /// The request of a response, as far as the response depends on it.
 pub struct Asked<'a> {
@@ -158,7 +158,10 @@ impl<'a> Draft<'a> {
 
     fn note_timings(&self, site: &Site, asked: &Asked<'_>) {
         if let Maker::Handler(Handling { request, pool, .. }) = &asked.maker {
-            let counted = counts(request).is_some_and(|counts| !counts.is_empty());
+            let counted = Counted {
+                database: counts(request).is_some_and(|counts| !counts.is_empty()),
+                outgoing: request.outgoing.as_deref().is_some_and(|calls| !calls.counts().is_empty()),
+            };
             let route = (asked.head, &*request.route);
             site.figures.record_timings((*pool, counted), route, self.head.status, &self.head.fields);
         }
@@ -197,6 +200,9 @@ impl<'a> Draft<'a> {
         let mut value = server_timing(outer, &times.spans());
         if let Some(counts) = counts(request) {
             push_database(&mut value, counts);
+        }
+        if let Some(calls) = request.outgoing.as_deref().map(Outgoing::counts) {
+            push_calls(&mut value, calls, |server| site.figures.calls.name(server));
         }
         self.head.to_mut().fields.push("Server-Timing", value);
     }
@@ -278,6 +284,25 @@ fn push_database(text: &mut String, counts: DatabaseCounts) {
     );
 }
 
+/// Appends the time of calls to other servers up to the head, with the server of the slowest one; nothing without calls.
+fn push_calls(text: &mut String, counts: OutgoingCounts, name: impl FnOnce(u16) -> String) {
+    if counts.is_empty() {
+        return;
+    }
+    let OutgoingCounts { calls, nanos, slowest, .. } = counts;
+    let (micros, plural) = (nanos / 1000, if calls == 1 { "" } else { "s" });
+    // The path of a Unix socket may have any sign.
+    let is_plain = |sign: char| sign.is_ascii_graphic() && !matches!(sign, '"' | '\\');
+    let name = name(slowest.server).replace(|sign| !is_plain(sign), "_");
+    // Writing to a String does not fail.
+    let _ = write!(
+        text,
+        ", outgoing;dur={}.{:03};desc=\"{calls} call{plural}, slowest {name}\"",
+        micros / 1000,
+        micros % 1000
+    );
+}
+
 /// The facts of a request by which entries of the log are counted.
 pub fn shape(request: &Request) -> Shape<'_> {
     Shape { method: request.head.method.as_str(), path: request.head.path(), host: request.head.host }
@@ -292,5 +317,32 @@ impl fmt::Display for On<'_> {
         let Request { head, number, .. } = *request;
         let id = RequestId::of(&head.fields, *number);
         write!(f, "{peer}: {} {} [{id}]", head.method, head.target().escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use maitred_runtime::Slowest;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_told_with_the_server_of_the_slowest_one() {
+        let told = |calls, name: &str| {
+            let slowest = Slowest { nanos: 790_000_000, server: 7, part: 4 };
+            let counts = OutgoingCounts { calls, failed: 0, nanos: 812_345_678, slowest };
+            let mut text = "run;dur=1.000".to_owned();
+            push_calls(&mut text, counts, |server| format!("{name}{server}"));
+            text
+        };
+        assert_eq!(told(0, "x"), "run;dur=1.000");
+        assert_eq!(
+            told(3, "https://api.example:44"),
+            "run;dur=1.000, outgoing;dur=812.345;desc=\"3 calls, slowest https://api.example:447\""
+        );
+        let odd = told(1, "http+unix:///run/a\"b\\c d\n");
+        assert!(odd.ends_with("desc=\"1 call, slowest http+unix:///run/a_b_c_d_7\""), "{odd}");
+        let read: Vec<_> = maitred_stats::server_timing::parse(odd.as_bytes()).collect();
+        assert_eq!((read.len(), read[1].name, read[1].nanos), (2, "outgoing", 812_345_000));
     }
 }

@@ -32,6 +32,8 @@ pub struct Dispatched {
     pub status: u16,
     /// Database use of the request.
     pub database: Option<Database>,
+    /// Nanoseconds and number of the calls to other servers.
+    pub outgoing: Option<(u64, u64)>,
     /// The dispatcher's findings.
     pub trace: Trace,
     spans: Spans,
@@ -58,6 +60,7 @@ impl Traced {
             pool: outcome.pool.map(usize::from),
             status: outcome.status.code(),
             database: outcome.database,
+            outgoing: outcome.outgoing.map(|calls| (calls.nanos, calls.calls)),
             trace: *trace,
             spans: outcome.times.spans(),
             noted: clock::monotonic(),

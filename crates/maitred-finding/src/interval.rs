@@ -4,7 +4,9 @@
 //! the time so far of requests that are still there is added at the end and subtracted at the begin: the difference is
 //! the time spent in between.
 
-use super::picture::{Log, Memory, Picture, Pool, Queue, Route};
+use std::collections::BTreeMap;
+
+use super::picture::{Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// The differences. Rates and times are in seconds and per second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +29,7 @@ pub struct Interval {
     pub parallel: u64,
     pub(crate) processors: u64,
     pub(crate) routes: Vec<OfRoute>,
+    pub(crate) servers: Vec<OfServer>,
     pub(crate) pools: Vec<OfPool>,
     pub(crate) logs: Vec<OfLog>,
     pub(crate) spool: OfQueue,
@@ -57,6 +60,21 @@ pub(crate) struct OfRoute {
     pub(crate) computing: Option<f64>,
     /// How much of it they have waited for a processor.
     pub(crate) starved: f64,
+    /// How much of it was spent in calls to other servers.
+    pub(crate) outgoing: f64,
+    /// Calls that run, by server and part.
+    pub(crate) calling: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// The calls to one server that have ended in between, and those that run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OfServer {
+    pub(crate) name: String,
+    pub(crate) calls: u64,
+    pub(crate) timeouts: BTreeMap<String, u64>,
+    pub(crate) failures: BTreeMap<String, u64>,
+    pub(crate) parts: BTreeMap<String, u64>,
+    pub(crate) running: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,6 +164,7 @@ impl Interval {
             standing: Standing::between(before, after, seconds),
             memory: after.memory,
             grown: grown(before.memory, after.memory),
+            servers: servers(before, after),
             routes,
             pools,
         }
@@ -204,6 +223,8 @@ impl OfRoute {
                 .map(|asking| more(then.statements, now.statements) as f64 / asking as f64),
             computing: part(then.computed, now.computed),
             starved: part(then.starved, now.starved).unwrap_or_default(),
+            outgoing: outgoing(then, now, spent),
+            calling: now.calling.clone(),
         }
     }
 }
@@ -213,6 +234,38 @@ impl OfQueue {
         let least = then.waiting.min(now.waiting);
         Self { waiting: now.waiting, least, stands: least > 0 && then.done == now.done }
     }
+}
+
+/// The part of this time that was spent in calls. Calls side by side count one by one, but no time is more than all of it.
+fn outgoing(then: &Route, now: &Route, spent: f64) -> f64 {
+    let ended = now.outgoing.saturating_sub(then.outgoing) as f64;
+    let calls = (ended + now.calling_for as f64 - then.calling_for as f64) / 1e9;
+    if spent > 0.0 { (calls / spent).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+fn servers(before: &Picture, after: &Picture) -> Vec<OfServer> {
+    let none = Server::default();
+    let of = |(name, now): (&String, &Server)| {
+        let then = before.servers.get(name).unwrap_or(&none);
+        let (timeouts, failures) = (more(&then.timeouts, &now.timeouts), more(&then.failures, &now.failures));
+        let answered = now.answered.saturating_sub(then.answered);
+        OfServer {
+            name: name.clone(),
+            calls: answered + timeouts.values().chain(failures.values()).sum::<u64>(),
+            parts: more(&then.parts, &now.parts),
+            running: now.running.clone(),
+            timeouts,
+            failures,
+        }
+    };
+    after.servers.iter().map(of).collect()
+}
+
+/// The counts that have come since, of those that have grown.
+fn more(then: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let before = |name: &String| then.get(name).copied().unwrap_or_default();
+    let risen = now.iter().map(|(name, count)| (name.clone(), count.saturating_sub(before(name))));
+    risen.filter(|(_, rise)| *rise > 0).collect()
 }
 
 fn logs(before: &Picture, after: &Picture) -> Vec<OfLog> {

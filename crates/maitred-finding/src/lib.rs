@@ -5,6 +5,7 @@
 //! picture.rs    the state of a server in one moment, of one process or of several together
 //! interval.rs   the differences between two pictures, and time that threads and requests have spent
 //! rules.rs      the causes in their order, each with its thresholds
+//! upstream.rs   the server that calls wait for, and the part of the calls
 //! ```
 //! Promises: a quiet server and one that is ordinarily busy have no cause. A sentence has the numbers that it follows
 //! from. Pure: no I/O and no clock, the times are in the pictures.
@@ -16,9 +17,11 @@ mod picture;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod upstream;
+mod words;
 
 pub use interval::Interval;
-pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route};
+pub use picture::{Delivery, Log, Memory, Picture, Pool, Queue, Route, Server};
 
 /// A bottleneck or a fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +54,8 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order in which they are looked for. The last three are the more precise causes behind a slow
-    /// route, or behind threads that are taken, when it is known why the threads wait.
+    /// route, or behind threads that are taken, when it is known why the threads wait. [`Upstream`](Self::Upstream) is known from the
+    /// calls themselves, where the engine's client makes them.
     pub const ALL: [Self; 12] = [
         Self::Errors,
         Self::Log,

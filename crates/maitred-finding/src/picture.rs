@@ -12,6 +12,8 @@ pub struct Picture {
     pub at: u64,
     /// The totals of each route, by its name.
     pub routes: BTreeMap<String, Route>,
+    /// Servers that the application calls, by name.
+    pub servers: BTreeMap<String, Server>,
     /// The pools, by name.
     pub pools: BTreeMap<String, Pool>,
     /// The processor time of the threads that run the application, and the time that they have waited for a processor.
@@ -64,6 +66,27 @@ pub struct Route {
     pub starved: u64,
     /// How long they were in the application.
     pub measured: u64,
+    /// How long ended requests were in calls to other servers.
+    pub outgoing: u64,
+    /// How long requests that are there were in such calls so far.
+    pub calling_for: u64,
+    /// The calls that run, by server, and by the part in which they are.
+    pub calling: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// The calls to one server. Each that has ended has exactly one end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Calls with a response.
+    pub answered: u64,
+    /// Time-outs by phase.
+    pub timeouts: BTreeMap<String, u64>,
+    /// Failures by name.
+    pub failures: BTreeMap<String, u64>,
+    /// The time of ended calls, by part.
+    pub parts: BTreeMap<String, u64>,
+    /// Calls that run, by the part in which they are.
+    pub running: BTreeMap<String, u64>,
 }
 
 /// The threads of one pool, and its queue.
@@ -151,6 +174,19 @@ impl Picture {
             mine.computed += theirs.computed;
             mine.starved += theirs.starved;
             mine.measured += theirs.measured;
+            mine.outgoing += theirs.outgoing;
+            mine.calling_for += theirs.calling_for;
+            for (server, parts) in &theirs.calling {
+                add(mine.calling.entry(server.clone()).or_default(), parts);
+            }
+        }
+        for (server, theirs) in &other.servers {
+            let mine = self.servers.entry(server.clone()).or_default();
+            mine.answered += theirs.answered;
+            add(&mut mine.timeouts, &theirs.timeouts);
+            add(&mut mine.failures, &theirs.failures);
+            add(&mut mine.parts, &theirs.parts);
+            add(&mut mine.running, &theirs.running);
         }
         for (pool, theirs) in &other.pools {
             let mine = self.pools.entry(pool.clone()).or_default();
@@ -181,5 +217,11 @@ impl Picture {
         self.memory.resident += other.memory.resident;
         self.memory.held += other.memory.held;
         self.memory.limit = self.memory.limit.into_iter().chain(other.memory.limit).min();
+    }
+}
+
+fn add(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
+    for (name, count) in theirs {
+        *mine.entry(name.clone()).or_default() += count;
     }
 }

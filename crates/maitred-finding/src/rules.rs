@@ -4,6 +4,8 @@
 //! threads that are taken are often the consequence of an earlier cause. The reasons are in decision 0061.
 
 use super::interval::{Interval, OfPool, OfRoute};
+use super::upstream::{self, Told};
+use super::words::{MIB, size, time};
 use super::{Cause, Finding};
 
 /// The number of errors that are a burst: fewer may be one client that repeats itself.
@@ -54,12 +56,13 @@ pub(crate) const SLOW_ALONE: f64 = 1.0;
 /// Requests of other routes that it can be compared with.
 const MIN_OTHERS: u64 = 3;
 
+/// Part of the time of the routes of a pool that is spent in calls to other servers.
+pub(crate) const OUTGOING: f64 = 0.6;
+
 /// Part of the time of a route that is the database's.
 pub(crate) const DATABASE: f64 = 0.6;
 /// Statements of one request: more are most often the same one again and again, for each row of another.
 pub(crate) const MANY_STATEMENTS: f64 = 20.0;
-
-const MIB: u64 = 1024 * 1024;
 
 /// The first cause that holds.
 pub(crate) fn first(interval: &Interval) -> Option<Finding> {
@@ -81,12 +84,13 @@ fn errors(interval: &Interval) -> Option<Finding> {
     (is_of_all || is_of_route).then(|| Finding {
         cause: Cause::Errors,
         sentence: format!(
-            "The application fails: {} of {} requests in {} were answered with a status of 500 or above, {} of them of {}.",
+            "The application fails: {} of {} requests in {} were answered with a status of 500 or above, {} of them of {}{}.",
             interval.errors,
             interval.requests,
             time(interval.seconds),
             worst.errors,
-            worst.name
+            worst.name,
+            upstream::behind_errors(interval, interval.errors)
         ),
         next: "'recent' has the last of them with their ids, and 'logs --request ID' what was said of one".to_owned(),
         ..of_route(worst)
@@ -259,6 +263,14 @@ fn taken(interval: &Interval, pool: &OfPool) -> Option<Finding> {
         // Long polls and streams on an event loop last as long, and take nothing.
         is_slower && !pool.after.is_loop || most.mean >= SLOW_ALONE
     };
+    let of_calls = routes().map(|route| route.held * route.outgoing).sum::<f64>();
+    if (is_slow || is_full) && pool.held > 0.0 && of_calls >= OUTGOING * pool.held {
+        let waits = routes()
+            .max_by(|one, other| (one.held * one.outgoing).total_cmp(&(other.held * other.outgoing)))?;
+        if let Some(Told { sentence, next }) = upstream::waits(interval, pool, waits, is_full) {
+            return Some(Finding { cause: Cause::Upstream, sentence, next, ..of_route(waits) });
+        }
+    }
     let of_database = routes().map(|route| route.held * route.database).sum::<f64>();
     if (is_slow || is_full) && pool.held > 0.0 && of_database >= DATABASE * pool.held {
         let waits = routes()
@@ -364,18 +376,4 @@ fn of_route(route: &OfRoute) -> Finding {
 
 fn none() -> Finding {
     Finding { cause: Cause::Upstream, sentence: String::new(), next: String::new(), route: None, pool: None }
-}
-
-fn time(seconds: f64) -> String {
-    match seconds {
-        _ if seconds < 0.01 => format!("{:.1} ms", seconds * 1e3),
-        _ if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
-        _ if seconds < 120.0 => format!("{seconds:.1} s"),
-        _ => format!("{:.0} min", seconds / 60.0),
-    }
-}
-
-fn size(bytes: u64) -> String {
-    let mib = bytes as f64 / MIB as f64;
-    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }

@@ -478,3 +478,152 @@ fn causes_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), Cause::ALL.len());
 }
+
+impl Scene {
+    /// All requests of the route that are there wait in a call to this server.
+    fn calling(mut self, route: &str, server: &str, part: &str) -> Self {
+        let before = self.before.routes.get_mut(route).expect("a route");
+        before.calling_for = before.inside_for;
+        let after = self.after.routes.get_mut(route).expect("a route");
+        after.calling_for = after.inside_for;
+        let running = [(part.to_owned(), after.inside)];
+        after.calling.insert(server.to_owned(), running.clone().into());
+        self.after.servers.entry(server.to_owned()).or_default().running = running.into();
+        self
+    }
+
+    /// So many calls to this server have ended so in between.
+    fn calls(
+        mut self,
+        server: &str,
+        answered: u64,
+        timeouts: &[(&str, u64)],
+        failures: &[(&str, u64)],
+    ) -> Self {
+        let counts = |counts: &[(&str, u64)]| {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let own = self.after.servers.entry(server.to_owned()).or_default();
+        (own.answered, own.timeouts, own.failures) = (answered, counts(timeouts), counts(failures));
+        self
+    }
+}
+
+const API: &str = "https://api.example:443";
+
+#[test]
+fn the_server_that_threads_wait_for_is_named() {
+    let found = Scene::new()
+        .inside("GET /checkout", 7, 9.0)
+        .queued(4)
+        .calling("GET /checkout", API, "first byte")
+        .found();
+    let found = found.expect("a cause");
+    assert_eq!((found.cause, found.route.as_deref()), (Cause::Upstream, Some("GET /checkout")));
+    assert_eq!(
+        found.sentence,
+        "100 % of the time of GET /checkout is spent in calls to other servers, 9.0 s of 9.0 s a request, most of it waiting for \
+         https://api.example:443 (first byte); 7 of 8 threads are in calls to it."
+    );
+    assert!(found.next.contains(API), "{}", found.next);
+}
+
+#[test]
+fn each_part_of_a_call_has_its_words() {
+    for (part, words) in [
+        ("slot", "a free connection to https://api.example:443 (slot)"),
+        ("resolve", "the address of https://api.example:443 (resolver)"),
+        ("connect", "a connection to https://api.example:443 (connect)"),
+        ("tls", "the TLS handshake with https://api.example:443 (tls)"),
+        ("body", "the rest of responses of https://api.example:443 (body)"),
+    ] {
+        let scene = Scene::new().inside("GET /a", 8, 9.0).queued(4).calling("GET /a", API, part);
+        let found = scene.found().expect("a cause");
+        assert!(
+            found.cause == Cause::Upstream && found.sentence.contains(words),
+            "{part}: {}",
+            found.sentence
+        );
+    }
+}
+
+#[test]
+fn ended_calls_name_their_server_and_their_ends() {
+    let scene = Scene::new()
+        .ended("GET /pay", 16, 1.0)
+        .queued(2)
+        .calls("http://cdn.example:80", 500, &[], &[])
+        .calls(API, 4, &[("connect", 12)], &[("refused", 1)])
+        .with(|_, after| {
+            after.routes.get_mut("GET /pay").expect("a route").outgoing = 15 * SECOND;
+            let parts = [("connect".to_owned(), 14 * SECOND), ("first byte".to_owned(), SECOND)];
+            after.servers.get_mut(API).expect("a server").parts = parts.into();
+            let parts = [("body".to_owned(), SECOND)];
+            after.servers.get_mut("http://cdn.example:80").expect("a server").parts = parts.into();
+        });
+    let found = scene.found().expect("a cause");
+    assert_eq!(found.cause, Cause::Upstream);
+    assert!(
+        found.sentence.starts_with("94 % of the time of GET /pay is spent in calls to other servers, "),
+        "{}",
+        found.sentence
+    );
+    assert!(
+        found.sentence.contains(
+            "waiting for a connection to https://api.example:443 (connect); of 17 calls to it 12 timed out (connect) and 1 failed (refused)"
+        ),
+        "{}",
+        found.sentence
+    );
+}
+
+#[test]
+fn calls_that_take_less_than_most_of_the_time_are_no_cause() {
+    let of = |calls: u64| {
+        let scene = Scene::new().ended("GET /pay", 16, 1.0).queued(2).calls(API, 16, &[], &[]);
+        scene
+            .with(|_, after| after.routes.get_mut("GET /pay").expect("a route").outgoing = calls * SECOND)
+            .cause()
+    };
+    assert_eq!((of(10), of(9)), (Some(Cause::Upstream), Some(Cause::SlowRoute)));
+    let quick = Scene::new().ended("GET /pay", 100, 0.02).calls(API, 100, &[], &[]);
+    let quick =
+        quick.with(|_, after| after.routes.get_mut("GET /pay").expect("a route").outgoing = 2 * SECOND);
+    assert_eq!(quick.cause(), None, "no request is slow");
+}
+
+#[test]
+fn errors_name_the_server_whose_calls_fail() {
+    let failing = |failed: u64| {
+        let scene = Scene::new().ended("GET /pay", 40, 0.001).calls(API, 0, &[], &[("refused", failed)]);
+        scene
+            .with(|_, after| after.routes.get_mut("GET /pay").expect("a route").errors = 40)
+            .found()
+            .expect("errors")
+    };
+    let found = failing(40);
+    assert_eq!(found.cause, Cause::Errors);
+    assert!(
+        found.sentence.ends_with(
+            "40 of them of GET /pay; meanwhile of 40 calls to https://api.example:443 40 failed (refused)."
+        ),
+        "{}",
+        found.sentence
+    );
+    assert!(!failing(3).sentence.contains(API), "three calls do not explain forty errors");
+}
+
+#[test]
+fn calls_of_several_processes_are_added_up() {
+    let scene = Scene::new().inside("GET /a", 3, 9.0).calling("GET /a", API, "first byte").calls(
+        API,
+        5,
+        &[("read", 1)],
+        &[],
+    );
+    let mut both = scene.after.clone();
+    both.merge("2", &scene.after);
+    let server = &both.servers[API];
+    assert_eq!((server.answered, server.timeouts["read"], server.running["first byte"]), (10, 2, 6));
+    assert_eq!(both.routes["GET /a"].calling[API]["first byte"], 6);
+}

@@ -30,7 +30,7 @@ impl Access {
         several: bool,
     ) -> io::Result<Self> {
         let place = Place::of(&target);
-        let trouble = Some(trouble::told_in(Arc::downgrade(errors)));
+        let trouble = Some(trouble::told_in(Arc::downgrade(errors), "access"));
         let options = Options { trouble, several, ..Options::default() };
         let writer = LineWriter::open_with(target, CAPACITY, options)?;
         writer.set_linger(LINGER);

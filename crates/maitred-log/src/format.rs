@@ -34,7 +34,9 @@ const NAMED: &[(&str, &str)] = &[
          \"host\":\"$host\",\"status\":$status,\"bytes\":$body_bytes_sent,\"referer\":\"$http_referer\",\
          \"agent\":\"$http_user_agent\",\"listener\":\"$listener\",\"pool\":\"$pool\",\"route\":\"$route\",\
          \"ended\":\"$ended\",\"accept\":$accept,\"queue\":$queue,\"gate\":$gate,\"filter\":$filter,\"run\":$run,\
-         \"receive\":$receive,\"write\":$write,\"total\":$total,\"outer\":$outer,\"db\":$db,\"db_statements\":$db_statements}",
+         \"receive\":$receive,\"write\":$write,\"total\":$total,\"outer\":$outer,\"db\":$db,\"db_statements\":$db_statements,\
+         \"outgoing\":$outgoing,\"outgoing_calls\":$outgoing_calls,\"outgoing_failed\":$outgoing_failed,\
+         \"outgoing_slowest\":\"$outgoing_slowest\"}",
     ),
 ];
 
@@ -81,6 +83,11 @@ const FIELDS: &[(&str, Piece)] = &[
     ("outer", Piece::Field(Field::Outer)),
     ("db", Piece::Field(Field::Database)),
     ("db_statements", Piece::Field(Field::Statements)),
+    ("outgoing", Piece::Field(Field::Outgoing)),
+    ("outgoing_calls", Piece::Field(Field::Calls)),
+    ("outgoing_failed", Piece::Field(Field::FailedCalls)),
+    ("outgoing_slowest", Piece::Source(Source::SlowestServer)),
+    ("outgoing_slowest_time", Piece::Field(Field::SlowestCall)),
     ("tls_protocol", Piece::Source(Source::TlsProtocol)),
     ("tls_cipher", Piece::Source(Source::TlsCipher)),
     ("tls_group", Piece::Source(Source::TlsGroup)),
@@ -115,6 +122,10 @@ pub(crate) enum Field {
     Outer,
     Database,
     Statements,
+    Outgoing,
+    Calls,
+    FailedCalls,
+    SlowestCall,
     TlsHandshake,
     /// The whole line, see `short.rs`.
     Short {
@@ -134,6 +145,8 @@ pub(crate) enum Source {
     DottedProtocol,
     Host,
     User,
+    /// The server of the slowest call.
+    SlowestServer,
     TlsProtocol,
     TlsCipher,
     TlsGroup,
@@ -162,6 +175,7 @@ impl Source {
             },
             Self::Host => head.authority(),
             Self::User => head.user(),
+            Self::SlowestServer => outcome.outgoing.map_or(b"", |calls| calls.slowest.as_bytes()),
             Self::Header(name) => head.fields.first(name).unwrap_or_default(),
             _ => head.tls.as_deref().map_or(b"", |session| self.text_of(session)),
         }

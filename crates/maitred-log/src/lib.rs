@@ -1,8 +1,9 @@
-//! Error log and access log. Lines go to bounded asynchronous writers: no thread that serves ever
+//! Error log, access log, and the log of calls to other servers. Lines go to bounded asynchronous writers: no thread that serves ever
 //! waits for a disk or for the reader of a pipe.
 
 mod access;
 mod access_tail;
+mod calls;
 mod entries;
 mod escape;
 mod fold;
@@ -33,6 +34,8 @@ use maitred_stats::Span;
 
 use access::Access;
 pub use access_tail::AccessTail;
+pub use calls::CallLine;
+use calls::ClientLog;
 use entries::Entries;
 pub use format::{BadFormat, Format};
 pub use kept_entries::KeptEntry;
@@ -41,7 +44,7 @@ pub use lines::Names;
 use maitred_match::{PathPattern, Shape};
 pub use mask::Mask;
 use once::Once;
-pub use outcome::{Database, End, Outcome};
+pub use outcome::{Database, End, Outcome, Outgoing};
 pub use printable::printable;
 pub use request_id::{RequestId, next_number};
 pub use upstream_queue::upstream_queue;
@@ -119,6 +122,7 @@ pub struct Log {
     errors: Arc<Entries>,
     access: Option<Access>,
     of_hosts: Vec<OfHost>,
+    calls: Option<ClientLog>,
     once: Once,
     names: Arc<OnceLock<Names>>,
     traces: AtomicBool,
@@ -155,6 +159,7 @@ impl Log {
             errors: Arc::new(errors),
             access: None,
             of_hosts: Vec::new(),
+            calls: None,
             once: Once::default(),
             names: Arc::default(),
             traces: AtomicBool::new(false),
@@ -173,6 +178,12 @@ impl Log {
     /// With an access log, instead of the one it may have.
     pub fn with_access(mut self, settings: AccessLogSettings) -> io::Result<Self> {
         self.access = Some(self.open_access(settings)?);
+        Ok(self)
+    }
+
+    /// With a log of calls to other servers.
+    pub fn with_calls(mut self, target: Target) -> io::Result<Self> {
+        self.calls = Some(ClientLog::open(target, &self.errors, self.several)?);
         Ok(self)
     }
 
@@ -324,6 +335,28 @@ impl Log {
         }
     }
 
+    /// Writes the line of a call, if there is a log of calls.
+    pub fn call(&self, call: &CallLine<'_>) {
+        if let Some(calls) = &self.calls {
+            calls.write(call);
+        }
+    }
+
+    /// Whether calls are written down one by one.
+    pub fn writes_calls(&self) -> bool {
+        self.calls.is_some()
+    }
+
+    /// Lines of the log of calls that were dropped; none without one.
+    pub fn dropped_calls(&self) -> Option<u64> {
+        self.calls.as_ref().map(ClientLog::dropped)
+    }
+
+    /// How far the writer of the log of calls is.
+    pub fn progress_of_calls(&self) -> Option<Progress> {
+        self.calls.as_ref().map(ClientLog::progress)
+    }
+
     /// Has the access log pause, or go on.
     pub fn set_access(&self, on: bool) {
         self.pauses.store(!on, Ordering::Relaxed);
@@ -338,6 +371,7 @@ impl Log {
     pub fn reopen(&self) {
         self.errors.reopen();
         self.access_logs().for_each(Access::reopen);
+        self.calls.iter().for_each(ClientLog::reopen);
     }
 
     /// Lines dropped because a disk or a reader was too slow: of the error log, and of all access logs if there are any.
@@ -363,12 +397,14 @@ impl Log {
     /// Waits until everything is written, at most for `limit` each.
     pub fn flush(&self, limit: Duration) {
         self.access_logs().for_each(|access| access.flush(limit));
+        self.calls.iter().for_each(|calls| calls.flush(limit));
         self.errors.flush(limit);
     }
 
     /// The same at the end of the process. What cannot be written is lost; the error log says so, or standard error in its place.
     pub fn finish(&self, limit: Duration) {
         self.access_logs().for_each(|access| access.finish(limit));
+        self.calls.iter().for_each(|calls| calls.finish(limit));
         self.errors.finish(limit);
     }
 }

@@ -172,6 +172,12 @@ impl Line {
             Field::Statements => {
                 push_decimal(out, outcome.database.map_or(0, |database| database.statements))
             }
+            Field::Outgoing => push_seconds(out, outcome.outgoing.map_or(0, |calls| calls.nanos) / 1_000),
+            Field::Calls => push_decimal(out, outcome.outgoing.map_or(0, |calls| calls.calls)),
+            Field::FailedCalls => push_decimal(out, outcome.outgoing.map_or(0, |calls| calls.failed)),
+            Field::SlowestCall => {
+                push_seconds(out, outcome.outgoing.map_or(0, |calls| calls.slowest_nanos) / 1_000);
+            }
             Field::Short { colored } => {
                 let time = self.local.text(clock::monotonic_coarse());
                 let time = time.split(|byte| *byte == b' ').next().unwrap_or_default();

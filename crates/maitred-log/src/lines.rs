@@ -74,7 +74,7 @@ mod tests {
     use maitred_stats::Times;
 
     use super::*;
-    use crate::outcome::{Database, End};
+    use crate::outcome::{Database, End, Outgoing};
     use crate::request_id::RequestId;
 
     fn line(format: &str, mask: Option<Mask>, peer: &str, agent: &[u8]) -> String {
@@ -99,6 +99,7 @@ mod tests {
             times: Times { arrived: 1_000_000, done: 2_500_000, ..Times::default() },
             end: End::Complete,
             database: None,
+            outgoing: None,
         }
     }
 
@@ -161,7 +162,8 @@ mod tests {
         let line = line("json", None, "192.0.2.1:99", b"q\"\\\n\x7f\xff \xe2\x82\xac \xf0\x9f\x98\x80");
         assert!(line.contains(r#""agent":"q\"\\\u000a\u007f\ufffd \u20ac \ud83d\ude00""#), "{line}");
         assert!(line.contains("\"status\":200,"), "{line}");
-        assert!(line.ends_with(",\"db\":0.000000,\"db_statements\":0}\n"), "{line}");
+        let last = r#","db":0.000000,"db_statements":0,"outgoing":0.000000,"outgoing_calls":0,"outgoing_failed":0,"outgoing_slowest":""}"#;
+        assert!(line.trim_end().ends_with(last), "{line}");
         assert!(line.is_ascii() && line.lines().count() == 1);
     }
 
@@ -182,6 +184,7 @@ mod tests {
             times: Times::default(),
             end: End::Complete,
             database: None,
+            outgoing: None,
         };
         let handler = (Some(0), None);
         for (format, by, line) in [
@@ -224,6 +227,7 @@ mod tests {
                 times,
                 end: End::Complete,
                 database: None,
+                outgoing: None,
             };
             written(lines(format, None), &outcome)
         };
@@ -245,7 +249,7 @@ mod tests {
     fn a_short_line_says_what_took_the_time() {
         let mut head = RequestHead::default();
         head.target = head.fields.adopt(b"/a\x1b[2J?q=1").unwrap();
-        let database = std::cell::Cell::new(None);
+        let (database, outgoing) = (std::cell::Cell::new(None), std::cell::Cell::new(None));
         let told = |format: &str, status, times, end| {
             let outcome = Outcome {
                 head: &head,
@@ -260,6 +264,7 @@ mod tests {
                 times,
                 end,
                 database: database.get(),
+                outgoing: outgoing.get(),
             };
             let line = written(lines(format, None), &outcome);
             // The time of day, which is of now.
@@ -290,6 +295,29 @@ mod tests {
         );
         let (_, line) = told("x $db_statements $db", Status::OK, slow, End::Complete);
         assert_eq!(line, " 4 1.100000\n");
+        database.set(None);
+        outgoing.set(Some(Outgoing {
+            calls: 2,
+            failed: 1,
+            nanos: 1_100_000_000,
+            slowest: "https://api.example:443",
+            slowest_nanos: 1_000_000_000,
+            slowest_part: "first byte",
+        }));
+        let (_, line) = told("short", Status::OK, slow, End::Complete);
+        assert_eq!(
+            line,
+            " 200 GET /a\\x1b[2J?q=1  1300 ms (queue 100, run 1200, calls 1100 (2))\n         \
+             slow: the application took 1200 of 1300 ms, 1100 of them in 2 calls, most in one to \
+             https://api.example:443 (first byte: 1000)\n"
+        );
+        let variables =
+            "x $outgoing $outgoing_calls $outgoing_failed $outgoing_slowest $outgoing_slowest_time";
+        let (_, line) = told(variables, Status::OK, slow, End::Complete);
+        assert_eq!(line, " 1.100000 2 1 https://api.example:443 1.000000\n");
+        outgoing.set(None);
+        let (_, line) = told(variables, Status::OK, slow, End::Complete);
+        assert_eq!(line, " 0.000000 0 0 - 0.000000\n");
         let mut own = RequestHead::default();
         own.target = own.fields.adopt(b"/shop/.maitred/version").unwrap();
         let outcome = Outcome {
@@ -305,6 +333,7 @@ mod tests {
             times: quick,
             end: End::Complete,
             database: None,
+            outgoing: None,
         };
         assert_eq!(written(lines("short", None), &outcome), "");
         assert_ne!(written(lines("common", None), &outcome), "");

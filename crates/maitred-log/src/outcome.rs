@@ -33,6 +33,25 @@ pub struct Outcome<'a> {
     pub end: End,
     /// What it has had of databases, if somebody has counted that.
     pub database: Option<Database>,
+    /// The calls to other servers, if there were any.
+    pub outgoing: Option<Outgoing<'a>>,
+}
+
+/// The calls of a request to other servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Calls without a response.
+    pub failed: u64,
+    /// The time of all calls, in nanoseconds.
+    pub nanos: u64,
+    /// The server of the slowest call, `https://api.example:443`.
+    pub slowest: &'a str,
+    /// The time of that call, in nanoseconds.
+    pub slowest_nanos: u64,
+    /// The part that took most of that call, `first byte`.
+    pub slowest_part: &'static str,
 }
 
 /// What a request has had of databases.

@@ -49,6 +49,21 @@ impl<'a> RequestId<'a> {
     }
 }
 
+impl<'a> RequestId<'a> {
+    /// The given id, if there is one, or the one that is made of this number.
+    pub fn named(given: Option<&'a [u8]>, number: u64) -> Self {
+        given.map_or(Self::Made(number), Self::Given)
+    }
+
+    /// The id that the request has brought.
+    pub fn given(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Given(id) => Some(id),
+            Self::Made(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for RequestId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

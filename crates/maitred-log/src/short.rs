@@ -3,8 +3,8 @@
 //! ```text
 //! 14:03:11 200 GET /shop/?page=2  48.1 ms (queue 0.3, run 47.6)
 //! ```
-//! Of a request that has had a database, `run` is followed by `db 12.3 (4)`: the milliseconds and the statements. Of a request that
-//! took long, a second line says what took most of it.
+//! Of a request that has had a database, `run` is followed by `db 12.3 (4)`: the milliseconds and the statements; of a request with calls
+//! to other servers, by `calls 31.0 (2)`. Of a request that took long, a second line says what took most of it.
 
 use std::io::Write as _;
 
@@ -65,6 +65,12 @@ pub(crate) fn push(out: &mut Vec<u8>, outcome: &Outcome<'_>, spans: &Spans, cloc
             let _ = write!(out, "{before}db {} ({})", Milliseconds(database.nanos), database.statements);
             before = ", ";
         }
+        if span == Span::Run
+            && let Some(calls) = outcome.outgoing
+        {
+            let _ = write!(out, "{before}calls {} ({})", Milliseconds(calls.nanos), calls.calls);
+            before = ", ";
+        }
     }
     let _ = write!(out, "{}{reset}", if before == ", " { ")" } else { "" });
     if outcome.end != End::Complete {
@@ -84,6 +90,13 @@ pub(crate) fn push(out: &mut Vec<u8>, outcome: &Outcome<'_>, spans: &Spans, cloc
         {
             let (nanos, statements) = (Milliseconds(database.nanos), database.statements);
             let _ = write!(out, ", {nanos} of them in the database ({statements} statements)");
+        }
+        if let Some(calls) = outcome.outgoing.filter(|calls| span == Span::Run && calls.nanos >= time / 2) {
+            let (nanos, number) = (Milliseconds(calls.nanos), calls.calls);
+            let plural = if number == 1 { "" } else { "s" };
+            let _ = write!(out, ", {nanos} of them in {number} call{plural}, most in one to ");
+            push_escaped(out, calls.slowest.as_bytes(), Escape::Text);
+            let _ = write!(out, " ({}: {})", calls.slowest_part, Milliseconds(calls.slowest_nanos));
         }
         out.extend_from_slice(reset.as_bytes());
     }

@@ -10,14 +10,14 @@ use maitred_io::line_writer::{LineWriter, Tell, Trouble, takes_a_line};
 use super::Level;
 use super::entries::Entries;
 
-pub(crate) fn told_in(entries: Weak<Entries>) -> Tell {
+pub(crate) fn told_in(entries: Weak<Entries>, log: &'static str) -> Tell {
     Box::new(move |trouble| {
         let Some(entries) = entries.upgrade() else { return };
         let level = match trouble {
             Trouble::Over { .. } => Level::Warn,
             Trouble::Fails(_) | Trouble::Full => Level::Error,
         };
-        entries.write(level, format_args!("{}", text("access", &trouble)));
+        entries.write(level, format_args!("{}", text(log, &trouble)));
     })
 }
 

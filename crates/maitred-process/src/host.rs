@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use maitred_client::Observer;
 use maitred_config::LogLevel;
 use maitred_runtime::{Handler, ThreadHost};
 use maitred_server::terminal::Terminal;
@@ -21,6 +22,10 @@ pub trait Host: Sync {
     /// Hands over the error log, before [`load`](Self::load); in a fork a second log replaces the first one. A host without entries may
     /// ignore the log.
     fn use_error_log(&self, _log: ErrorLog) {}
+
+    /// Hands over the receiver of the reports of all calls to other servers. Called when the server has started; a host without a client may
+    /// ignore the receiver.
+    fn use_calls(&self, _calls: Arc<dyn Observer>) {}
 
     /// Whether logs can go to the logging of the host's language ([`logging_place`](Self::logging_place)).
     fn has_logging(&self) -> bool {

@@ -45,6 +45,14 @@ pub(crate) fn open(config: &Config, origins: &Origins, writer: &Writer) -> Resul
         None => log,
     };
     let log = open_of_hosts(config, origins, log)?;
+    // A supervisor makes no calls.
+    let log = match &config.client_log {
+        LogPlace::Off => log,
+        _ if matches!(writer, Writer::Supervisor) => log,
+        place => log
+            .with_calls(target(config, place))
+            .map_err(|error| not_opened("client-log", place, &error, origins))?,
+    };
     log.set_trace(config.dispatch_trace);
     if let Writer::Worker(number) = writer {
         log.set_worker(*number);
@@ -125,7 +133,7 @@ fn open_of_hosts(config: &Config, origins: &Origins, log: Log) -> Result<Log, Pr
 /// Where the logs go: those of all, and the access logs of hosts.
 fn places(config: &Config) -> impl Iterator<Item = &LogPlace> {
     let own = config.hosts.iter().filter(|host| host.has_log()).map(|host| &host.site.access_log);
-    [&config.site.access_log, &config.error_log].into_iter().chain(own)
+    [&config.site.access_log, &config.error_log, &config.client_log].into_iter().chain(own)
 }
 
 /// Makes the files of the logs for the user that the process becomes before it opens them.

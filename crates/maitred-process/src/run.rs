@@ -303,6 +303,7 @@ impl Start<'_> {
                 return Ok(Ended::Waited(EXIT_FAILURE));
             }
         };
+        host.use_calls(server.figures().calls().clone());
         service.write_pid_file(log);
         if config.log_level >= LogLevel::Info && worker.is_none() {
             let lines = lifetime::start_up_lines(

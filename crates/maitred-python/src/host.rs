@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use maitred_client::Observer;
 use maitred_config::output::EXIT_FAILURE;
 use maitred_config::value::LogLevel;
 use maitred_process::host::{
@@ -22,6 +23,7 @@ use crate::deprecated;
 use crate::hooks::{Gate, PythonHooks};
 use crate::interrupt::Interrupter;
 use crate::logging::Logging;
+use crate::outgoing;
 use crate::preload::{self, LoadedApplication, Preloaded};
 use crate::releaser;
 use crate::report::{self, ErrorSink, LeveledSink, say_last};
@@ -305,6 +307,10 @@ fn of(log: &RwLock<Option<ErrorLog>>) -> Option<ErrorLog> {
 impl Host for PythonHost {
     fn use_error_log(&self, log: ErrorLog) {
         *self.error_log.write().unwrap_or_else(PoisonError::into_inner) = Some(log);
+    }
+
+    fn use_calls(&self, calls: Arc<dyn Observer>) {
+        outgoing::report_to(calls);
     }
 
     fn has_logging(&self) -> bool {

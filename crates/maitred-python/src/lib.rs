@@ -20,6 +20,7 @@ mod interrupt;
 mod logging;
 mod native;
 mod orphans;
+mod outgoing;
 mod own_memory;
 mod preload;
 mod releaser;

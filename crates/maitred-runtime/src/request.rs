@@ -7,6 +7,7 @@ use maitred_http::{Peer, RequestHead, Version};
 
 use crate::body::Body;
 use crate::database::Database;
+use crate::outgoing::Outgoing;
 
 /// A request: its head and its body.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Request {
     pub websocket: bool,
     /// Where the handler counts its use of databases; none without a counter.
     pub database: Option<Arc<Database>>,
+    /// The calls to other servers of this request; none without a client.
+    pub outgoing: Option<Arc<Outgoing>>,
     /// The handler's name of the route, for statistics and logs: [`Exchange::name_route`](crate::Exchange::name_route).
     /// Empty where it has set none.
     pub route: String,

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use maitred_io::private_memory::PrivateMemory;
-use maitred_stats::{ARENA_BYTES, Arena, memory};
+use maitred_stats::{ARENA_BYTES, Arena, UPSTREAMS_BYTES, memory};
 
 pub use crate::merged::{WorkerPage, counters_of_page, merge_pages};
 pub use crate::metrics::LOG_DROPPED_TOTAL;
@@ -45,7 +45,7 @@ pub use maitred_stats::{Owner, each_counter, read_counters};
 const COUNTERS_BYTES: usize = 256 * 1024;
 
 /// Bytes of the memory of a process that counts. A page takes physical memory at its first count.
-pub const MEMORY_BYTES: usize = ARENA_BYTES + COUNTERS_BYTES;
+pub const MEMORY_BYTES: usize = ARENA_BYTES + UPSTREAMS_BYTES + COUNTERS_BYTES;
 
 /// The memory for the counts of a server.
 pub(crate) fn arena(shared: Option<Arc<SharedMemory>>) -> Arena {

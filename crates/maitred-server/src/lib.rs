@@ -54,8 +54,8 @@ pub use maitred_exchange::pages::{ErrorPage, ErrorPages, PageFor};
 pub use maitred_exchange::proxies::Forwarding;
 pub use maitred_exchange::routes::{Application, Route, Routes};
 pub use maitred_exchange::site::{
-    ApplicationTiming, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, Statistics, Timeouts,
-    WebSocketSettings,
+    ApplicationTiming, Calls, Computing, DatabaseUse, Http2Settings, Insight, LeafCount, OutgoingUse,
+    RunningCall, Statistics, Timeouts, WebSocketSettings,
 };
 pub use maitred_exchange::spill::WriterSettings;
 pub use maitred_files::Submissions;
@@ -65,7 +65,7 @@ pub use maitred_io::listener as listening;
 pub use maitred_io::{accounts, machine, pid_file, process, rights, service_manager, terminal};
 pub use maitred_limits as limits;
 pub use maitred_limits::{Applied, Limits, Rule};
-pub use maitred_log::{AccessLogSettings, Level, Log, Progress, printable};
+pub use maitred_log::{AccessLogSettings, Level, Log, Progress, RequestId, printable};
 pub use maitred_stats::pool::{END_REASONS, START_REASONS};
 pub use maitred_tls as tls;
 pub use pool_map::PoolMap;

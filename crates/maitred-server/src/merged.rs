@@ -51,12 +51,13 @@ const WAYS: &[(&str, Way)] = &[
 ];
 
 /// Beginnings of the names of figures that come from [`Statistics`].
-const OF_EXCHANGES: [&str; 5] = [
+const OF_EXCHANGES: [&str; 6] = [
     "maitred_statistics_",
     "maitred_application_",
     "maitred_route_",
     "maitred_request_duration_",
     "maitred_span_duration_",
+    "maitred_upstream_",
 ];
 
 /// Billionths of one: with this unit all values are whole numbers, seconds too.

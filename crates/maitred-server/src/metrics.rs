@@ -194,7 +194,8 @@ impl Group {
             value: Value::Counter(dropped),
         };
         let access = access.map(|dropped| of_log(&[("log", "access")], dropped));
-        access.into_iter().chain([of_log(&[("log", "error")], errors)])
+        let calls = self.site.log.dropped_calls().map(|dropped| of_log(&[("log", "client")], dropped));
+        access.into_iter().chain(calls).chain([of_log(&[("log", "error")], errors)])
     }
 
     /// The figures of all pools. Each group has a part of the default pool and the whole of the others.

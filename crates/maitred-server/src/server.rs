@@ -231,6 +231,7 @@ impl Server {
             recent: Recent::default(),
             metrics: OnceLock::new(),
         });
+        site.figures.calls.write_to(&site.log);
         let mut first = settings.pool;
         first.limits = polling(&first.limits, first.strategy, &site);
         let names: Vec<&str> = settings.pools.iter().map(|pool| &*pool.name).collect();

@@ -34,6 +34,7 @@ pub(crate) enum Kind {
     Texts = 2,
     Recorder = 3,
     Routes = 4,
+    Upstreams = 5,
 }
 
 /// Gives out memory for counters, texts and figures. A counter that finds no room is private to the process: it counts,

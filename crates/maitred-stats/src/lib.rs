@@ -29,6 +29,7 @@ pub mod server_timing;
 mod sparse;
 mod table;
 mod times;
+mod upstreams;
 
 pub use arena::{Arena, each_counter, read_counters, read_texts};
 pub use counter::{Counter, Counters, Gauge, LockedCounters};
@@ -40,3 +41,7 @@ pub use recorder::{ARENA_BYTES, MAX_BYTES, Recorder};
 pub use routes::{MAX_ROUTE_TEXT, MAX_ROUTES, OTHER, Routes};
 pub use table::{Leaf, LeafKey, SEVERAL, TimingKey};
 pub use times::{Span, Spans, Times};
+pub use upstreams::{
+    CallEnd, EndedCall, MAX_UPSTREAMS, OTHER_UPSTREAM, Part, UPSTREAMS_BYTES, Upstream, Upstreams,
+    read_upstreams,
+};

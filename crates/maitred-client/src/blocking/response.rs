@@ -2,9 +2,10 @@
 
 use maitred_http::{FieldSet, ResponseHead};
 
-use super::{BLOCK, CallError, Driven};
+use super::driven::{BLOCK, Driven};
 use crate::call::Step;
 use crate::exchange::Reuse;
+use crate::failure::CallError;
 use crate::report::Report;
 
 /// The response to a call. Its connection goes back to the pool with the last byte of the body; a response that is dropped

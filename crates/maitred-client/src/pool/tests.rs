@@ -352,3 +352,14 @@ fn the_last_waker_is_woken() {
     assert_eq!((test.woken(), other.0.load(Ordering::SeqCst)), (0, 1));
     assert!(waiting.take_or_wake(Waker::noop()).is_some());
 }
+
+#[test]
+fn connections_to_a_server_that_is_not_called_any_more_leave_too() {
+    let mut test = test(4, 4);
+    test.keep("a", 1);
+    let _used = test.made("b", 2);
+    test.now += SECOND * 11;
+    drop(test.out("c").expect("room"));
+    let inner = test.pool.0.lock();
+    assert_eq!((inner.open, inner.places.len()), (1, 1));
+}

@@ -3,6 +3,8 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 mod blocking;
+mod calls;
 mod exchange;
 mod odd_servers;
+mod secure;
 mod simulated;

@@ -7,16 +7,17 @@ use maitred_finding::{Delivery, Log, Memory, Picture, Pool, Queue};
 use maitred_io::{clock, machine, process, tasks};
 use maitred_match::Shape;
 use maitred_server::inspect::{Member, RequestSummary, Role};
-use maitred_server::{Computing, Place, Progress, Server};
-use maitred_stats::Span;
+use maitred_server::{Computing, Place, Progress, RunningCall, Server};
+use maitred_stats::{Part, Span};
 
 use crate::shown::ENGINE;
 
 /// Requests that wait are looked at, of each pool, and deliveries that are kept: those that wait for longest.
 const MOST: usize = 1000;
 
-/// The name of database time in `Server-Timing`.
+/// The names of database time and of the time of calls in `Server-Timing`.
 const DATABASE: &str = "db";
+const OUTGOING: &str = "outgoing";
 
 /// A request that is longer on a thread is stuck.
 const STUCK: u64 = 30_000_000_000;
@@ -44,6 +45,9 @@ pub fn of(server: &Server) -> Picture {
         sum.waiting += own.waiting;
         sum.settled += own.settled;
         sum.dropped += own.dropped;
+    }
+    if let Some(own) = server.log().progress_of_calls() {
+        picture.logs.insert("client".to_owned(), log(own));
     }
     let (waiting, done) = server.figures().spool_progress();
     picture.spool = Queue { waiting, done };
@@ -110,10 +114,21 @@ fn add_routes(server: &Server, picture: &mut Picture) {
             (route.computed, route.starved, route.measured) = (computed, starved, measured);
         }
     }
-    for timing in statistics.application.iter().filter(|timing| timing.name == DATABASE) {
-        if let Some(route) = picture.routes.get_mut(&timing.route) {
-            route.database = route.database.saturating_add(timing.durations.sum());
-        }
+    for timing in &statistics.application {
+        let Some(route) = picture.routes.get_mut(&timing.route) else { continue };
+        let sum = match &*timing.name {
+            DATABASE => &mut route.database,
+            OUTGOING => &mut route.outgoing,
+            _ => continue,
+        };
+        *sum = sum.saturating_add(timing.durations.sum());
+    }
+    for one in statistics.upstreams {
+        let server = picture.servers.entry(one.name).or_default();
+        server.answered = one.statuses.values().sum::<u64>() + one.dropped;
+        (server.timeouts, server.failures) = (one.timeouts, one.failures);
+        let parts = Part::ALL.into_iter().zip(one.parts).filter(|(_, (nanos, _))| *nanos > 0);
+        server.parts = parts.map(|(part, (nanos, _))| (part.name().to_owned(), nanos)).collect();
     }
 }
 
@@ -132,6 +147,14 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
         .filter_map(|member| member.inside())
         .map(|inside| (inside.place, inside.since))
         .collect();
+    let mut calls = HashMap::<u64, Vec<RunningCall>>::new();
+    for call in server.figures().calls().running() {
+        let running = &mut picture.servers.entry(call.server.clone()).or_default().running;
+        *running.entry(call.part.name().to_owned()).or_default() += 1;
+        if let Some(request) = call.request {
+            calls.entry(request).or_default().push(call);
+        }
+    }
     let mut deliveries = Vec::new();
     server.connections().each(|connection, shown| {
         for (stream, asked) in &shown.requests {
@@ -153,6 +176,11 @@ fn add_connections(server: &Server, members: &[std::sync::Arc<Member>], picture:
             }
             route.inside += 1;
             route.inside_for += lasts;
+            for call in calls.get(&asked.number).map(Vec::as_slice).unwrap_or_default() {
+                route.calling_for += now.saturating_sub(call.since) + call.earlier;
+                let parts = route.calling.entry(call.server.clone()).or_default();
+                *parts.entry(call.part.name().to_owned()).or_default() += 1;
+            }
         }
         for (stream, delivery) in shown.deliveries {
             picture.memory.held += delivery.marks.memory + delivery.marks.file;

@@ -12,7 +12,7 @@ use crate::lock;
 use crate::shown::IDLE;
 
 /// Causes that the place of the threads helps to explain.
-const OF_THREADS: [&str; 4] = ["interpreter", "database", "slow-route", "threads"];
+const OF_THREADS: [&str; 5] = ["interpreter", "database", "upstream", "slow-route", "threads"];
 
 const OF_OTHERS: [&str; 5] =
     ["/site-packages/", "/dist-packages/", "/lib/python", "/python/maitred/", "<frozen "];

@@ -13,6 +13,7 @@ use maitred_match::Shape;
 use maitred_stats::exposition::series;
 use maitred_stats::{Arena, Counter, LeafKey, LockSnapshot, OTHER, Recorder, server_timing};
 
+use super::calls::Calls;
 use super::naming::Naming;
 use crate::hosts::{Host, Hosts};
 
@@ -29,6 +30,9 @@ pub(crate) const POOLS: &str = "pools";
 /// Name of the time of all statements of a request, in `Server-Timing` and in the figures.
 pub(crate) const DATABASE_TIME: &str = "db";
 
+/// Name of the time of all calls of a request to other servers, likewise.
+pub(crate) const OUTGOING_TIME: &str = "outgoing";
+
 /// Most entries of `Server-Timing` that are counted of one response.
 const MAX_ENTRIES: usize = 32;
 
@@ -36,6 +40,8 @@ const MAX_ENTRIES: usize = 32;
 pub struct Figures {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) naming: Naming,
+    /// Calls to other servers.
+    pub calls: Arc<Calls>,
     /// The routes of the mounts, by the numbers of host and mount.
     mounts: Vec<Vec<EngineRoute>>,
     /// Routes of the engine's own paths.
@@ -52,6 +58,21 @@ pub struct EngineRoute {
     pub name: String,
     /// Number among all routes.
     number: u32,
+}
+
+/// Times of a request that the engine has counted itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    /// Of databases.
+    pub database: bool,
+    /// Of calls to other servers.
+    pub outgoing: bool,
+}
+
+impl Counted {
+    fn has(self, name: &str) -> bool {
+        self.database && name == DATABASE_TIME || self.outgoing && name == OUTGOING_TIME
+    }
 }
 
 /// Names of the parts of a server.
@@ -73,8 +94,10 @@ impl Figures {
         arena.texts(LISTENERS, &listeners);
         arena.texts(POOLS, &pools);
         let add = |name: String| EngineRoute { number: naming.routes.add_fixed(&name), name };
+        let recorder = Arc::new(Recorder::in_arena(arena));
         Self {
-            recorder: Arc::new(Recorder::in_arena(arena)),
+            calls: Arc::new(Calls::new(arena, Arc::clone(&recorder))),
+            recorder,
             mounts: hosts.all().iter().map(|host| patterns(host).map(add).collect()).collect(),
             own: own.into_iter().flatten().cloned().map(add).collect(),
             naming,
@@ -127,11 +150,11 @@ impl Figures {
         self.is_on().then(|| self.naming.number(head, route, status))
     }
 
-    /// Counts the times that an application states in the head of a response (`Server-Timing`). Database times are
-    /// left out where `counted` has them already.
+    /// Counts the times that an application states in the head of a response (`Server-Timing`), but for entries with the name of a time that
+    /// the engine has counted.
     pub fn record_timings(
         &self,
-        (pool, counted): (u16, bool),
+        (pool, counted): (u16, Counted),
         (head, route): (&RequestHead, &str),
         status: Status,
         fields: &FieldSet,
@@ -141,7 +164,7 @@ impl Figures {
         }
         let route = self.naming.number(head, route, status);
         let entries = fields.all("server-timing").flat_map(server_timing::parse);
-        for entry in entries.take(MAX_ENTRIES).filter(|entry| !counted || entry.name != DATABASE_TIME) {
+        for entry in entries.take(MAX_ENTRIES).filter(|entry| !counted.has(entry.name)) {
             self.recorder.record_timing(pool, route, entry.name, entry.nanos);
         }
     }

@@ -6,7 +6,7 @@ use maitred_limits::{RULES_TOTAL, Rule};
 use maitred_stats::exposition::{Format, Metric, Value};
 use maitred_stats::{Distribution, Leaf, Span, exposition};
 
-use super::database;
+use super::{database, upstream_metrics};
 use crate::site::{LeafCount, Statistics};
 
 /// Writes counts of all exchanges by listener, pool, route and class; times by pool, and in short form by route.
@@ -40,6 +40,7 @@ pub fn write_exchanges(statistics: &Statistics, format: Format, out: &mut String
     write_pools(&statistics.pools, format, out);
     write_routes(statistics, format, out);
     write_application(statistics, format, out);
+    upstream_metrics::write(&statistics.upstreams, format, out);
 }
 
 fn write_leaves(leaves: &[LeafCount], format: Format, out: &mut String) {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use maitred_io::clock;
 use maitred_io::sync::NamedLock;
 use maitred_io::sync::atomic::{AtomicU64, Ordering};
-use maitred_log::Outcome;
+use maitred_log::{Database, Outcome, Outgoing};
 use maitred_stats::{LockSnapshot, Spans};
 
 /// Requests of each kind: about 30 KiB in all.
@@ -47,8 +47,36 @@ pub struct RecentRequest {
     pub end: &'static str,
     /// The time in each span.
     pub spans: Spans,
+    /// Database use.
+    pub database: Option<Database>,
+    /// Calls to other servers.
+    pub outgoing: Option<RecentCalls>,
     /// Time of the record, in monotonic nanoseconds.
     pub noted: u64,
+}
+
+/// The calls of a request that has ended.
+#[derive(Clone, Debug)]
+pub struct RecentCalls {
+    /// Calls.
+    pub calls: u64,
+    /// Calls without a response.
+    pub failed: u64,
+    /// The time of all calls, in nanoseconds.
+    pub nanos: u64,
+    /// The server of the slowest call.
+    pub slowest: String,
+    /// The time of that call, in nanoseconds.
+    pub slowest_nanos: u64,
+    /// The part that took most of that call.
+    pub slowest_part: &'static str,
+}
+
+impl From<Outgoing<'_>> for RecentCalls {
+    fn from(calls: Outgoing<'_>) -> Self {
+        let Outgoing { calls, failed, nanos, slowest, slowest_nanos, slowest_part } = calls;
+        Self { calls, failed, nanos, slowest: slowest.to_owned(), slowest_nanos, slowest_part }
+    }
 }
 
 /// The kept requests: the slowest first, and the last failed first.
@@ -106,6 +134,8 @@ impl Recent {
             thread,
             end: outcome.end.name(),
             spans: outcome.times.spans(),
+            database: outcome.database,
+            outgoing: outcome.outgoing.map(RecentCalls::from),
             noted: clock::monotonic(),
         };
         let mut state = self.state.lock();
@@ -188,6 +218,7 @@ mod tests {
             times: Times { arrived: 1, done: 1 + total, ..Times::default() },
             end: End::Complete,
             database: None,
+            outgoing: None,
         };
         let wanted = recent.wants(&outcome, clock::monotonic());
         if wanted {

@@ -5,8 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
 
-use maitred_stats::{Distribution, Foreign, Leaf, LeafKey, MAX_BYTES, Owner, TimingKey, read_texts};
+use maitred_stats::{
+    Distribution, Foreign, Leaf, LeafKey, MAX_BYTES, OTHER_UPSTREAM, Owner, TimingKey, Upstream, read_texts,
+    read_upstreams,
+};
 
+use super::calls::{CALLS, FIRST_BYTE, FIRST_SERVER, TOTAL};
 use super::figures::{ENGINE, Figures, LISTENERS, POOLS};
 
 /// The figures of exchanges since the start, without exchanges that ended while counting was off.
@@ -30,6 +34,8 @@ pub struct Statistics {
     pub application: Vec<ApplicationTiming>,
     /// Entries of applications' `Server-Timing` that were not counted, for want of memory.
     pub application_lost: u64,
+    /// Calls to other servers, by server, in the order of the first calls; `other` is the first where there are any.
+    pub upstreams: Vec<Upstream>,
     /// Memory of the figures, in bytes, without that of a reading.
     pub bytes: usize,
     /// Limit of that memory, in bytes.
@@ -82,6 +88,7 @@ impl Figures {
             application_lost: self.recorder.lost_timings(),
             bytes: self.recorder.bytes() + self.naming.routes.bytes(),
             max_bytes: MAX_BYTES,
+            upstreams: sums.take_upstreams(self.calls.counts(), &timings),
             ..sums.named(&names)
         }
     }
@@ -102,6 +109,7 @@ impl Statistics {
         Some(Self {
             on: runs && foreign.is_on(),
             application_lost: foreign.lost_timings(),
+            upstreams: sums.take_upstreams(read_upstreams(words, owner), &timings),
             bytes: if runs { foreign.bytes().min(MAX_BYTES) } else { 0 },
             max_bytes: if runs { MAX_BYTES } else { 0 },
             ..sums.named(&names)
@@ -124,6 +132,7 @@ impl Statistics {
         merge_by(&mut self.application, &other.application, ApplicationTiming::names, |mine, theirs| {
             mine.durations.merge(&theirs.durations);
         });
+        merge_by(&mut self.upstreams, &other.upstreams, |one| one.name.clone(), Upstream::merge);
         self.application_lost = self.application_lost.saturating_add(other.application_lost);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.max_bytes = self.max_bytes.saturating_add(other.max_bytes);
@@ -206,6 +215,23 @@ impl Sums {
         if nanos.count() > 0 {
             self.timings.entry(key).or_default().merge(nanos);
         }
+    }
+
+    /// The servers with their distributions, which are no times of applications.
+    fn take_upstreams(&mut self, mut upstreams: Vec<Upstream>, names: &[String]) -> Vec<Upstream> {
+        let of_calls: Vec<TimingKey> = self.timings.keys().filter(|key| key.pool == CALLS).copied().collect();
+        for key in of_calls {
+            let Some(times) = self.timings.remove(&key) else { continue };
+            let server = key.route.checked_sub(FIRST_SERVER).unwrap_or_else(|| OTHER_UPSTREAM.into());
+            let Some(upstream) = upstreams.get_mut(server as usize) else { continue };
+            match names.get(usize::from(key.name)).map(String::as_str) {
+                Some(TOTAL) => upstream.total.merge(&times),
+                Some(FIRST_BYTE) => upstream.first_byte.merge(&times),
+                _ => {}
+            }
+        }
+        upstreams.retain(|upstream| upstream.calls() + upstream.running > 0);
+        upstreams
     }
 
     fn named(self, called: &Called<'_>) -> Statistics {

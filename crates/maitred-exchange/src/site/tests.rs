@@ -1,10 +1,12 @@
 use std::net::SocketAddr;
 
+use maitred_client::key::Key;
+use maitred_client::{Observer, Report};
 use maitred_files::{StaticFiles, StaticSettings};
 use maitred_http::{FieldSet, Method, RequestHead, Status};
 use maitred_log::{End, RequestId};
 use maitred_match::Shape;
-use maitred_runtime::DatabaseCounts;
+use maitred_runtime::{DatabaseCounts, OutgoingCounts};
 use maitred_stats::exposition::{Format, whole};
 use maitred_stats::{ARENA_BYTES, Leaf, MAX_ROUTES, Span, Times, memory};
 
@@ -81,6 +83,7 @@ fn outcome_of(head: &RequestHead, pool: Option<u16>, status: u16, times: Times) 
         times,
         end: End::Complete,
         database: None,
+        outgoing: None,
     }
 }
 
@@ -252,8 +255,8 @@ fn an_application_s_timings_are_counted_by_pool_route_and_name() {
     fields.push("Server-Timing", "db;dur=20;desc=\"38 statements\", cache;dur=1");
     fields.push("server-timing", "db;dur=30");
     let request = head(&Method::Post, "/order/7");
-    site.figures.record_timings((1, false), (&request, ""), Status::OK, &fields);
-    site.figures.record_timings((1, false), (&request, ""), Status::OK, &FieldSet::default());
+    site.figures.record_timings((1, Counted::default()), (&request, ""), Status::OK, &fields);
+    site.figures.record_timings((1, Counted::default()), (&request, ""), Status::OK, &FieldSet::default());
     let timings = site.figures.snapshot().application;
     let shown: Vec<_> = timings
         .iter()
@@ -383,7 +386,8 @@ fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     // The application's own value for the same span does not count a second time.
     let mut fields = FieldSet::default();
     fields.push("Server-Timing", "db;dur=20, cache;dur=1");
-    site.figures.record_timings((1, true), (&head(&Method::Get, "/user/9"), ""), Status::OK, &fields);
+    let counted = Counted { database: true, outgoing: false };
+    site.figures.record_timings((1, counted), (&head(&Method::Get, "/user/9"), ""), Status::OK, &fields);
     let said = site.figures.snapshot().application;
     let times = said.iter().filter(|one| one.is_duration()).map(|one| (&*one.name, one.durations.count()));
     assert_eq!(times.collect::<Vec<_>>(), [("db", 2), ("db-wait", 1), ("cache", 1)]);
@@ -397,4 +401,51 @@ fn what_a_request_has_had_of_databases_is_counted_by_pool_and_route() {
     {
         assert!(text.contains(&line), "{line}{text}");
     }
+}
+
+#[test]
+fn the_calls_of_a_request_to_other_servers_are_counted_by_pool_and_route() {
+    let site = Site::new();
+    let record = |path: &str, calls, failed, nanos| {
+        let head = head(&Method::Get, path);
+        let counts = OutgoingCounts { calls, failed, nanos, ..OutgoingCounts::default() };
+        site.figures.record_outgoing(&outcome_of(&head, Some(1), 200, Times::default()), counts);
+    };
+    record("/pay/7", 1, 0, 3_000_000);
+    record("/pay/8", 3, 2, 5_000_000);
+    let mut fields = FieldSet::default();
+    fields.push("Server-Timing", "outgoing;dur=20, cache;dur=1");
+    let counted = Counted { database: false, outgoing: true };
+    site.figures.record_timings((1, counted), (&head(&Method::Get, "/pay/9"), ""), Status::OK, &fields);
+    let statistics = site.figures.snapshot();
+    let [one] = &*statistics.outgoing() else { panic!("one route of one pool") };
+    assert_eq!((&*one.pool, &*one.route), ("reports", "GET /pay/*"));
+    assert_eq!((one.calls.count(), whole(one.calls.sum()), whole(one.failed.sum())), (2, 4, 2));
+    assert_eq!((one.time.count(), one.time.sum()), (2, 8_000_000));
+}
+
+#[test]
+fn calls_are_counted_by_server_with_percentiles() {
+    let site = Site::new();
+    let key = Key::plain("api.example", 8080);
+    for millis in 1..=100 {
+        let number = site.figures.calls.begun(&key);
+        let total = std::time::Duration::from_millis(millis);
+        let report =
+            Report { status: Some(200), end: maitred_client::End::Complete, total, ..Report::default() };
+        let report = Report { first_byte: (millis > 50).then_some(total), ..report };
+        site.figures.calls.ended(number, &key, &report);
+    }
+    let statistics = site.figures.snapshot();
+    let [one] = &*statistics.upstreams else { panic!("one server") };
+    assert_eq!((&*one.name, one.calls(), one.total.count()), ("http://api.example:8080", 100, 100));
+    assert!(one.total.percentile(99.0).abs_diff(99_000_000) < 2_000_000, "{:?}", one.total);
+    assert_eq!((one.first_byte.count(), one.first_byte.max()), (50, 100_000_000));
+    assert!(statistics.application.is_empty(), "these are no times of an application");
+    let mut both = statistics.clone();
+    both.merge(&statistics);
+    assert_eq!(
+        (both.upstreams.len(), both.upstreams[0].calls(), both.upstreams[0].total.count()),
+        (1, 200, 200)
+    );
 }

@@ -158,6 +158,7 @@ impl Stream {
         self.summary.set(&request.head, since, pool);
         self.summary.held = request.body.as_bytes().map_or(0, |bytes| bytes.len() as u64);
         self.summary.head = request.head.fields.memory() as u64;
+        self.summary.number = request.number;
     }
 
     /// Number of the pool whose handler has the request.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use maitred_control::{
     Answered, Caller, Control, Counted, CounterSums, Doors, FINDING, Finder, Keeper, LOGS, Look, MEMORY,
-    ProcessFigures, Question, RECENT, SNAPSHOT, WORKER, counts_of, find, help, lock, merge_logs,
-    merge_recent, process_row, snapshot_of, stats_of,
+    ProcessFigures, Question, RECENT, SNAPSHOT, UPSTREAMS, WORKER, counts_of, find, help, lock, merge_logs,
+    merge_recent, process_row, snapshot_of, stats_of, upstreams_of,
 };
 use maitred_finding::Picture;
 use maitred_server::figures::{Retired, Statistics, Totals, WorkerPage, merge_pages, page_of_workers};
@@ -356,6 +356,9 @@ impl Workers {
         if one.is_none() && name == "stats" {
             return self.stats(&question);
         }
+        if one.is_none() && name == UPSTREAMS && question.is_query() {
+            return self.upstreams(&question);
+        }
         if one.is_none() && name == "history" && question.is_query() {
             return self.history(&question);
         }
@@ -487,6 +490,14 @@ impl Workers {
         counted.add_retired(&retired.counters);
         counted.up = self.began.elapsed();
         Ok(Answered::json(200, &stats_of(&counted, &statistics, &question.given()?)?))
+    }
+
+    /// Answers `upstreams` for all workers, including ended ones.
+    fn upstreams(&self, question: &Question) -> Result<Answered, Answered> {
+        find(UPSTREAMS)?.check(&question.given()?)?;
+        let running = self.ask_each(&Question::get(COUNTED), None, "the supervisor");
+        let (_, statistics, _) = self.counted(&running);
+        Ok(Answered::json(200, &upstreams_of(&statistics)))
     }
 
     /// Answers `finding` for all workers together, or for one. Pictures of one worker are not kept between questions.

@@ -59,7 +59,7 @@ impl Supervisor {
                 self.log.warn(format_args!("changed, but only {which} it: {}", changed.join(", ")));
             }
         }
-        let logs = changed(&["error-log", "access-log"], &self.config, &loaded.config);
+        let logs = changed(&["error-log", "access-log", "client-log"], &self.config, &loaded.config);
         if !logs.is_empty() {
             let names = logs.join(", ");
             self.log.warn(format_args!("changed for new workers; what the supervisor writes goes where it went until SIGUSR2 or a restart: {names}"));

@@ -19,7 +19,9 @@ use super::waiting::Waiting;
 use super::watch::Inbox;
 use super::websocket::WebSocket;
 use crate::database;
+use crate::held::Held;
 use crate::native::{Class, Object};
+use crate::outgoing;
 use crate::report::{self, ErrorSink};
 
 create_exception!(
@@ -186,7 +188,8 @@ impl Adapter {
         let this = adapter.get();
         let tasks = this.tasks()?;
         let scope = served.scope.build(py, exchange.request())?;
-        let counts = database::counts_of(py, &mut exchange)?;
+        let counts = database::counts_of(py, &mut exchange)?.map(Held::new);
+        let counts = (counts, outgoing::calls_of(py, &mut exchange)?);
         let channel = if exchange.request().websocket {
             let socket = WebSocket::new(adapter.clone_ref(py), &scope, exchange);
             Channel::WebSocket(this.classes.websocket.make(py, socket)?)

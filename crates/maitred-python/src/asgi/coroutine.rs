@@ -31,6 +31,7 @@ use crate::child;
 use crate::database::{self, DatabaseCounts};
 use crate::held::Held;
 use crate::native::{Native, Object, answer, slot, value_of};
+use crate::outgoing::{self, RequestCalls};
 use crate::report::{self, type_name};
 
 pub(super) struct Coroutine {
@@ -46,10 +47,23 @@ struct State {
 }
 
 enum Life {
-    Fresh { scope: Held<PyDict>, receive: Object<Receive>, counts: Option<Held<DatabaseCounts>> },
+    Fresh { scope: Held<PyDict>, receive: Object<Receive>, counts: Counts },
     Running,
     Suspended { inner: Held<PyAny> },
     Over,
+}
+
+/// The counts of a request in its context: of databases, and of calls to other servers.
+type Counts = (Option<Held<DatabaseCounts>>, Option<Held<RequestCalls>>);
+
+fn enter(py: Python<'_>, (databases, calls): &Counts) -> PyResult<()> {
+    if let Some(counts) = databases {
+        database::enter(py, counts)?;
+    }
+    if let Some(calls) = calls {
+        outgoing::enter(py, calls)?;
+    }
+    Ok(())
 }
 
 impl Coroutine {
@@ -58,9 +72,9 @@ impl Coroutine {
         served: Arc<Served>,
         scope: Py<PyDict>,
         receive: Object<Receive>,
-        counts: Option<Py<DatabaseCounts>>,
+        counts: Counts,
     ) -> Self {
-        let life = Life::Fresh { scope: Held::new(scope), receive, counts: counts.map(Held::new) };
+        let life = Life::Fresh { scope: Held::new(scope), receive, counts };
         Self { channel, served, state: Mutex::new(State { life, task: None }) }
     }
 
@@ -291,8 +305,8 @@ impl Steps for Coroutine {
             }
             Life::Fresh { scope, receive, counts } => {
                 // The context is the Task's own, and ends with it.
-                let entered = counts.as_deref().map_or(Ok(None), |counts| database::enter(py, counts));
-                let start = || entered.and_then(|_| self.start(py, &scope, &receive));
+                let entered = enter(py, &counts);
+                let start = || entered.and_then(|()| self.start(py, &scope, &receive));
                 self.channel.adapter().polling.first_step(|| match start() {
                     Ok(inner) => {
                         let stepped = send(&inner, value);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use maitred_client::{Client, Settings, pool};
-use maitred_http::Method;
+use maitred_http::{FieldSet, Method};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -19,6 +19,7 @@ use super::request::{duration, fields, times};
 use super::response::HttpResponse;
 use super::source::Source;
 use super::thread;
+use crate::outgoing;
 
 /// Limits and idle connections. Threads and event loops may share it.
 #[pyclass(frozen, module = "maitred._engine")]
@@ -30,11 +31,12 @@ pub(crate) struct HttpPool {
 impl HttpPool {
     #[new]
     #[pyo3(signature = (*, per_host = 100, total = 1000, idle = 4.0, age = 300.0))]
-    fn new(per_host: usize, total: usize, idle: f64, age: f64) -> PyResult<Self> {
+    fn new(py: Python<'_>, per_host: usize, total: usize, idle: f64, age: f64) -> PyResult<Self> {
         if per_host == 0 || total == 0 {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
         expect_forks();
+        outgoing::count(py)?;
         let pool = pool::Settings {
             per_key: per_host,
             total,
@@ -42,11 +44,12 @@ impl HttpPool {
             age: duration("age", age)?,
             ..pool::Settings::default()
         };
-        Ok(Self { client: Client::new(Settings { pool, ..Settings::default() }) })
+        let observer = Some(outgoing::observer());
+        Ok(Self { client: Client::new(Settings { pool, observer, ..Settings::default() }) })
     }
 
     /// Sends a request and waits for the head of its response.
-    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None))]
+    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None, propagate = false))]
     #[expect(clippy::too_many_arguments, reason = "a request in Python's words")]
     fn send(
         &self,
@@ -58,11 +61,14 @@ impl HttpPool {
         body: Option<&Bound<'_, PyAny>>,
         timeouts: &Bound<'_, PyTuple>,
         repeatable: Option<bool>,
+        propagate: bool,
     ) -> PyResult<HttpResponse> {
-        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_thread(body)?);
+        let (times, fields, source) =
+            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_thread(body)?);
         let method = Method::from_token(method);
         let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
+        outgoing::note_request(py);
         let sent = py.detach(|| {
             let mut driven = Box::new(Driven::begin(&self.client, to, asked, Instant::now())?);
             thread::until_head(&mut driven)?;
@@ -75,7 +81,7 @@ impl HttpPool {
     }
 
     /// The same, awaitable.
-    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None))]
+    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None, propagate = false))]
     #[expect(clippy::too_many_arguments, reason = "a request in Python's words")]
     fn send_async(
         &self,
@@ -87,12 +93,15 @@ impl HttpPool {
         body: Option<&Bound<'_, PyAny>>,
         timeouts: &Bound<'_, PyTuple>,
         repeatable: Option<bool>,
+        propagate: bool,
     ) -> PyResult<Awaiting> {
-        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_loop(body)?);
+        let (times, fields, source) =
+            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_loop(body)?);
         let core = Core::of_running(py)?;
         let is_fed = source.is_fed();
         let asked = Asked { method: Method::from_token(method), target, fields, source, times, repeatable };
         let to = origin.get();
+        outgoing::note_request(py);
         let driven = Driven::begin(&self.client, to, asked, Instant::now())
             .map_err(|error| Failure::from(error).raise(py, &to.text))?;
         let call = LoopCall::new(py, core, Box::new(driven));
@@ -127,4 +136,13 @@ impl HttpPool {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.client.close_idle());
     }
+}
+
+/// The fields of a call.
+fn sent(py: Python<'_>, headers: &Bound<'_, PyAny>, propagate: bool) -> PyResult<FieldSet> {
+    let mut fields = fields(headers)?;
+    if propagate {
+        outgoing::pass_on(py, |name, value| drop(fields.push_missing(name, value)));
+    }
+    Ok(fields)
 }

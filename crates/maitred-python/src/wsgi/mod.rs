@@ -33,7 +33,7 @@ use crate::interrupt::Interrupter;
 use crate::native::Class;
 use crate::report::{ErrorSink, type_name};
 use crate::threads::{LANGUAGE, enter_request, is_inside};
-use crate::{child, database, report, values};
+use crate::{child, database, outgoing, report, values};
 use environ::{EARLY_HINTS, EnvironBuilder};
 use errors::ErrorStream;
 use file::FileWrapper;
@@ -77,9 +77,11 @@ impl WsgiHandler {
         let is_head = exchange.request().head.method == Method::Head;
         let environ = self.environ.build(py, exchange.request_mut())?;
         let counts = database::counts_of(py, &mut exchange)?;
+        let calls = outgoing::calls_of(py, &mut exchange)?;
         let start = self.start_response.make(py, Response::new(exchange, is_head, &environ))?;
         environ.set_item(intern!(py, EARLY_HINTS), start.as_any())?;
         let counting = counts.map(|counts| database::enter(py, &counts)).transpose()?.flatten();
+        let calling = calls.map(|calls| outgoing::enter(py, &calls)).transpose()?.flatten();
         let result = self.application.bind(py).call1((&environ, start.as_any()));
         child::end_if_child(py, result.as_ref().err());
         match result {
@@ -92,6 +94,9 @@ impl WsgiHandler {
         start.forget_environ();
         if let Some(token) = counting {
             database::leave(py, token, &self.log);
+        }
+        if let Some(token) = calling {
+            outgoing::leave(py, token, &self.log);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use maitred_stats::{LockSnapshot, each_counter};
 
 use super::{Dispatched, RecentRequests};
 use crate::connection::Group;
-use maitred_exchange::site::{self, Statistics, Totals};
+use maitred_exchange::site::{self, Calls, Statistics, Totals};
 
 /// The counts and times of a server since its start, and its last requests.
 #[derive(Clone, Copy)]
@@ -45,6 +45,11 @@ impl<'s> ServerFigures<'s> {
     /// The figures of exchanges since the start: by listener, pool, route and class of status.
     pub fn statistics(self) -> Statistics {
         self.site().figures.snapshot()
+    }
+
+    /// The calls to other servers.
+    pub fn calls(self) -> &'s Arc<Calls> {
+        &self.site().figures.calls
     }
 
     /// The sums of these figures: of all exchanges, and by class of status. Takes a tenth of the time.

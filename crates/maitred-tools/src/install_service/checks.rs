@@ -29,6 +29,7 @@ pub(super) fn look(service: &Service, loaded: &Loaded, host: &dyn Host) -> Resul
     // systemd makes the folders of these when the service starts.
     config.site.access_log = LogPlace::Auto;
     config.hosts.iter_mut().for_each(|host| host.site.access_log = LogPlace::Auto);
+    config.client_log = LogPlace::Off;
     (config.error_log, config.spool) = (Config::with_defaults().error_log, std::env::temp_dir());
     let checked = validation::check(&config, &loaded.origins)?;
     checked.programs().try_for_each(|program| loading::look(program, &config, &checked, host))?;

@@ -168,7 +168,8 @@ fn refuse(given: &Given, config: &Config, origins: &Origins) -> Result<(), Probl
 
 /// Folders of the files that the server itself makes, where they are not folders that a service has anyway.
 fn written_to(config: &Config, folder: &Path) -> Vec<PathBuf> {
-    let logs = [&config.site.access_log, &config.error_log].into_iter().filter_map(|log| match log {
+    let places = [&config.site.access_log, &config.error_log, &config.client_log];
+    let logs = places.into_iter().filter_map(|log| match log {
         LogPlace::File(path) => Some(&**path),
         _ => None,
     });

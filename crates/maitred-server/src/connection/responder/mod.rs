@@ -162,6 +162,9 @@ impl Responder {
         if let Some(database) = &request.database {
             database.end();
         }
+        if let Some(outgoing) = &request.outgoing {
+            outgoing.end();
+        }
         let figures = &self.group.site.figures;
         let route = figures.number_of(&request.head, &request.route, self.status);
         let Origin { peer, listener, pool, times } = self.origin;

@@ -1,0 +1,163 @@
+//! The calls of a request to other servers, and the observer of all calls.
+//!
+//! ```text
+//! first client: count ──> each request from then on: calls_of, enter ──> a call: note_request, then the client's begin ──> leave
+//! ```
+//! Promises: a call counts for the request in whose context it is made (PEP 567), on any thread or task. Outside of requests, and without a
+//! running server, a call costs a load here. Leaves out: the calls (`client/`), and the counts (`Calls` of maitred-exchange).
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use maitred_client::key::Key;
+use maitred_client::{Observer, Phase, Report};
+use maitred_runtime::{Exchange, Outgoing, outgoing};
+use maitred_server::RequestId;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::{ffi, intern};
+
+use crate::child;
+use crate::held::Held;
+use crate::report::{self, ErrorSink};
+
+static COUNTS: AtomicBool = AtomicBool::new(false);
+static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static CALLS: OnceLock<Arc<dyn Observer>> = OnceLock::new();
+
+thread_local! {
+    /// The request of the call that this thread is about to begin.
+    static NOTED: RefCell<Option<Arc<Outgoing>>> = const { RefCell::new(None) };
+}
+
+/// The fields of a request that its calls pass on: the trace (W3C Trace Context) and the number.
+const PASSED: [&str; 3] = ["traceparent", "tracestate", "x-request-id"];
+
+/// The calls of one request, as the value of the context variable.
+#[pyclass(frozen, module = "maitred._engine")]
+pub(crate) struct RequestCalls {
+    outgoing: Arc<Outgoing>,
+    passed: Vec<(&'static str, Box<[u8]>)>,
+}
+
+/// Requests have their calls counted from now on: the first client of the process has been made.
+///
+/// # Errors
+/// There is no memory.
+pub(crate) fn count(py: Python<'_>) -> PyResult<()> {
+    CURRENT.get_or_try_init(py, || {
+        let variable = py.import("contextvars")?.getattr("ContextVar")?;
+        let default = pyo3::types::PyDict::new(py);
+        default.set_item(intern!(py, "default"), py.None())?;
+        variable.call((intern!(py, "maitred_calls"),), Some(&default)).map(Bound::unbind)
+    })?;
+    outgoing::set_running(|| NOTED.take());
+    COUNTS.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// The observer for every client of this process.
+pub(crate) fn observer() -> Arc<dyn Observer> {
+    Arc::new(Spans)
+}
+
+/// The server of this process takes the reports from now on.
+pub(crate) fn report_to(calls: Arc<dyn Observer>) {
+    CALLS.get_or_init(|| calls);
+}
+
+/// Has the next call that begins on this thread count for the request of the present context. Called with the interpreter, which the client
+/// has not.
+pub(crate) fn note_request(py: Python<'_>) {
+    if calls().is_some() {
+        NOTED.set(request(py));
+    }
+}
+
+/// The request of the present context.
+fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
+    current(py).map(|calls| Arc::clone(&calls.get().outgoing))
+}
+
+/// Gives `push` the fields that a call of the present context passes on.
+pub(crate) fn pass_on(py: Python<'_>, mut push: impl FnMut(&str, &[u8])) {
+    if let Some(calls) = current(py) {
+        calls.get().passed.iter().for_each(|(name, value)| push(name, value));
+    }
+}
+
+fn current(py: Python<'_>) -> Option<Bound<'_, RequestCalls>> {
+    let current = CURRENT.get(py)?;
+    let mut value = std::ptr::null_mut();
+    // SAFETY: `current` is a context variable, and this thread has the interpreter; a value that is found is a new reference.
+    let found = unsafe { ffi::PyContextVar_Get(current.as_ptr(), std::ptr::null_mut(), &raw mut value) };
+    if found < 0 {
+        drop(PyErr::take(py));
+        return None;
+    }
+    // SAFETY: the reference is ours, or there is none.
+    let value = unsafe { Bound::from_owned_ptr_or_opt(py, value) }?;
+    value.cast_into::<RequestCalls>().ok()
+}
+
+/// The counts of the server, if there is one and this process is not its child.
+fn calls() -> Option<&'static Arc<dyn Observer>> {
+    CALLS.get().filter(|_| !child::is_child())
+}
+
+struct Spans;
+
+impl Observer for Spans {
+    fn begun(&self, key: &Key) -> u64 {
+        calls().map_or(0, |calls| calls.begun(key))
+    }
+
+    fn phase(&self, number: u64, phase: Phase) {
+        if number != 0
+            && let Some(calls) = calls()
+        {
+            calls.phase(number, phase);
+        }
+    }
+
+    fn ended(&self, number: u64, key: &Key, report: &Report) {
+        if number != 0
+            && let Some(calls) = calls()
+        {
+            calls.ended(number, key, report);
+        }
+    }
+}
+
+/// Has the engine read the calls of this exchange's request, and makes the object that [`enter`] takes. Costs one load when there is no
+/// client.
+pub(crate) fn calls_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Option<Held<RequestCalls>>> {
+    if !COUNTS.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let request = exchange.request_mut();
+    let given = RequestId::of(&request.head.fields, request.number).given();
+    let outgoing = Arc::new(Outgoing::of(request.number).with_id(given));
+    request.outgoing = Some(Arc::clone(&outgoing));
+    let value = |name: &'static str| Some((name, request.head.fields.first(name)?.into()));
+    let passed = PASSED.into_iter().filter_map(value).collect();
+    Py::new(py, RequestCalls { outgoing, passed }).map(|calls| Some(Held::new(calls)))
+}
+
+/// Calls of the current context count there from now on; returns the value for [`leave`].
+pub(crate) fn enter(py: Python<'_>, calls: &Py<RequestCalls>) -> PyResult<Option<Py<PyAny>>> {
+    let Some(current) = CURRENT.get(py) else { return Ok(None) };
+    // SAFETY: `current` is a context variable, and this thread has the interpreter; the token is a new reference.
+    let token =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyContextVar_Set(current.as_ptr(), calls.as_ptr())) }?;
+    Ok(Some(token.unbind()))
+}
+
+/// Calls of this context count as before.
+pub(crate) fn leave(py: Python<'_>, token: Py<PyAny>, log: &ErrorSink) {
+    let Some(current) = CURRENT.get(py) else { return };
+    if let Err(error) = current.call_method1(py, intern!(py, "reset"), (token,)) {
+        report::write(py, log, &report::traceback(py, &error));
+    }
+}
