@@ -365,7 +365,7 @@ def test_retries_are_for_connecting(calls: Calls) -> None:
         assert server.connections == 1
 
 
-@pytest.mark.parametrize("named", [{"http2": True}, {"http1": False}, {"local_address": "127.0.0.1"}, {"socket_options": [(1, 2, 3)]}],
+@pytest.mark.parametrize("named", [{"http1": False}, {"local_address": "127.0.0.1"}, {"socket_options": [(1, 2, 3)]}],
                          ids=lambda named: next(iter(named)))
 def test_what_cannot_be_had_is_refused(calls: Calls, named: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(named))}.*leave it out"):
