@@ -163,9 +163,10 @@ def test_what_is_the_framework_s_stays_so(calls: Calls) -> None:
 def test_a_stream_comes_in_parts_as_it_arrives(calls: Calls) -> None:
     goes_on = threading.Event()
 
-    def slowly(connection: socket.socket) -> bytes:
+    def slowly(connection: socket.socket) -> bytes | None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-        goes_on.wait(PATIENCE)
+        if not goes_on.wait(PATIENCE):
+            return None
         return b"6\r\nsecond\r\n0\r\n\r\n"
 
     with answering(slowly) as server:
