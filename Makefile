@@ -34,7 +34,7 @@ run: build ## the demo site on http://127.0.0.1:8000, its dashboard on http://12
 test: ## all suites with their times, or some of them: make test SUITES="rust python"
 	@$(PYTHON) scripts/test $(SUITES)
 
-test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, applications of others, fuzzing, all versions of Python, wheels for each of them, the image, the age of the results behind README.md
+test-all: ## what takes longer, too: all benches in short, every shuttle schedule, minutes of load on workers that are replaced and killed, all sizes of Autobahn's cases of WebSocket and thousands of WebSockets, the tests of Rust and Python by TLS and those of Python by HTTP/2, peers' own tests, those of httpx and requests over our transports, applications of others, fuzzing, all versions of Python, wheels for each of them, the image, the age of the results behind README.md
 	@sh scripts/h2spec $(TOOLS)
 	@sh scripts/autobahn $(TOOLS)
 	@sh scripts/dashboard $(TOOLS)
@@ -42,7 +42,7 @@ test-all: ## what takes longer, too: all benches in short, every shuttle schedul
 	@$(MAKE) --no-print-directory bench-smoke
 	@MAITRED_LONG=1 $(PYTHON) scripts/test shuttle deploys websockets
 	@$(PYTHON) scripts/test python-tls rust-tls python-h2
-	@$(PYTHON) scripts/test peers-tests applications
+	@$(PYTHON) scripts/test peers-tests client-suites applications
 	@$(MAKE) --no-print-directory fuzz SECONDS=10
 	@$(MAKE) --no-print-directory versions
 	@$(MAKE) --no-print-directory docs

@@ -122,7 +122,7 @@ class HttpOrigin:
     ) -> HttpOrigin:
         """Raises ``ValueError`` for what no call could use.
 
-        ``authorities`` is a file or folder in PEM, ``certificate`` the client's: its file, that of its key, the key's password.
+        ``authorities`` is a file or folder in PEM, or PEM itself, ``certificate`` the client's: its file, that of its key, the key's password.
         ``allow`` is ``"public"``, an address, a network, or a list of these: other addresses are not connected.
         """
 
@@ -141,13 +141,17 @@ class HttpPool:
         target: bytes,
         headers: Iterable[tuple[bytes, bytes]],
         body: bytes | Iterable[bytes] | None,
-        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None],
+        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None]
+        | tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None],
         *,
         repeatable: bool | None = None,
+        propagate: bool = False,
     ) -> HttpResponse:
         """Sends a request and waits for the head of its response.
 
-        ``timeouts`` are seconds for a connection of the pool, connecting, TLS, the first byte, progress, and the whole call.
+        ``timeouts`` are seconds for a connection of the pool, connecting, TLS, the first byte, progress, and the whole call. A seventh
+        is for writing, in place of progress.
+        With ``propagate`` traceparent, tracestate and X-Request-ID of the request that is being served go along.
         Raises :class:`HttpFailure`, and what ``body`` raises.
         """
 
@@ -158,9 +162,11 @@ class HttpPool:
         target: bytes,
         headers: Iterable[tuple[bytes, bytes]],
         body: bytes | AsyncIterable[bytes] | Iterable[bytes] | None,
-        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None],
+        timeouts: tuple[float | None, float | None, float | None, float | None, float | None, float | None]
+        | tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None],
         *,
         repeatable: bool | None = None,
+        propagate: bool = False,
     ) -> Awaitable[HttpResponse]:
         """The same within an event loop of asyncio. A task that is cancelled while it waits ends the call at once."""
 

@@ -39,6 +39,8 @@ pub struct Timeouts {
     pub first_byte: Option<Duration>,
     /// Between two bytes that the server takes or sends.
     pub progress: Option<Duration>,
+    /// Between two bytes that the server takes, if not `progress` is for those. httpx has one limit for each direction.
+    pub write: Option<Duration>,
     /// The whole exchange.
     pub total: Option<Duration>,
     /// How long a body waits for a 100 before it is sent without one (RFC 9110 §10.1.1). Source: curl.
@@ -47,7 +49,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { first_byte: None, progress: None, total: None, expect: Duration::from_secs(1) }
+        Self { first_byte: None, progress: None, write: None, total: None, expect: Duration::from_secs(1) }
     }
 }
 
@@ -79,6 +81,7 @@ pub struct Exchange {
     receiver: Receiver<Responses>,
     head: ResponseHead,
     facts: Option<ResponseFacts>,
+    kept: Kept,
     done: bool,
     failed: bool,
     /// It has failed as a stale connection does: without a response.
@@ -217,6 +220,7 @@ impl Exchange {
             receiver: Receiver::of_response(report.asked),
             head: ResponseHead::new(Status::OK),
             facts: None,
+            kept: Kept::default(),
             done: false,
             failed: false,
             stale: false,
@@ -362,6 +366,12 @@ impl Exchange {
         &self.head
     }
 
+    /// Takes the head out of the exchange, which needs the final one no more.
+    pub fn take_head(&mut self) -> ResponseHead {
+        let status = self.head.status;
+        std::mem::replace(&mut self.head, ResponseHead::new(status))
+    }
+
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or
     /// [`Event::End`].
     ///
@@ -430,7 +440,7 @@ impl Exchange {
         self.bound |= ["www-authenticate", "proxy-authenticate"]
             .into_iter()
             .any(|name| self.head.fields.all(name).any(binds_connection));
-        self.facts = Some(facts);
+        (self.facts, self.kept) = (Some(facts), Kept::of(&self.head.fields));
         self.done = facts.complete || facts.switched;
         match self.sending {
             Sending::Sent | Sending::Stopped(_) => {}
@@ -523,7 +533,9 @@ impl Exchange {
     fn progress_deadline(&self) -> Option<(Instant, Phase)> {
         let (limit, phase) = match self.sending {
             _ if self.done => return None,
-            _ if !self.to_transmit().is_empty() => (self.timeouts.progress, Phase::Write),
+            _ if !self.to_transmit().is_empty() => {
+                (self.timeouts.write.or(self.timeouts.progress), Phase::Write)
+            }
             Sending::Waits(_) => return None,
             // The caller makes the body, which may take its time.
             Sending::Open if self.facts.is_none() => return None,
@@ -542,7 +554,7 @@ impl Exchange {
 
     /// Whether the connection can have another exchange; `surplus`: bytes have arrived that were not consumed.
     pub fn reuse(&self, surplus: bool) -> Reuse {
-        let kept = Kept::of(&self.head.fields);
+        let kept = self.kept;
         let reason = match (self.facts, self.sending) {
             _ if self.failed => NotReusable::Failed,
             (Some(facts), _) if facts.switched => NotReusable::Switched,

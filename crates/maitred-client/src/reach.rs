@@ -196,7 +196,7 @@ impl Reaching {
         self.phase()
     }
 
-    /// The part of the call that goes on.
+    /// The part of the call that this is now.
     pub(crate) fn phase(&self) -> Phase {
         match &self.way {
             Way::Name => Phase::Resolve,

@@ -31,9 +31,15 @@ thread_local! {
     static NOTED: RefCell<Option<Arc<Outgoing>>> = const { RefCell::new(None) };
 }
 
+/// The fields of a request that its calls pass on: the trace (W3C Trace Context) and the number.
+const PASSED: [&str; 3] = ["traceparent", "tracestate", "x-request-id"];
+
 /// The calls of one request, as the value of the context variable.
 #[pyclass(frozen, module = "maitred._engine")]
-pub(crate) struct RequestCalls(Arc<Outgoing>);
+pub(crate) struct RequestCalls {
+    outgoing: Arc<Outgoing>,
+    passed: Vec<(&'static str, Box<[u8]>)>,
+}
 
 /// Requests have their calls counted from now on: the first client of the process has been made.
 ///
@@ -71,6 +77,17 @@ pub(crate) fn note_request(py: Python<'_>) {
 
 /// The request of the present context.
 fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
+    current(py).map(|calls| Arc::clone(&calls.get().outgoing))
+}
+
+/// Gives `push` the fields that a call of the present context passes on.
+pub(crate) fn pass_on(py: Python<'_>, mut push: impl FnMut(&str, &[u8])) {
+    if let Some(calls) = current(py) {
+        calls.get().passed.iter().for_each(|(name, value)| push(name, value));
+    }
+}
+
+fn current(py: Python<'_>) -> Option<Bound<'_, RequestCalls>> {
     let current = CURRENT.get(py)?;
     let mut value = std::ptr::null_mut();
     // SAFETY: `current` is a context variable, and this thread has the interpreter; a value that is found is a new reference.
@@ -81,7 +98,7 @@ fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
     }
     // SAFETY: the reference is ours, or there is none.
     let value = unsafe { Bound::from_owned_ptr_or_opt(py, value) }?;
-    value.cast::<RequestCalls>().ok().map(|calls| Arc::clone(&calls.get().0))
+    value.cast_into::<RequestCalls>().ok()
 }
 
 /// The counts of the server, if there is one and this process is not its child.
@@ -123,7 +140,9 @@ pub(crate) fn calls_of(py: Python<'_>, exchange: &mut Exchange) -> PyResult<Opti
     let given = RequestId::of(&request.head.fields, request.number).given();
     let outgoing = Arc::new(Outgoing::of(request.number).with_id(given));
     request.outgoing = Some(Arc::clone(&outgoing));
-    Py::new(py, RequestCalls(outgoing)).map(|calls| Some(Held::new(calls)))
+    let value = |name: &'static str| Some((name, request.head.fields.first(name)?.into()));
+    let passed = PASSED.into_iter().filter_map(value).collect();
+    Py::new(py, RequestCalls { outgoing, passed }).map(|calls| Some(Held::new(calls)))
 }
 
 /// Calls of the current context count there from now on; returns the value for [`leave`].

@@ -169,7 +169,7 @@ impl LoopCall {
             let done = match driven.step(now, &self.waker) {
                 Ok(Step::Head) => {
                     driven.take_early(now, &self.waker);
-                    Ok(Done::Head(driven.head()))
+                    Ok(Done::Head(driven.take_head()))
                 }
                 Ok(Step::Data(length)) => match wants {
                     Wants::Nothing | Wants::Head => return,

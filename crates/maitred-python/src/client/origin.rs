@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use maitred_client::allow::Allow;
 use maitred_client::environment;
-use maitred_client::key::{Authorities, ClientCertificate, Key, Place, Proxy, TlsIdentity};
+use maitred_client::key::{Authorities, ClientCertificate, Key, Pem, Place, Proxy, TlsIdentity};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -53,7 +53,7 @@ impl HttpOrigin {
         let host = checked(host)?;
         let identity = TlsIdentity {
             verify,
-            authorities: authorities.map_or(Authorities::System, Authorities::At),
+            authorities: authorities.map_or(Authorities::System, authorities_of),
             certificate: certificate.map(|(certificate, key, password)| ClientCertificate {
                 certificate,
                 key,
@@ -99,6 +99,16 @@ fn by_proxy(url: &str, headers: Vec<(Vec<u8>, Vec<u8>)>, identity: &TlsIdentity)
     };
     proxy.fields = headers.into_iter().map(field).collect::<PyResult<_>>()?;
     Ok(proxy)
+}
+
+/// Of a file or folder, or of certificates in PEM themselves: an `ssl.SSLContext` has no file.
+fn authorities_of(given: PathBuf) -> Authorities {
+    let bytes = given.as_os_str().as_encoded_bytes();
+    if bytes.starts_with(b"-----BEGIN") {
+        Authorities::Pem(Pem(bytes.into()))
+    } else {
+        Authorities::At(given)
+    }
 }
 
 /// `"public"`, one network, or a list of networks.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use maitred_client::{Client, Settings, pool};
-use maitred_http::Method;
+use maitred_http::{FieldSet, Method};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -36,6 +36,7 @@ impl HttpPool {
             return Err(PyValueError::new_err("per_host and total have to be at least 1"));
         }
         expect_forks();
+        outgoing::count(py)?;
         let pool = pool::Settings {
             per_key: per_host,
             total,
@@ -43,13 +44,12 @@ impl HttpPool {
             age: duration("age", age)?,
             ..pool::Settings::default()
         };
-        outgoing::count(py)?;
         let observer = Some(outgoing::observer());
         Ok(Self { client: Client::new(Settings { pool, observer, ..Settings::default() }) })
     }
 
     /// Sends a request and waits for the head of its response.
-    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None))]
+    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None, propagate = false))]
     #[expect(clippy::too_many_arguments, reason = "a request in Python's words")]
     fn send(
         &self,
@@ -61,8 +61,10 @@ impl HttpPool {
         body: Option<&Bound<'_, PyAny>>,
         timeouts: &Bound<'_, PyTuple>,
         repeatable: Option<bool>,
+        propagate: bool,
     ) -> PyResult<HttpResponse> {
-        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_thread(body)?);
+        let (times, fields, source) =
+            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_thread(body)?);
         let method = Method::from_token(method);
         let asked = Asked { method, target, fields, source, times, repeatable };
         let to = origin.get();
@@ -79,7 +81,7 @@ impl HttpPool {
     }
 
     /// The same, awaitable.
-    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None))]
+    #[pyo3(signature = (origin, method, target, headers, body, timeouts, *, repeatable = None, propagate = false))]
     #[expect(clippy::too_many_arguments, reason = "a request in Python's words")]
     fn send_async(
         &self,
@@ -91,8 +93,10 @@ impl HttpPool {
         body: Option<&Bound<'_, PyAny>>,
         timeouts: &Bound<'_, PyTuple>,
         repeatable: Option<bool>,
+        propagate: bool,
     ) -> PyResult<Awaiting> {
-        let (times, fields, source) = (times(timeouts)?, fields(headers)?, Source::of_loop(body)?);
+        let (times, fields, source) =
+            (times(timeouts)?, sent(py, headers, propagate)?, Source::of_loop(body)?);
         let core = Core::of_running(py)?;
         let is_fed = source.is_fed();
         let asked = Asked { method: Method::from_token(method), target, fields, source, times, repeatable };
@@ -132,4 +136,15 @@ impl HttpPool {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.client.close_idle());
     }
+}
+
+/// The fields of a call.
+fn sent(py: Python<'_>, headers: &Bound<'_, PyAny>, propagate: bool) -> PyResult<FieldSet> {
+    let mut fields = fields(headers)?;
+    if propagate {
+        outgoing::pass_on(py, |name, value| {
+            fields.push_missing(name, value);
+        });
+    }
+    Ok(fields)
 }

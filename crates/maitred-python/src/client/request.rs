@@ -11,14 +11,20 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values;
 
-/// Of `(slot, connect, tls, first_byte, progress, total)`, seconds or None.
+/// Of `(slot, connect, tls, first_byte, progress, total)`, seconds or None. A seventh is for writing, in place of `progress`.
 pub(super) fn times(timeouts: &Bound<'_, PyTuple>) -> PyResult<Times> {
     type Six = (Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
-    let (slot, connect, tls, first_byte, progress, total): Six = timeouts.extract()?;
+    let (six, write) = match timeouts.len() {
+        7 => (timeouts.get_slice(0, 6), Some(timeouts.get_item(6)?.extract::<Option<f64>>()?)),
+        _ => (timeouts.clone(), None),
+    };
+    let (slot, connect, tls, first_byte, progress, total): Six = six.extract()?;
     let limit = |name, seconds: Option<f64>| seconds.map(|seconds| duration(name, seconds)).transpose();
     let exchange = Timeouts {
         first_byte: limit("first_byte", first_byte)?,
         progress: limit("progress", progress)?,
+        // Without a limit, not even `progress` is one.
+        write: write.map(|write| duration("write", write.unwrap_or(f64::INFINITY))).transpose()?,
         total: limit("total", total)?,
         ..Timeouts::default()
     };

@@ -1,0 +1,27 @@
+"""The URL of a proxy, as httpx and requests have it, in the form that an origin takes."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def with_scheme(proxy: str) -> str:
+    """The environment may name a proxy by host and port alone."""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def without_credentials(proxy: str) -> str:
+    """``scheme://host:port``.
+
+    Raises ``ValueError`` for a proxy that does not speak HTTP.
+    """
+    parts = urlsplit(proxy)
+    if parts.scheme not in DEFAULT_PORTS:
+        raise ValueError(f"proxy {parts.scheme}://{parts.hostname}: maitred.http reaches servers by HTTP proxies, not by {parts.scheme!r};"
+                         " give an http:// or https:// proxy")
+    if not parts.hostname:
+        raise ValueError(f"proxy {proxy!r} has no host")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or DEFAULT_PORTS[parts.scheme]}"
