@@ -168,6 +168,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-python",
         &[
+            "maitred-client",
             "maitred-http",
             "maitred-io",
             "maitred-runtime",
