@@ -168,7 +168,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-python",
         &[
-            "maitred-client",
             "maitred-http",
             "maitred-io",
             "maitred-runtime",
