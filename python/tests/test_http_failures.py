@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +100,27 @@ def test_an_address_that_is_dead_beside_one_that_is_good(pool: HttpPool) -> None
             assert send(pool, port, host="localhost").read() == b"hello"
         finally:
             other.end()
+
+
+ASK = """
+import sys
+from maitred import http
+client = http.Client(timeout=20, trust_env=False)
+print(client.get(sys.argv[1]).text, client.get(sys.argv[1]).timings["reused"])
+"""
+
+
+def test_a_dead_ipv6_address_beside_a_good_ipv4_address(service: Upstream, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n::1 two.test\n127.0.0.1 two.test\n")
+    # A look-up that has the addresses of this file alone.
+    inside = ["unshare", "--map-root-user", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh", sys.executable, "-c"]
+    look = "import socket; print(len({row[4][0] for row in socket.getaddrinfo('two.test', 80, flags=socket.AI_ADDRCONFIG)}))"
+    if not shutil.which("unshare") or subprocess.run([*inside, look], capture_output=True, text=True).stdout.strip() != "2":
+        pytest.skip("no namespace of mounts, or no IPv6, on this machine")
+    with unaccepting(socket.AF_INET6, service.port):
+        done = subprocess.run([*inside, ASK, f"http://two.test:{service.port}/hello"], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.stdout.strip(), done.returncode) == ("hello True", 0), done.stderr
 
 
 def test_a_name_that_does_not_exist(pool: HttpPool) -> None:

@@ -152,12 +152,9 @@ def ends(site: Site, case: Case) -> int:
 
 def test_a_running_call_is_shown_with_its_service_and_part(site: Site) -> None:
     case = CASES[1]
-    with ThreadPoolExecutor(1) as clients:
-        call = clients.submit(site.server.fetch, f"/{case.name}")
-        shown = ""
-        while site.name_of(case) not in shown:
-            assert not call.done(), shown
-            shown = ctl(site.folder, "active").stdout
+    with load(site.server, f"/{case.name}", clients=2):
+        until("a running call is shown", lambda: re.search(rf"{re.escape(site.name_of(case))}.*first byte|first byte.*{re.escape(site.name_of(case))}",
+                                                          ctl(site.folder, "active").stdout) is not None)
 
 
 def test_the_finding_names_a_service_that_slows_requests(site: Site) -> None:

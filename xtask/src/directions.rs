@@ -168,6 +168,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-python",
         &[
+            "maitred-client",
             "maitred-http",
             "maitred-io",
             "maitred-runtime",
@@ -175,6 +176,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-config",
             "maitred-process",
             "maitred-cli",
+            "maitred-client",
             "maitred-h1",
         ],
     ),

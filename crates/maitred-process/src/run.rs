@@ -292,7 +292,8 @@ impl Start<'_> {
             Some(_) => None,
         };
         serving.store(true, Ordering::Relaxed);
-        let server = match Server::start(settings) {
+        let prepared = |server: &Server| host.use_calls(server.figures().calls().clone());
+        let server = match Server::start_after(settings, prepared) {
             Ok(server) => Arc::new(server),
             Err(StartError::Listen(address, error)) => {
                 return Err(listeners::not_bound(&address, &error, origins));
@@ -303,7 +304,6 @@ impl Start<'_> {
                 return Ok(Ended::Waited(EXIT_FAILURE));
             }
         };
-        host.use_calls(server.figures().calls().clone());
         service.write_pid_file(log);
         if config.log_level >= LogLevel::Info && worker.is_none() {
             let lines = lifetime::start_up_lines(

@@ -105,6 +105,14 @@ impl Server {
     /// # Errors
     /// Listening on an address failed, or the system is out of descriptors or threads.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
+        Self::start_after(settings, |_| ())
+    }
+
+    /// The same; `prepared` is called before a thread of the server runs, and so before the first request.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    pub fn start_after(settings: Settings, prepared: impl FnOnce(&Self)) -> Result<Self, StartError> {
         let open: Open = {
             let folder = settings.spool.clone();
             Box::new(move || spool::open(&folder))
@@ -113,14 +121,19 @@ impl Server {
         if is_served(&settings.routes) || settings.hosts.iter().any(|host| is_served(&host.routes)) {
             warn_of_spool(&settings);
         }
-        Self::start_with(settings, open)
+        Self::start_with(settings, open, prepared)
     }
 
     /// Starts with another way to make the files of large bodies.
-    pub(crate) fn start_with(settings: Settings, open: Open) -> Result<Self, StartError> {
+    pub(crate) fn start_with(
+        settings: Settings,
+        open: Open,
+        prepared: impl FnOnce(&Self),
+    ) -> Result<Self, StartError> {
         machine::raise_descriptor_limit();
         // An error drops the server, and so ends it.
         let mut server = Self::prepare(settings, open)?;
+        prepared(&server);
         for group in &server.groups {
             let own = Arc::clone(group);
             let poller = std::thread::Builder::new().name(BACKUP_POLLER.to_owned());

@@ -36,7 +36,7 @@ fn serve(open: Open, body_timeout: Duration) -> Running {
     settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings.timeouts.body = body_timeout;
     settings.body_budget = 0;
-    let server = Server::start_with(settings, open).expect("the server starts");
+    let server = Server::start_with(settings, open, |_| ()).expect("the server starts");
     let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, log: path, _folder: folder }
 }
@@ -191,7 +191,7 @@ fn streaming(length: usize, open: Open) -> Running {
     let mut settings = Settings::new(Routes::new().with_application(Arc::new(handler)), log);
     settings.listeners.push(SocketAddr::from(([127, 0, 0, 1], 0)).into());
     settings.pool.limits.max_threads = 1;
-    let server = Server::start_with(settings, open).expect("the server starts");
+    let server = Server::start_with(settings, open, |_| ()).expect("the server starts");
     let address = server.addresses()[0].tcp().expect("a port");
     Running { server, address, log: path, _folder: folder }
 }
