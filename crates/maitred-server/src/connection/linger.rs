@@ -27,12 +27,14 @@ impl Wire {
         self.linger(context)
     }
 
+    /// Grants the peer another slice of lingering time.
     pub(super) fn grant_linger(&mut self, context: &Context<'_>) {
         self.lingers += 1;
         self.lingering = false;
         self.set_deadline(context, context.now + LINGER);
     }
 
+    /// Reads and drops bytes of the peer. Returns `Close` when the peer has ended its side, else the turn in which more may come.
     pub(super) fn linger(&mut self, context: &mut Context<'_>) -> Turn {
         let mut buffer = context.scratch.take_receive();
         let turn = (|| {
