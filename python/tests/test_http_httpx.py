@@ -288,10 +288,6 @@ def test_a_read_timeout_before_the_head_and_in_the_stream(calls: Calls) -> None:
 
 def test_a_write_timeout(calls: Calls) -> None:
     """Reading has no limit here, writing has one."""
-    def listen(connection: socket.socket) -> None:
-        while not server.ending.wait(0.01):
-            pass
-
     timeout = calls.framework.Timeout(PATIENCE, write=AT_ONCE, read=None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # The kernel takes the connection, and no byte is read.

@@ -58,10 +58,10 @@ def mount(session: requests.Session, adapter: Adapter | None = None) -> Adapter:
 class Adapter(BaseAdapter):
     """Stands in place of ``requests.adapters.HTTPAdapter``, with its arguments.
 
-    `pool_maxsize` counts with `pool_block`: so many connections to one server, and a call waits for one at most 30 seconds; without it there is no limit. `max_retries`: a
-    number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that may be connected, ``"public"`` or networks. `propagate`:
-    traceparent, tracestate and X-Request-ID of the request that is being served go along, to whatever server, and with the redirects that
-    requests follows.
+    `pool_maxsize` counts with `pool_block`: so many connections to one server, and a call waits for one at most 30 seconds; without
+    `pool_block` there is no limit. `max_retries`: a number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that
+    may be connected, ``"public"`` or networks. `propagate`: traceparent, tracestate and X-Request-ID of the request that is being served go
+    along, to whatever server, and with the redirects that requests follows.
     """
 
     def __init__(self, pool_connections: int = 10, pool_maxsize: int = 10, max_retries: int | Retry | None = 0, pool_block: bool = False, *,
