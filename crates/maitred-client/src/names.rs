@@ -187,6 +187,8 @@ impl Inner {
         }
         let Some(name) = self.names.get_mut(host) else { return Err(ErrorKind::NotFound.into()) };
         name.used = now;
+        // The time until which a call waits comes from these: too old ones would let it wait for a time that has passed.
+        name.good.take_if(|(_, since)| now.saturating_duration_since(*since) >= STALE);
         let found = name.look(now)?;
         let refreshes = name.is_old(now) && name.running.is_none();
         if refreshes {
@@ -250,8 +252,7 @@ impl Name {
             (Some((addresses, since)), _) if age(*since) < GOOD => Ok(Some(Arc::clone(addresses))),
             // The resolver fails or takes its time.
             (Some((addresses, since)), failed)
-                if age(*since) < STALE
-                    && (failed.is_some() || self.running.is_some_and(|since| age(since) >= PATIENCE)) =>
+                if failed.is_some() || self.running.is_some_and(|since| age(since) >= PATIENCE) =>
             {
                 Ok(Some(Arc::clone(addresses)))
             }

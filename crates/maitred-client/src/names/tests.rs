@@ -101,7 +101,7 @@ fn old_addresses_serve_while_the_resolver_fails() {
     assert_eq!(test.after(1).ask("a"), "pending for 2s+", "it is tried again");
     assert_eq!(test.after(2).ask("a"), "[1]", "and hangs");
     assert_eq!(test.after(580).ask("a"), "[1]");
-    assert_eq!(test.after(10).ask("a"), "pending for 0ns", "ten minutes are over");
+    assert_eq!(test.after(10).ask("a"), "pending", "ten minutes are over");
     test.bad("a", ErrorKind::Other);
     assert_eq!(test.ask("a"), "bad");
 }
