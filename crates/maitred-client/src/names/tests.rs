@@ -22,7 +22,11 @@ fn test() -> Test {
 impl Test {
     /// The answer, and a `+` if a look-up begins.
     fn ask(&mut self, host: &str) -> String {
-        match self.inner.find(host, self.now, Waker::noop()) {
+        self.ask_as(0, host)
+    }
+
+    fn ask_as(&mut self, waiter: u64, host: &str) -> String {
+        match self.inner.find(host, self.now, Waker::noop(), waiter) {
             Err(error) => error.to_string(),
             Ok((found, begins)) => {
                 let found = match found {
@@ -30,7 +34,7 @@ impl Test {
                     Found::Pending(None) => "pending".to_owned(),
                     Found::Pending(Some(until)) => format!("pending for {:?}", until - self.now),
                 };
-                found + if begins.is_some() { "+" } else { "" }
+                found + if begins { "+" } else { "" }
             }
         }
     }
@@ -123,6 +127,60 @@ fn the_number_of_names_is_bounded() {
 }
 
 #[test]
+fn a_name_for_which_no_call_waits_leaves_the_queue() {
+    let mut test = test();
+    assert_eq!((test.ask_as(1, "a"), test.ask_as(2, "a")), ("pending+".to_owned(), "pending".to_owned()));
+    test.ask_as(3, "b");
+    test.inner.leave("a", 1);
+    assert_eq!(test.inner.queue.len(), 2, "one call waits still");
+    test.inner.leave("a", 2);
+    assert_eq!(test.inner.begin().as_deref(), Some("b"));
+    assert_eq!((test.ask_as(4, "a"), test.inner.begin().as_deref()), ("pending+".to_owned(), Some("a")));
+    test.inner.leave("a", 4);
+    assert_eq!(test.ask_as(5, "a"), "pending", "its look-up runs already");
+}
+
+#[test]
+fn a_call_that_asks_often_or_has_gone_is_no_second_waiter() {
+    let mut test = test();
+    for waiter in 0..MOST_WAITING as u64 {
+        test.ask_as(waiter, "a");
+    }
+    assert_eq!(
+        (test.ask_as(0, "a"), test.ask_as(9999, "a")),
+        ("pending".to_owned(), "4096 calls wait for the resolver".to_owned())
+    );
+    test.inner.leave("a", 1);
+    assert_eq!(test.ask_as(9999, "a"), "pending");
+
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    let names = Names::new(Arc::new(move |_: &str| {
+        let _ = ends.lock().expect("no panic").recv();
+        Ok(Vec::new())
+    }));
+    let mut waiter = None;
+    names.find("a", Instant::now(), Waker::noop(), &mut waiter).expect("it waits");
+    assert_eq!(names.0.lock().names["a"].waiting.len(), 1);
+    drop(waiter);
+    assert_eq!(names.0.lock().names["a"].waiting.len(), 0);
+    drop(end);
+}
+
+#[test]
+fn names_in_use_are_refreshed_before_others() {
+    let mut test = test();
+    test.ask("used");
+    test.inner.begin();
+    test.good("used", 1);
+    test.after(24).ask("new");
+    assert_eq!(test.ask("used"), "[1]+");
+    assert_eq!(test.inner.begin().as_deref(), Some("used"));
+    test.inner.leave("used", 0);
+    assert_eq!(test.inner.begin().as_deref(), Some("new"));
+}
+
+#[test]
 fn addresses_that_failed_come_last_for_a_while() {
     let names = Names::new(Arc::new(|_| Err(ErrorKind::Other.into())));
     let now = Instant::now();
@@ -150,8 +208,9 @@ impl Wake for Parked {
 
 fn wait(names: &Names, host: &str) -> Vec<SocketAddr> {
     let waker = Waker::from(Arc::new(Parked(thread::current())));
+    let mut waiter = None;
     loop {
-        match names.find(host, Instant::now(), &waker).expect("it has addresses") {
+        match names.find(host, Instant::now(), &waker, &mut waiter).expect("it has addresses") {
             Found::Addresses(found) => return found.to_vec(),
             Found::Pending(_) => thread::park(),
         }
@@ -172,13 +231,17 @@ fn a_resolver_that_hangs_holds_its_own_waiters_only() {
         }
         Ok(vec![address(host.len() as u8)])
     }));
-    let pending = |host| matches!(names.find(host, Instant::now(), Waker::noop()), Ok(Found::Pending(_)));
-    assert!(pending("hangs") && pending("hangs"));
+    let mut waiters = [const { None }; 3];
+    let mut pending = |waiter: usize| {
+        let found = names.find("hangs", Instant::now(), Waker::noop(), &mut waiters[waiter]);
+        matches!(found, Ok(Found::Pending(_)))
+    };
+    assert!(pending(0) && pending(1));
     hangs.recv().expect("it runs");
     for host in ["a", "ab", "abc"] {
         assert_eq!(wait(&names, host), [address(host.len() as u8)]);
     }
-    assert!(pending("hangs"));
+    assert!(pending(2));
     drop(end);
     assert_eq!(wait(&names, "hangs"), [address(5)]);
     assert_eq!(calls.load(Ordering::SeqCst), 4, "one look-up for each name");
@@ -195,8 +258,9 @@ fn at_most_four_look_ups_run_at_once() {
         let _ = ends.lock().expect("no panic").recv();
         Ok(vec![address(1)])
     }));
-    for number in 0..20 {
-        names.find(&number.to_string(), Instant::now(), Waker::noop()).expect("it waits");
+    let mut waiters = [const { None }; 20];
+    for (number, waiter) in waiters.iter_mut().enumerate() {
+        names.find(&number.to_string(), Instant::now(), Waker::noop(), waiter).expect("it waits");
     }
     assert_eq!(names.0.lock().threads, MOST_THREADS);
     assert!(begun.load(Ordering::SeqCst) <= MOST_THREADS);
