@@ -132,29 +132,27 @@ impl Names {
         if matches!(found, Found::Pending(_)) && waiter.is_none() {
             *waiter = Some(Waiter { shared: Arc::clone(&self.0), host: host.into(), number });
         }
+        let mut woken = Vec::new();
+        let mut found = Ok(found);
         if begins {
             self.0.work.notify_one();
             if inner.idle < inner.queue.len() && inner.threads < MOST_THREADS {
-                self.add_thread(&mut inner)?;
+                let shared = Arc::clone(&self.0);
+                let begun = thread::Builder::new().name("names".to_owned()).spawn(move || shared.work());
+                match begun {
+                    Ok(_) => inner.threads += 1,
+                    // Another thread takes the name later.
+                    Err(_) if inner.threads > 0 => {}
+                    Err(error) => {
+                        woken = inner.fail_queued(&error, now);
+                        found = inner.find(host, now, waker, number).map(|(found, _)| found);
+                    }
+                }
             }
         }
-        Ok(found)
-    }
-
-    fn add_thread(&self, inner: &mut Inner) -> io::Result<()> {
-        let shared = Arc::clone(&self.0);
-        let started = thread::Builder::new().name("names".to_owned()).spawn(move || shared.work());
-        match started {
-            Ok(_) => inner.threads += 1,
-            // Another thread takes the name later.
-            Err(_) if inner.threads > 0 => {}
-            Err(error) => {
-                let queued = std::mem::take(&mut inner.queue);
-                queued.values().for_each(|name| drop(inner.names.remove(name)));
-                return Err(error);
-            }
-        }
-        Ok(())
+        drop(inner);
+        woken.into_iter().for_each(Waker::wake);
+        found
     }
 
     /// `addresses` took no connection, or were slower than others.
@@ -263,6 +261,16 @@ impl Inner {
             name.queued = None;
         }
         Some(host)
+    }
+
+    /// No thread can be started: that counts as a failure of the resolver. The wakers of those that wait.
+    fn fail_queued(&mut self, error: &io::Error, now: Instant) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(host) = self.begin() {
+            let error = io::Error::new(error.kind(), format!("no thread for the resolver: {error}"));
+            woken.extend(self.complete(&host, Err(error), now).into_values());
+        }
+        woken
     }
 
     /// This call waits no more. A look-up that would be for nothing is not begun.

@@ -168,6 +168,27 @@ fn a_call_that_asks_often_or_has_gone_is_no_second_waiter() {
 }
 
 #[test]
+fn addresses_serve_on_while_no_thread_can_be_started() {
+    let mut test = test();
+    for host in ["used", "old"] {
+        test.ask(host);
+        test.inner.begin();
+        test.good(host, 1);
+    }
+    test.after(20).ask("new");
+    test.inner.begin();
+    test.good("new", 2);
+    assert_eq!(test.after(4).ask("used"), "[1]+");
+    assert_eq!(test.after(7).ask("old"), "pending for 2s+");
+    assert_eq!(test.ask("other"), "pending+");
+    let woken = test.inner.fail_queued(&ErrorKind::WouldBlock.into(), test.now);
+    assert_eq!((woken.len(), test.inner.queue.len()), (2, 0));
+    assert_eq!(["used", "old", "new"].map(|host| test.ask(host)), ["[1]", "[1]", "[2]"]);
+    assert!(test.ask("other").starts_with("no thread for the resolver: "), "{}", test.ask("other"));
+    assert_eq!(test.after(1).ask("other"), "pending+", "it is tried again");
+}
+
+#[test]
 fn names_in_use_are_refreshed_before_others() {
     let mut test = test();
     test.ask("used");
