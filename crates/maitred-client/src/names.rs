@@ -12,6 +12,7 @@ use std::collections::hash_map::{Entry as Place, HashMap};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread;
@@ -162,18 +163,27 @@ impl Names {
         }
     }
 
-    /// Moves the addresses that have sunk behind the others.
-    pub(crate) fn order(&self, addresses: &mut [SocketAddr], now: Instant) {
+    /// The addresses that have not sunk, and those that have.
+    pub(crate) fn parted(&self, addresses: Vec<SocketAddr>, now: Instant) -> [Vec<SocketAddr>; 2] {
         let inner = self.0.lock();
-        if !inner.sunk.is_empty() {
-            addresses.sort_by_key(|address| inner.sunk.get(address).is_some_and(|until| *until > now));
-        }
+        let is_sunk = |address: &SocketAddr| inner.sunk.get(address).is_some_and(|until| *until > now);
+        let (sunk, good) = addresses.into_iter().partition(is_sunk);
+        [good, sunk]
     }
 }
 
 impl fmt::Debug for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("names")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.forks != fork::count() {
+            // A thread of the parent may have been changing them at the fork.
+            std::mem::forget(std::mem::take(&mut self.inner));
+        }
     }
 }
 
@@ -203,7 +213,8 @@ impl Shared {
         loop {
             if let Some(name) = inner.begin() {
                 drop(inner);
-                let result = (self.resolve)(&name);
+                let result = catch_unwind(AssertUnwindSafe(|| (self.resolve)(&name)))
+                    .unwrap_or_else(|_| Err(io::Error::other("the resolver has panicked")));
                 inner = self.lock();
                 let woken = inner.complete(&name, result, Instant::now());
                 drop(inner);

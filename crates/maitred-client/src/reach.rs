@@ -39,7 +39,7 @@ pub(crate) struct Reaching {
     waiter: Option<Waiter>,
     resolve: Option<Duration>,
     connect: Option<Duration>,
-    /// The limit of the handshake, and its end once it has begun.
+    /// The limit of a handshake, with the proxy or the server, and the end of the one that runs.
     tls: Option<Duration>,
     tls_until: Option<Instant>,
     handshake: Option<Duration>,
@@ -111,10 +111,13 @@ impl Reaching {
                 }
                 Way::Establishing(way) => {
                     let is_done = way.poll(&parts.limits, now)?;
-                    if way.phase() == Phase::Tls && self.tls_until.is_none() {
+                    if way.phase() == Phase::Tls {
                         self.until = None;
-                        self.tls_until = self.tls.and_then(|limit| now.checked_add(limit));
                     }
+                    self.tls_until = way
+                        .handshake_begun()
+                        .zip(self.tls)
+                        .and_then(|(begun, limit)| begun.checked_add(limit));
                     if !is_done {
                         break None;
                     }
@@ -164,7 +167,7 @@ impl Reaching {
             }
         };
         addresses.iter_mut().for_each(|address| address.set_port(port));
-        parts.names.order(&mut addresses, now);
+        let addresses = parts.names.parted(addresses, now);
         if self.waiter.take().is_some() {
             self.resolve = Some(now.saturating_duration_since(self.begun));
             self.begun = now;

@@ -205,13 +205,10 @@ fn names_in_use_are_refreshed_before_others() {
 fn addresses_that_failed_come_last_for_a_while() {
     let names = Names::new(Arc::new(|_| Err(ErrorKind::Other.into())));
     let now = Instant::now();
-    let ordered = |now| {
-        let mut addresses = [address(1), address(2), address(3)];
-        names.order(&mut addresses, now);
-        addresses.map(|address| address.to_string().as_bytes()[8] - b'0')
-    };
+    let parted = |now| names.parted(vec![address(1), address(2), address(3)], now);
     names.sink(&[address(1), address(2)], now);
-    assert_eq!((ordered(now), ordered(now + SINKS)), ([3, 1, 2], [1, 2, 3]));
+    assert_eq!(parted(now), [vec![address(3)], vec![address(1), address(2)]]);
+    assert_eq!(parted(now + SINKS), [vec![address(1), address(2), address(3)], vec![]]);
     let many: Vec<_> = (0..2000).map(|port| SocketAddr::from(([192, 0, 2, 9], port))).collect();
     names.sink(&many, now);
     assert_eq!(names.0.lock().sunk.len(), MOST_NAMES);
@@ -266,6 +263,19 @@ fn a_resolver_that_hangs_holds_its_own_waiters_only() {
     drop(end);
     assert_eq!(wait(&names, "hangs"), [address(5)]);
     assert_eq!(calls.load(Ordering::SeqCst), 4, "one look-up for each name");
+}
+
+#[test]
+fn a_resolver_that_panics_fails() {
+    let names = Names::new(Arc::new(|_| panic!("a fault of the resolver")));
+    let (waker, mut waiter) = (Waker::from(Arc::new(Parked(thread::current()))), None);
+    let error = loop {
+        match names.find("a", Instant::now(), &waker, &mut waiter) {
+            Ok(_) => thread::park(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.to_string(), "the resolver has panicked");
 }
 
 #[test]
