@@ -415,6 +415,22 @@ fn an_address_that_is_not_allowed_is_an_error_of_its_own() {
 }
 
 #[test]
+fn a_call_shows_no_credentials() {
+    let mut fields = FieldSet::new();
+    fields.push("Authorization", "secret");
+    let (method, authority) = (&Method::Get, b"a");
+    let request =
+        OutgoingRequest { method, target: b"/", authority, fields: &fields, length: Some(0), upgrade: false };
+    let (test, key) = (test(Settings::default()), key(server()));
+    let mut call = Call::begin(&test.client, &key, &request, &Options::default(), Instant::now()).expect("a good request");
+    let shows = |call: &Call, bytes: &[u8]| format!("{call:?}").contains(&format!("{bytes:?}")[1..][..bytes.len()]);
+    assert!(!shows(&call, b"secret"));
+    assert_eq!(next(&mut call).expect("a head"), Step::Head);
+    assert!(matches!(next(&mut call), Ok(Step::Data(3))));
+    assert!(!shows(&call, b"secret") && !shows(&call, b"one"));
+}
+
+#[test]
 fn the_total_time_ends_while_bytes_are_always_there() {
     let address = serve(|stream| {
         head(stream).expect("a request");
