@@ -162,9 +162,7 @@ impl<C> Clone for Pool<C> {
 impl<C> Pool<C> {
     /// An empty pool.
     pub fn new(settings: Settings) -> Self {
-        let (places, holders) = (HashMap::new(), HashMap::new());
-        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders, sweeps: None });
-        Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
+        Self(Arc::new(Shared { settings, forks: fork::count(), inner: Mutex::new(Inner::new()) }))
     }
 
     /// A slot for `key`, with an idle connection if there is one. `caller` is a number that [`holders`](Self::holders) show.
@@ -272,6 +270,15 @@ impl<C> Drop for Swept<'_, C> {
     }
 }
 
+impl<C> Drop for Shared<C> {
+    fn drop(&mut self) {
+        if self.is_of_parent() {
+            // A thread of the parent may have been changing it at the fork.
+            std::mem::forget(std::mem::replace(&mut self.inner, Mutex::new(Inner::new())));
+        }
+    }
+}
+
 impl<C> Shared<C> {
     /// Whether this is a child process, which must not wait for the lock.
     fn is_of_parent(&self) -> bool {
@@ -307,6 +314,11 @@ impl<C> Place<C> {
 }
 
 impl<C> Inner<C> {
+    fn new() -> Self {
+        let (places, holders) = (HashMap::new(), HashMap::new());
+        Self { places, open: 0, waiting: 0, next: 0, holders, sweeps: None }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next

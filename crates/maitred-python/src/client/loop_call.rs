@@ -18,7 +18,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use super::driven::{Driven, Head};
+use super::driven::{Driven, Head, MOST_AT_ONCE};
 use super::event_loop::{Core, Waits, resolve, running};
 use super::failure::Failure;
 use super::source::{Fed, Part, Source};
@@ -183,9 +183,16 @@ impl LoopCall {
 
     /// Steps until there is an answer or something to wait for.
     fn advance(self: &Arc<Self>, py: Python<'_>, state: &mut State, now: Instant, ready: &mut Ready) {
+        let mut had = 0;
         loop {
             let State { driven: Some(driven), wants, .. } = state else { return };
-            let done = match driven.step(now, &self.waker) {
+            let step = if had < MOST_AT_ONCE {
+                driven.step(now, &self.waker)
+            } else {
+                // The other tasks of the loop have their turn, and the rest follows with the time that it is then.
+                Ok(Step::Wait(Some(now)))
+            };
+            let done = match step {
                 Ok(Step::Head) => {
                     driven.take_early(now, &self.waker);
                     Ok(Done::Head(driven.take_head()))
@@ -201,6 +208,7 @@ impl LoopCall {
                     Wants::All(bytes) => {
                         bytes.extend_from_slice(driven.data(length));
                         driven.consume(length);
+                        had += length;
                         continue;
                     }
                 },
