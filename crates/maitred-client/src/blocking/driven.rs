@@ -28,7 +28,10 @@ pub(super) struct Driven<'a> {
 /// Without the bytes of the body.
 impl fmt::Debug for Driven<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driven").field("call", &self.call).field("held", &self.held.len()).finish_non_exhaustive()
+        f.debug_struct("Driven")
+            .field("call", &self.call)
+            .field("held", &self.held.len())
+            .finish_non_exhaustive()
     }
 }
 
