@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::error::Phase;
 use crate::key::Key;
 use crate::report::{End, Observer, Report};
 
@@ -16,6 +17,8 @@ pub(crate) struct Account {
     /// The first byte of the request was sent, and none of the response has come.
     asked: Option<Instant>,
     observer: Option<(Arc<dyn Observer>, u64)>,
+    /// The phase that the observer knows.
+    phase: Option<Phase>,
     key: Arc<Key>,
 }
 
@@ -23,7 +26,7 @@ impl Account {
     pub(crate) fn begin(observer: Option<&Arc<dyn Observer>>, key: &Arc<Key>, now: Instant) -> Self {
         let observer = observer.map(|observer| (Arc::clone(observer), observer.begun(key)));
         let key = Arc::clone(key);
-        Self { report: Report::default(), begun: now, last: now, asked: None, observer, key }
+        Self { report: Report::default(), begun: now, last: now, asked: None, observer, phase: None, key }
     }
 
     pub(crate) fn key(&self) -> &Arc<Key> {
@@ -47,6 +50,21 @@ impl Account {
         now.saturating_duration_since(self.begun)
     }
 
+    /// The number by which the observer knows the call.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.observer.as_ref().map(|(_, number)| *number)
+    }
+
+    /// The call is in this phase now.
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        if self.phase != Some(phase)
+            && let Some((observer, number)) = &self.observer
+        {
+            self.phase = Some(phase);
+            observer.phase(*number, phase);
+        }
+    }
+
     pub(crate) fn sent(&mut self, bytes: usize, now: Instant) {
         self.report.sent += bytes as u64;
         if self.report.received == 0 {
@@ -56,6 +74,7 @@ impl Account {
 
     pub(crate) fn received(&mut self, bytes: usize, now: Instant) {
         self.report.received += bytes as u64;
+        self.enter(Phase::Read);
         if let Some(asked) = self.asked.take() {
             self.report.first_byte = Some(now.saturating_duration_since(asked));
         }

@@ -65,7 +65,8 @@ pub struct Options {
     pub repeatable: Option<bool>,
     /// The caller can give the body again from its beginning.
     pub body_again: bool,
-    /// The number that the caller has given itself, for the list of those that hold connections.
+    /// The number that the caller has given itself, for the list of those that hold connections. With an observer the number
+    /// of the observer counts.
     pub caller: u64,
 }
 
@@ -189,7 +190,8 @@ impl Call {
     // ---- The slot ----
 
     fn check_out(&mut self, now: Instant, waker: &Waker) -> Option<Option<Instant>> {
-        let (pool, caller) = (&self.parts.pool, self.options.caller);
+        let caller = self.account.number().unwrap_or(self.options.caller);
+        let pool = &self.parts.pool;
         let found = pool
             .check_out(self.account.key(), caller, now)
             .or_else(|_| pool.check_out_or_wait(self.account.key(), caller, now, waker.clone()));
@@ -200,6 +202,7 @@ impl Call {
             }
             Err(waiting) => {
                 self.stage = Stage::Waiting(waiting);
+                self.account.enter(Phase::Slot);
                 Some(self.earliest(self.slot_deadline()))
             }
         }
@@ -216,7 +219,7 @@ impl Call {
         self.in_total_time(now)?;
         let until = self.slot_deadline();
         if until.is_some_and(|until| until <= now) {
-            return Err(CallError::Held(self.parts.pool.named_holders(self.account.key(), now)));
+            return Err(CallError::Held(self.parts.named_holders(self.account.key(), now)));
         }
         Ok(Some(self.earliest(until)))
     }
@@ -240,6 +243,8 @@ impl Call {
     // ---- The connection ----
 
     fn begin_reaching(&mut self, now: Instant) {
+        // A stale connection ends before the new one begins: a server may serve one at a time.
+        self.slot.iter_mut().for_each(Slot::clear);
         let reaching = Reaching::begin(Arc::clone(self.account.key()), &self.options.times, now);
         self.stage = Stage::Reaching(Box::new(reaching));
     }
@@ -250,6 +255,7 @@ impl Call {
         let Stage::Reaching(reaching) = &mut self.stage else { return Ok(None) };
         let found = reaching.poll(&self.parts, total, now, waker);
         reaching.note(&mut self.account.report);
+        self.account.enter(reaching.phase());
         let connection = match found? {
             Progress::Wait(until) => return Ok(Some(until)),
             Progress::Done(connection) => connection,
@@ -272,6 +278,7 @@ impl Call {
 
     fn begin_exchange(&mut self, now: Instant) {
         self.exchange.resume(now);
+        self.account.enter(Phase::Write);
         (self.look, self.paused) = (false, false);
         self.stage = Stage::Exchanging;
     }
@@ -300,6 +307,9 @@ impl Call {
                 continue;
             }
             let is_sent = self.exchange.to_transmit().is_empty();
+            if is_sent && self.account.report.received == 0 {
+                self.account.enter(Phase::FirstByte);
+            }
             if is_sent && self.exchange.room() > 0 {
                 if looked {
                     return Ok(Step::Body);
@@ -446,6 +456,11 @@ impl Call {
     /// The head of the response, behind [`Step::Head`].
     pub fn head(&self) -> &ResponseHead {
         self.exchange.head()
+    }
+
+    /// Takes the head of the response out of the call, behind [`Step::Head`].
+    pub fn take_head(&mut self) -> ResponseHead {
+        self.exchange.take_head()
     }
 
     /// The facts of the head that only HTTP/1 has, behind [`Step::Head`].

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use maitred_h1::Limits;
@@ -12,8 +12,9 @@ use maitred_h1::Limits;
 use crate::connection::Connection;
 use crate::exchange::Timeouts;
 use crate::fork;
+use crate::key::Key;
 use crate::names::{Names, Resolve};
-use crate::pool::{self, Holder, Pool};
+use crate::pool::{self, Holder, Pool, named};
 use crate::report::Observer;
 
 /// The time limits of a call; `None` is no limit.
@@ -88,7 +89,7 @@ impl Client {
     /// Closes the idle connections. Calls that run end as they would.
     pub fn close_idle(&self) {
         let parts = self.parts();
-        drop(parts.pool.sweep(std::time::Instant::now(), |_| false));
+        drop(parts.pool.sweep(Instant::now(), |_| false));
     }
 
     pub(crate) fn parts(&self) -> Arc<Parts> {
@@ -111,6 +112,15 @@ impl Parts {
         let resolver = settings.resolver.clone().unwrap_or_else(|| Arc::new(maitred_io::names::look_up));
         let (pool, names) = (Pool::new(settings.pool), Names::new(resolver));
         Self { pool, names, settings, limits: Limits::of_responses(), forks: fork::count() }
+    }
+
+    /// The holders of the connections that a call to `key` waits for, as text.
+    pub(crate) fn named_holders(&self, key: &Key, now: Instant) -> String {
+        let pool::Settings { per_key, total, .. } = self.settings.pool;
+        named(&self.pool.holders(), key, (per_key, total), now, |caller| match &self.settings.observer {
+            Some(observer) => observer.describe(caller),
+            None => (caller > 0).then(|| format!("caller {caller}")),
+        })
     }
 
     /// Whether they are this process's, and not those of its parent.

@@ -81,6 +81,7 @@ pub struct Exchange {
     receiver: Receiver<Responses>,
     head: ResponseHead,
     facts: Option<ResponseFacts>,
+    kept: Kept,
     done: bool,
     failed: bool,
     /// It has failed as a stale connection does: without a response.
@@ -219,6 +220,7 @@ impl Exchange {
             receiver: Receiver::of_response(report.asked),
             head: ResponseHead::new(Status::OK),
             facts: None,
+            kept: Kept::default(),
             done: false,
             failed: false,
             stale: false,
@@ -364,6 +366,12 @@ impl Exchange {
         &self.head
     }
 
+    /// Takes the head out of the exchange, which needs the final one no more.
+    pub fn take_head(&mut self) -> ResponseHead {
+        let status = self.head.status;
+        std::mem::replace(&mut self.head, ResponseHead::new(status))
+    }
+
     /// Looks at `input` and returns at most one event. Call again with the rest of the input until [`Event::NeedMore`] or
     /// [`Event::End`].
     ///
@@ -432,7 +440,7 @@ impl Exchange {
         self.bound |= ["www-authenticate", "proxy-authenticate"]
             .into_iter()
             .any(|name| self.head.fields.all(name).any(binds_connection));
-        self.facts = Some(facts);
+        (self.facts, self.kept) = (Some(facts), Kept::of(&self.head.fields));
         self.done = facts.complete || facts.switched;
         match self.sending {
             Sending::Sent | Sending::Stopped(_) => {}
@@ -546,7 +554,7 @@ impl Exchange {
 
     /// Whether the connection can have another exchange; `surplus`: bytes have arrived that were not consumed.
     pub fn reuse(&self, surplus: bool) -> Reuse {
-        let kept = Kept::of(&self.head.fields);
+        let kept = self.kept;
         let reason = match (self.facts, self.sending) {
             _ if self.failed => NotReusable::Failed,
             (Some(facts), _) if facts.switched => NotReusable::Switched,

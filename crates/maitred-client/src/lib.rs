@@ -42,6 +42,7 @@ pub use failure::CallError;
 pub use fork::after_fork_in_child;
 pub use keep_alive::Kept;
 pub use maitred_h1::Malformed;
+pub use maitred_match::Network;
 pub use maitred_tls::ServerFault;
 pub use names::Resolve;
 pub use proxy::{ProxyFault, ProxyUrlError};

@@ -25,6 +25,7 @@ use crate::keep_alive::Kept;
 use crate::key::Key;
 
 pub use holders::Holder;
+pub(crate) use holders::named;
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug)]
@@ -206,12 +207,6 @@ impl<C> Pool<C> {
     /// The holders of slots that are out, in no order.
     pub fn holders(&self) -> Vec<Holder> {
         self.0.lock().holders.values().cloned().collect()
-    }
-
-    /// The holders of the connections that a call to `key` waits for, as text.
-    pub(crate) fn named_holders(&self, key: &Key, now: Instant) -> String {
-        let Settings { per_key, total, .. } = self.0.settings;
-        holders::named(&self.holders(), key, per_key, total, now)
     }
 
     /// The number of connections that are idle.
@@ -489,6 +484,11 @@ impl<C> Slot<C> {
     /// The key.
     pub fn key(&self) -> &Arc<Key> {
         &self.key
+    }
+
+    /// Drops the connection. The slot stays.
+    pub fn clear(&mut self) {
+        self.connection = None;
     }
 
     /// Puts a new connection in the place of the present one, which is dropped.

@@ -180,6 +180,12 @@ pub(crate) fn adapted<T>(
 ) -> T {
     let proxy = match &key.proxy {
         Some(proxy) if key.tls.is_none() => proxy,
+        // Credentials for the proxy are none of the server behind its tunnel (CVE-2023-32681).
+        Some(_) if request.fields.contains("proxy-authorization") => {
+            let mut fields = request.fields.clone();
+            fields.remove("proxy-authorization");
+            return begin(&OutgoingRequest { fields: &fields, ..*request });
+        }
         _ => return begin(request),
     };
     let mut target = format!("http://{}", key.authority(Some(80))).into_bytes();
@@ -249,6 +255,7 @@ mod tests {
         let written = |key: &Key, target: &str, host: &str| {
             let mut fields = FieldSet::new();
             fields.push("Host", host);
+            fields.push("Proxy-Authorization", "Basic other");
             let request = OutgoingRequest {
                 method: &Method::Options,
                 target: target.as_bytes(),

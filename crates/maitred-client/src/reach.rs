@@ -190,12 +190,17 @@ impl Reaching {
 
     /// The time has passed: the part of the call for which that is so.
     fn give_up(&mut self, parts: &Parts, now: Instant) -> Phase {
-        match &mut self.way {
+        if let Way::Sockets(way) = &mut self.way {
+            parts.names.sink(&way.slow(true), now);
+        }
+        self.phase()
+    }
+
+    /// The part of the call that this is now.
+    pub(crate) fn phase(&self) -> Phase {
+        match &self.way {
             Way::Name => Phase::Resolve,
-            Way::Sockets(way) => {
-                parts.names.sink(&way.slow(true), now);
-                Phase::Connect
-            }
+            Way::Sockets(_) => Phase::Connect,
             Way::Establishing(way) => way.phase(),
             Way::Done => Phase::Tls,
         }

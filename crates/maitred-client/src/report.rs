@@ -45,8 +45,9 @@ pub enum End {
     Dropped,
     /// A time limit has passed.
     TimedOut(Phase),
-    /// The call has failed: the name of the failure in a log (`refused`, `reset`, `no-address`, `tls`, `proxy`, `malformed`,
-    /// `cut-off`, `request`).
+    /// The call has failed: the name of the failure in a log. On the way to the server: `no-address`, `not-allowed`, `refused`,
+    /// `unreachable`, `proxy`, `tls`. Behind that: `reset`, `cut-off`, `malformed`. By the caller's fault: `request`, `too-long`,
+    /// `forked`.
     Failed(&'static str),
 }
 
@@ -60,6 +61,11 @@ pub trait Observer: Send + Sync {
 
     /// The call `number` has ended.
     fn ended(&self, number: u64, key: &Key, report: &Report);
+
+    /// The caller of the call `number`, as the error of a call that waits for its connection names it: `request 17`.
+    fn describe(&self, _number: u64) -> Option<String> {
+        None
+    }
 }
 
 impl Phase {

@@ -10,8 +10,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use maitred_tls::{Identity, IdentityError, OutgoingSettings, OutgoingTerms};
 
 use crate::key::{Authorities, ClientCertificate, TlsIdentity};
@@ -42,31 +43,41 @@ pub fn check(identity: &TlsIdentity) -> Result<(), String> {
     terms(identity).map(|_| ())
 }
 
+/// Whether the system has authorities at one of the usual places, or a variable names some.
+pub fn has_system_authorities() -> bool {
+    of_system(|name| env::var_os(name)).iter().any(|path| path.exists())
+}
+
 /// The terms of `identity`.
 pub(crate) fn terms(identity: &TlsIdentity) -> Result<OutgoingTerms, String> {
     let process = std::process::id();
     let files = Files::of(identity, |name| env::var_os(name));
-    let known = KNOWN.load();
-    if let Some(kept) =
-        known.terms.get(identity).filter(|kept| known.process == process && kept.files == files)
-    {
+    let known = KNOWN.load_full();
+    let present = known.as_ref().filter(|known| known.process == process);
+    let kept = present.and_then(|known| known.terms.get(identity)).filter(|kept| kept.files == files);
+    if let Some(kept) = kept {
         return Ok(kept.terms.clone());
     }
     let kept = Kept { terms: read(identity, &files)?, files };
     let terms = kept.terms.clone();
     KNOWN.rcu(|known| {
-        // The tickets lie behind a lock that a thread of the parent process may have held at the fork.
-        let is_usable = known.process == process && known.terms.len() < MOST;
-        let mut kept_terms = if is_usable { known.terms.clone() } else { HashMap::new() };
-        kept_terms.insert(identity.clone(), kept.clone());
-        Known { process, terms: kept_terms }
+        let mut terms = match known {
+            Some(known) if known.process == process && known.terms.len() < MOST => known.terms.clone(),
+            // The tickets of a parent process are never freed: another thread may have been changing them at the fork.
+            Some(known) if known.process != process => {
+                std::mem::forget(Arc::clone(known));
+                HashMap::new()
+            }
+            _ => HashMap::new(),
+        };
+        terms.insert(identity.clone(), kept.clone());
+        Some(Arc::new(Known { process, terms }))
     });
     Ok(terms)
 }
 
 /// Without a lock: a child process could not take one that a thread of its parent held.
-static KNOWN: std::sync::LazyLock<ArcSwap<Known>> =
-    std::sync::LazyLock::new(|| ArcSwap::from_pointee(Known { process: 0, terms: HashMap::new() }));
+static KNOWN: ArcSwapOption<Known> = ArcSwapOption::const_empty();
 
 struct Known {
     process: u32,
@@ -148,10 +159,10 @@ fn authorities(identity: &TlsIdentity, files: &Files) -> Result<maitred_tls::Aut
         }
         Authorities::Pem(_) => {}
         Authorities::At(path) => match add(&mut authorities, path) {
-            Ok(0) => return Err(format!("{} has no certificate of an authority, in PEM", path.display())),
+            Ok(0) => return Err(format!("{}: it has no certificate of an authority in PEM", path.display())),
             Ok(_) => {}
             Err(error) => {
-                return Err(format!("the authorities in {} cannot be read: {error}", path.display()));
+                return Err(format!("{}: the authorities cannot be read: {error}", path.display()));
             }
         },
         Authorities::System => {
@@ -203,7 +214,7 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn own(own: &ClientCertificate) -> Result<Identity, String> {
     let read = |path: &Path, what: &str| {
-        content(path).map_err(|error| format!("the {what} in {} cannot be read: {error}", path.display()))
+        content(path).map_err(|error| format!("{}: the {what} cannot be read: {error}", path.display()))
     };
     let certificate = read(&own.certificate, "certificate of the client")?;
     let key_path = own.key.as_deref().unwrap_or(&own.certificate);
@@ -221,4 +232,54 @@ fn own(own: &ClientCertificate) -> Result<Identity, String> {
         }
         _ => format!("{}: {error}", own.certificate.display()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(variables: &[(&str, &str)]) -> Files {
+        Files::of(&TlsIdentity::default(), |name| {
+            variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into())
+        })
+    }
+
+    fn authorities_of(variables: &[(&str, &str)]) -> Result<(), String> {
+        authorities(&TlsIdentity::default(), &system(variables)).map(|_| ())
+    }
+
+    #[test]
+    fn the_variables_of_the_system_name_its_authorities() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let (own, empty, missing) = (path("own.pem"), path("empty"), path("missing.pem"));
+        fs::create_dir(&empty).expect("a folder");
+        let made =
+            Identity::development(&["a.example".to_owned()], maitred_tls::system_clock).expect("made").1;
+        fs::write(&own, made.certificate).expect("written");
+        assert_eq!(authorities_of(&[("SSL_CERT_FILE", &own)]), Ok(()));
+        assert_eq!(authorities_of(&[("SSL_CERT_DIR", &format!("{empty}:{}", path("")))]), Ok(()));
+        assert_eq!(authorities_of(&[("SSL_CERT_FILE", &missing), ("SSL_CERT_DIR", &path(""))]), Ok(()));
+        for variables in [[("SSL_CERT_FILE", &*missing)], [("SSL_CERT_DIR", &*empty)]] {
+            let error = authorities_of(&variables).expect_err("none");
+            let [(_, place)] = variables;
+            assert!(error.contains(place) && error.contains("set SSL_CERT_FILE"), "{error}");
+        }
+        assert_eq!(system(&[("SSL_CERT_FILE", ""), ("SSL_CERT_DIR", "")]), system(&[]));
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ca.pem");
+        let identity = TlsIdentity { authorities: Authorities::At(path.clone()), ..TlsIdentity::default() };
+        let mut seen = vec![Files::of(&identity, |_| None)];
+        for content in ["a", "ab"] {
+            fs::write(&path, content).expect("written");
+            let files = Files::of(&identity, |_| None);
+            assert_eq!(files, Files::of(&identity, |_| None));
+            assert!(!seen.contains(&files));
+            seen.push(files);
+        }
+    }
 }

@@ -143,10 +143,6 @@ impl Trust {
         Ok(())
     }
 
-    pub(crate) fn roots(&self) -> &[CertificateDer<'static>] {
-        &self.roots
-    }
-
     /// Accepts the lists of revoked certificates in this file, too: lists in PEM, or one in DER. From the first one on,
     /// every authority in the chain of a client needs a list.
     ///

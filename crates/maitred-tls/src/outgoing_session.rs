@@ -138,7 +138,7 @@ impl OutgoingSession {
         socket: &mut (impl io::Read + io::Write),
     ) -> Result<Handshaking, OutgoingError> {
         self.check()?;
-        loop {
+        for _ in 0..MAX_READS {
             // A server that refuses the client may have sent an alert before its end: it says more than a broken pipe.
             let sent = self.flush(socket);
             if !self.connection.is_handshaking() {
@@ -159,6 +159,7 @@ impl OutgoingSession {
             }
             self.decrypt(socket)?;
         }
+        Ok(Handshaking::WantsRead)
     }
 
     /// Reads plaintext into `buffer`, which is not empty. [`Read::Nothing`]: wait until the socket can be read, and also

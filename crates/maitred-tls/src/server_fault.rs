@@ -287,7 +287,9 @@ impl fmt::Display for ServerFault {
             Self::Alert { number, in_handshake } => {
                 let when = if *in_handshake { "the handshake" } else { "the connection" };
                 write!(f, "the server has ended {when} by the alert {}", named(*number))?;
-                alert(*number).map_or(Ok(()), |(_, meaning)| write!(f, ": {meaning}"))
+                // Behind the handshake handshake_failure means that a renegotiation was refused (RFC 5246 §7.2.2).
+                let meaning = alert(*number).filter(|_| *in_handshake || *number != 40);
+                meaning.map_or(Ok(()), |(_, meaning)| write!(f, ": {meaning}"))
             }
             Self::Closed => f.write_str("the server has closed the connection in the handshake"),
             Self::Misbehaved(what) => write!(f, "the server breaks the rules of TLS: {what}"),
@@ -336,6 +338,8 @@ mod tests {
             "the server has ended the handshake by the alert unrecognized_name (112): it does not know the name"
         );
         assert!(alert(200).ends_with("the alert 200"));
+        let refused = text(ServerFault::Alert { number: 40, in_handshake: false });
+        assert_eq!(refused, "the server has ended the connection by the alert handshake_failure (40)");
     }
 
     #[test]

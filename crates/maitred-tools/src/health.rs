@@ -3,15 +3,19 @@
 //! Promises: the command ends within its timeout, with 0 for a server that serves and accepts connections, else with 1 and one line. Leaves
 //! out: the health of databases and the like; a page of the application, which `--url` asks, can check these.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use maitred_client::allow::Allow;
+use maitred_client::blocking::{Body, Request};
+use maitred_client::key::{Authorities, Key, TlsIdentity};
+use maitred_client::{Client, Network, Settings, tls};
 use maitred_config::{EXIT_FAILURE, Problem, print, say};
 use maitred_control::Given as Arguments;
-use maitred_server::tls::{LocalClient, Trust};
+use maitred_http::{FieldSet, Method};
 use serde_json::Value;
 
 use crate::ctl::client::{self, Failed};
@@ -52,9 +56,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A longer wait is a mistake in the unit.
 const MAX_TIMEOUT: f64 = 3600.0;
 
-/// Bytes of an answer that are read: the status line is at the beginning.
-const MAX_HEAD: usize = 4096;
-
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     /// A page of the server, by HTTP.
@@ -82,7 +83,7 @@ pub fn health(arguments: &[String]) -> Result<u8, Problem> {
     let (sender, receiver) = mpsc::channel();
     // A thread, which is left behind at the timeout: a lookup of a name has no timeout, and a server may answer a byte at a time.
     let thread = std::thread::Builder::new().name("health".to_owned());
-    let began = thread.spawn(move || _ = sender.send(ask(&asked, timeout)));
+    let began = thread.spawn(move || _ = sender.send(ask(&asked)));
     let answer = match began {
         Ok(_) => receiver
             .recv_timeout(timeout)
@@ -161,11 +162,11 @@ fn with_port(authority: &str, port: u16) -> String {
 }
 
 /// Asks the server. Returns the line about a ready server, else the reason why it is not ready.
-fn ask(asked: &Asked, limit: Duration) -> Result<String, String> {
+fn ask(asked: &Asked) -> Result<String, String> {
     let named = match asked {
         Asked::Page { authority, target, secure } => {
             let secure = secure.as_ref().map(Option::as_deref);
-            return page(authority, target, secure, limit);
+            return page(authority, target, secure);
         }
         Asked::Control(named) => named,
     };
@@ -189,91 +190,67 @@ fn judge(status: &Value) -> Result<String, String> {
 }
 
 /// Judges a server by one of its pages.
-fn page(
-    authority: &str,
-    target: &str,
-    secure: Option<Option<&Path>>,
-    limit: Duration,
-) -> Result<String, String> {
+fn page(authority: &str, target: &str, secure: Option<Option<&Path>>) -> Result<String, String> {
     let scheme = if secure.is_some() { "https" } else { "http" };
     let asked = format!("{scheme}://{authority}{target}");
-    let client = secure.map(client).transpose()?;
-    let status = fetch(authority, target, client.as_ref(), secure == Some(None), limit)
-        .map_err(|error| format!("{asked} does not answer: {error}"))?;
+    let identity = secure.map(identity).transpose()?;
+    let status =
+        fetch(authority, target, identity).map_err(|error| format!("{asked} does not answer: {error}"))?;
     match status {
         200..=299 => Ok(format!("ready: {asked} answers {status}")),
         _ => Err(format!("{asked} answers {status}")),
     }
 }
 
-/// Makes a client of TLS, with the file of authorities.
-fn client(ca: Option<&Path>) -> Result<LocalClient, String> {
-    let Some(path) = ca else { return LocalClient::of_any().map_err(|error| error.to_string()) };
-    let wrong =
-        |what: String| format!("--ca: {}: {what}; name a file of certificates in PEM", path.display());
-    let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let mut trust = Trust::default();
-    trust.add_authorities(&bytes).map_err(|error| wrong(error.to_string()))?;
-    LocalClient::of_authorities(&trust).map_err(|error| wrong(error.to_string()))
+/// How TLS knows the server: by the file of authorities, or not at all.
+fn identity(ca: Option<&Path>) -> Result<TlsIdentity, String> {
+    let Some(path) = ca else { return Ok(TlsIdentity { verify: false, ..TlsIdentity::default() }) };
+    let identity = TlsIdentity { authorities: Authorities::At(path.to_owned()), ..TlsIdentity::default() };
+    tls::check(&identity).map_err(|error| format!("--ca: {error}; name a file of certificates in PEM"))?;
+    Ok(identity)
 }
 
 /// Fetches the page and returns the status of the answer.
-fn fetch(
-    authority: &str,
-    target: &str,
-    client: Option<&LocalClient>,
-    only_here: bool,
-    limit: Duration,
-) -> io::Result<u16> {
-    let mut tried = Err(io::Error::other("the name has no address"));
-    for address in authority.to_socket_addrs()? {
-        tried = TcpStream::connect_timeout(&address, limit);
-        if tried.is_ok() {
-            break;
-        }
+fn fetch(authority: &str, target: &str, identity: Option<TlsIdentity>) -> Result<u16, String> {
+    let mut key = Key::of_authority(authority).map_err(|error| error.to_string())?;
+    if identity.as_ref().is_some_and(|identity| !identity.verify) {
+        key.allow = Allow::Networks(here(authority).map_err(|error| error.to_string())?);
     }
-    let stream = tried?;
-    if only_here && !is_here(&stream)? {
+    key.tls = identity;
+    let mut fields = FieldSet::new();
+    fields.push("User-Agent", "maitred-health");
+    fields.push("Connection", "close");
+    let body = Body::Bytes(b"");
+    let request = Request { method: Method::Get, target, authority, fields, body, repeatable: None };
+    let client = Client::new(Settings::default());
+    let response = client.send(&Arc::new(key), request).map_err(|error| error.to_string())?;
+    Ok(response.head().status.code())
+}
+
+/// The addresses of this machine among those of the host.
+fn here(authority: &str) -> io::Result<Arc<[Network]>> {
+    let addresses = authority.to_socket_addrs()?.filter(is_here).map(|address| address.ip().to_canonical());
+    let all_bits = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
+    let networks: Arc<[Network]> =
+        addresses.filter_map(|address| Network::around(address, all_bits(address))).collect();
+    if networks.is_empty() {
         let what = "it is another machine, whose certificate has to be verified: give --ca FILE with its authorities";
         return Err(io::Error::other(what));
     }
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))?;
-    match client {
-        Some(client) => {
-            let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-            ask_page(client.over(host.trim_matches(['[', ']']), stream)?, authority, target)
-        }
-        None => ask_page(stream, authority, target),
-    }
+    Ok(networks)
 }
 
-/// Whether the other end is on this machine: a connection to an own address has that address at both ends.
-fn is_here(stream: &TcpStream) -> io::Result<bool> {
-    let peer = stream.peer_addr()?.ip();
-    Ok(peer.is_loopback() || peer == stream.local_addr()?.ip())
-}
-
-fn ask_page(mut stream: impl Read + Write, authority: &str, target: &str) -> io::Result<u16> {
-    let request = format!(
-        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: maitred-health\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut head = Vec::new();
-    let mut part = [0; MAX_HEAD];
-    while !head.contains(&b'\n') && head.len() < MAX_HEAD {
-        match stream.read(&mut part)? {
-            0 => break,
-            count => head.extend_from_slice(&part[..count]),
-        }
-    }
-    status_of(&head).ok_or_else(|| io::Error::other("what answers speaks no HTTP/1.1"))
-}
-
-fn status_of(head: &[u8]) -> Option<u16> {
-    let line = head.split(|byte| *byte == b'\n').next()?;
-    let rest = line.strip_prefix(b"HTTP/1.")?;
-    std::str::from_utf8(rest.get(2..5)?).ok()?.parse().ok()
+/// Whether the address is one of this machine: the way there begins at the address itself. Nothing is sent.
+fn is_here(address: &SocketAddr) -> bool {
+    let own: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let begins = UdpSocket::bind(own).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    address.ip().to_canonical().is_loopback() || begins.is_ok_and(|begins| begins.ip() == address.ip())
 }
 
 #[cfg(test)]
@@ -336,10 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_read_from_the_first_line() {
-        assert_eq!(status_of(b"HTTP/1.1 204 No Content\r\n"), Some(204));
-        assert_eq!(status_of(b"HTTP/1.1 20"), None);
-        assert_eq!(status_of(b"SSH-2.0-OpenSSH"), None);
-        assert_eq!(status_of(b""), None);
+    fn addresses_of_this_machine_are_told() {
+        let is_here = |address: &str| is_here(&address.parse().expect("an address"));
+        assert!(is_here("127.0.0.1:1") && is_here("127.9.9.9:1") && is_here("[::1]:1"));
+        assert!(!is_here("192.0.2.1:1") && !is_here("[2001:db8::1]:1"));
+        assert!(here("192.0.2.1:1").expect_err("another machine").to_string().contains("give --ca FILE"));
+        assert_eq!(here("127.0.0.1:1").expect("here").len(), 1);
     }
 }

@@ -316,7 +316,7 @@ fn a_call_within_a_streaming_call_ends_by_its_own_time_and_leaves_nothing() {
     let response = client.send(&server.key, request(Method::Get, Body::Bytes(b""))).expect("a head");
     let failed = get(&client, &server.key).expect_err("the slot is held");
     let expected = format!(
-        "timed out: no connection of the pool became free: 1 of 1 connections to {} are held: 1 by ",
+        "timed out: no connection of the pool became free: 1 of 1 connections to {} are held: 1 for ",
         server.key
     );
     assert!(failed.to_string().starts_with(&expected), "{failed}");

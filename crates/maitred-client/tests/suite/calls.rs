@@ -62,6 +62,7 @@ fn key(address: SocketAddr) -> Arc<Key> {
 #[derive(Default)]
 struct Reports {
     running: Mutex<HashMap<u64, String>>,
+    phases: Mutex<Vec<Phase>>,
     ended: Mutex<Vec<Report>>,
     next: AtomicUsize,
 }
@@ -71,6 +72,15 @@ impl Observer for Reports {
         let number = self.next.fetch_add(1, Ordering::SeqCst) as u64;
         self.running.lock().expect("no panic").insert(number, key.to_string());
         number
+    }
+
+    fn phase(&self, number: u64, phase: Phase) {
+        assert!(self.running.lock().expect("no panic").contains_key(&number));
+        self.phases.lock().expect("no panic").push(phase);
+    }
+
+    fn describe(&self, number: u64) -> Option<String> {
+        Some(format!("call {number}"))
     }
 
     fn ended(&self, number: u64, key: &Key, report: &Report) {
@@ -277,7 +287,7 @@ impl Wake for Flag {
 fn a_call_that_waits_for_a_slot_is_woken_or_names_the_holders() {
     let pool = pool::Settings { per_key: 1, ..pool::Settings::default() };
     let (test, key) = (test(Settings { pool, ..Settings::default() }), key(server()));
-    let mut first = begin(&test.client, &key, Method::Get, &Options { caller: 7, ..Options::default() });
+    let mut first = begin(&test.client, &key, Method::Get, &Options::default());
     assert_eq!(next(&mut first).expect("a head"), Step::Head);
     let slot = Some(Duration::from_secs(5));
     let options = Options { times: Times { slot, ..Times::default() }, ..Options::default() };
@@ -291,7 +301,7 @@ fn a_call_that_waits_for_a_slot_is_woken_or_names_the_holders() {
     }
     let late = third.step(begun + Duration::from_secs(6), &waker).expect_err("it is held");
     assert_eq!((late.kind(), late.phase()), ("timeout", Some(Phase::Slot)));
-    let text = format!("1 of 1 connections to {key} are held: 1 by caller 7 for ");
+    let text = format!("1 of 1 connections to {key} are held: 1 by call 0 for ");
     assert!(late.to_string().contains(&text), "{late}");
     let again = third.step(begun, &waker).expect_err("it has failed");
     assert_eq!(again.phase(), Some(Phase::Slot));
@@ -390,6 +400,69 @@ fn a_time_limit_is_kept_while_the_server_is_silent() {
     assert_eq!(late.phase(), Some(Phase::FirstByte));
     let report = test.last();
     assert_eq!((report.end, report.sent, report.received), (End::TimedOut(Phase::FirstByte), 27, 0));
+    test.is_clean();
+}
+
+/// A server whose queue is full: it answers no SYN.
+fn full(address: SocketAddr) -> Option<(TcpListener, Vec<TcpStream>)> {
+    let listener = TcpListener::bind(address).ok()?;
+    rustix::net::listen(&listener, 0).expect("it listens");
+    let address = listener.local_addr().expect("bound");
+    let queued = std::iter::repeat_with(|| maitred_io::outgoing::connect(&address).expect("begun"));
+    Some((listener, queued.take(4).collect()))
+}
+
+#[test]
+fn a_server_that_answers_no_syn_is_left_when_its_time_has_passed() {
+    let test = test(Settings::default());
+    let (listener, _queued) = full(([127, 0, 0, 1], 0).into()).expect("a port");
+    let key = key(listener.local_addr().expect("bound"));
+    let second = Duration::from_secs(1);
+    for (connect, total, phase) in [
+        (Some(second), None, Phase::Connect),
+        (None, Some(second), Phase::Total),
+        (Some(second), Some(second), Phase::Total),
+    ] {
+        let exchange = Timeouts { total, ..Timeouts::default() };
+        let times = Times { connect, exchange, ..Times::default() };
+        let mut call = begin(&test.client, &key, Method::Get, &Options { times, ..Options::default() });
+        let begun = Instant::now();
+        let step = call.step(begun, Waker::noop()).expect("it waits");
+        let until = if let Step::Wait(until) = step { until } else { None }.expect("it waits for a while");
+        assert!(until > begun && until <= begun + second);
+        assert_eq!(call.sockets().count(), 1);
+        let late = call.step(begun + second, Waker::noop()).expect_err("it is late");
+        assert_eq!((late.phase(), test.last().end), (Some(phase), End::TimedOut(phase)));
+    }
+    test.is_clean();
+}
+
+#[test]
+fn an_address_that_does_not_answer_costs_its_head_start_once() {
+    let (good, _other) = std::iter::repeat_with(server)
+        .find_map(|good| Some((good, full(SocketAddr::from(([127, 0, 0, 2], good.port())))?)))
+        .expect("a port that is free at both addresses");
+    let resolver = |_: &str| Ok(vec![([127, 0, 0, 2], 0).into(), ([127, 0, 0, 1], 0).into()]);
+    let test = test(Settings { resolver: Some(Arc::new(resolver)), ..Settings::default() });
+    let key = named("two.test", good.port());
+    for (number, head_start) in [(0, Duration::from_millis(250)), (1, Duration::ZERO)] {
+        let mut call = begin(&test.client, &key, Method::Get, &Options::default());
+        let mut now = Instant::now();
+        let begun = now;
+        // The time that passes is that of the call's own deadlines.
+        while call.report().sent == 0 {
+            match blocking::with_waker(|waker| call.step(now, waker)).expect("the second is good") {
+                Step::Wait(Some(until)) if number == 0 => now = until,
+                step => {
+                    assert!(matches!(step, Step::Wait(_)), "{step:?}");
+                    blocking::wait(&call, None).expect("a socket");
+                }
+            }
+        }
+        assert_eq!(call.report().connect, Some(head_start), "call {number}");
+        assert_eq!(now - begun, head_start, "call {number}");
+        drop(call);
+    }
     test.is_clean();
 }
 

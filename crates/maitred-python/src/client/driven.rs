@@ -111,14 +111,15 @@ impl Driven {
         }
     }
 
-    pub(super) fn head(&self) -> Head {
-        let head = self.call.head();
+    /// Takes the head out of the call.
+    pub(super) fn take_head(&mut self) -> Head {
+        let head = self.call.take_head();
         let is_old = self.call.facts().is_some_and(|facts| facts.version == Version::Http10);
         Head {
             status: head.status.code(),
-            reason: head.reason.clone().unwrap_or_else(|| head.status.reason().as_bytes().into()),
+            reason: head.reason.unwrap_or_else(|| head.status.reason().as_bytes().into()),
             version: if is_old { (1, 0) } else { (1, 1) },
-            fields: head.fields.clone(),
+            fields: head.fields,
         }
     }
 

@@ -296,7 +296,7 @@ impl Drop for Reader {
     }
 }
 
-/// Sets the results of futures that nobody has cancelled meanwhile.
+/// Sets the results of futures that were not cancelled meanwhile.
 pub(super) fn resolve(py: Python<'_>, done: Vec<(Py<PyAny>, bool)>) {
     for (future, result) in done {
         let future = future.bind(py);

@@ -40,7 +40,7 @@ struct State {
     /// The future of the task that brings the body, while there is no room.
     room: Option<Py<PyAny>>,
     /// Cancels that task.
-    cancel: Option<(Py<PyAny>, Py<PyAny>)>,
+    cancel: Option<Cancel>,
     /// The exception of that task, while no other one waits.
     raised: Option<PyErr>,
 }
@@ -60,6 +60,9 @@ pub(super) enum Done {
 }
 
 type Ready = Vec<(Py<PyAny>, bool)>;
+
+/// A loop's `call_soon_threadsafe`, and a task's `cancel`.
+type Cancel = (Py<PyAny>, Py<PyAny>);
 
 impl LoopCall {
     pub(super) fn new(py: Python<'_>, core: Arc<Core>, driven: Box<Driven>) -> Arc<Self> {
@@ -123,9 +126,10 @@ impl LoopCall {
             wants => wants,
         };
         let mut ready = Vec::new();
-        self.advance(py, &mut state, Instant::now(), &mut ready);
+        let cancel = self.go_on(py, &mut state, Instant::now(), &mut ready);
         let done = state.done.take();
         drop(state);
+        call_cancel(py, cancel);
         resolve(py, ready);
         Ok(done)
     }
@@ -162,6 +166,21 @@ impl LoopCall {
         }
     }
 
+    /// Steps, and ends the task that brings the body if the call has ended.
+    fn go_on(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        state: &mut State,
+        now: Instant,
+        ready: &mut Ready,
+    ) -> Option<Cancel> {
+        self.advance(py, state, now, ready);
+        match &state.driven {
+            Some(driven) if driven.call.is_ended() => state.end_feeding(ready),
+            _ => None,
+        }
+    }
+
     /// Steps until there is an answer or something to wait for.
     fn advance(self: &Arc<Self>, py: Python<'_>, state: &mut State, now: Instant, ready: &mut Ready) {
         loop {
@@ -169,7 +188,7 @@ impl LoopCall {
             let done = match driven.step(now, &self.waker) {
                 Ok(Step::Head) => {
                     driven.take_early(now, &self.waker);
-                    Ok(Done::Head(driven.head()))
+                    Ok(Done::Head(driven.take_head()))
                 }
                 Ok(Step::Data(length)) => match wants {
                     Wants::Nothing | Wants::Head => return,
@@ -232,11 +251,7 @@ fn driven_is_fed(state: &State) -> bool {
 impl Waits for LoopCall {
     fn ready(self: Arc<Self>, py: Python<'_>, now: Instant, done: &mut Vec<(Py<PyAny>, bool)>) {
         let mut state = self.lock(py);
-        self.advance(py, &mut state, now, done);
-        let cancel = match &state.driven {
-            Some(driven) if driven.call.is_ended() => state.end_feeding(done),
-            _ => None,
-        };
+        let cancel = self.go_on(py, &mut state, now, done);
         drop(state);
         call_cancel(py, cancel);
     }
@@ -248,7 +263,7 @@ impl Waits for LoopCall {
 
 impl State {
     /// No further part of the body is wanted.
-    fn end_feeding(&mut self, ready: &mut Ready) -> Option<(Py<PyAny>, Py<PyAny>)> {
+    fn end_feeding(&mut self, ready: &mut Ready) -> Option<Cancel> {
         let room = self.room.take();
         let is_waiting = room.is_some();
         ready.extend(room.map(|room| (room, false)));
@@ -257,7 +272,7 @@ impl State {
     }
 }
 
-fn call_cancel(py: Python<'_>, cancel: Option<(Py<PyAny>, Py<PyAny>)>) {
+fn call_cancel(py: Python<'_>, cancel: Option<Cancel>) {
     if let Some((soon, cancel)) = cancel {
         // The loop may be closed, and then the task has no further step.
         let _ = soon.call1(py, (cancel,));
@@ -288,8 +303,9 @@ impl HttpBody {
         }
         state.room = Some(room.clone().unbind());
         let mut ready = Vec::new();
-        self.0.advance(py, &mut state, Instant::now(), &mut ready);
+        let cancel = self.0.go_on(py, &mut state, Instant::now(), &mut ready);
         drop(state);
+        call_cancel(py, cancel);
         resolve(py, ready);
         Ok(room)
     }
@@ -304,8 +320,9 @@ impl HttpBody {
             *fed = Fed::Ended;
         }
         let mut ready = Vec::new();
-        self.0.advance(py, &mut state, Instant::now(), &mut ready);
+        let cancel = self.0.go_on(py, &mut state, Instant::now(), &mut ready);
         drop(state);
+        call_cancel(py, cancel);
         resolve(py, ready);
     }
 

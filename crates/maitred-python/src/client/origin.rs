@@ -104,7 +104,11 @@ fn by_proxy(url: &str, headers: Vec<(Vec<u8>, Vec<u8>)>, identity: &TlsIdentity)
 /// Of a file or folder, or of certificates in PEM themselves: an `ssl.SSLContext` has no file.
 fn authorities_of(given: PathBuf) -> Authorities {
     let bytes = given.as_os_str().as_encoded_bytes();
-    if bytes.starts_with(b"-----BEGIN") { Authorities::Pem(Pem(bytes.into())) } else { Authorities::At(given) }
+    if bytes.starts_with(b"-----BEGIN") {
+        Authorities::Pem(Pem(bytes.into()))
+    } else {
+        Authorities::At(given)
+    }
 }
 
 /// `"public"`, one network, or a list of networks.

@@ -142,7 +142,9 @@ impl HttpPool {
 fn sent(py: Python<'_>, headers: &Bound<'_, PyAny>, propagate: bool) -> PyResult<FieldSet> {
     let mut fields = fields(headers)?;
     if propagate {
-        outgoing::pass_on(py, |name, value| drop(fields.push_missing(name, value)));
+        outgoing::pass_on(py, |name, value| {
+            fields.push_missing(name, value);
+        });
     }
     Ok(fields)
 }

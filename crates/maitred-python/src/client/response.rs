@@ -38,8 +38,8 @@ enum Rest {
 }
 
 impl HttpResponse {
-    pub(super) fn of_thread(driven: Box<Driven>, origin: Py<HttpOrigin>) -> Self {
-        Self { head: driven.head(), origin, rest: Rest::OfThread(Mutex::new(Some(driven))) }
+    pub(super) fn of_thread(mut driven: Box<Driven>, origin: Py<HttpOrigin>) -> Self {
+        Self { head: driven.take_head(), origin, rest: Rest::OfThread(Mutex::new(Some(driven))) }
     }
 
     pub(super) fn of_loop(head: Head, call: Arc<LoopCall>, origin: Py<HttpOrigin>) -> Self {

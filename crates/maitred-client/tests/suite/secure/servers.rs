@@ -77,9 +77,12 @@ fn authorities_are_given_as_text_a_file_or_a_folder() {
         let identity = TlsIdentity { authorities, ..TlsIdentity::default() };
         maitred_client::tls::check(&identity).expect_err("no authority")
     };
-    assert!(wrong(Authorities::At(files.path("none.pem"))).contains("none.pem cannot be read: No such file"));
     assert!(
-        wrong(Authorities::At(folder.path("c.txt"))).contains("c.txt has no certificate of an authority")
+        wrong(Authorities::At(files.path("none.pem")))
+            .contains("none.pem: the authorities cannot be read: No such file")
+    );
+    assert!(
+        wrong(Authorities::At(folder.path("c.txt"))).contains("c.txt: it has no certificate of an authority")
     );
     assert!(wrong(Authorities::Pem(Pem(b"x"[..].into()))).contains("no certificate"));
 }
@@ -208,7 +211,7 @@ fn a_server_that_wants_a_certificate_gets_it() {
     let check = |identity| maitred_client::tls::check(&identity).expect_err("it cannot be used");
     assert!(check(with("own.pem", None)).contains("own.pem: there is no private key"));
     assert!(check(with("own.pem", Some("wrong.pem"))).contains("does not belong to the certificate"));
-    assert!(check(with("none.pem", None)).contains("none.pem cannot be read"));
+    assert!(check(with("none.pem", None)).contains("none.pem: the certificate of the client cannot be read"));
 }
 
 #[test]
@@ -284,8 +287,9 @@ fn the_end_of_a_response_is_told_from_a_cut() {
 fn a_connection_with_tls_is_used_again_until_it_ends() {
     let authority = Authority::new("an authority");
     let config = authority.issue(Wanted::default()).plain_server();
-    let twice = Arc::clone(&config);
+    let (twice, own) = (Arc::clone(&config), Arc::clone(&config));
     let (sender, receiver) = mpsc::channel();
+    let (leaves, left) = mpsc::channel();
     let server = Server::new(vec![
         Box::new(move |stream| {
             let mut stream = secured(stream, &twice);
@@ -295,8 +299,15 @@ fn a_connection_with_tls_is_used_again_until_it_ends() {
             stream.flush().expect("sent");
             sender.send(()).expect("a reader");
             drain(&mut stream.sock);
+            leaves.send(()).expect("a reader");
         }),
-        good(&config),
+        Box::new(move |stream| {
+            // The connection that was left is closed before this one begins.
+            left.recv().expect("left");
+            let mut stream = secured(stream, &own);
+            answer(&mut stream, "next");
+            drain(&mut stream);
+        }),
     ]);
     let (client, key) = (client(LONG), server.key(&authority.trusting()));
     assert_eq!(get(&client, &key), "200 one, kept");
