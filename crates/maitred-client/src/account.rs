@@ -67,7 +67,7 @@ impl Account {
 
     pub(crate) fn sent(&mut self, bytes: usize, now: Instant) {
         self.report.sent += bytes as u64;
-        if self.report.received == 0 {
+        if self.report.first_byte.is_none() {
             self.asked.get_or_insert(now);
         }
     }
@@ -83,6 +83,8 @@ impl Account {
     /// The request is sent a second time.
     pub(crate) fn retry(&mut self) {
         (self.report.retried, self.report.reused, self.asked) = (true, false, None);
+        // A server that gave up the idle connection may have said so.
+        self.report.first_byte = None;
     }
 
     pub(crate) fn end(&mut self, end: End) {

@@ -307,7 +307,7 @@ impl Call {
                 continue;
             }
             let is_sent = self.exchange.to_transmit().is_empty();
-            if is_sent && self.account.report.received == 0 {
+            if is_sent && self.account.report.first_byte.is_none() {
                 self.account.enter(Phase::FirstByte);
             }
             if is_sent && self.exchange.room() > 0 {

@@ -234,6 +234,29 @@ fn a_stale_connection_is_replaced_and_the_body_is_asked_for_again() {
     test.is_clean();
 }
 
+#[test]
+fn a_408_to_an_idle_connection_is_not_the_first_byte() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let address = serve(move |stream| {
+        while head(stream).is_some() {
+            let (status, close) = match calls.fetch_add(1, Ordering::SeqCst) {
+                1 => ("408 Late", "Connection: close\r\n"),
+                _ => ("200 OK", ""),
+            };
+            write!(stream, "HTTP/1.1 {status}\r\n{close}Content-Length: 3\r\n\r\none").expect("a reader");
+        }
+    });
+    let (test, key) = (test(Settings::default()), key(address));
+    get(&test.client, &key).expect("a response");
+    test.reports.phases.lock().expect("no panic").clear();
+    let (body, report, _) = get(&test.client, &key).expect("a response");
+    assert_eq!((&*body, report.retried, report.reused, report.sent), ("one", true, false, 54));
+    assert!(report.first_byte.is_some() && report.received > 41);
+    let exchange = [Phase::Write, Phase::FirstByte, Phase::Read];
+    let phases = test.reports.phases.lock().expect("no panic");
+    assert_eq!(*phases, [&exchange[..], &[Phase::Connect], &exchange].concat());
+}
+
 /// Whatever its state, a call that is dropped leaves nothing: 4,000 calls of four threads, each given up at some step.
 #[test]
 fn a_call_can_be_dropped_at_each_step() {

@@ -111,12 +111,13 @@ fn deadlines_are_of_the_phase() {
     let timeouts = Timeouts {
         first_byte: Some(SECOND * 5),
         progress: Some(SECOND * 2),
+        write: Some(SECOND),
         total: Some(SECOND * 20),
         expect: SECOND,
     };
     let circumstances = Circumstances { timeouts, ..Circumstances::default() };
     let mut exchange = begin(None, &FieldSet::new(), circumstances, now);
-    assert_eq!(exchange.deadline(), Some(now + SECOND * 2), "the server takes the head");
+    assert_eq!(exchange.deadline(), Some(now + SECOND), "the server takes the head");
     take(&mut exchange, now + SECOND);
     assert_eq!(exchange.deadline(), Some(now + SECOND * 20), "the caller makes the body");
     exchange.end_body(None).expect("complete");

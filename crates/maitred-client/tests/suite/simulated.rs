@@ -76,6 +76,7 @@ const NEXT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext";
 const TIMEOUTS: Timeouts = Timeouts {
     first_byte: Some(Duration::from_secs(5)),
     progress: Some(Duration::from_secs(3)),
+    write: None,
     total: Some(Duration::from_secs(60)),
     expect: Duration::from_secs(1),
 };

@@ -200,6 +200,11 @@ impl Observer for Calls {
         }
     }
 
+    fn describe(&self, number: u64) -> Option<String> {
+        let request = self.place(number)?.lock().as_ref()?.outgoing.as_ref()?.request();
+        Some(format!("request {request}"))
+    }
+
     fn ended(&self, number: u64, key: &Key, report: &Report) {
         if number & BEGUN == 0 {
             return;

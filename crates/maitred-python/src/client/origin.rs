@@ -6,6 +6,7 @@ use std::sync::Arc;
 use maitred_client::allow::Allow;
 use maitred_client::environment;
 use maitred_client::key::{Authorities, ClientCertificate, Key, Pem, Place, Proxy, TlsIdentity};
+use maitred_client::tls::has_system_authorities;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -28,6 +29,7 @@ impl HttpOrigin {
                         authorities = None, certificate = None, server_name = None, allow = None))]
     #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
     fn new(
+        py: Python<'_>,
         scheme: &str,
         host: &str,
         port: u16,
@@ -53,13 +55,18 @@ impl HttpOrigin {
         let host = checked(host)?;
         let identity = TlsIdentity {
             verify,
-            authorities: authorities.map_or(Authorities::System, authorities_of),
+            authorities: match authorities {
+                Some(given) => authorities_of(given),
+                None if verify => usual_authorities(py),
+                None => Authorities::System,
+            },
             certificate: certificate.map(|(certificate, key, password)| ClientCertificate {
                 certificate,
                 key,
                 password: password.map(Into::into),
             }),
-            server_name: server_name.map(Into::into),
+            // A Unix socket has no name of its own.
+            server_name: server_name.or(socket.is_some().then_some(&host)).map(Into::into),
             ..TlsIdentity::default()
         };
         let proxy = proxy.map(|url| by_proxy(url, proxy_headers, &identity)).transpose()?;
@@ -86,6 +93,15 @@ impl HttpOrigin {
 #[pyo3(signature = (scheme, host, port, /))]
 pub(crate) fn http_proxy_for(scheme: &str, host: &str, port: u16) -> Option<String> {
     environment::proxy_for(scheme == "https", host, port, |name| std::env::var(name).ok())
+}
+
+/// Those of the system, or, where it has none, those that certifi brings if that is installed.
+fn usual_authorities(py: Python<'_>) -> Authorities {
+    if has_system_authorities() {
+        return Authorities::System;
+    }
+    let file = py.import("certifi").and_then(|certifi| certifi.call_method0("where")?.extract::<PathBuf>());
+    file.map_or(Authorities::System, Authorities::At)
 }
 
 fn by_proxy(url: &str, headers: Vec<(Vec<u8>, Vec<u8>)>, identity: &TlsIdentity) -> PyResult<Proxy> {
