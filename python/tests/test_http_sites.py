@@ -89,7 +89,7 @@ async def late(request: Request):
 BODY = bytes(range(97, 123)) * 1000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def upstream() -> Iterator[Answering]:
     def answer(connection: object) -> bytes | None:
         return server.wait(connection) if b"/late " in server.requests[-1] else ok(BODY)  # type: ignore[arg-type, func-returns-value]
@@ -98,44 +98,23 @@ def upstream() -> Iterator[Answering]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def django(tmp_path_factory: pytest.TempPathFactory, upstream: Answering) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("django")
-    (folder / "pages.py").write_text(DJANGO)
-    yield from site(Server(["pages:app", "--threads", "4"], folder, {"UPSTREAM": upstream.url}))
+@pytest.mark.parametrize(("source", "paths"), [(DJANGO, ["/text", "/streamed"]), (FASTAPI, ["/text", "/streamed", "/thread"])], ids=["django", "fastapi"])
+def test_a_site_calls_another_service(source: str, paths: list[str], tmp_path: Path, upstream: Answering) -> None:
+    (tmp_path / "pages.py").write_text(source)
+    for each in site(Server(["pages:app"], tmp_path, {"UPSTREAM": upstream.url})):
+        for path in paths:
+            response = each.client.get(path)
+            assert (response.status_code, response.content) == (200, BODY), path
+        requests, connections = len(upstream.requests), upstream.connections
+        assert asyncio.run(side_by_side(each)) == [200] * 32
+        assert len(upstream.requests) - requests == 32
+        # A connection for each at the most; those that end serve others.
+        assert upstream.connections - connections <= 32
+        # A service that is late is the site's own 504.
+        response = each.client.get("/late")
+        assert (response.status_code, response.json()) == (504, {"error": "ReadTimeout"})
 
 
-@pytest.fixture(scope="module")
-def fastapi(tmp_path_factory: pytest.TempPathFactory, upstream: Answering) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("fastapi")
-    (folder / "api.py").write_text(FASTAPI)
-    yield from site(Server(["api:app"], folder, {"UPSTREAM": upstream.url}))
-
-
-@pytest.mark.parametrize("name", ["django", "fastapi"])
-def test_a_site_calls_another_service(name: str, request: pytest.FixtureRequest, upstream: Answering) -> None:
-    site: Site = request.getfixturevalue(name)
-    for path in ["/text", "/streamed", *(["/thread"] if name == "fastapi" else [])]:
-        response = site.client.get(path)
-        assert (response.status_code, response.content) == (200, BODY), path
-
-
-@pytest.mark.parametrize("name", ["django", "fastapi"])
-def test_requests_side_by_side_share_connections(name: str, request: pytest.FixtureRequest, upstream: Answering) -> None:
-    site: Site = request.getfixturevalue(name)
-
-    async def go() -> list[int]:
-        async with site.asynchronous() as client:
-            return [response.status_code for response in await asyncio.gather(*(client.get("/text") for _ in range(32)))]
-
-    before = len(upstream.requests), upstream.connections
-    assert asyncio.run(go()) == [200] * 32
-    assert len(upstream.requests) - before[0] == 32
-    assert upstream.connections - before[1] <= 32
-
-
-@pytest.mark.parametrize("name", ["django", "fastapi"])
-def test_a_service_that_is_late_is_the_site_s_own_504(name: str, request: pytest.FixtureRequest) -> None:
-    site: Site = request.getfixturevalue(name)
-    response = site.client.get("/late")
-    assert (response.status_code, response.json()) == (504, {"error": "ReadTimeout"})
+async def side_by_side(each: Site) -> list[int]:
+    async with each.asynchronous() as client:
+        return [response.status_code for response in await asyncio.gather(*(client.get("/text") for _ in range(32)))]

@@ -75,17 +75,18 @@ class Caller:
         socket_options: Iterable[Any] | None = None,
         *,
         allow: str | list[str] | None = None,
+        propagate: bool = True,
     ) -> None:
-        given = {"http2=True": http2, "http1=False": not http1, "local_address": local_address is not None,
-                 "socket_options": socket_options is not None}
+        # `http2` allows HTTP/2, and does not ask for it.
+        given = {"http1=False": not http1, "local_address": local_address is not None, "socket_options": socket_options is not None}
         refused = next((name for name, is_given in given.items() if is_given), None)
         if refused:
-            reason = "it speaks HTTP/1.1" if refused.startswith("http") else "the system chooses these"
+            reason = "it speaks HTTP/1.1" if refused.startswith("http") else "the system chooses it"
             raise ValueError(f"{type(self).__module__}.{type(self).__qualname__}: {refused} cannot be had, {reason}; leave it out")
         self._arguments = {"verify": verify, "cert": cert, "trust_env": trust_env, "proxy": proxy, "uds": uds, "retries": retries}
         self._trust = Trust(verify, os.environ if trust_env else None)
         self._certificate = certificate_of(cert)
-        self._allow, self._socket, self._retries = allow, uds, retries
+        self._allow, self._socket, self._retries, self._propagate = allow, uds, retries, propagate
         self._proxy = None if proxy is None else self._read_proxy(proxy)
         # With `transport=` the framework itself does not look at the environment.
         self._asks_environment = trust_env and proxy is None and uds is None
@@ -126,7 +127,7 @@ class Caller:
     def _make_origin(self, key: tuple[bytes, bytes, int | None, str | None], request: Any) -> HttpOrigin:
         scheme, host, port = key[0].decode("ascii"), key[1].decode("ascii"), key[2]
         if scheme not in DEFAULT_PORTS:
-            what = f"an unsupported protocol {scheme + '://'!r}" if scheme else "no protocol: it begins with http:// or https://"
+            what = f"an unsupported protocol {scheme + '://'!r}." if scheme else "no protocol: it begins with http:// or https://."
             raise self.framework.UnsupportedProtocol(f"Request URL has {what}", request=request)
         if not host:
             raise self.framework.UnsupportedProtocol("Request URL has no host", request=request)
@@ -197,7 +198,7 @@ class Blocking(Caller):
         left, pause = self._retries, 0.0
         while True:
             try:
-                return self._pool.send(origin, request.method, target, request.headers.raw, body, timeouts)
+                return self._pool.send(origin, request.method, target, request.headers.raw, body, timeouts, propagate=self._propagate)
             except HttpFailure as failure:
                 if not left or not _may_connect_again(failure):
                     raise
@@ -245,7 +246,7 @@ class Awaitable(Caller):
             if self._retries:
                 response = await self._send(origin, request, target, body, timeouts)
             else:
-                response = await self._pool.send_async(origin, request.method, target, request.headers.raw, body, timeouts)
+                response = await self._pool.send_async(origin, request.method, target, request.headers.raw, body, timeouts, propagate=self._propagate)
         except (HttpFailure, ValueError) as failure:
             raise self._failed(failure, request) from failure
         return self._response(response, self._stream(response, request, None))
@@ -254,7 +255,7 @@ class Awaitable(Caller):
         left, pause = self._retries, 0.0
         while True:
             try:
-                return await self._pool.send_async(origin, request.method, target, request.headers.raw, body, timeouts)
+                return await self._pool.send_async(origin, request.method, target, request.headers.raw, body, timeouts, propagate=self._propagate)
             except HttpFailure as failure:
                 if not left or not _may_connect_again(failure):
                     raise

@@ -36,7 +36,8 @@ class Transport(_httpx.Blocking, httpx.BaseTransport):
     `verify`: ``True``, ``False``, a file or folder of authorities, or an ``ssl.SSLContext``, of which authorities and flags are taken.
     `cert`: a file, (certificate, key) or (certificate, key, password); a context's own certificate cannot be read. `trust_env`: proxies
     and ``SSL_CERT_FILE`` from the environment. `limits`, `proxy`, `uds`, `retries`: as httpx documents. `allow`: the addresses that may be
-    connected, ``"public"`` or networks. ``http2=True``, ``http1=False``, `local_address` and `socket_options` raise ``ValueError``.
+    connected, ``"public"`` or networks. `propagate`: traceparent and X-Request-ID of the request that is being served go along. HTTP/1.1
+    is spoken, with `http2` too; ``http1=False``, `local_address` and `socket_options` raise ``ValueError``.
     """
 
     framework, own = httpx, httpx.HTTPTransport

@@ -59,14 +59,16 @@ class Adapter(BaseAdapter):
     """Stands in place of ``requests.adapters.HTTPAdapter``, with its arguments.
 
     `pool_maxsize` counts with `pool_block`: so many connections to one server, and a call waits for one at most 30 seconds. `max_retries`: a
-    number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that may be connected, ``"public"`` or networks.
+    number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that may be connected, ``"public"`` or networks. `propagate`:
+    traceparent and X-Request-ID of the request that is being served go along.
     """
 
     def __init__(self, pool_connections: int = 10, pool_maxsize: int = 10, max_retries: int | Retry | None = 0, pool_block: bool = False, *,
-                 allow: str | list[str] | None = None) -> None:
+                 allow: str | list[str] | None = None, propagate: bool = True) -> None:
         super().__init__()
         self.max_retries = Retry(0, read=False) if max_retries == 0 else Retry.from_int(max_retries)
-        self._pool_connections, self._pool_maxsize, self._pool_block, self._allow = pool_connections, pool_maxsize, pool_block, allow
+        self._pool_connections, self._pool_maxsize, self._pool_block = pool_connections, pool_maxsize, pool_block
+        self._allow, self._propagate = allow, propagate
         self._start()
 
     def _start(self) -> None:
@@ -136,7 +138,7 @@ class Adapter(BaseAdapter):
         start = _position(request.body) if retries.total else None
         while True:
             try:
-                response = self._pool.send(origin, method, path.encode("ascii"), fields, _body(request.body), timeouts)
+                response = self._pool.send(origin, method, path.encode("ascii"), fields, _body(request.body), timeouts, propagate=self._propagate)
             except HttpFailure as failure:
                 retries = _again(retries, request, failure, path, proxied)
                 retries.sleep()
