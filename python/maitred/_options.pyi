@@ -125,6 +125,7 @@ class Options(TypedDict, total=False):
     access_log_mask: float | str | None
     access_log_except: Text | Iterable[Text] | None
     error_log: Text | None
+    client_log: Text | None
     log_level: Literal["error", "warn", "info", "debug"] | None
     dispatch_trace: bool | None
     log_rotate: Literal["off", "hourly", "daily"] | None

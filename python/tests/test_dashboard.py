@@ -34,9 +34,16 @@ AXE = ROOT / ".build/tools/dashboard/node_modules/axe-core/axe.min.js"
 TOKEN = "0123456789abcdef"
 
 WSGI = """
-import threading, time
+import socket, threading, time
+
+from maitred._engine import HttpFailure, HttpOrigin, HttpPool
 
 goes_on = threading.Event()
+pool = HttpPool()
+# Taken, and nothing listens: calls are refused.
+taken = socket.socket()
+taken.bind(("127.0.0.1", 0))
+origin = HttpOrigin("http", "127.0.0.1", taken.getsockname()[1])
 
 def app(environ, start_response):
     path = environ["PATH_INFO"]
@@ -46,11 +53,19 @@ def app(environ, start_response):
         wait_for_the_other()
     elif path == "/slow":
         time.sleep(0.02)
+    elif path == "/moved":
+        calls()
     elif path == "/fails":
         raise RuntimeError("<b>bold</b>")
     status = {"/none": "404 Not Found", "/moved": "302 Found"}.get(path, "200 OK")
     start_response(status, [("Content-Type", "text/plain"), ("Server-Timing", "db;dur=2.5")])
     return [b"text"]
+
+def calls():
+    try:
+        pool.send(origin, "GET", b"/", [], None, (None,) * 6)
+    except HttpFailure:
+        pass
 
 def wait_for_the_other():
     goes_on.wait(60)
@@ -190,6 +205,7 @@ FILLED = {
     "requests": ".unit:text('in the queue')",
     "deliveries": ".unit:text('deliver')",
     "connections": "main tbody tr",
+    "upstreams": "main tbody tr:has-text('refused')",
     "locks": "main tbody tr",
     "caches": "main tbody tr",
     "memory": "main dd:text('ready')",

@@ -197,7 +197,7 @@ def test_threads_that_wait_for_a_server_name_it(serve: Serve, tmp_path: Path, ot
 
 
 def test_a_request_that_times_out_in_a_call_names_the_server(serve: Serve, tmp_path: Path, other: Other, dead: int) -> None:
-    server = shop(serve, tmp_path, other, dead, "wsgi", "--request-timeout", "1s")
+    server = shop(serve, tmp_path, other, dead, "wsgi", "--request-timeout", "1")
     assert server.fetch("/wait").status == 504
     [failed] = asked(tmp_path, "recent")["failed"]
     assert (failed["status"], failed["slowest_call"], failed["slowest_call_part"]) == (504, other.name, "first byte")

@@ -8,18 +8,15 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use maitred_io::clock;
-use maitred_io::line_writer::{LineWriter, Options, Progress, Target};
+use maitred_io::line_writer::{LineWriter, Options, Target};
 
-use crate::entries::Entries;
 use crate::escape::push_escaped;
 use crate::format::Escape;
 use crate::number::{push_decimal, push_seconds};
 use crate::wall_time::write_iso_time;
-use crate::{CAPACITY, Level, trouble};
 
 /// How long lines wait for others.
 const LINGER: Duration = Duration::from_millis(5);
@@ -51,22 +48,17 @@ pub struct CallLine<'a> {
     pub received: u64,
 }
 
-pub(crate) struct ClientLog {
-    writer: LineWriter,
-    errors: Arc<Entries>,
-}
+pub(crate) struct ClientLog(pub(crate) LineWriter);
 
 thread_local! {
     static LINE: RefCell<(String, Vec<u8>)> = RefCell::default();
 }
 
 impl ClientLog {
-    pub(crate) fn open(target: Target, errors: &Arc<Entries>, several: bool) -> io::Result<Self> {
-        let trouble = Some(trouble::told_in(Arc::downgrade(errors), "client"));
-        let options = Options { trouble, several, ..Options::default() };
-        let writer = LineWriter::open_with(target, CAPACITY, options)?;
+    pub(crate) fn open(target: Target, capacity: usize, options: Options) -> io::Result<Self> {
+        let writer = LineWriter::open_with(target, capacity, options)?;
         writer.set_linger(LINGER);
-        Ok(Self { writer, errors: Arc::clone(errors) })
+        Ok(Self(writer))
     }
 
     pub(crate) fn write(&self, call: &CallLine<'_>) {
@@ -78,30 +70,8 @@ impl ClientLog {
             line.clear();
             line.extend_from_slice(time.as_bytes());
             push(line, call);
-            self.writer.write(line);
+            self.0.write(line);
         });
-    }
-
-    pub(crate) fn reopen(&self) {
-        self.writer.reopen();
-    }
-
-    pub(crate) fn dropped(&self) -> u64 {
-        self.writer.dropped()
-    }
-
-    pub(crate) fn progress(&self) -> Progress {
-        self.writer.progress()
-    }
-
-    pub(crate) fn flush(&self, limit: Duration) {
-        self.writer.flush(limit);
-    }
-
-    pub(crate) fn finish(&self, limit: Duration) {
-        if !self.writer.flush(limit) {
-            self.errors.write(Level::Error, format_args!("{}", trouble::unfinished("client", &self.writer)));
-        }
     }
 }
 
@@ -153,6 +123,7 @@ fn push_word(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Level;
 
     const CALL: CallLine<'_> = CallLine {
         id: Some("6a1f-1"),

@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use maitred_io::line_writer::Progress;
-use maitred_io::line_writer::{Severity, Target};
+use maitred_io::line_writer::{Options, Severity, Target};
 use maitred_stats::Span;
 
 use access::Access;
@@ -183,7 +183,9 @@ impl Log {
 
     /// With a log of calls to other servers.
     pub fn with_calls(mut self, target: Target) -> io::Result<Self> {
-        self.calls = Some(ClientLog::open(target, &self.errors, self.several)?);
+        let trouble = Some(trouble::told_in(Arc::downgrade(&self.errors), "client"));
+        let options = Options { trouble, several: self.several, ..Options::default() };
+        self.calls = Some(ClientLog::open(target, CAPACITY, options)?);
         Ok(self)
     }
 
@@ -349,12 +351,12 @@ impl Log {
 
     /// Lines of the log of calls that were dropped; none without one.
     pub fn dropped_calls(&self) -> Option<u64> {
-        self.calls.as_ref().map(ClientLog::dropped)
+        self.calls.as_ref().map(|calls| calls.0.dropped())
     }
 
     /// How far the writer of the log of calls is.
     pub fn progress_of_calls(&self) -> Option<Progress> {
-        self.calls.as_ref().map(ClientLog::progress)
+        self.calls.as_ref().map(|calls| calls.0.progress())
     }
 
     /// Has the access log pause, or go on.
@@ -371,7 +373,7 @@ impl Log {
     pub fn reopen(&self) {
         self.errors.reopen();
         self.access_logs().for_each(Access::reopen);
-        self.calls.iter().for_each(ClientLog::reopen);
+        self.calls.iter().for_each(|calls| calls.0.reopen());
     }
 
     /// Lines dropped because a disk or a reader was too slow: of the error log, and of all access logs if there are any.
@@ -397,14 +399,16 @@ impl Log {
     /// Waits until everything is written, at most for `limit` each.
     pub fn flush(&self, limit: Duration) {
         self.access_logs().for_each(|access| access.flush(limit));
-        self.calls.iter().for_each(|calls| calls.flush(limit));
+        self.calls.iter().for_each(|calls| _ = calls.0.flush(limit));
         self.errors.flush(limit);
     }
 
     /// The same at the end of the process. What cannot be written is lost; the error log says so, or standard error in its place.
     pub fn finish(&self, limit: Duration) {
         self.access_logs().for_each(|access| access.finish(limit));
-        self.calls.iter().for_each(|calls| calls.finish(limit));
+        if let Some(ClientLog(writer)) = self.calls.as_ref().filter(|calls| !calls.0.flush(limit)) {
+            self.error(format_args!("{}", trouble::unfinished("client", writer)));
+        }
         self.errors.finish(limit);
     }
 }
