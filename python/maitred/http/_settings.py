@@ -104,7 +104,7 @@ class Settings:
             parse(base_url)
             if "?" in base_url or "#" in base_url:
                 raise InvalidRequest(f"the base_url {base_url!r} has a query or fragment, behind which no path can stand: give params= instead")
-        self._parts: dict[str, tuple[Parts, HttpOrigin]] = {}
+        self._parts: dict[str, tuple[Parts, HttpOrigin, bytes]] = {}
         self._origins: dict[tuple[str, str, int], HttpOrigin] = {}
 
     def request(
@@ -126,7 +126,7 @@ class Settings:
             raise Closed("the client is closed")
         if params or self.params or self.base_url:
             url = with_params(joined(self.base_url, url), self.params, params)
-        parts, origin = self._known(url)
+        parts, origin, target = self._known(url)
         sent = self.headers
         body: Body = None
         if content is not None or data is not None or json is not UNSET:
@@ -139,17 +139,17 @@ class Settings:
         if auth is not None:
             sent = over(sent, [basic(auth)])
         limit = self.timeout if timeout is UNSET else Timeout.of(timeout)
-        return Request(method.upper(), url, origin, parts.target.encode("ascii"), sent, body, limit.seconds, repeatable, self.propagate)
+        return Request(method.upper(), url, origin, target, sent, body, limit.seconds, repeatable, self.propagate)
 
     def redirect(self, request: Request, response: Response, number: int) -> Request:
         """The request to which ``response`` leads, the one with this number."""
         if number > self.max_redirects:
             raise TooManyRedirects(f"{request.url}: more than {self.max_redirects} redirects")
-        before, _ = self._known(request.url)
+        before, _, _ = self._known(request.url)
         location = response.headers["location"]
         try:
             url = redirected(request.url, location)
-            parts, origin = self._known(url)
+            parts, origin, target = self._known(url)
         except ValueError as error:
             raise ProtocolError(f"{request.url}: the redirect to {location!r} cannot be followed: {error}") from None
         if before.scheme == "https" and parts.scheme == "http":
@@ -165,15 +165,15 @@ class Settings:
             headers = [pair for pair in headers if pair[0].lower() not in _PRIVATE]
             propagate = False
         return request._replace(
-            method=method, url=url, origin=origin, target=parts.target.encode("ascii"), headers=headers, body=body, propagate=propagate
+            method=method, url=url, origin=origin, target=target, headers=headers, body=body, propagate=propagate
         )
 
-    def _known(self, url: str) -> tuple[Parts, HttpOrigin]:
+    def _known(self, url: str) -> tuple[Parts, HttpOrigin, bytes]:
         """The parts of a URL. An URL that is used again is not read again."""
         found = self._parts.get(url)
         if found is None:
             parts = parse(url)
-            found = (parts, self._origin(parts))
+            found = (parts, self._origin(parts), parts.target.encode("ascii"))
             if len(self._parts) >= MOST_KEPT:
                 self._parts.clear()
             self._parts[url] = found
