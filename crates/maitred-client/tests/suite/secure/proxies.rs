@@ -178,7 +178,8 @@ fn a_handshake_with_a_proxy_has_its_time_limit() {
     let proxy = proxy("https://127.0.0.1:PORT", server.port, &authority.trusting());
     let key = Arc::new(Key { proxy, ..Key::plain("server.example", 80) });
     let mut settings = client(Duration::from_millis(20)).settings();
-    settings.times.connect = Some(LONG);
+    settings.times.connect = None;
+    settings.times.exchange.total = Some(LONG / 6);
     assert_eq!(get(&Client::new(settings), &key), "timeout: Timeout(Proxy)");
     server.end();
 }
