@@ -195,6 +195,9 @@ class HttpResponse:
     def headers(self) -> list[tuple[bytes, bytes]]:
         """The fields in their order and spelling."""
 
+    def first(self, name: str, /) -> bytes | None:
+        """The first value of a field; no other field is made into an object."""
+
     @property
     def trailers(self) -> list[tuple[bytes, bytes]]:
         """The trailers, behind the last byte of the body."""

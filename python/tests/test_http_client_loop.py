@@ -209,6 +209,21 @@ def test_an_early_answer_ends_the_body(run: Any) -> None:
     listener.close()
 
 
+def test_a_body_that_does_not_go_on_ends_with_the_time_of_the_call(run: Any) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"one"
+        await asyncio.Event().wait()
+
+    async def go() -> None:
+        async with client() as calls:
+            with pytest.raises(http.TotalTimeout):
+                await calls.post(server.url, content=parts(), timeout=http.Timeout(PATIENCE, total=0.05))
+            assert calls._settings.pool.used == 0
+
+    with answering(ok()) as server:
+        run(go())
+
+
 def test_loops_one_after_the_other_and_at_once(run: Any) -> None:
     async def go() -> bytes:
         return (await calls.get(server.url)).content

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from maitred._engine import HttpFailure, HttpResponse
 from maitred.http._decoding import Decoder
-from maitred.http._errors import Closed, HTTPError, StatusError, TooLarge, error_of
+from maitred.http._errors import Closed, HTTPError, StatusError, error_of
 from maitred.http._headers import Headers
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Response:
     @property
     def is_redirect(self) -> bool:
         """Whether the response leads elsewhere."""
-        return self.status in (301, 302, 303, 307, 308) and "location" in self.headers
+        return self.status in (301, 302, 303, 307, 308) and self._raw.first("location") is not None
 
     def raise_for_status(self) -> Response:
         """Raises :class:`StatusError` if the status is 400 or above, and returns the response otherwise."""
@@ -128,23 +128,25 @@ class Response:
     def read(self) -> bytes:
         """Reads the body, decoded, unless it was read, and returns it."""
         if self._content is None:
-            with _translated(self):
-                if not self._is_plain():
-                    self._content = b"".join(self._decoded(_BLOCK))
-                elif self._limits.max_size is None:
+            if self._is_plain():
+                try:
                     self._content = self._raw.read()
-                else:
-                    self._content = b"".join(self._limited())
+                except HttpFailure as failure:
+                    raise error_of(failure) from failure
+            else:
+                self._content = b"".join(self.iter_bytes())
         return self._content
 
     async def aread(self) -> bytes:
         """The same for an awaitable response."""
         if self._content is None:
-            with _translated(self):
-                if self._is_plain() and self._limits.max_size is None:
+            if self._is_plain():
+                try:
                     self._content = await self._raw.read_async()
-                else:
-                    self._content = b"".join([part async for part in self.aiter_bytes()])
+                except HttpFailure as failure:
+                    raise error_of(failure) from failure
+            else:
+                self._content = b"".join([part async for part in self.aiter_bytes()])
         return self._content
 
     # ---- The body in parts ----
@@ -187,7 +189,8 @@ class Response:
                 yield data
 
     def _is_plain(self) -> bool:
-        return self.headers.get("content-encoding", "identity").lower() in ("", "identity")
+        """Whether the body is read as it is: without a coding, and without a limit of its size."""
+        return self._raw.first("content-encoding") is None and self._limits.max_size is None
 
     def _decoder(self) -> Decoder:
         return Decoder(self.headers.get("content-encoding", ""), self._limits.max_size, self._limits.max_ratio)
@@ -202,15 +205,6 @@ class Response:
                 break
             decoder.feed(data)
         decoder.finish()
-
-    def _limited(self) -> Iterator[bytes]:
-        most = self._limits.max_size or 0
-        had = 0
-        while data := self._raw.read(_BLOCK):
-            had += len(data)
-            if had > most:
-                raise TooLarge(f"the body is larger than max_size, {most} bytes")
-            yield data
 
     # ---- The end ----
 

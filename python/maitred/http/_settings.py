@@ -95,7 +95,7 @@ class Settings:
         self.headers = over(_DEFAULTS, own)
         if base_url:
             parse(base_url)
-        self._parts: dict[str, tuple[Parts, HttpOrigin]] = {}
+        self._parts: dict[str, tuple[Parts, HttpOrigin, bytes]] = {}
         self._origins: dict[tuple[str, str, int], HttpOrigin] = {}
 
     def request(
@@ -117,7 +117,7 @@ class Settings:
             raise Closed("the client is closed")
         if params or self.params or self.base_url:
             url = with_params(joined(self.base_url, url), self.params, params)
-        parts, origin = self._known(url)
+        parts, origin, target = self._known(url)
         sent = self.headers
         body: Body = None
         if content is not None or data is not None or json is not UNSET:
@@ -130,15 +130,15 @@ class Settings:
         if auth is not None:
             sent = over(sent, [basic(auth)])
         limit = self.timeout if timeout is UNSET else Timeout.of(timeout)
-        return Request(method.upper(), url, origin, parts.target.encode("ascii"), sent, body, limit.seconds, repeatable)
+        return Request(method.upper(), url, origin, target, sent, body, limit.seconds, repeatable)
 
     def redirect(self, request: Request, response: Response, number: int) -> Request:
         """The request to which ``response`` leads, the one with this number."""
         if number > self.max_redirects:
             raise TooManyRedirects(f"{request.url}: more than {self.max_redirects} redirects")
         url = redirected(request.url, response.headers["location"])
-        before, _ = self._known(request.url)
-        parts, origin = self._known(url)
+        before, _, _ = self._known(request.url)
+        parts, origin, target = self._known(url)
         if before.scheme == "https" and parts.scheme == "http":
             raise NotAllowed(f"{request.url}: the redirect to {url} leads from https to http, which is not followed")
         headers, body, method = request.headers, request.body, request.method
@@ -151,15 +151,15 @@ class Settings:
         if before.origin != parts.origin:
             headers = [pair for pair in headers if pair[0].lower() not in _PRIVATE]
         return request._replace(
-            method=method, url=url, origin=origin, target=parts.target.encode("ascii"), headers=headers, body=body
+            method=method, url=url, origin=origin, target=target, headers=headers, body=body
         )
 
-    def _known(self, url: str) -> tuple[Parts, HttpOrigin]:
+    def _known(self, url: str) -> tuple[Parts, HttpOrigin, bytes]:
         """The parts of a URL. An URL that is used again is not read again."""
         found = self._parts.get(url)
         if found is None:
             parts = parse(url)
-            found = (parts, self._origin(parts))
+            found = (parts, self._origin(parts), parts.target.encode("ascii"))
             if len(self._parts) >= MOST_KEPT:
                 self._parts.clear()
             self._parts[url] = found

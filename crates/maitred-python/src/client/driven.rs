@@ -33,6 +33,8 @@ pub(super) struct Driven {
     read: usize,
     /// How many bytes of the body were handed out or are early.
     had: u64,
+    /// The end of the whole call's time: a call that waits for a part of its body has no other.
+    pub(super) until: Option<Instant>,
 }
 
 /// The head of a response.
@@ -70,7 +72,8 @@ impl Driven {
             // Given before the first step: head and body leave in one write.
             call.give_body(asked.source.rest(0))?;
         }
-        Ok(Self { call, source: asked.source, early: Vec::new(), read: 0, had: 0 })
+        let until = asked.times.exchange.total.and_then(|total| now.checked_add(total));
+        Ok(Self { call, source: asked.source, early: Vec::new(), read: 0, had: 0, until })
     }
 
     /// The next step. [`Step::Body`] comes when a part of the body is wanted that is not there.

@@ -210,7 +210,7 @@ impl LoopCall {
                     Ok(Done::Bytes(bytes))
                 }
                 Ok(step @ (Step::Body | Step::Wait(_))) => {
-                    let until = if let Step::Wait(until) = step { until } else { None };
+                    let until = if let Step::Wait(until) = step { until } else { driven.until };
                     if step == Step::Body {
                         ready.extend(state.room.take().map(|room| (room, true)));
                     }

@@ -88,6 +88,12 @@ impl HttpResponse {
         pairs(py, &self.head.fields)
     }
 
+    /// The first value of a field; no other field is made into an object.
+    #[pyo3(signature = (name, /))]
+    fn first<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyBytes>> {
+        self.head.fields.first(name).map(|value| PyBytes::new(py, value))
+    }
+
     /// The trailers, behind the last byte of the body.
     #[getter]
     fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
