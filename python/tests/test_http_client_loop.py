@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -323,3 +324,7 @@ def test_trace_and_number_of_the_request_go_along(serve: Serve, application: str
         upstream.requests.clear()
         assert server.fetch("/").body == b"from there"
         assert b"traceparent" not in upstream.requests[0]
+        assert re.search(rb"\r\nx-request-id: [0-9a-f]{8}-[0-9a-f]{12}\r\n", upstream.requests[0])
+        upstream.requests.clear()
+        assert server.fetch("/", X_Request_ID="<not> an id").body == b"from there"
+        assert re.search(rb"\r\nx-request-id: [0-9a-f]{8}-[0-9a-f]{12}\r\n", upstream.requests[0])
