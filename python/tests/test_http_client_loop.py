@@ -196,7 +196,8 @@ def test_an_early_answer_ends_the_body(run: Any) -> None:
         connection, _ = listener.accept()
         with connection:
             head = b""
-            while b"\r\n\r\n" not in head:
+            # An answer to the head alone would come before the first part is asked for.
+            while b"\r\n\r\n" not in head or not head.endswith(b"x\r\n"):
                 head += connection.recv(1000)
             connection.sendall(ok(b"enough", status=b"413 Content Too Large"))
             connection.settimeout(PATIENCE)
