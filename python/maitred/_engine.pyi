@@ -96,7 +96,7 @@ class HttpFailure(Exception):
 
     @property
     def phase(self) -> str | None:
-        """The part of the call that has failed: ``slot``, ``resolve``, ``connect``, ``tls``, ``write``, ``first_byte``, ``read``, ``total``."""
+        """The part of the call that has failed: ``slot``, ``resolve``, ``connect``, ``proxy``, ``tls``, ``write``, ``first_byte``, ``read`` or ``total``."""
 
     @property
     def origin(self) -> str: ...

@@ -11,85 +11,21 @@ import socket
 import subprocess
 import sys
 import threading
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from answering import answering, chunked, ok
+from answering import answering, ok
+from calling import Calls, calls
 from conftest import PATIENCE
 
 import maitred.http as http
 from maitred._engine import HttpFailure, HttpOrigin, HttpPool
 
+__all__ = ["calls"]
+
 #: Shorter than any answer that a test lets come.
 AT_ONCE = 0.05
-
-
-class Calls:
-    """A client of one form: the calls of a test are the same for both."""
-
-    def __init__(self, is_async: bool) -> None:
-        self.is_async = is_async
-
-    def run(self, steps: Callable[[Any], Any], **options: Any) -> Any:
-        """Runs ``steps``, a generator: it yields calls as (name, arguments), and gets their results."""
-        options = {"timeout": PATIENCE, "trust_env": False, **options}
-        if not self.is_async:
-            with http.Client(**options) as client:
-                return _drive(steps, client)
-
-        async def go() -> Any:
-            async with http.AsyncClient(**options) as client:
-                return await _drive_async(steps, client)
-
-        return asyncio.run(go())
-
-    def one(self, method: str, url: str, *, client: dict[str, Any] | None = None, **options: Any) -> http.Response:
-        """One call by a client of its own."""
-
-        def steps() -> Any:
-            return (yield (method, url, options))
-
-        return self.run(steps, **(client or {}))
-
-
-def _drive(steps: Callable[[], Any], client: http.Client) -> Any:
-    running, send = steps(), None
-    try:
-        while True:
-            method, url, options = running.send(send)
-            try:
-                send = client.request(method, url, **options)
-            except Exception as error:
-                send = error
-    except StopIteration as end:
-        return _raised(end.value)
-
-
-async def _drive_async(steps: Callable[[], Any], client: http.AsyncClient) -> Any:
-    running, send = steps(), None
-    try:
-        while True:
-            method, url, options = running.send(send)
-            try:
-                send = await client.request(method, url, **options)
-            except Exception as error:
-                send = error
-    except StopIteration as end:
-        return _raised(end.value)
-
-
-def _raised(value: Any) -> Any:
-    if isinstance(value, Exception):
-        raise value
-    return value
-
-
-@pytest.fixture(params=["thread", "loop"])
-def calls(request: pytest.FixtureRequest) -> Calls:
-    return Calls(request.param == "loop")
 
 
 # ---- Requests ----
@@ -153,13 +89,27 @@ def test_settings_of_a_client_are_those_of_its_calls(calls: Calls) -> None:
         assert b"\r\nAccept: text/html\r\n" in head and b"\r\nx-a: 2\r\n" in head and b"X-A" not in head
 
 
+def test_a_relative_url_stays_below_the_base(calls: Calls) -> None:
+    with answering(ok()) as server:
+        calls.one("GET", "/go?to=http://other.example/", client={"base_url": server.url + "/v1"})
+        assert server.requests[0].startswith(b"GET /v1/go?to=http://other.example/ HTTP/1.1\r\n")
+        calls.one("GET", server.url + "/absolute", client={"base_url": "http://127.0.0.1:1/v1"})
+        assert server.requests[1].startswith(b"GET /absolute ")
+    for base in ("http://host/?a=b", "http://host/#a"):
+        with pytest.raises(http.InvalidRequest, match="params="):
+            calls.one("GET", "/", client={"base_url": base})
+
+
 def test_what_cannot_be_sent_is_an_error(calls: Calls) -> None:
-    for url in ("/relative", "ftp://host/", "http://", "http://host:port/"):
+    for url in ("/relative", "ftp://host/", "http://", "http://host:port/", "http://host:0/", "http://host/\ud800"):
         with pytest.raises(http.InvalidRequest):
             calls.one("GET", url)
     with answering(ok()) as server:
         with pytest.raises(ValueError, match="line break|CR, LF"):
             calls.one("GET", server.url, headers={"X": "a\r\nB: c"})
+        for options in ({"headers": {"X": "\0"}}, {"headers": {"a b": "1"}}, {"headers": {"X": "\u20ac"}}, {"params": b"\xff"}):
+            with pytest.raises(http.InvalidRequest):
+                calls.one("GET", server.url, **options)
         with pytest.raises(http.InvalidRequest):
             calls.one("TRACE", server.url, content=b"x")
         with pytest.raises(TypeError):
@@ -168,13 +118,15 @@ def test_what_cannot_be_sent_is_an_error(calls: Calls) -> None:
 
 
 def test_an_exception_of_the_body_is_the_calls(calls: Calls) -> None:
-    def parts() -> Any:
+    def parts(error: Exception) -> Any:
         yield b"one"
-        raise KeyError("mine")
+        raise error
 
     with answering(ok()) as server:
-        with pytest.raises(KeyError, match="mine"):
-            calls.one("POST", server.url, content=parts())
+        for error in (KeyError("mine"), ValueError("mine")):
+            with pytest.raises(type(error), match="mine") as raised:
+                calls.one("POST", server.url, content=parts(error))
+            assert raised.value is error
         with pytest.raises(TypeError, match="type int"):
             calls.one("POST", server.url, content=[1])
 
@@ -260,81 +212,7 @@ def test_connections_are_used_again_unless_they_are_stale(calls: Calls) -> None:
         assert server.connections == 2
 
 
-# ---- Redirects ----
-
-
-def test_redirects_are_followed_when_asked(calls: Calls) -> None:
-    def to(status: bytes, place: bytes) -> bytes:
-        return ok(b"elsewhere", b"Location: " + place, status=status)
-
-    with answering(ok(b"other")) as other, answering(to(b"302 Found", b"/next?a=1#f"), ok(b"here")) as server:
-        assert calls.one("GET", server.url).status == 302
-        server.requests.clear()
-        response = calls.one("POST", server.url, content=b"body", follow_redirects=True)
-        assert (response.text, [before.status for before in response.history]) == ("here", [302])
-        assert server.requests[1].startswith(b"GET /next?a=1 ") and b"body" not in server.requests[1]
-        # Status 307 sends the body again, and credentials stay with their origin.
-        server.requests.clear()
-        server.answers[:] = [to(b"307 Temporary Redirect", other.url.encode() + b"/x")]
-        private = {"Authorization": "secret", "Cookie": "a=b", "X-Mine": "1"}
-        response = calls.one("POST", server.url, content=b"body", headers=private, follow_redirects=True)
-        assert response.text == "other" and b"secret" in server.requests[0]
-        sent = other.requests[0]
-        assert sent.startswith(b"POST /x ") and sent.endswith(b"body") and b"X-Mine: 1" in sent
-        assert b"secret" not in sent and b"Cookie" not in sent and b"Host: 127.0.0.1:%d\r\n" % other.port in sent
-        with pytest.raises(http.InvalidRequest, match="body again"):
-            calls.one("POST", server.url, content=iter([b"once"]), follow_redirects=True)
-        server.answers[:] = [to(b"301 Moved", b"/again")]
-        with pytest.raises(http.TooManyRedirects):
-            calls.one("GET", server.url, follow_redirects=True, client={"max_redirects": 2})
-
-
-# ---- Decoding ----
-
-
-def _deflate(data: bytes, bits: int) -> bytes:
-    packer = zlib.compressobj(wbits=bits)
-    return packer.compress(data) + packer.flush()
-
-
-@pytest.mark.parametrize(
-    ("codings", "body", "expected"),
-    [
-        (b"gzip", gzip.compress(b"text"), b"text"),
-        (b"x-gzip", gzip.compress(b"te") + gzip.compress(b"xt"), b"text"),
-        (b"gzip", gzip.compress(b"text") + b"\0\0", b"text"),
-        (b"GZIP, identity", gzip.compress(b"text"), b"text"),
-        (b"deflate", _deflate(b"text", 15), b"text"),
-        (b"deflate", _deflate(b"text", -15), b"text"),
-        (b"gzip, deflate, gzip", gzip.compress(_deflate(gzip.compress(b"text" * 9999), 15)), b"text" * 9999),
-        (b"identity", b"text", b"text"),
-        (b"gzip", b"", b""),
-        (b"gzip", gzip.compress(b"text")[:-1], http.DecodingError),
-        (b"gzip", gzip.compress(b"text") + b"more", http.DecodingError),
-        (b"gzip", b"text", http.DecodingError),
-        (b"deflate", _deflate(b"text", 15)[:-1], http.DecodingError),
-        (b"gzip, gzip, gzip, gzip", gzip.compress(b"text"), http.DecodingError),
-        (b"compress", b"text", http.DecodingError),
-    ],
-    ids=[f"coding{number}" for number in range(15)],
-)
-def test_codings_are_undone(calls: Calls, codings: bytes, body: bytes, expected: Any) -> None:
-    with answering(ok(body, b"Content-Encoding: " + codings)) as server:
-        if isinstance(expected, bytes):
-            assert calls.one("GET", server.url).content == expected
-        else:
-            with pytest.raises(expected):
-                calls.one("GET", server.url)
-
-
-def test_bombs_are_stopped(calls: Calls) -> None:
-    bomb = gzip.compress(bytes(64 * 1024 * 1024))
-    with answering(ok(bomb, b"Content-Encoding: gzip"), chunked(b"x" * 70_000, b"y")) as server:
-        with pytest.raises(http.TooLarge, match="max_ratio"):
-            calls.one("GET", server.url)
-        with pytest.raises(http.TooLarge, match="max_size"):
-            calls.one("GET", server.url, client={"limits": http.Limits(max_size=70_000)})
-        assert len(calls.one("GET", server.url, client={"limits": http.Limits(max_size=70_001)}).content) == 70_001
+# ---- Streams ----
 
 
 def test_a_stream_decodes_no_more_than_is_asked_for() -> None:
@@ -514,5 +392,3 @@ def test_failures_of_the_engine_tell_kind_phase_and_origin() -> None:
     for options in ({"allow": "private"}, {"proxy": "socks5://a"}, {"allow": ["10.0.0.0/99"]}):
         with pytest.raises(ValueError):
             HttpOrigin("http", "a", 1, **options)
-
-

@@ -198,3 +198,15 @@ def test_a_call_that_its_body_has_failed_is_forgotten() -> None:
 
     with answering(ok()) as server:
         asyncio.run(go())
+
+
+def test_an_answer_of_many_bytes_to_a_body_in_parts_has_its_end() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"part"
+
+    async def go() -> int:
+        async with http.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+            return sum([len((await client.post(server.url, content=parts())).content) for _ in range(5)])
+
+    with answering(chunked(b"x" * 131072)) as server:
+        assert asyncio.run(go()) == 5 * 131072

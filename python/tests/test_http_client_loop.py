@@ -21,6 +21,8 @@ from maitred._engine import HttpOrigin, HttpPool
 
 #: More than the buffers of two sockets hold.
 PARTS = 300
+#: Turns of a loop in which nothing happens any more.
+QUIET = 200
 
 LIMITS = (PATIENCE, PATIENCE, PATIENCE, PATIENCE, PATIENCE, None)
 
@@ -56,8 +58,7 @@ def test_a_cancelled_task_gives_its_connection_back_at_once(run: Any) -> None:
 
         for _ in range(3):
             task = asyncio.ensure_future(call())
-            while not server.requests:
-                await asyncio.sleep(0.001)
+            assert await asyncio.to_thread(arrived.wait, PATIENCE)
             waiting = asyncio.ensure_future(call())
             await asyncio.sleep(0)
             for cancelled in (waiting, task):
@@ -65,12 +66,18 @@ def test_a_cancelled_task_gives_its_connection_back_at_once(run: Any) -> None:
                 with pytest.raises(asyncio.CancelledError):
                     await cancelled
             assert (pool.used, pool.idle) == (0, 0)
-            server.requests.clear()
+            arrived.clear()
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(call(), 0.01)
         assert pool.used == 0
 
-    with answering(lambda connection: server.wait(connection)) as server:
+    arrived = threading.Event()
+
+    def never(connection: socket.socket) -> None:
+        arrived.set()
+        server.wait(connection)
+
+    with answering(never) as server:
         run(go())
 
 
@@ -126,10 +133,11 @@ def test_a_body_is_made_as_fast_as_it_is_taken(run: Any) -> None:
     async def go() -> str:
         async with client() as calls:
             task = asyncio.ensure_future(calls.post(f"http://127.0.0.1:{listener.getsockname()[1]}/", content=parts()))
-            before = -1
-            while made != before or not made:
-                before = made
-                await asyncio.sleep(0.1)
+            # A turn of the loop sends what a socket takes: behind many turns without a new part it is full.
+            before, turns = 0, 0
+            while turns < QUIET:
+                await asyncio.sleep(0)
+                before, turns = made, turns + 1 if made == before and made else 0
             assert made < PARTS
             may_read.set()
             return (await task).text
@@ -168,26 +176,21 @@ def test_a_response_is_received_as_fast_as_it_is_read(run: Any) -> None:
 
 
 def test_an_early_answer_ends_the_body(run: Any) -> None:
-    is_closed = False
+    closed = asyncio.Event()
 
     async def parts() -> AsyncIterator[bytes]:
-        nonlocal is_closed
         try:
             while True:
                 yield b"x" * 1000
                 await asyncio.sleep(0)
         finally:
-            is_closed = True
+            closed.set()
 
     async def go() -> None:
         async with client() as calls:
             response = await calls.post(listener_url, content=parts())
             assert (response.status, response.text) == (413, "enough")
-            for _ in range(1000):
-                if is_closed:
-                    break
-                await asyncio.sleep(0.001)
-        assert is_closed
+            await asyncio.wait_for(closed.wait(), PATIENCE)
 
     listener = socket.create_server(("127.0.0.1", 0))
     listener_url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
@@ -292,6 +295,7 @@ async def app(scope, receive, send):
     assert scope["type"] == "http"
     first = await client.get("/loud")
     await quiet.get("/quiet")
+    await client.get("/moved", follow_redirects=True)
     body = first.content
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
@@ -307,6 +311,7 @@ quiet = http.Client(trust_env=False, base_url=os.environ["UPSTREAM"], propagate=
 def app(environ, start_response):
     first = client.get("/loud")
     quiet.get("/quiet")
+    client.get("/moved", follow_redirects=True)
     start_response("200 OK", [("Content-Length", str(len(first.content))), ("Content-Type", "text/plain")])
     return [first.content]
 """
@@ -315,13 +320,16 @@ def app(environ, start_response):
 @pytest.mark.parametrize("application", [APPLICATION, WSGI], ids=["asgi", "wsgi"])
 def test_trace_and_number_of_the_request_go_along(serve: Serve, application: str) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    with answering(ok(b"from there")) as upstream:
+    with answering(ok(b"elsewhere")) as other, answering(ok(b"from there"), ok()) as upstream:
+        upstream.answers += [ok(b"", b"Location: " + place, status=b"302 Found") for place in (b"/here", other.url.encode())]
         server = serve(source=application, checked=application is WSGI, UPSTREAM=upstream.url)
-        reply = server.fetch("/", traceparent=trace, X_Request_ID="number-7", Cookie="a=b")
+        reply = server.fetch("/", traceparent=trace, tracestate="a=1", X_Request_ID="number-7", Cookie="a=b")
         assert reply.body == b"from there", server.said
-        loud, quiet = upstream.requests
-        assert b"\r\ntraceparent: " + trace.encode() + b"\r\n" in loud and b"\r\nx-request-id: number-7\r\n" in loud
-        assert b"Cookie" not in loud and b"trace" not in quiet and b"number-7" not in quiet
+        loud, quiet, moved, here = upstream.requests
+        for sent in (loud, moved, here):
+            assert b"\r\ntraceparent: " + trace.encode() + b"\r\ntracestate: a=1\r\n" in sent and b"\r\nx-request-id: number-7\r\n" in sent
+        assert b"Cookie" not in loud
+        assert all(b"trace" not in sent and b"number-7" not in sent for sent in (quiet, *other.requests)) and other.requests
         upstream.requests.clear()
         assert server.fetch("/").body == b"from there"
         assert b"traceparent" not in upstream.requests[0]

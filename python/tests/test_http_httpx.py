@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import importlib
 import os
@@ -287,10 +288,6 @@ def test_a_read_timeout_before_the_head_and_in_the_stream(calls: Calls) -> None:
 
 def test_a_write_timeout(calls: Calls) -> None:
     """Reading has no limit here, writing has one."""
-    def listen(connection: socket.socket) -> None:
-        while not server.ending.wait(0.01):
-            pass
-
     timeout = calls.framework.Timeout(PATIENCE, write=AT_ONCE, read=None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # The kernel takes the connection, and no byte is read.
@@ -314,6 +311,22 @@ def test_a_pool_timeout(calls: Calls) -> None:
         with pytest.raises(framework.PoolTimeout) as raised:
             calls.run(blocking, awaitable, transport, timeout=timeout)
     assert type(raised.value) is framework.PoolTimeout
+
+
+def test_without_a_limit_a_pool_has_none(calls: Calls) -> None:
+    framework = calls.framework
+    timeout = framework.Timeout(PATIENCE, pool=AT_ONCE)
+    many = 101
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort") as server:
+        def blocking(client: Any) -> int:
+            with contextlib.ExitStack() as stack:
+                return len([stack.enter_context(client.stream("GET", server.url)) for _ in range(many)])
+
+        async def awaitable(client: Any) -> int:
+            async with contextlib.AsyncExitStack() as stack:
+                return len([await stack.enter_async_context(client.stream("GET", server.url)) for _ in range(many)])
+
+        assert calls.run(blocking, awaitable, calls.transport(limits=framework.Limits(max_connections=None)), timeout=timeout) == many
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"],
@@ -346,6 +359,7 @@ def test_a_body_that_ends_early_is_told_while_it_is_read(calls: Calls, start: by
 def test_a_request_that_cannot_be_sent(calls: Calls) -> None:
     with answering(ok()) as server:
         calls.fails("LocalProtocolError", server.url, headers={"X-Bad": "a\r\nb"})
+        calls.fails("LocalProtocolError", server.url, headers={"X Bad": "a"})
         calls.fails("LocalProtocolError", server.url, "POST", content=b"four", headers={"Content-Length": "5"})
     assert server.connections == 0 or not any(b"X-Bad" in each for each in server.requests)
 
@@ -427,6 +441,8 @@ def test_a_proxy_that_fails(calls: Calls) -> None:
         calls.fails("ProxyError", "https://target.example/", transport=calls.transport(proxy=f"http://127.0.0.1:{server.port}"))
     with pytest.raises(ValueError, match="socks5"):
         calls.transport(proxy="socks5://127.0.0.1:1080")
+    with pytest.raises(ValueError, match="port 0"):
+        calls.transport(proxy="http://127.0.0.1:0")
 
 
 # TLS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -302,8 +303,9 @@ def test_proxies_of_a_call_and_of_the_environment(session: requests.Session, mon
     fails(session, requests.exceptions.ProxyError, "http://target.example/", proxies={"http": f"http://127.0.0.1:{closed_port()}"})
     with answering(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n") as server:
         fails(session, requests.exceptions.ProxyError, "https://target.example/", proxies={"https": server.url})
-    with pytest.raises(requests.exceptions.InvalidProxyURL):
-        session.get("http://target.example/", proxies={"http": "socks5://127.0.0.1"})
+    for proxy in ("socks5://127.0.0.1", "http://127.0.0.1:0"):
+        with pytest.raises(requests.exceptions.InvalidProxyURL):
+            session.get("http://target.example/", proxies={"http": proxy})
 
 
 @pytest.fixture
@@ -370,6 +372,13 @@ def test_a_pool_that_blocks_has_so_many_connections(session: requests.Session, m
     mount(session, Adapter(pool_maxsize=1, pool_block=True))
     with answering(ok(bytes(1_000_000))) as server, session.get(server.url, stream=True):
         fails(session, requests.ConnectTimeout, server.url)
+
+
+def test_a_pool_that_does_not_block_has_no_limit(session: requests.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maitred.http.requests.SLOT_TIMEOUT", AT_ONCE)
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort") as server, contextlib.ExitStack() as stack:
+        answers = [stack.enter_context(session.get(server.url, stream=True)) for _ in range(101)]
+        assert {each.status_code for each in answers} == {200}
 
 
 def test_many_threads_share_a_session(session: requests.Session) -> None:

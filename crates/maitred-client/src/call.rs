@@ -287,6 +287,7 @@ impl Call {
 
     fn exchange(&mut self, now: Instant) -> Result<Step, Error> {
         if self.data > 0 {
+            self.in_total_time(now)?;
             return Ok(Step::Data(self.data));
         }
         if self.paused {
@@ -300,6 +301,10 @@ impl Call {
                 self.read(now)?;
             }
             if let Some(step) = self.receive(now)? {
+                if matches!(step, Step::Data(_)) {
+                    // A server that always has bytes lets no call come to the look below.
+                    self.in_total_time(now)?;
+                }
                 return Ok(step);
             }
             self.exchange.handle_deadline(now)?;

@@ -24,7 +24,7 @@ pub struct Times {
     pub slot: Option<Duration>,
     /// Looking the name up and connecting, all addresses of the name together.
     pub connect: Option<Duration>,
-    /// The TLS handshake.
+    /// A TLS handshake, that with a proxy and that with the server each.
     pub tls: Option<Duration>,
     /// The exchange. `total` is for the whole call, from its beginning.
     pub exchange: Timeouts,

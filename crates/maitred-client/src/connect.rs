@@ -45,9 +45,9 @@ pub(crate) struct Race {
 }
 
 impl Connecting {
-    /// To the best of `addresses`, of those that `allow` has.
-    pub(crate) fn to(addresses: Vec<SocketAddr>, allow: &Allow) -> Self {
-        let (left, allow) = (in_turn(addresses), allow.clone());
+    /// To the best of the addresses that `allow` has. Those of the second group come when all of the first one are tried.
+    pub(crate) fn to(groups: [Vec<SocketAddr>; 2], allow: &Allow) -> Self {
+        let (left, allow) = (groups.into_iter().flat_map(in_turn).collect(), allow.clone());
         Self::Race(Race { left, running: Vec::new(), next: None, failed: None, allow, slow: Vec::new() })
     }
 
@@ -193,6 +193,10 @@ mod tests {
         let ordered = in_turn(addresses("[::1]:1 [::2]:1 [::3]:1 127.0.0.1:1 127.0.0.2:1"));
         assert_eq!(ordered, addresses("[::1]:1 127.0.0.1:1 [::2]:1 127.0.0.2:1 [::3]:1"));
         assert_eq!(in_turn(addresses("127.0.0.1:1 [::1]:1")), addresses("127.0.0.1:1 [::1]:1"));
+        let groups = ["127.0.0.1:1 127.0.0.2:1", "[::1]:1 127.0.0.3:1"].map(addresses);
+        let ordered = addresses("127.0.0.1:1 127.0.0.2:1 [::1]:1 127.0.0.3:1");
+        let way = Connecting::to(groups, &Allow::All);
+        assert!(matches!(way, Connecting::Race(race) if race.left == ordered), "sunk ones are last");
     }
 
     fn listener() -> (TcpListener, SocketAddr) {
@@ -211,7 +215,7 @@ mod tests {
 
     /// Connects in virtual time: each wait without a ready socket lets the time of the next attempt come.
     fn connected(addresses: impl IntoIterator<Item = SocketAddr>) -> Result<(Socket, Duration), CallError> {
-        let way = &mut Connecting::to(addresses.into_iter().collect(), &Allow::All);
+        let way = &mut Connecting::to([addresses.into_iter().collect(), vec![]], &Allow::All);
         drive(way)
     }
 
@@ -248,10 +252,10 @@ mod tests {
     #[test]
     fn addresses_that_fail_or_are_slow_are_noted() {
         let (refused, good, full) = (listener().1, listener(), full());
-        let mut way = Connecting::to(vec![refused, full.1, good.1], &Allow::All);
+        let mut way = Connecting::to([vec![refused, full.1, good.1], vec![]], &Allow::All);
         drive(&mut way).expect("the last is good");
         assert_eq!(way.slow(false), [refused, full.1]);
-        let mut way = Connecting::to(vec![full.1], &Allow::All);
+        let mut way = Connecting::to([vec![full.1], vec![]], &Allow::All);
         assert!(way.poll(Instant::now()).expect("it is tried").is_none());
         assert_eq!((way.slow(false), way.slow(true)), (vec![], vec![full.1]));
     }
@@ -261,7 +265,7 @@ mod tests {
         let (good, refused) = (listener(), listener().1);
         let failed = |addresses: &[SocketAddr], allow: &str| {
             let allow = Allow::Networks([allow.parse().expect("a network")].into());
-            let mut way = Connecting::to(addresses.to_vec(), &allow);
+            let mut way = Connecting::to([addresses.to_vec(), vec![]], &allow);
             drive(&mut way).map(|_| ()).map_err(|error| error.kind())
         };
         assert_eq!(failed(&[good.1], "10.0.0.0/8"), Err("allow"));

@@ -1,6 +1,7 @@
 //! A connection and the bytes that have been received by it.
 
 use std::cell::Cell;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -95,7 +96,6 @@ impl AsFd for Socket {
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream<Socket>,
     /// Bytes that were received stand from `consumed` to `filled`. The rest is room, which stays as it is: nothing is cleared
@@ -114,6 +114,14 @@ pub(crate) struct Sent {
     pub(crate) taken: usize,
     /// The socket has taken something, also where no byte counts as gone yet.
     pub(crate) moved: bool,
+}
+
+/// Without the bytes of a response.
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let received = self.received().len();
+        f.debug_struct("Connection").field("stream", &self.stream).field("received", &received).finish()
+    }
 }
 
 impl Connection {

@@ -119,6 +119,11 @@ impl<S: io::Read + io::Write> Establishing<S> {
         }
     }
 
+    /// The beginning of the handshake that runs.
+    pub(crate) fn handshake_begun(&self) -> Option<Instant> {
+        matches!(self.part, Part::Tls { .. }).then_some(self.begun)
+    }
+
     pub(crate) fn socket(&self) -> &S {
         self.stream.socket()
     }

@@ -15,6 +15,7 @@
 //!
 //! Leaves out: sockets, retries (the [rule](Exchange::may_retry) is here), decoding of bodies.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use maitred_h1::{
@@ -65,7 +66,6 @@ pub struct Circumstances {
 }
 
 /// One exchange.
-#[derive(Debug)]
 pub struct Exchange {
     sender: Sender,
     report: RequestReport,
@@ -593,6 +593,21 @@ impl Exchange {
             _ => false,
         };
         Err(error)
+    }
+}
+
+/// Without the bytes of the request and the head of the response, which may have credentials and cookies.
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("sending", &self.sending)
+            .field("to_transmit", &self.to_transmit().len())
+            .field("accepted", &self.accepted)
+            .field("answered", &self.answered)
+            .field("status", &self.facts.map(|_| self.head.status))
+            .field("done", &self.done)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
     }
 }
 

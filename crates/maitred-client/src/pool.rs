@@ -12,8 +12,8 @@
 //!
 //! Leaves out: making and looking at connections; `C` is any type.
 
-use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -76,6 +76,8 @@ struct Inner<C> {
     /// Connections and rooms for them: used and idle ones, all keys.
     open: usize,
     waiting: usize,
+    /// The keys that are waited for, by the numbers of their first waiters.
+    firsts: BTreeMap<u64, Arc<Key>>,
     next: u64,
     holders: HashMap<u64, Holder>,
     /// The next look at the idle connections of all keys.
@@ -88,8 +90,11 @@ struct Place<C> {
     /// The longest idle is the first.
     idle: VecDeque<Idle<C>>,
     open: usize,
-    waiting: VecDeque<(u64, Arc<Ticket<C>>)>,
+    waiting: Queue<C>,
 }
+
+/// Waiters with their numbers, which rise.
+type Queue<C> = VecDeque<(u64, Arc<Ticket<C>>)>;
 
 #[derive(Debug)]
 struct Idle<C> {
@@ -162,9 +167,7 @@ impl<C> Clone for Pool<C> {
 impl<C> Pool<C> {
     /// An empty pool.
     pub fn new(settings: Settings) -> Self {
-        let (places, holders) = (HashMap::new(), HashMap::new());
-        let inner = Mutex::new(Inner { places, open: 0, waiting: 0, next: 0, holders, sweeps: None });
-        Self(Arc::new(Shared { settings, forks: fork::count(), inner }))
+        Self(Arc::new(Shared { settings, forks: fork::count(), inner: Mutex::new(Inner::new()) }))
     }
 
     /// A slot for `key`, with an idle connection if there is one. `caller` is a number that [`holders`](Self::holders) show.
@@ -199,7 +202,7 @@ impl<C> Pool<C> {
         let ticket = Arc::new(Ticket { caller, state: Mutex::new(TicketState { slot: None, waker }) });
         let number = inner.number();
         inner.waiting += 1;
-        inner.place(key).waiting.push_back((number, Arc::clone(&ticket)));
+        inner.change_queue(key, |queue| queue.push_back((number, Arc::clone(&ticket))));
         drop(inner);
         Err(Waiting { shared: Arc::clone(&self.0), key: Arc::clone(key), number, ticket })
     }
@@ -272,6 +275,15 @@ impl<C> Drop for Swept<'_, C> {
     }
 }
 
+impl<C> Drop for Shared<C> {
+    fn drop(&mut self) {
+        if self.is_of_parent() {
+            // A thread of the parent may have been changing it at the fork.
+            std::mem::forget(std::mem::replace(&mut self.inner, Mutex::new(Inner::new())));
+        }
+    }
+}
+
 impl<C> Shared<C> {
     /// Whether this is a child process, which must not wait for the lock.
     fn is_of_parent(&self) -> bool {
@@ -307,6 +319,11 @@ impl<C> Place<C> {
 }
 
 impl<C> Inner<C> {
+    fn new() -> Self {
+        let (places, holders, firsts) = (HashMap::new(), HashMap::new(), BTreeMap::new());
+        Self { places, open: 0, waiting: 0, firsts, next: 0, holders, sweeps: None }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -315,6 +332,20 @@ impl<C> Inner<C> {
     fn place(&mut self, key: &Arc<Key>) -> &mut Place<C> {
         let empty = || Place { idle: VecDeque::new(), open: 0, waiting: VecDeque::new() };
         self.places.entry(Arc::clone(key)).or_insert_with(empty)
+    }
+
+    /// Changes the queue of a key, and its place among those of the other keys.
+    fn change_queue<T>(&mut self, key: &Arc<Key>, change: impl FnOnce(&mut Queue<C>) -> T) -> T {
+        let queue = &mut self.place(key).waiting;
+        let first = |queue: &Queue<C>| queue.front().map(|(number, _)| *number);
+        let before = first(queue);
+        let result = change(queue);
+        let now = first(queue);
+        if before != now {
+            before.and_then(|number| self.firsts.remove(&number));
+            self.firsts.extend(now.map(|number| (number, Arc::clone(key))));
+        }
+        result
     }
 
     fn forget_if_empty(&mut self, key: &Arc<Key>) {
@@ -428,16 +459,11 @@ impl<C> Inner<C> {
         let settings = &shared.settings;
         let has_room = self.open < settings.total || freed.is_some();
         let own = freed.as_ref().map(|(key, _)| Arc::clone(key));
-        let may_have = |key: &Arc<Key>, place: &Place<C>| {
-            own.as_ref() == Some(key) || (has_room && place.open < settings.per_key)
-        };
-        let next = self
-            .places
-            .iter()
-            .filter(|(key, place)| may_have(key, place))
-            .filter_map(|(key, place)| Some((place.waiting.front()?.0, Arc::clone(key))))
-            .min_by_key(|(number, _)| *number);
-        let waiter = next.and_then(|(_, key)| Some((self.place(&key).waiting.pop_front()?.1, key)));
+        let has_place =
+            |key: &Arc<Key>| self.places.get(key).is_some_and(|place| place.open < settings.per_key);
+        let may_have = |key: &&Arc<Key>| own.as_ref() == Some(*key) || (has_room && has_place(key));
+        let next = self.firsts.values().find(may_have).cloned();
+        let waiter = next.and_then(|key| Some((self.change_queue(&key, VecDeque::pop_front)?.1, key)));
         let Some((ticket, key)) = waiter else {
             if let Some((own, idle)) = freed {
                 self.place(own).idle.push_back(idle);
@@ -577,12 +603,12 @@ impl<C> Drop for Waiting<C> {
             return;
         }
         let mut inner = self.shared.lock();
-        let place = inner.place(&self.key);
         // A slot that was handed over is in the ticket, and goes with it.
-        if let Ok(at) = place.waiting.binary_search_by_key(&self.number, |(number, _)| *number) {
-            place.waiting.remove(at);
-            inner.waiting -= 1;
-        }
+        let left = inner.change_queue(&self.key, |queue| {
+            let at = queue.binary_search_by_key(&self.number, |(number, _)| *number).ok()?;
+            queue.remove(at)
+        });
+        inner.waiting -= usize::from(left.is_some());
         inner.forget_if_empty(&self.key);
     }
 }

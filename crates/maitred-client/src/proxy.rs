@@ -188,14 +188,32 @@ pub(crate) fn adapted<T>(
         }
         _ => return begin(request),
     };
-    let mut target = format!("http://{}", key.authority(Some(80))).into_bytes();
-    if request.target != b"*" {
-        target.extend_from_slice(request.target);
-    }
+    let target = whole_target(key, request.target);
     let mut fields = request.fields.clone();
     fields.remove("host");
     push_fields(proxy, &mut fields);
     begin(&OutgoingRequest { target: &target, fields: &fields, ..*request })
+}
+
+/// The URL as target; empty, which no request can have, if `target` would make it that of another server.
+fn whole_target(key: &Key, target: &[u8]) -> Vec<u8> {
+    let whole = [Some(80), None].map(|usual| format!("http://{}", key.authority(usual)).into_bytes());
+    let is_own = |url: &Vec<u8>| {
+        let (start, rest) = target.split_at_checked(url.len()).unwrap_or_default();
+        start.eq_ignore_ascii_case(url) && matches!(rest.first(), None | Some(b'/' | b'?'))
+    };
+    if whole.iter().any(is_own) {
+        return target.to_vec();
+    }
+    let [mut url, _] = whole;
+    match target {
+        b"*" => url,
+        [b'/', ..] => {
+            url.extend_from_slice(target);
+            url
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Adds the fields for the proxy. Credentials of the proxy's own take the place of others.
@@ -252,12 +270,12 @@ mod tests {
     #[test]
     fn a_request_of_plain_http_goes_out_with_its_whole_url() {
         let proxy = Proxy::of_url("http://a:b@p:3128", TlsIdentity::default()).expect("a URL");
-        let written = |key: &Key, target: &str, host: &str| {
+        let sent = |key: &Key, method: &Method, target: &str, host: &str| {
             let mut fields = FieldSet::new();
             fields.push("Host", host);
             fields.push("Proxy-Authorization", "Basic other");
             let request = OutgoingRequest {
-                method: &Method::Options,
+                method,
                 target: target.as_bytes(),
                 authority: b"",
                 fields: &fields,
@@ -266,22 +284,50 @@ mod tests {
             };
             let mut out = Vec::new();
             adapted(key, &request, |request| maitred_h1::Sender::of_request(request, &mut out))
-                .expect("sent");
-            String::from_utf8(out).expect("text").replace("\r\n", "|")
+                .map(|_| String::from_utf8(out).expect("text").replace("\r\n", "|"))
         };
+        let written =
+            |key: &Key, target: &str, host: &str| sent(key, &Method::Options, target, host).expect("sent");
         let key = |port| Key { proxy: Some(proxy.clone()), ..Key::plain("server", port) };
-        let sent = "Host: server:8000|Proxy-Authorization: Basic YTpi||";
+        let fields = "Host: server:8000|Proxy-Authorization: Basic YTpi||";
         assert_eq!(
             written(&key(8000), "/a?b", "other"),
-            format!("OPTIONS http://server:8000/a?b HTTP/1.1|{sent}")
+            format!("OPTIONS http://server:8000/a?b HTTP/1.1|{fields}")
         );
         assert_eq!(
             written(&key(8000), "*", "server:8000"),
-            format!("OPTIONS http://server:8000 HTTP/1.1|{sent}")
+            format!("OPTIONS http://server:8000 HTTP/1.1|{fields}")
         );
         assert!(
             written(&key(80), "/", "server").starts_with("OPTIONS http://server/ HTTP/1.1|Host: server|")
         );
+        for target in ["http://server:8000/a", "HTTP://Server:8000", "http://server:8000?b"] {
+            let expected = format!("OPTIONS {target} HTTP/1.1|");
+            assert!(written(&key(8000), target, "other").starts_with(&expected), "{target}");
+        }
+        assert!(
+            written(&key(80), "http://server:80/", "a").starts_with("OPTIONS http://server:80/ HTTP/1.1|")
+        );
+        for target in [
+            "",
+            ".evil/x",
+            "@evil/x",
+            "0/x",
+            ":1/x",
+            "evil",
+            "http://evil/",
+            "http://server:80000/",
+            "http://server:8000@evil/",
+            "http://server:8000.evil/",
+            "http://server/",
+            "https://server:8000/",
+            "evil:443",
+        ] {
+            for method in [&Method::Get, &Method::Options, &Method::Connect] {
+                let refused = sent(&key(8000), method, target, "a").expect_err(target);
+                assert_eq!(refused, maitred_h1::HeadError::InvalidTarget, "{method:?} {target}");
+            }
+        }
         let secure = Key { tls: Some(TlsIdentity::default()), ..key(443) };
         assert_eq!(written(&secure, "/", "server"), "OPTIONS / HTTP/1.1|Host: server||");
     }

@@ -23,7 +23,7 @@ use crate::error::{Error, Phase};
 use crate::establish::Establishing;
 use crate::failure::CallError;
 use crate::key::{Key, Place};
-use crate::names::{Found, literal};
+use crate::names::{Found, Waiter, literal};
 use crate::report::Report;
 use crate::stream::Stream;
 
@@ -36,10 +36,10 @@ pub(crate) struct Reaching {
     until: Option<Instant>,
     begun: Instant,
     /// The name is not known yet.
-    resolving: bool,
+    waiter: Option<Waiter>,
     resolve: Option<Duration>,
     connect: Option<Duration>,
-    /// The limit of the handshake, and its end once it has begun.
+    /// The limit of a handshake, with the proxy or the server, and the end of the one that runs.
     tls: Option<Duration>,
     tls_until: Option<Instant>,
     handshake: Option<Duration>,
@@ -72,7 +72,7 @@ impl Reaching {
             way: Way::Name,
             until,
             begun: now,
-            resolving: false,
+            waiter: None,
             resolve,
             connect,
             tls,
@@ -111,10 +111,13 @@ impl Reaching {
                 }
                 Way::Establishing(way) => {
                     let is_done = way.poll(&parts.limits, now)?;
-                    if way.phase() == Phase::Tls && self.tls_until.is_none() {
+                    if way.phase() == Phase::Tls {
                         self.until = None;
-                        self.tls_until = self.tls.and_then(|limit| now.checked_add(limit));
                     }
+                    self.tls_until = way
+                        .handshake_begun()
+                        .zip(self.tls)
+                        .and_then(|(begun, limit)| begun.checked_add(limit));
                     if !is_done {
                         break None;
                     }
@@ -156,17 +159,16 @@ impl Reaching {
         };
         let mut addresses: Vec<SocketAddr> = match literal(&host) {
             Some(addresses) => addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect(),
-            None => match parts.names.find(&host, now, waker).map_err(CallError::Resolve)? {
-                Found::Addresses(found) => found.to_vec(),
-                Found::Pending(until) => {
-                    self.resolving = true;
-                    return Ok(Some(until));
+            None => {
+                match parts.names.find(&host, now, waker, &mut self.waiter).map_err(CallError::Resolve)? {
+                    Found::Addresses(found) => found.to_vec(),
+                    Found::Pending(until) => return Ok(Some(until)),
                 }
-            },
+            }
         };
         addresses.iter_mut().for_each(|address| address.set_port(port));
-        parts.names.order(&mut addresses, now);
-        if self.resolving {
+        let addresses = parts.names.parted(addresses, now);
+        if self.waiter.take().is_some() {
             self.resolve = Some(now.saturating_duration_since(self.begun));
             self.begun = now;
         }

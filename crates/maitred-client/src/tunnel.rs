@@ -1,5 +1,7 @@
 //! Asking a proxy for a tunnel to the server: CONNECT (RFC 9110 §9.3.6).
 
+use std::fmt;
+
 use maitred_h1::{Event, Limits, OutgoingRequest, Receiver, Responses, Sender};
 use maitred_http::{FieldSet, Method, ResponseHead, Status};
 
@@ -12,7 +14,6 @@ use crate::proxy::{ProxyFault, push_fields};
 const MAX_REASON: usize = 80;
 
 /// One question to a proxy.
-#[derive(Debug)]
 pub(crate) struct Tunnel {
     out: Vec<u8>,
     sent: usize,
@@ -84,6 +85,17 @@ impl Tunnel {
     }
 }
 
+/// Without the bytes, which have the proxy's credentials.
+impl fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunnel")
+            .field("to_transmit", &self.to_transmit().len())
+            .field("received", &self.received.len())
+            .field("interim", &self.interim)
+            .finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +124,14 @@ mod tests {
             text,
             "CONNECT [::1]:443 HTTP/1.1|Host: [::1]:443|Proxy-Authorization: Basic YTpi|X-Office: 1||"
         );
+    }
+
+    #[test]
+    fn the_credentials_are_not_shown() {
+        let mut tunnel = tunnel();
+        tunnel.receive(b"HTTP/1.1 200", &Limits::of_responses()).expect("a part");
+        let expected = "Tunnel { to_transmit: 93, received: 12, interim: 0, .. }";
+        assert_eq!(format!("{tunnel:?}"), expected);
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use maitred_client::blocking::{Body, Client, Request, Settings};
 use maitred_client::key::Key;
-use maitred_client::{Times, pool};
+use maitred_client::{Kept, Times, pool};
 use maitred_http::{FieldSet, Method};
 
 fn serve(mut stream: TcpStream) {
@@ -46,7 +46,15 @@ fn a_child_begins_anew() {
     assert_eq!(other.read_all(9).expect("a body"), b"part");
     assert_eq!((client.idle(), client.holders().len()), (1, 1));
 
+    let (unused, token) = (pool::Pool::new(pool), Arc::new(()));
+    let now = Instant::now();
+    let mut slot = unused.check_out(&key, 0, now).expect("it is empty");
+    slot.put(Arc::clone(&token), now);
+    slot.give_back(Kept::default(), now);
+
     maitred_client::after_fork_in_child();
+    drop(unused);
+    assert_eq!(Arc::strong_count(&token), 2, "the parent's connections are not freed");
     assert_eq!((client.idle(), client.holders().len()), (0, 0));
     let failed = streaming.read_all(9).expect_err("the connection is the parent's");
     assert_eq!(failed.kind(), "closed", "{failed}");

@@ -87,11 +87,11 @@ static ASSETS: [Asset; 24] = assets! {
     "spans.js" "spans.js" JS;
     "chart.js" "chart.js" JS;
     "page-overview.js" "page-overview.js" JS;
+    "page-upstreams.js" "page-upstreams.js" JS;
     "page-routes.js" "page-routes.js" JS;
     "page-threads.js" "page-threads.js" JS;
     "page-requests.js" "page-requests.js" JS;
     "page-network.js" "page-network.js" JS;
-    "page-upstreams.js" "page-upstreams.js" JS;
     "page-system.js" "page-system.js" JS;
     "main.js" "main.js" JS;
     "vendor/uplot.js" "vendor/uplot.js" JS;

@@ -5,11 +5,12 @@
 //! have none (CLOEXEC).
 
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::DupFlags;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 /// More than a server listens on in practice. A child reads the list, and must take no lock for that.
 const MOST: usize = 128;
@@ -81,21 +82,49 @@ pub fn close_outgoing_in_child() {
     replace(&LISTED_OUTGOING);
 }
 
-fn replace(listed: &[AtomicI32]) {
+/// A descriptor that leads to no peer: the null device, or, where a root folder has none, a socket of this process's own.
+fn harmless() -> Option<OwnedFd> {
     let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    let socket = |_| {
+        let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+    };
+    null.or_else(socket).ok()
+}
+
+fn replace(listed: &[AtomicI32]) {
+    let mut spare = harmless();
     for place in listed {
         let descriptor = place.swap(NONE, Ordering::AcqRel);
         if descriptor == NONE {
             continue;
         }
-        // SAFETY: the descriptor is open: the owner that listed it still has it. It is closed here only where nothing
-        // can be put in its place.
+        // SAFETY: the descriptor is open: the owner that listed it still has it. Other copies of the number in this memory
+        // name an open descriptor behind this, too. Only a number that the limit excludes stays closed, and it comes to no
+        // other file either.
         let mut socket = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        // Other copies of the number in this memory still name an open descriptor.
-        let replaced =
-            null.as_ref().is_ok_and(|null| rustix::io::dup3(null, &mut socket, DupFlags::CLOEXEC).is_ok());
-        if !replaced {
-            drop(ManuallyDrop::into_inner(socket));
+        if let Some(spare) = &spare
+            && rustix::io::dup3(spare, &mut socket, DupFlags::CLOEXEC).is_ok()
+        {
+            continue;
+        }
+        // All numbers that the process may have are taken: this one is free at once.
+        drop(ManuallyDrop::into_inner(socket));
+        if spare.is_some() {
+            continue;
+        }
+        match harmless() {
+            // The owner closes it.
+            Some(new) if new.as_raw_fd() == descriptor => _ = new.into_raw_fd(),
+            Some(new) => {
+                // SAFETY: the number is free, and its owner closes it.
+                unsafe { libc::dup3(new.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
+                spare = Some(new);
+            }
+            None => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

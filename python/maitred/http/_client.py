@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from maitred._engine import HttpFailure
-from maitred.http._errors import error_of
+from maitred.http._errors import InvalidRequest, error_of, is_of_engine
 from maitred.http._limits import Limits
 from maitred.http._response import Response
 from maitred.http._settings import Request, Settings
@@ -36,8 +37,10 @@ class Client:
       NO_PROXY count
     - ``socket``: the path of a Unix socket to which all calls go
     - ``allow``: ``"public"``, an address, a network or a list of these: the only addresses that are connected, redirects included
-    - ``follow_redirects``, ``max_redirects``: whether, and how many. Credentials do not go to another origin
-    - ``propagate``: traceparent and X-Request-ID of the request that is being served go out with the call
+    - ``follow_redirects``, ``max_redirects``: whether, and how many. Credentials do not go to another origin; ``total`` of the time
+      limits is for all of them together
+    - ``propagate``: traceparent, tracestate and X-Request-ID of the request that is being served go out with the call, to whatever
+      server; with a redirect they do not go to another origin. False: they never go
     """
 
     def __init__(self, **options: Unpack[ClientOptions]) -> None:
@@ -91,11 +94,12 @@ class Client:
         return self.request("DELETE", url, **options)
 
     def _send(self, request: Request, follow: bool | None) -> Response:
-        settings = self._settings
+        settings, began = self._settings, time.monotonic()
         response = self._send_once(request)
         if not (settings.follow_redirects if follow is None else follow):
             return response
         history: list[Response] = []
+        total = request.seconds[-1]
         while response.is_redirect:
             try:
                 response._raw.read(_MOST_OF_REDIRECT)
@@ -106,19 +110,25 @@ class Client:
             response._content = b""
             history.append(response)
             request = settings.redirect(request, response, len(history))
+            if total is not None:
+                request = request.within(began + total - time.monotonic())
             response = self._send_once(request)
         response.history = history
         return response
 
     def _send_once(self, request: Request) -> Response:
-        method, url, origin, target, headers, body, seconds, repeatable = request
+        method, url, origin, target, headers, body, seconds, repeatable, propagate = request
         settings = self._settings
         try:
             raw = settings.pool.send(
-                origin, method, target, headers, body, seconds, repeatable=repeatable, propagate=settings.propagate  # type: ignore[arg-type]
+                origin, method, target, headers, body, seconds, repeatable=repeatable, propagate=propagate  # type: ignore[arg-type]
             )
         except HttpFailure as failure:
             raise error_of(failure) from failure
+        except ValueError as error:
+            if not is_of_engine(error, __name__):
+                raise
+            raise InvalidRequest(f"{method} {url}: {error}") from error
         return Response(raw, method, url, settings.limits)
 
     @property
@@ -194,11 +204,12 @@ class AsyncClient:
         return await self.request("DELETE", url, **options)
 
     async def _send(self, request: Request, follow: bool | None) -> Response:
-        settings = self._settings
+        settings, began = self._settings, time.monotonic()
         response = await self._send_once(request)
         if not (settings.follow_redirects if follow is None else follow):
             return response
         history: list[Response] = []
+        total = request.seconds[-1]
         while response.is_redirect:
             try:
                 await response._raw.read_async(_MOST_OF_REDIRECT)
@@ -209,19 +220,25 @@ class AsyncClient:
             response._content = b""
             history.append(response)
             request = settings.redirect(request, response, len(history))
+            if total is not None:
+                request = request.within(began + total - time.monotonic())
             response = await self._send_once(request)
         response.history = history
         return response
 
     async def _send_once(self, request: Request) -> Response:
-        method, url, origin, target, headers, body, seconds, repeatable = request
+        method, url, origin, target, headers, body, seconds, repeatable, propagate = request
         settings = self._settings
         try:
             raw = await settings.pool.send_async(
-                origin, method, target, headers, body, seconds, repeatable=repeatable, propagate=settings.propagate
+                origin, method, target, headers, body, seconds, repeatable=repeatable, propagate=propagate
             )
         except HttpFailure as failure:
             raise error_of(failure) from failure
+        except ValueError as error:
+            if not is_of_engine(error, __name__):
+                raise
+            raise InvalidRequest(f"{method} {url}: {error}") from error
         return Response(raw, method, url, settings.limits)
 
     @property

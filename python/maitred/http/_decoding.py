@@ -1,7 +1,7 @@
 """Decoding of ``Content-Encoding``.
 
 Promises: no more is decoded than is asked for, at most three codings are undone, and a body that grows beyond its limits is an
-error. gzip and deflate are always there; br and zstd where a module for them is.
+error, also between two codings. The work for a body is at most in proportion to the bytes received. gzip and deflate are always there; br and zstd where a module for them is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,20 @@ MOST_CODINGS = 3
 #: Up to here a small body that grows much is no danger.
 ALWAYS = 16 * 1024 * 1024
 
+#: A body may have so many members (of gzip) or frames (of zstd), and further ones as far as it could bring them uncoded. Each costs a
+#: new decompressor, and within another coding a million of empty ones are a hundred bytes.
+MOST_MEMBERS = 1024
+#: The fewest bytes of a member: a skippable frame (RFC 8878, section 3.1.2). An empty member of gzip has 20.
+LEAST_MEMBER = 8
+
 _STEP = 64 * 1024
 
 
 class Coding(Protocol):
     """One coding."""
+
+    #: How many parts, each with a beginning and an end of its own, have begun behind the first.
+    members: int
 
     def decode(self, data: bytes, most: int) -> bytes:
         """Takes further data, possibly none, and returns at most ``most`` bytes. None of them: more data is needed, or it is the end."""
@@ -38,6 +47,7 @@ class _Inflate:
         self.name = name
         self.rest = b""
         self.begun = False
+        self.members = 0
         self.inner: Any = zlib.decompressobj(31) if name == "gzip" else None
 
     def decode(self, data: bytes, most: int) -> bytes:
@@ -69,6 +79,7 @@ class _Inflate:
         data = data.lstrip(b"\0")
         if data and self.name == "gzip" and b"\x1f\x8b".startswith(data[:2]):
             self.inner = zlib.decompressobj(31)
+            self.members += 1
         elif data:
             raise DecodingError(f"the body goes on behind the end of its {self.name}")
         return data
@@ -87,6 +98,7 @@ class _Module:
         self.wrong = wrong
         self.inner = make()
         self.begun = False
+        self.members = 0
 
     def decode(self, data: bytes, most: int) -> bytes:
         self.begun = self.begun or bool(data)
@@ -97,6 +109,7 @@ class _Module:
                     if not data:
                         return b""
                     self.inner = self.make()
+                    self.members += 1
                 out: bytes = self.inner.decompress(data, most)
                 data = b""
                 if out or not self.inner.eof:
@@ -116,6 +129,7 @@ class _Brotli:
         self.wrong = module.error
         self.inner = module.Decompressor()
         self.begun = False
+        self.members = 0
 
     def decode(self, data: bytes, most: int) -> bytes:
         self.begun = self.begun or bool(data)
@@ -174,7 +188,8 @@ class Decoder:
             raise DecodingError(f"the body has the coding {unknown[0]!r}, and known are {ACCEPT}; iter_raw() has it as received")
         self.stages = [KNOWN[name]() for name in reversed(names)]
         self.received = 0
-        self.decoded = 0
+        # Of each stage; without a coding, of the body itself.
+        self.decoded = [0] * max(len(self.stages), 1)
         self.max_size = max_size
         self.max_ratio = max_ratio
         self.data = b""
@@ -189,18 +204,15 @@ class Decoder:
         data, self.data = self.data, b""
         if not self.stages:
             data, self.data = data[:most], data[most:]
-            self._count(data)
+            self._count(0, data)
             return data
-        out = self._through(len(self.stages) - 1, data, most)
-        self._count(out)
-        return out
+        return self._through(len(self.stages) - 1, data, most)
 
     def _through(self, stage: int, data: bytes, most: int) -> bytes:
         """Output of this stage; ``data`` is for the first one."""
-        coding = self.stages[stage]
         if stage == 0:
-            return coding.decode(data, most)
-        if out := coding.decode(b"", most):
+            return self._decode(stage, data, most)
+        if out := self._decode(stage, b"", most):
             self.data = data
             return out
         while True:
@@ -208,14 +220,26 @@ class Decoder:
             data = b""
             if not part:
                 return b""
-            if out := coding.decode(part, most):
+            if out := self._decode(stage, part, most):
                 return out
 
-    def _count(self, data: bytes) -> None:
-        self.decoded += len(data)
-        if self.max_size is not None and self.decoded > self.max_size:
+    def _decode(self, stage: int, data: bytes, most: int) -> bytes:
+        coding = self.stages[stage]
+        out = coding.decode(data, most)
+        if coding.members > MOST_MEMBERS + self.received // LEAST_MEMBER:
+            raise DecodingError(f"the body has {coding.members} members within its codings, and {self.received} bytes were received")
+        self._count(stage, out)
+        return out
+
+    def _count(self, stage: int, data: bytes) -> None:
+        self.decoded[stage] += len(data)
+        decoded, most = self.decoded[stage], self.max_size
+        if most is not None and stage < len(self.stages) - 1:
+            # What is coded can be a little larger than what it stands for, and is read ahead.
+            most = 2 * most + _STEP
+        if most is not None and decoded > most:
             raise TooLarge(f"the body is larger than max_size, {self.max_size} bytes")
-        if self.decoded > ALWAYS and self.decoded > self.max_ratio * self.received:
+        if decoded > ALWAYS and decoded > self.max_ratio * self.received:
             raise TooLarge(f"the body is more than {self.max_ratio:g} times larger than received (max_ratio)")
 
     def finish(self) -> None:

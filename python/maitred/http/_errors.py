@@ -74,11 +74,11 @@ class WriteError(HTTPError):
 
 
 class ProtocolError(HTTPError):
-    """The server's bytes are no response, or end within one."""
+    """The server's bytes are no response, or end within one, or its redirect leads to what is no URL."""
 
 
-class InvalidRequest(HTTPError):
-    """The request cannot be sent as given."""
+class InvalidRequest(HTTPError, ValueError):
+    """The request cannot be sent as given. It is a ``ValueError``, too."""
 
 
 class Closed(HTTPError):
@@ -139,3 +139,11 @@ def error_of(failure: HttpFailure) -> HTTPError:
     else:
         kind = _KINDS.get(failure.kind, HTTPError)
     return kind(str(failure), origin=failure.origin, phase=failure.phase)
+
+
+def is_of_engine(error: ValueError, module: str) -> bool:
+    """Whether the engine, called by ``module``, refuses a request with ``error``: that of a body has come through code of the body."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == module

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import re
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from maitred._engine import HttpFailure, HttpOrigin, HttpPool, http_proxy_for
-from maitred.http._proxies import DEFAULT_PORTS, with_scheme, without_credentials
+from maitred.http._errors import is_of_engine
+from maitred.http._proxies import DEFAULT_PORTS, UNLIMITED, with_scheme, without_credentials
 from maitred.http._tls import HINT, Trust, certificate_of
 
 TYPE_CHECKING = False
@@ -42,8 +42,6 @@ EXCEPTIONS = {
 }
 TIMEOUTS = {"slot": "PoolTimeout", "write": "WriteTimeout", **dict.fromkeys(CONNECTING, "ConnectTimeout")}
 
-#: Names and values of fields without control characters.
-SENDABLE = re.compile(rb"[\t\x20-\x7e\x80-\xff]+|")
 #: The modules that respx and pytest-httpx put in place of methods.
 MOCKS = frozenset({"respx.mocks", "pytest_httpx"})
 
@@ -149,7 +147,7 @@ class Caller:
         """The framework's own exception. A `ValueError` is of a field that cannot be sent, or of the request's body, whose own it stays."""
         made: Exception
         if isinstance(failure, ValueError):
-            if all(SENDABLE.fullmatch(value) for pair in request.headers.raw for value in pair):
+            if not is_of_engine(failure, __name__):
                 raise failure
             made = self.framework.LocalProtocolError(str(failure), request=request)
             return made
@@ -376,8 +374,8 @@ def _limits(limits: Any) -> dict[str, Any]:
     if limits is None:
         return {}
     made: dict[str, Any] = {"idle": float("inf") if limits.keepalive_expiry is None else float(limits.keepalive_expiry)}
-    if limits.max_connections is not None:
-        made |= {"per_host": limits.max_connections, "total": limits.max_connections}
+    most = UNLIMITED if limits.max_connections is None else limits.max_connections
+    made |= {"per_host": most, "total": most}
     if limits.max_keepalive_connections == 0:
         made["idle"] = 0.0
     return made

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+#: The limit of a pool that has none.
+UNLIMITED = 2**31
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -23,5 +26,8 @@ def without_credentials(proxy: str) -> str:
                          " give an http:// or https:// proxy")
     if not parts.hostname:
         raise ValueError(f"proxy {proxy!r} has no host")
+    port = DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
+    if not port:
+        raise ValueError(f"proxy {proxy!r} has the port 0; ports are 1 to 65535")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{parts.port or DEFAULT_PORTS[parts.scheme]}"
+    return f"{parts.scheme}://{host}:{port}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from maitred.http._limits import Limits
 
 _BLOCK = 64 * 1024
+
+#: Codecs of Python that are no character sets: they fail, run code's escapes, or take time by the square of the length.
+_NO_CHARSETS = frozenset(("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"))
 
 
 class Response:
@@ -115,10 +119,11 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as text. Bytes that are none in its character set are replaced."""
+        """The body as text, as UTF-8 if its character set is unknown. Bytes that are none in its character set are replaced."""
         try:
-            return self.content.decode(self.encoding, "replace")
-        except LookupError:
+            encoding = codecs.lookup(self.encoding).name
+            return self.content.decode("utf-8" if encoding in _NO_CHARSETS else encoding, "replace")
+        except (LookupError, ValueError):
             return self.content.decode("utf-8", "replace")
 
     def json(self, **options: Any) -> Any:
@@ -172,15 +177,15 @@ class Response:
                 yield part
             return
         with _translated(self):
-            decoder = self._decoder()
-            while True:
+            decoder, block = None, self._block(size)
+            while data := await self._raw.read_async(block):
+                # A response without a body has no coding to undo, whatever its field says.
+                decoder = decoder or self._decoder()
+                decoder.feed(data)
                 while part := decoder.read(size):
                     yield part
-                data = await self._raw.read_async(size)
-                if not data:
-                    break
-                decoder.feed(data)
-            decoder.finish()
+            if decoder is not None:
+                decoder.finish()
 
     async def aiter_raw(self, size: int = _BLOCK) -> AsyncIterator[bytes]:
         """As ``iter_raw``, for an awaitable response."""
@@ -196,15 +201,18 @@ class Response:
         return Decoder(self.headers.get("content-encoding", ""), self._limits.max_size, self._limits.max_ratio)
 
     def _decoded(self, size: int) -> Iterator[bytes]:
-        decoder = self._decoder()
-        while True:
+        decoder, block = None, self._block(size)
+        while data := self._raw.read(block):
+            decoder = decoder or self._decoder()
+            decoder.feed(data)
             while part := decoder.read(size):
                 yield part
-            data = self._raw.read(size)
-            if not data:
-                break
-            decoder.feed(data)
-        decoder.finish()
+        if decoder is not None:
+            decoder.finish()
+
+    def _block(self, size: int) -> int:
+        """How much is read at once. A decompressor copies what stands behind the end of each member: it gets little."""
+        return size if self._is_plain() else min(size, _BLOCK)
 
     # ---- The end ----
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Union
 from maitred._engine import HttpOrigin, HttpPool, __version__, http_proxy_for
 from maitred.http._content import Body, Content, body_of
 from maitred.http._decoding import ACCEPT
-from maitred.http._errors import Closed, InvalidRequest, NotAllowed, TooManyRedirects
+from maitred.http._errors import Closed, InvalidRequest, NotAllowed, ProtocolError, TooManyRedirects, TotalTimeout
 from maitred.http._limits import DEFAULT_TIMEOUT, UNSET, Limits, Seconds, Timeout
 from maitred.http._response import Response
 from maitred.http._url import Params, Parts, joined, parse, redirected, with_params
@@ -46,6 +46,13 @@ class Request(NamedTuple):
     body: Body
     seconds: Seconds
     repeatable: bool | None
+    propagate: bool
+
+    def within(self, left: float) -> Request:
+        """The same, with so many seconds left for the whole call."""
+        if left <= 0:
+            raise TotalTimeout(f"{self.url}: the time limit total has passed behind a redirect", phase="total")
+        return self._replace(seconds=(*self.seconds[:5], left))
 
 
 class Settings:
@@ -95,6 +102,8 @@ class Settings:
         self.headers = over(_DEFAULTS, own)
         if base_url:
             parse(base_url)
+            if "?" in base_url or "#" in base_url:
+                raise InvalidRequest(f"the base_url {base_url!r} has a query or fragment, behind which no path can stand: give params= instead")
         self._parts: dict[str, tuple[Parts, HttpOrigin, bytes]] = {}
         self._origins: dict[tuple[str, str, int], HttpOrigin] = {}
 
@@ -130,18 +139,22 @@ class Settings:
         if auth is not None:
             sent = over(sent, [basic(auth)])
         limit = self.timeout if timeout is UNSET else Timeout.of(timeout)
-        return Request(method.upper(), url, origin, target, sent, body, limit.seconds, repeatable)
+        return Request(method.upper(), url, origin, target, sent, body, limit.seconds, repeatable, self.propagate)
 
     def redirect(self, request: Request, response: Response, number: int) -> Request:
         """The request to which ``response`` leads, the one with this number."""
         if number > self.max_redirects:
             raise TooManyRedirects(f"{request.url}: more than {self.max_redirects} redirects")
-        url = redirected(request.url, response.headers["location"])
         before, _, _ = self._known(request.url)
-        parts, origin, target = self._known(url)
+        location = response.headers["location"]
+        try:
+            url = redirected(request.url, location)
+            parts, origin, target = self._known(url)
+        except ValueError as error:
+            raise ProtocolError(f"{request.url}: the redirect to {location!r} cannot be followed: {error}") from None
         if before.scheme == "https" and parts.scheme == "http":
             raise NotAllowed(f"{request.url}: the redirect to {url} leads from https to http, which is not followed")
-        headers, body, method = request.headers, request.body, request.method
+        headers, body, method, propagate = request.headers, request.body, request.method, request.propagate
         is_seen = response.status == 303 and method != "HEAD" or response.status in (301, 302) and method == "POST"
         if is_seen:
             method, body = "GET", None
@@ -150,8 +163,9 @@ class Settings:
             raise InvalidRequest(f"{request.url}: the redirect to {url} wants the body again, which can be sent once")
         if before.origin != parts.origin:
             headers = [pair for pair in headers if pair[0].lower() not in _PRIVATE]
+            propagate = False
         return request._replace(
-            method=method, url=url, origin=origin, target=target, headers=headers, body=body
+            method=method, url=url, origin=origin, target=target, headers=headers, body=body, propagate=propagate
         )
 
     def _known(self, url: str) -> tuple[Parts, HttpOrigin, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Union
@@ -14,6 +15,9 @@ Params = Union[Mapping[str, Union[Value, Iterable[Value]]], Iterable[tuple[str, 
 
 #: Left as they are: what RFC 3986 allows in a path or a query, and percent signs, since an URL is encoded already.
 SAFE = "/?:@!$&'()*+,;=~%-._[]"
+
+#: The beginning of an absolute URL (RFC 3986, section 3.1). A relative one may have "://" further behind.
+ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -35,19 +39,20 @@ def parse(url: str) -> Parts:
     try:
         split = urlsplit(url)
         port = split.port
+        path, query = quote(split.path, safe=SAFE), quote(split.query, safe=SAFE)
     except ValueError as error:
         raise InvalidRequest(f"the URL {url!r} cannot be read: {error}") from None
     scheme = split.scheme.lower()
     if scheme not in _PORTS or not split.hostname:
         raise InvalidRequest(f"the URL {url!r} is not absolute: write http:// or https:// and a host, or give the client a base_url")
-    target = quote(split.path, safe=SAFE) or "/"
-    if split.query:
-        target += "?" + quote(split.query, safe=SAFE)
+    target = path or "/"
+    if query:
+        target += "?" + query
     credentials = None
     if split.username is not None:
         user = unquote_to_bytes(split.username) + b":" + unquote_to_bytes(split.password or "")
         credentials = b"Basic " + b64encode(user)
-    return Parts(scheme, ascii_host(split.hostname), port or _PORTS[scheme], target, credentials)
+    return Parts(scheme, ascii_host(split.hostname), _PORTS[scheme] if port is None else port, target, credentials)
 
 
 def ascii_host(host: str) -> str:
@@ -77,6 +82,8 @@ def with_params(url: str, *several: Params | None) -> str:
 def encoded(params: Params) -> str:
     """Parameters as a query. None stands for no parameter, and booleans for ``true`` and ``false``."""
     if isinstance(params, bytes):
+        if not params.isascii():
+            raise InvalidRequest(f"the params {params!r} have bytes beyond ASCII: encode them as the server expects it")
         return params.decode("ascii")
     if isinstance(params, str):
         return params
@@ -94,11 +101,19 @@ def _text(value: object) -> str:
 
 def joined(base: str, url: str) -> str:
     """``url`` below ``base``: a path is put behind that of the base; an absolute URL stays."""
-    if not base or "://" in url:
+    if not base or ABSOLUTE.match(url):
         return url
     return base.rstrip("/") + "/" + url.lstrip("/") if url else base
 
 
 def redirected(url: str, location: str) -> str:
-    """The URL to which a ``Location`` leads."""
+    """The URL to which a ``Location`` leads, given with a letter for each of its bytes. Servers send UTF-8 in it.
+
+    Raises ``ValueError`` where it is no URL.
+    """
+    raw = location.encode("latin-1")
+    try:
+        location = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        location = quote(raw, safe=bytes(range(128)))
     return urljoin(url, location).partition("#")[0]

@@ -7,7 +7,8 @@
     client = httpx.AsyncClient(transport=maitred.http.httpx.AsyncTransport())
 
 The arguments are those of ``httpx.HTTPTransport``. `verify`, `cert`, `limits` and `proxy` belong to the transport: a Client ignores its own
-where it has ``transport=``. Exceptions are those of httpx.
+where it has ``transport=``, but for `proxy`: with that it makes a transport of its own for all calls, and none goes over maitred's
+connections. Leave ``proxy=`` of the Client out and give it to the transport. Exceptions are those of httpx.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ class Transport(_httpx.Blocking, httpx.BaseTransport):
     `verify`: ``True``, ``False``, a file or folder of authorities, or an ``ssl.SSLContext``, of which authorities and flags are taken.
     `cert`: a file, (certificate, key) or (certificate, key, password); a context's own certificate cannot be read. `trust_env`: proxies
     and ``SSL_CERT_FILE`` from the environment. `limits`, `proxy`, `uds`, `retries`: as httpx documents. `allow`: the addresses that may be
-    connected, ``"public"`` or networks. `propagate`: traceparent and X-Request-ID of the request that is being served go along. HTTP/1.1
-    is spoken, with `http2` too; ``http1=False``, `local_address` and `socket_options` raise ``ValueError``.
+    connected, ``"public"`` or networks. `propagate`: traceparent, tracestate and X-Request-ID of the request that is being served go
+    along, to whatever server, and with the redirects that httpx follows. HTTP/1.1 is spoken, with `http2` too; ``http1=False``,
+    `local_address` and `socket_options` raise ``ValueError``.
     """
 
     framework, own = httpx, httpx.HTTPTransport

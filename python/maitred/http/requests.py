@@ -21,7 +21,7 @@ import requests
 import urllib3
 from maitred._engine import HttpFailure, HttpOrigin, HttpPool
 from maitred.http import _urllib3
-from maitred.http._proxies import DEFAULT_PORTS, without_credentials
+from maitred.http._proxies import DEFAULT_PORTS, UNLIMITED, without_credentials
 from maitred.http._tls import Trust, certificate_of
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
@@ -58,9 +58,10 @@ def mount(session: requests.Session, adapter: Adapter | None = None) -> Adapter:
 class Adapter(BaseAdapter):
     """Stands in place of ``requests.adapters.HTTPAdapter``, with its arguments.
 
-    `pool_maxsize` counts with `pool_block`: so many connections to one server, and a call waits for one at most 30 seconds. `max_retries`: a
-    number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that may be connected, ``"public"`` or networks. `propagate`:
-    traceparent and X-Request-ID of the request that is being served go along.
+    `pool_maxsize` counts with `pool_block`: so many connections to one server, and a call waits for one at most 30 seconds; without
+    `pool_block` there is no limit. `max_retries`: a number of attempts to connect, or a ``urllib3.util.Retry``. `allow`: the addresses that
+    may be connected, ``"public"`` or networks. `propagate`: traceparent, tracestate and X-Request-ID of the request that is being served go
+    along, to whatever server, and with the redirects that requests follows.
     """
 
     def __init__(self, pool_connections: int = 10, pool_maxsize: int = 10, max_retries: int | Retry | None = 0, pool_block: bool = False, *,
@@ -72,8 +73,8 @@ class Adapter(BaseAdapter):
         self._start()
 
     def _start(self) -> None:
-        limits = {"per_host": max(1, self._pool_maxsize)} if self._pool_block else {}
-        self._pool = HttpPool(**limits)
+        per_host = max(1, self._pool_maxsize) if self._pool_block else UNLIMITED
+        self._pool = HttpPool(per_host=per_host, total=UNLIMITED)
         self._origins: dict[tuple[Any, ...], Way] = {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 //! A call that is driven by the thread that waits for it.
 
 use std::cell::OnceCell;
+use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -17,12 +18,21 @@ use crate::failure::CallError;
 pub(super) const BLOCK: usize = 16 * 1024;
 
 /// A call with the body that it sends.
-#[derive(Debug)]
 pub(super) struct Driven<'a> {
     pub(super) call: Call,
     pub(super) body: Body<'a>,
     /// A part of a stream for which there was no room yet.
     pub(super) held: Vec<u8>,
+}
+
+/// Without the bytes of the body.
+impl fmt::Debug for Driven<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driven")
+            .field("call", &self.call)
+            .field("held", &self.held.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Driven<'_> {

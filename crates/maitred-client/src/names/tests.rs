@@ -22,7 +22,11 @@ fn test() -> Test {
 impl Test {
     /// The answer, and a `+` if a look-up begins.
     fn ask(&mut self, host: &str) -> String {
-        match self.inner.find(host, self.now, Waker::noop()) {
+        self.ask_as(0, host)
+    }
+
+    fn ask_as(&mut self, waiter: u64, host: &str) -> String {
+        match self.inner.find(host, self.now, Waker::noop(), waiter) {
             Err(error) => error.to_string(),
             Ok((found, begins)) => {
                 let found = match found {
@@ -30,7 +34,7 @@ impl Test {
                     Found::Pending(None) => "pending".to_owned(),
                     Found::Pending(Some(until)) => format!("pending for {:?}", until - self.now),
                 };
-                found + if begins.is_some() { "+" } else { "" }
+                found + if begins { "+" } else { "" }
             }
         }
     }
@@ -101,7 +105,7 @@ fn old_addresses_serve_while_the_resolver_fails() {
     assert_eq!(test.after(1).ask("a"), "pending for 2s+", "it is tried again");
     assert_eq!(test.after(2).ask("a"), "[1]", "and hangs");
     assert_eq!(test.after(580).ask("a"), "[1]");
-    assert_eq!(test.after(10).ask("a"), "pending for 0ns", "ten minutes are over");
+    assert_eq!(test.after(10).ask("a"), "pending", "ten minutes are over");
     test.bad("a", ErrorKind::Other);
     assert_eq!(test.ask("a"), "bad");
 }
@@ -123,16 +127,88 @@ fn the_number_of_names_is_bounded() {
 }
 
 #[test]
+fn a_name_for_which_no_call_waits_leaves_the_queue() {
+    let mut test = test();
+    assert_eq!((test.ask_as(1, "a"), test.ask_as(2, "a")), ("pending+".to_owned(), "pending".to_owned()));
+    test.ask_as(3, "b");
+    test.inner.leave("a", 1);
+    assert_eq!(test.inner.queue.len(), 2, "one call waits still");
+    test.inner.leave("a", 2);
+    assert_eq!(test.inner.begin().as_deref(), Some("b"));
+    assert_eq!((test.ask_as(4, "a"), test.inner.begin().as_deref()), ("pending+".to_owned(), Some("a")));
+    test.inner.leave("a", 4);
+    assert_eq!(test.ask_as(5, "a"), "pending", "its look-up runs already");
+}
+
+#[test]
+fn a_call_that_asks_often_or_has_gone_is_no_second_waiter() {
+    let mut test = test();
+    for waiter in 0..MOST_WAITING as u64 {
+        test.ask_as(waiter, "a");
+    }
+    assert_eq!(
+        (test.ask_as(0, "a"), test.ask_as(9999, "a")),
+        ("pending".to_owned(), "4096 calls wait for the resolver".to_owned())
+    );
+    test.inner.leave("a", 1);
+    assert_eq!(test.ask_as(9999, "a"), "pending");
+
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    let names = Names::new(Arc::new(move |_: &str| {
+        let _ = ends.lock().expect("no panic").recv();
+        Ok(Vec::new())
+    }));
+    let mut waiter = None;
+    names.find("a", Instant::now(), Waker::noop(), &mut waiter).expect("it waits");
+    assert_eq!(names.0.lock().names["a"].waiting.len(), 1);
+    drop(waiter);
+    assert_eq!(names.0.lock().names["a"].waiting.len(), 0);
+    drop(end);
+}
+
+#[test]
+fn addresses_serve_on_while_no_thread_can_be_started() {
+    let mut test = test();
+    for host in ["used", "old"] {
+        test.ask(host);
+        test.inner.begin();
+        test.good(host, 1);
+    }
+    test.after(20).ask("new");
+    test.inner.begin();
+    test.good("new", 2);
+    assert_eq!(test.after(4).ask("used"), "[1]+");
+    assert_eq!(test.after(7).ask("old"), "pending for 2s+");
+    assert_eq!(test.ask("other"), "pending+");
+    let woken = test.inner.fail_queued(&ErrorKind::WouldBlock.into(), test.now);
+    assert_eq!((woken.len(), test.inner.queue.len()), (2, 0));
+    assert_eq!(["used", "old", "new"].map(|host| test.ask(host)), ["[1]", "[1]", "[2]"]);
+    assert!(test.ask("other").starts_with("no thread for the resolver: "), "{}", test.ask("other"));
+    assert_eq!(test.after(1).ask("other"), "pending+", "it is tried again");
+}
+
+#[test]
+fn names_in_use_are_refreshed_before_others() {
+    let mut test = test();
+    test.ask("used");
+    test.inner.begin();
+    test.good("used", 1);
+    test.after(24).ask("new");
+    assert_eq!(test.ask("used"), "[1]+");
+    assert_eq!(test.inner.begin().as_deref(), Some("used"));
+    test.inner.leave("used", 0);
+    assert_eq!(test.inner.begin().as_deref(), Some("new"));
+}
+
+#[test]
 fn addresses_that_failed_come_last_for_a_while() {
     let names = Names::new(Arc::new(|_| Err(ErrorKind::Other.into())));
     let now = Instant::now();
-    let ordered = |now| {
-        let mut addresses = [address(1), address(2), address(3)];
-        names.order(&mut addresses, now);
-        addresses.map(|address| address.to_string().as_bytes()[8] - b'0')
-    };
+    let parted = |now| names.parted(vec![address(1), address(2), address(3)], now);
     names.sink(&[address(1), address(2)], now);
-    assert_eq!((ordered(now), ordered(now + SINKS)), ([3, 1, 2], [1, 2, 3]));
+    assert_eq!(parted(now), [vec![address(3)], vec![address(1), address(2)]]);
+    assert_eq!(parted(now + SINKS), [vec![address(1), address(2), address(3)], vec![]]);
     let many: Vec<_> = (0..2000).map(|port| SocketAddr::from(([192, 0, 2, 9], port))).collect();
     names.sink(&many, now);
     assert_eq!(names.0.lock().sunk.len(), MOST_NAMES);
@@ -150,8 +226,9 @@ impl Wake for Parked {
 
 fn wait(names: &Names, host: &str) -> Vec<SocketAddr> {
     let waker = Waker::from(Arc::new(Parked(thread::current())));
+    let mut waiter = None;
     loop {
-        match names.find(host, Instant::now(), &waker).expect("it has addresses") {
+        match names.find(host, Instant::now(), &waker, &mut waiter).expect("it has addresses") {
             Found::Addresses(found) => return found.to_vec(),
             Found::Pending(_) => thread::park(),
         }
@@ -172,16 +249,33 @@ fn a_resolver_that_hangs_holds_its_own_waiters_only() {
         }
         Ok(vec![address(host.len() as u8)])
     }));
-    let pending = |host| matches!(names.find(host, Instant::now(), Waker::noop()), Ok(Found::Pending(_)));
-    assert!(pending("hangs") && pending("hangs"));
+    let mut waiters = [const { None }; 3];
+    let mut pending = |waiter: usize| {
+        let found = names.find("hangs", Instant::now(), Waker::noop(), &mut waiters[waiter]);
+        matches!(found, Ok(Found::Pending(_)))
+    };
+    assert!(pending(0) && pending(1));
     hangs.recv().expect("it runs");
     for host in ["a", "ab", "abc"] {
         assert_eq!(wait(&names, host), [address(host.len() as u8)]);
     }
-    assert!(pending("hangs"));
+    assert!(pending(2));
     drop(end);
     assert_eq!(wait(&names, "hangs"), [address(5)]);
     assert_eq!(calls.load(Ordering::SeqCst), 4, "one look-up for each name");
+}
+
+#[test]
+fn a_resolver_that_panics_fails() {
+    let names = Names::new(Arc::new(|_| std::panic::resume_unwind(Box::new("a fault of the resolver"))));
+    let (waker, mut waiter) = (Waker::from(Arc::new(Parked(thread::current()))), None);
+    let error = loop {
+        match names.find("a", Instant::now(), &waker, &mut waiter) {
+            Ok(_) => thread::park(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.to_string(), "the resolver has panicked");
 }
 
 #[test]
@@ -195,8 +289,9 @@ fn at_most_four_look_ups_run_at_once() {
         let _ = ends.lock().expect("no panic").recv();
         Ok(vec![address(1)])
     }));
-    for number in 0..20 {
-        names.find(&number.to_string(), Instant::now(), Waker::noop()).expect("it waits");
+    let mut waiters = [const { None }; 20];
+    for (number, waiter) in waiters.iter_mut().enumerate() {
+        names.find(&number.to_string(), Instant::now(), Waker::noop(), waiter).expect("it waits");
     }
     assert_eq!(names.0.lock().threads, MOST_THREADS);
     assert!(begun.load(Ordering::SeqCst) <= MOST_THREADS);

@@ -222,7 +222,8 @@ fn a_waiter_that_goes_takes_nothing_with_it() {
     assert_eq!(test.woken(), 2);
     drop(gone);
     assert_eq!(taken(&stays), Some(None));
-    assert!(test.pool.0.lock().places.is_empty());
+    let inner = test.pool.0.lock();
+    assert!(inner.places.is_empty() && inner.firsts.is_empty());
 }
 
 #[test]

@@ -17,6 +17,7 @@ use maitred_client::key::{Key, Place};
 use maitred_client::{CallError, Client, End, Observer, Phase, Report, Settings, Times, blocking, pool};
 use maitred_h1::OutgoingRequest;
 use maitred_http::{FieldSet, Method};
+use maitred_io::outgoing::Wanted;
 
 /// A server that answers each request of each connection with `one`, until its process ends.
 fn server() -> SocketAddr {
@@ -411,6 +412,58 @@ fn an_address_that_is_not_allowed_is_an_error_of_its_own() {
     let public = Arc::new(Key { allow: Allow::Public, ..(*key(address)).clone() });
     assert_eq!(get(&test.client, &public).expect_err("not allowed").kind(), "allow");
     test.is_clean();
+}
+
+#[test]
+fn a_call_shows_no_credentials() {
+    let mut fields = FieldSet::new();
+    fields.push("Authorization", "secret");
+    let (method, authority) = (&Method::Get, b"a");
+    let request =
+        OutgoingRequest { method, target: b"/", authority, fields: &fields, length: Some(0), upgrade: false };
+    let (test, key) = (test(Settings::default()), key(server()));
+    let mut call = Call::begin(&test.client, &key, &request, &Options::default(), Instant::now())
+        .expect("a good request");
+    let shows = |call: &Call, bytes: &[u8]| {
+        let numbers = format!("{bytes:?}");
+        format!("{call:?}").contains(numbers.trim_matches(['[', ']']))
+    };
+    assert!(!shows(&call, b"secret"));
+    assert_eq!(next(&mut call).expect("a head"), Step::Head);
+    assert!(matches!(next(&mut call), Ok(Step::Data(3))));
+    assert!(!shows(&call, b"secret") && !shows(&call, b"one"));
+}
+
+#[test]
+fn the_total_time_ends_while_bytes_are_always_there() {
+    let address = serve(|stream| {
+        head(stream).expect("a request");
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").expect("a reader");
+        while stream.write_all(&[b'a'; 1 << 16]).is_ok() {}
+    });
+    let exchange = Timeouts { total: Some(Duration::from_secs(60)), ..Timeouts::default() };
+    let options = Options { times: Times { exchange, ..Times::default() }, ..Options::default() };
+    let (test, key) = (test(Settings::default()), key(address));
+    for reads in [0, 3] {
+        let mut call = begin(&test.client, &key, Method::Get, &options);
+        assert_eq!(next(&mut call).expect("a head"), Step::Head);
+        for _ in 0..reads {
+            assert!(matches!(next(&mut call), Ok(Step::Data(_))));
+            call.consume(usize::MAX);
+        }
+        assert!(matches!(next(&mut call), Ok(Step::Data(_))));
+        if reads > 0 {
+            call.consume(usize::MAX);
+            let socket = call.sockets().next().expect("one");
+            maitred_io::outgoing::wait(&[(socket.0, Wanted::Read)], None).expect("bytes");
+        }
+        let late = call.step(Instant::now() + Duration::from_secs(61), Waker::noop());
+        assert_eq!(
+            late.expect_err("the time has passed").phase(),
+            Some(Phase::Total),
+            "behind {reads} reads"
+        );
+    }
 }
 
 #[test]

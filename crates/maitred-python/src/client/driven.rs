@@ -15,6 +15,9 @@ use super::source::{Fed, Source};
 /// The most bytes of a body that are kept with its head: one read of a socket. A longer body stays where it is until it is read.
 const EARLY: usize = 16 * 1024;
 
+/// So many bytes of a body move in one go; behind them others have their turn, and time limits are looked at.
+pub(super) const MOST_AT_ONCE: usize = 128 * 1024;
+
 /// The parts of a request.
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
@@ -83,8 +86,10 @@ impl Driven {
         Ok(Self { call, source: asked.source, early: Vec::new(), read: 0, had: 0, until })
     }
 
-    /// The next step. [`Step::Body`] comes when a part of the body is wanted that is not there.
+    /// The next step. [`Step::Body`] comes when a part of the body is wanted that is not there. A wait that is over already gives
+    /// others their turn.
     pub(super) fn step(&mut self, now: Instant, waker: &Waker) -> Result<Step, CallError> {
+        let mut given = 0;
         loop {
             match self.call.step(now, waker)? {
                 Step::Body => {
@@ -92,6 +97,10 @@ impl Driven {
                     if !rest.is_empty() {
                         let taken = self.call.give_body(rest)?;
                         self.source.taken(taken);
+                        given += taken;
+                        if given >= MOST_AT_ONCE {
+                            return Ok(Step::Wait(Some(now)));
+                        }
                     } else if matches!(self.source, Source::Whole(_) | Source::Fed(_, Fed::Ended)) {
                         self.call.end_body()?;
                     } else {

@@ -19,7 +19,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use super::driven::{Driven, Head, Kept};
+use super::driven::{Driven, Head, Kept, MOST_AT_ONCE};
 use super::event_loop::{Core, Waits, resolve, running};
 use super::failure::Failure;
 use super::source::{Fed, Part, Source};
@@ -198,7 +198,8 @@ impl LoopCall {
         self.advance(py, state, now, ready);
         match &state.driven {
             Some(driven) if driven.call.is_ended() => {
-                if driven.source.is_fed() {
+                // An end that came with many bytes is told at the next turn.
+                if driven.source.is_fed() && matches!(state.wants, Wants::Nothing) {
                     // A part can end the call while the call waits; no event comes then.
                     self.core.disarm(py, self.number);
                 }
@@ -210,9 +211,16 @@ impl LoopCall {
 
     /// Steps until there is an answer or something to wait for.
     fn advance(self: &Arc<Self>, py: Python<'_>, state: &mut State, now: Instant, ready: &mut Ready) {
+        let mut had = 0;
         loop {
             let State { driven: Some(driven), wants, .. } = state else { return };
-            let done = match driven.step(now, &self.waker) {
+            let step = if had < MOST_AT_ONCE {
+                driven.step(now, &self.waker)
+            } else {
+                // The other tasks of the loop have their turn, and the rest follows with the time that it is then.
+                Ok(Step::Wait(Some(now)))
+            };
+            let done = match step {
                 Ok(Step::Head) => {
                     driven.take_early(now, &self.waker);
                     Ok(Done::Head(driven.take_head()))
@@ -228,6 +236,7 @@ impl LoopCall {
                     Wants::All(bytes) => {
                         bytes.extend_from_slice(driven.data(length));
                         driven.consume(length);
+                        had += length;
                         continue;
                     }
                 },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use maitred_client::blocking::Client;
 use maitred_client::key::{Key, Proxy, TlsIdentity};
 
 use rustls::ServerConfig;
@@ -168,6 +169,18 @@ fn a_proxy_that_refuses_or_breaks_has_a_name_and_the_next_call_is_right() {
         drop(client);
         server.end();
     }
+}
+
+#[test]
+fn a_handshake_with_a_proxy_has_its_time_limit() {
+    let authority = Authority::new("an authority");
+    let server = Server::new(vec![Box::new(|mut stream: TcpStream| drain(&mut stream))]);
+    let proxy = proxy("https://127.0.0.1:PORT", server.port, &authority.trusting());
+    let key = Arc::new(Key { proxy, ..Key::plain("server.example", 80) });
+    let mut settings = client(Duration::from_millis(20)).settings();
+    settings.times.connect = Some(LONG);
+    assert_eq!(get(&Client::new(settings), &key), "timeout: Timeout(Proxy)");
+    server.end();
 }
 
 #[test]
