@@ -223,6 +223,9 @@ class HttpResponse:
 class HttpBody:
     """Takes the parts of a body that an awaitable call sends; for ``maitred.http``."""
 
+    def wanted(self) -> Awaitable[bool]:
+        """True when there is room for the first part. False: no part is wanted."""
+
     def give(self, part: bytes, /) -> bool | Awaitable[bool]:
         """Takes a part. True: the next one can come. False: no further one is wanted."""
 

@@ -31,8 +31,8 @@ thread_local! {
     static NOTED: RefCell<Option<Arc<Outgoing>>> = const { RefCell::new(None) };
 }
 
-/// The fields of a request that its calls pass on: the trace (W3C Trace Context) and the number.
-const PASSED: [&str; 3] = ["traceparent", "tracestate", "x-request-id"];
+/// The fields of a request that its calls pass on as they are: the trace (W3C Trace Context).
+const PASSED: [&str; 2] = ["traceparent", "tracestate"];
 
 /// The calls of one request, as the value of the context variable.
 #[pyclass(frozen, module = "maitred._engine")]
@@ -80,10 +80,13 @@ fn request(py: Python<'_>) -> Option<Arc<Outgoing>> {
     current(py).map(|calls| Arc::clone(&calls.get().outgoing))
 }
 
-/// Gives `push` the fields that a call of the present context passes on.
+/// Gives `push` the fields that a call of the present context passes on: the trace, and the id by which the logs name the request.
 pub(crate) fn pass_on(py: Python<'_>, mut push: impl FnMut(&str, &[u8])) {
     if let Some(calls) = current(py) {
-        calls.get().passed.iter().for_each(|(name, value)| push(name, value));
+        let RequestCalls { outgoing, passed } = calls.get();
+        passed.iter().for_each(|(name, value)| push(name, value));
+        let id = RequestId::named(outgoing.given(), outgoing.request()).to_string();
+        push("x-request-id", id.as_bytes());
     }
 }
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 async def pump(parts: AsyncIterable[bytes] | Iterable[bytes], body: HttpBody) -> None:
     """Gives ``parts`` to ``body`` as fast as the server takes them.
 
-    An exception of ``parts`` is the call's. The rest of the parts is not asked for when the server wants no more.
+    An exception of ``parts`` is the call's. The rest of the parts is not asked for when the server wants no more. Without a
+    connection none is asked for, and ``parts`` can be sent again.
     """
+    if not await body.wanted():
+        return
     try:
         if isinstance(parts, AsyncIterable):
             async for part in parts:

@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use maitred_client::call::{Call, Options, Step};
-use maitred_client::{CallError, Client, Times};
+use maitred_client::{CallError, Client, Report, Times};
 use maitred_h1::OutgoingRequest;
 use maitred_http::{BodyLength, FieldSet, Method, Version};
 
@@ -46,6 +46,13 @@ pub(super) struct Head {
     pub(super) reason: Box<[u8]>,
     pub(super) version: (u8, u8),
     pub(super) fields: FieldSet,
+}
+
+/// The part of a call that is asked for behind its end.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) report: Report,
+    pub(super) trailers: Option<FieldSet>,
 }
 
 impl Driven {
@@ -121,6 +128,10 @@ impl Driven {
                 _ => break,
             }
         }
+    }
+
+    pub(super) fn kept(&self) -> Kept {
+        Kept { report: *self.call.report(), trailers: self.call.trailers().cloned() }
     }
 
     /// Takes the head out of the call.

@@ -2,23 +2,24 @@
 //!
 //! ```text
 //! start(wants) --> advance: steps --> done, or armed in the loop's epoll --> ready --> advance --> done: the future
-//! HttpBody.give(part) --> advance          (a task brings the parts of a body that is no bytes)
+//! the first Step::Body --> HttpBody.wanted() --> HttpBody.give(part) --> advance    (a task brings the parts of a body that is no bytes)
 //! ```
 //! Promises: a call that is closed, or whose task is cancelled, gives its slot back at once. Bytes are read only when a task
-//! asks for them, and parts of the body are taken only when the server takes them.
+//! asks for them, and parts of the body are taken only when the server takes them: none before there is a connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use maitred_client::CallError;
 use maitred_client::call::Step;
+use maitred_client::{CallError, Report};
+use maitred_http::FieldSet;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use super::driven::{Driven, Head, MOST_AT_ONCE};
+use super::driven::{Driven, Head, Kept, MOST_AT_ONCE};
 use super::event_loop::{Core, Waits, resolve, running};
 use super::failure::Failure;
 use super::source::{Fed, Part, Source};
@@ -33,6 +34,10 @@ pub(super) struct LoopCall {
 struct State {
     /// `None` once it is closed.
     driven: Option<Box<Driven>>,
+    /// Of the call that is closed.
+    kept: Kept,
+    /// The call was awaited.
+    has_begun: bool,
     wants: Wants,
     done: Option<Result<Done, Failure>>,
     /// The future of the task that waits.
@@ -69,6 +74,8 @@ impl LoopCall {
         let (number, waker) = core.register(py);
         let state = State {
             driven: Some(driven),
+            kept: Kept::default(),
+            has_begun: false,
             wants: Wants::Nothing,
             done: None,
             future: None,
@@ -83,11 +90,21 @@ impl LoopCall {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn with<T>(&self, py: Python<'_>, ask: impl FnOnce(&Driven) -> T) -> Option<T> {
-        self.lock(py).driven.as_deref().map(ask)
+    /// The account so far.
+    pub(super) fn report(&self, py: Python<'_>) -> Report {
+        let state = self.lock(py);
+        state.driven.as_ref().map_or(state.kept.report, |driven| *driven.call.report())
     }
 
-    /// Has the task that brings the body started.
+    pub(super) fn trailers(&self, py: Python<'_>) -> Option<FieldSet> {
+        let state = self.lock(py);
+        match &state.driven {
+            Some(driven) => driven.call.trailers().cloned(),
+            None => state.kept.trailers.clone(),
+        }
+    }
+
+    /// Makes the task that brings the body. The task takes the first part when there is room for the part, on a connection.
     pub(super) fn feed(self: &Arc<Self>, py: Python<'_>, parts: &Bound<'_, PyAny>) -> PyResult<()> {
         let event_loop = running(py)?;
         let body = Py::new(py, HttpBody(Arc::clone(self)))?;
@@ -125,6 +142,7 @@ impl LoopCall {
             Wants::All(_) => Wants::All(driven.early(usize::MAX).to_vec()),
             wants => wants,
         };
+        state.has_begun = true;
         let mut ready = Vec::new();
         let cancel = self.go_on(py, &mut state, Instant::now(), &mut ready);
         let done = state.done.take();
@@ -148,7 +166,11 @@ impl LoopCall {
     pub(super) fn close(&self, py: Python<'_>) {
         self.core.disarm(py, self.number);
         let mut state = self.lock(py);
-        let driven = state.driven.take();
+        let mut driven = state.driven.take();
+        if let Some(driven) = &mut driven {
+            driven.call.abandon(Instant::now());
+            state.kept = driven.kept();
+        }
         let mut ready = Vec::new();
         let cancel = state.end_feeding(&mut ready);
         if !matches!(state.wants, Wants::Nothing) {
@@ -157,9 +179,8 @@ impl LoopCall {
             ready.extend(state.future.take().map(|future| (future, true)));
         }
         drop(state);
-        if let Some(mut driven) = driven {
-            driven.call.abandon(Instant::now());
-        }
+        // Its source may be an object that runs code at its end.
+        drop(driven);
         call_cancel(py, cancel);
         if !self.core.is_closed() {
             resolve(py, ready);
@@ -176,7 +197,14 @@ impl LoopCall {
     ) -> Option<Cancel> {
         self.advance(py, state, now, ready);
         match &state.driven {
-            Some(driven) if driven.call.is_ended() => state.end_feeding(ready),
+            Some(driven) if driven.call.is_ended() => {
+                // An end that came with many bytes is told at the next turn.
+                if driven.source.is_fed() && matches!(state.wants, Wants::Nothing) {
+                    // A part can end the call while the call waits; no event comes then.
+                    self.core.disarm(py, self.number);
+                }
+                state.end_feeding(ready)
+            }
             _ => None,
         }
     }
@@ -293,6 +321,28 @@ pub(crate) struct HttpBody(Arc<LoopCall>);
 
 #[pymethods]
 impl HttpBody {
+    /// A future: true when there is room for the first part, false if no part is wanted. The call may fail before, and be made
+    /// again with the same parts.
+    fn wanted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let room = running(py)?.call_method0(intern!(py, "create_future"))?;
+        let mut state = self.0.lock(py);
+        let is_wanted = state.driven.as_ref().is_some_and(|driven| !driven.call.is_ended());
+        let mut ready = Vec::new();
+        let mut cancel = None;
+        if is_wanted {
+            state.room = Some(room.clone().unbind());
+            if state.has_begun {
+                cancel = self.0.go_on(py, &mut state, Instant::now(), &mut ready);
+            }
+        } else {
+            ready.push((room.clone().unbind(), false));
+        }
+        drop(state);
+        call_cancel(py, cancel);
+        resolve(py, ready);
+        Ok(room)
+    }
+
     /// Takes a part. True: the next one can come. False: no further one is wanted. A future of one of these otherwise.
     #[pyo3(signature = (part, /))]
     fn give<'py>(&self, py: Python<'py>, part: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -14,6 +14,7 @@ mod awaiting;
 mod driven;
 mod event_loop;
 mod failure;
+mod lent;
 mod loop_call;
 mod origin;
 mod pool;

@@ -1,20 +1,19 @@
 //! A response, whose body is read by the thread or the task that asks.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use maitred_client::Report;
 use maitred_client::blocking::with_waker;
 use maitred_client::call::Step;
-use maitred_http::FieldSet;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::awaiting::Awaiting;
 use super::driven::{Driven, Head};
 use super::failure::Failure;
+use super::lent::{Lent, Stop};
 use super::loop_call::{Done, LoopCall, Wants};
 use super::origin::HttpOrigin;
 use super::request::pairs;
@@ -32,14 +31,13 @@ pub(crate) struct HttpResponse {
 }
 
 enum Rest {
-    /// `None` once it is closed.
-    OfThread(Mutex<Option<Box<Driven>>>),
+    OfThread(Box<Lent>),
     OfLoop(Arc<LoopCall>),
 }
 
 impl HttpResponse {
     pub(super) fn of_thread(mut driven: Box<Driven>, origin: Py<HttpOrigin>) -> Self {
-        Self { head: driven.take_head(), origin, rest: Rest::OfThread(Mutex::new(Some(driven))) }
+        Self { head: driven.take_head(), origin, rest: Rest::OfThread(Box::new(Lent::new(driven))) }
     }
 
     pub(super) fn of_loop(head: Head, call: Arc<LoopCall>, origin: Py<HttpOrigin>) -> Self {
@@ -49,19 +47,6 @@ impl HttpResponse {
     fn origin(&self) -> &str {
         &self.origin.get().text
     }
-
-    /// Asks the call, if it is not closed.
-    fn with<T>(&self, py: Python<'_>, ask: impl FnOnce(&Driven) -> T) -> Option<T> {
-        match &self.rest {
-            Rest::OfThread(driven) => lock(py, driven).as_deref().map(ask),
-            Rest::OfLoop(call) => call.with(py, ask),
-        }
-    }
-}
-
-/// Waits without the interpreter: another thread may be reading.
-fn lock<'a, T>(py: Python<'_>, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
-    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
 #[pymethods]
@@ -97,36 +82,41 @@ impl HttpResponse {
     /// The trailers, behind the last byte of the body.
     #[getter]
     fn trailers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let trailers: Option<FieldSet> = self.with(py, |driven| driven.call.trailers().cloned()).flatten();
+        let trailers = match &self.rest {
+            Rest::OfThread(lent) => lent.trailers(),
+            Rest::OfLoop(call) => call.trailers(py),
+        };
         trailers.map_or_else(|| Ok(PyList::empty(py)), |trailers| pairs(py, &trailers))
     }
 
-    /// The account of the call so far: times in seconds, bytes, and whether the connection was reused.
+    /// The account of the call so far: times in seconds, bytes, and whether the connection was reused. While a thread reads it is that
+    /// of the read's begin.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.with(py, |driven| *driven.call.report()).unwrap_or_default();
-        account(py, &report)
+        match &self.rest {
+            Rest::OfThread(lent) => account(py, &lent.report()),
+            Rest::OfLoop(call) => account(py, &call.report(py)),
+        }
     }
 
-    /// Reads at most `most` bytes of the body, the rest if it is negative; none at its end.
+    /// Reads at most `most` bytes of the body, the rest if it is negative; none at its end. One thread reads at a time.
     #[pyo3(signature = (most = -1, /), text_signature = "($self, most=-1, /)")]
     fn read<'py>(&self, py: Python<'py>, most: isize) -> PyResult<Bound<'py, PyBytes>> {
-        let driven = match &self.rest {
-            Rest::OfThread(driven) => driven,
+        let lent = match &self.rest {
+            Rest::OfThread(lent) => lent,
             Rest::OfLoop(_) => {
                 return Err(PyRuntimeError::new_err(
                     "the response of an awaitable call is read by read_async",
                 ));
             }
         };
-        let mut driven = lock(py, driven);
-        let Some(driven) = driven.as_deref_mut() else {
-            return Err(Failure::Closed.raise(py, self.origin()));
+        let mut driven = lent.take().map_err(|failure| failure.raise(py, self.origin()))?;
+        let read = match usize::try_from(most) {
+            Ok(most) => some(py, &mut driven, lent.stop(), most, self.origin()),
+            Err(_) => all(py, &mut driven, lent.stop(), self.origin()),
         };
-        match usize::try_from(most) {
-            Ok(most) => some(py, driven, most, self.origin()),
-            Err(_) => all(py, driven, self.origin()),
-        }
+        lent.put_back(driven);
+        read
     }
 
     /// The same for a response that was awaited.
@@ -150,15 +140,10 @@ impl HttpResponse {
         }
     }
 
-    /// Ends the call. A body that is not read to its end closes the connection.
+    /// Ends the call, and the read of another thread with it. A body that is not read to its end closes the connection.
     fn close(&self, py: Python<'_>) {
         match &self.rest {
-            Rest::OfThread(driven) => {
-                let driven = lock(py, driven).take();
-                if let Some(mut driven) = driven {
-                    driven.call.abandon(Instant::now());
-                }
-            }
+            Rest::OfThread(lent) => lent.close(),
             Rest::OfLoop(call) => call.close(py),
         }
     }
@@ -175,6 +160,7 @@ impl Drop for HttpResponse {
 fn some<'py>(
     py: Python<'py>,
     driven: &mut Driven,
+    stop: &Stop,
     most: usize,
     origin: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
@@ -185,7 +171,7 @@ fn some<'py>(
         // Nothing is waited for.
         with_waker(|waker| driven.step(Instant::now(), waker)).map_err(Into::into)
     } else {
-        py.detach(|| thread::next(driven))
+        py.detach(|| thread::next(driven, stop))
     };
     match step.map_err(|failure: Failure| failure.raise(py, origin))? {
         Step::Data(length) => {
@@ -198,7 +184,12 @@ fn some<'py>(
     }
 }
 
-fn all<'py>(py: Python<'py>, driven: &mut Driven, origin: &str) -> PyResult<Bound<'py, PyBytes>> {
+fn all<'py>(
+    py: Python<'py>,
+    driven: &mut Driven,
+    stop: &Stop,
+    origin: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
     if driven.call.is_ended() {
         let step = with_waker(|waker| driven.step(Instant::now(), waker));
         step.map_err(|error| Failure::from(error).raise(py, origin))?;
@@ -210,7 +201,7 @@ fn all<'py>(py: Python<'py>, driven: &mut Driven, origin: &str) -> PyResult<Boun
             let mut at = early.len();
             bytes[..at].copy_from_slice(early);
             let read = py.detach(|| {
-                thread::read_all(driven, |part| {
+                thread::read_all(driven, stop, |part| {
                     bytes[at..at + part.len()].copy_from_slice(part);
                     at += part.len();
                 })
@@ -219,7 +210,7 @@ fn all<'py>(py: Python<'py>, driven: &mut Driven, origin: &str) -> PyResult<Boun
         }),
         _ => {
             let mut bytes = driven.early(usize::MAX).to_vec();
-            py.detach(|| thread::read_all(driven, |part| bytes.extend_from_slice(part)))
+            py.detach(|| thread::read_all(driven, stop, |part| bytes.extend_from_slice(part)))
                 .map_err(|failure| failure.raise(py, origin))?;
             Ok(PyBytes::new(py, &bytes))
         }

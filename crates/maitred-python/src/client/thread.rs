@@ -1,7 +1,7 @@
 //! The driver of a thread that may wait: the thread polls and reads by itself.
 //!
 //! Promises: a signal's handler runs while the main thread waits (Python runs handlers there only), and its exception ends the
-//! call.
+//! call. A call that another thread, or such a handler, closes ends at once.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use super::driven::Driven;
 use super::failure::Failure;
+use super::lent::Stop;
 
 /// How long the main thread waits at most without a look for signals: one that came to another thread ends no wait here.
 const LOOK: Duration = Duration::from_millis(500);
@@ -22,14 +23,17 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOK_PARKED: Duration = Duration::from_millis(50);
 
 /// The next step that concerns the response, waited for without the interpreter.
-pub(super) fn next(driven: &mut Driven) -> Result<Step, Failure> {
+pub(super) fn next(driven: &mut Driven, stop: &Stop) -> Result<Step, Failure> {
     loop {
+        if stop.is_stopped() {
+            return Err(Failure::Closed);
+        }
         let now = Instant::now();
         match with_waker(|waker| driven.step(now, waker))? {
             Step::Body => pull(driven)?,
             Step::Wait(until) => {
                 let limit = until.map(|until| until.saturating_duration_since(now));
-                wait(&driven.call, limit).inspect_err(|_| driven.call.abandon(now))?;
+                wait(&driven.call, limit, stop).inspect_err(|_| driven.call.abandon(now))?;
             }
             step => return Ok(step),
         }
@@ -38,14 +42,14 @@ pub(super) fn next(driven: &mut Driven) -> Result<Step, Failure> {
 
 /// Sends the request and waits for the head.
 pub(super) fn until_head(driven: &mut Driven) -> Result<(), Failure> {
-    next(driven)?;
+    next(driven, &Stop::default())?;
     with_waker(|waker| driven.take_early(Instant::now(), waker));
     Ok(())
 }
 
 /// Reads up to the end.
-pub(super) fn read_all(driven: &mut Driven, mut take: impl FnMut(&[u8])) -> Result<(), Failure> {
-    while let Step::Data(length) = next(driven)? {
+pub(super) fn read_all(driven: &mut Driven, stop: &Stop, mut take: impl FnMut(&[u8])) -> Result<(), Failure> {
+    while let Step::Data(length) = next(driven, stop)? {
         take(driven.data(length));
         driven.consume(length);
     }
@@ -64,7 +68,7 @@ fn pull(driven: &mut Driven) -> Result<(), Failure> {
     }
 }
 
-fn wait(call: &Call, limit: Option<Duration>) -> Result<(), Failure> {
+fn wait(call: &Call, limit: Option<Duration>, stop: &Stop) -> Result<(), Failure> {
     let is_main = is_main_thread();
     let within =
         |most: Duration| if is_main { Some(limit.map_or(most, |limit| limit.min(most))) } else { limit };
@@ -74,7 +78,8 @@ fn wait(call: &Call, limit: Option<Duration>) -> Result<(), Failure> {
             within(LOOK_PARKED).map_or_else(thread::park, thread::park_timeout);
             Ok(false)
         }
-        (Some(only), None) => outgoing::wait(&[only], within(LOOK)),
+        // The case of a response: behind its head a call waits for its connection.
+        (Some(only), None) => stop.stoppable(only.0, || outgoing::wait(&[only], within(LOOK))),
         (Some(first), Some(second)) => {
             let all: Vec<_> = [first, second].into_iter().chain(sockets).collect();
             outgoing::wait(&all, within(LOOK))
