@@ -192,7 +192,9 @@ def test_who_waited_waited_as_long_as_the_others_ran_say_log_trace_and_report(se
     command = [sys.executable, "-m", "maitred", "report", "--json", "--requests", "a.log"]
     told = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
     report = json.loads(told.stdout)
-    assert (report["not_understood"], report["most_at_once"]["default"]) == (0, 2)
+    # The begin of one can lie before the end of the other by the clock's slew (BETWEEN_LINES): then they count as three.
+    assert report["not_understood"] == 0
+    assert report["most_at_once"]["default"] in (2, 3)
     assert report["waits"] >= 4
     all_of_them = report["in_order_of_arrival"]
     shown = [request for request in all_of_them if request["route"] == "GET /wait/*"]
