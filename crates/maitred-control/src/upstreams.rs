@@ -52,18 +52,9 @@ fn row(one: &Upstream) -> Value {
 }
 
 /// One row for each way in which calls to this server have ended.
-fn ends(one: &Upstream) -> Vec<Value> {
-    let row = |kind: &str, end: &str, calls: u64| json!({ "server": one.name, "kind": kind, "end": end, "calls": calls });
-    let of = |kind: &'static str, counts: &std::collections::BTreeMap<String, u64>| -> Vec<Value> {
-        counts.iter().map(|(end, calls)| row(kind, end, *calls)).collect()
-    };
-    let mut rows = of("status", &one.statuses);
-    rows.extend(of("time-out", &one.timeouts));
-    rows.extend(of("failure", &one.failures));
-    if one.dropped > 0 {
-        rows.push(row("dropped", "dropped", one.dropped));
-    }
-    rows
+fn ends(one: &Upstream) -> impl Iterator<Item = Value> {
+    one.ends()
+        .map(|(kind, end, calls)| json!({ "server": one.name, "kind": kind, "end": end, "calls": calls }))
 }
 
 fn seconds(nanos: u64) -> f64 {

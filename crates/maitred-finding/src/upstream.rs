@@ -1,4 +1,4 @@
-//! Calls to other servers as a cause: which server, and what is waited for.
+//! Another server as the cause: its name, and the part of the call that requests wait for.
 //!
 //! Leaves out: whether requests are slow, and whether the calls are the reason (`rules.rs`).
 

@@ -70,7 +70,7 @@ def truth(value: object) -> bool:
     return str(value).strip().lower() in ("true", "1", "yes", "on")
 
 
-#: Bytes of a request's head: the most that can be set, and what it has unless it is set; likewise one of its fields.
+#: The largest head of a request that can be set, and the default, in bytes; then the same for one field.
 _MOST, _HEAD, _FIELD = 256 * 1024, 64 * 1024, 16 * 1024
 
 

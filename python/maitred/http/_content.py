@@ -1,4 +1,4 @@
-"""Bodies of requests, and what they say of themselves."""
+"""Bodies of requests, and the fields that describe them (``Content-Type``, ``Content-Length``)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ const OF_SERVERS: [Level; 7] = [
 
 /// Writes the calls of each server.
 pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
-    let ends: Vec<_> = upstreams.iter().flat_map(ends).collect();
+    let ends: Vec<_> = upstreams
+        .iter()
+        .flat_map(|one| one.ends().map(|(kind, end, calls)| (one.name.as_str(), kind, end, calls)))
+        .collect();
     let labels: Vec<_> = ends
         .iter()
         .map(|(server, kind, end, _)| [("server", *server), ("kind", *kind), ("end", *end)])
@@ -70,15 +73,6 @@ pub(super) fn write(upstreams: &[Upstream], format: Format, out: &mut String) {
         value: Value::Counter(*count),
     });
     exposition::write(&counts.collect::<Vec<_>>(), format, out);
-}
-
-/// Server, kind, end and count.
-fn ends(one: &Upstream) -> Vec<(&str, &str, &str, u64)> {
-    let kinds = [("status", &one.statuses), ("time-out", &one.timeouts), ("failure", &one.failures)];
-    let counted = kinds
-        .into_iter()
-        .flat_map(|(kind, counts)| counts.iter().map(move |(end, count)| (&*one.name, kind, &**end, *count)));
-    counted.chain((one.dropped > 0).then_some((&*one.name, "dropped", "dropped", one.dropped))).collect()
 }
 
 #[cfg(test)]
