@@ -17,6 +17,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
+    (
+        "maitred-certificates",
+        &["maitred-acme", "maitred-client", "maitred-http", "maitred-log", "maitred-match", "maitred-tls"],
+    ),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
@@ -122,11 +126,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-server",
             "maitred-control",
             "maitred-io",
+            "maitred-certificates",
         ],
     ),
     (
         "maitred-process",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-config",
             "maitred-http",
