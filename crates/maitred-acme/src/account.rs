@@ -75,11 +75,10 @@ impl AccountKey {
         nonce: &str,
         payload: Option<&Value>,
     ) -> Option<Vec<u8>> {
-        let mut protected = json!({ "alg": "ES256", "nonce": nonce, "url": url });
-        match account {
-            Some(account) => protected["kid"] = account.into(),
-            None => protected["jwk"] = self.jwk()?,
-        }
+        let protected = match account {
+            Some(account) => json!({ "alg": "ES256", "nonce": nonce, "url": url, "kid": account }),
+            None => json!({ "alg": "ES256", "nonce": nonce, "url": url, "jwk": self.jwk()? }),
+        };
         let signing =
             |input: &[u8]| Some(self.pair()?.sign(&SystemRandom::new(), input).ok()?.as_ref().to_vec());
         signed(&protected, payload, signing).map(|jws| jws.to_string().into_bytes())

@@ -16,21 +16,25 @@
 mod account;
 mod asking;
 mod chain;
+mod challenge;
 mod fault;
 mod identifier;
 mod messages;
 mod ordering;
 mod schedule;
+mod settings;
 mod wire;
 
 pub use account::{Account, AccountKey, ExternalAccount};
 pub use asking::{Asked, Asking};
 pub use chain::{Held, check_chain};
+pub use challenge::{Challenge, ChallengeKind};
 pub use fault::{Fault, Kind};
 pub use identifier::{Identifier, IdentifierError};
 pub use messages::Window;
-pub use ordering::{Challenge, ChallengeKind, Issued, Ordering, Settings, Step};
+pub use ordering::{Issued, Ordering, Step};
 pub use schedule::{Due, Now, Order, Pace, Schedule, To};
+pub use settings::Settings;
 pub use wire::{HttpRequest, HttpResponse, MAX_RESPONSE, Method};
 
 /// The directory of Let's Encrypt.

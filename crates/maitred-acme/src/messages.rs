@@ -147,7 +147,7 @@ fn time(text: &str) -> Option<u64> {
     };
     let separators = [(4, '-'), (7, '-'), (13, ':'), (16, ':')];
     let is_at = |&(at, wanted): &(usize, char)| text.get(at..)?.starts_with(wanted).then_some(());
-    separators.iter().try_for_each(|separator| is_at(separator))?;
+    separators.iter().try_for_each(is_at)?;
     matches!(text.as_bytes().get(10)?, b'T' | b't' | b' ').then_some(())?;
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);

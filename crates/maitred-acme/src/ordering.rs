@@ -11,15 +11,16 @@
 use std::fmt;
 use std::time::Duration;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use maitred_tls::CertificateRequest;
 use serde_json::{Value, json};
 
-use crate::account::{Account, ExternalAccount, base64url};
+use crate::account::{Account, base64url};
 use crate::chain::{Chain, Held};
+use crate::challenge::{Challenge, ChallengeKind};
 use crate::fault::{Fault, Kind};
 use crate::identifier::Identifier;
 use crate::messages::{Authorization, Directory, OrderDocument, Problem, Status};
+use crate::settings::Settings;
 use crate::wire::{HttpRequest, HttpResponse, MAX_RESPONSE, Method, checked_url, is_base64url};
 
 /// How many names a certificate may have; Let's Encrypt takes as many.
@@ -42,73 +43,6 @@ const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// The longest token (RFC 8555 §8.3 wants 22 characters at least): it becomes the name of a file.
 const MAX_TOKEN: usize = 128;
-
-/// The profile with which Let's Encrypt certifies addresses.
-const PROFILE_OF_ADDRESSES: &str = "shortlived";
-
-/// What is the same for all orders at a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The URL of the directory.
-    pub directory: String,
-    /// The e-mail address of the account.
-    pub contact: Option<String>,
-    /// The account that the CA has given in another way.
-    pub external_account: Option<ExternalAccount>,
-    /// The profile of the certificates; `None`: the CA's default, and the one for addresses if the order has some.
-    pub profile: Option<String>,
-    /// The common name of the authority at the end of the chain, if the CA offers several chains.
-    pub preferred_chain: Option<String>,
-    /// The challenges that can be answered, the best first.
-    pub challenges: Vec<ChallengeKind>,
-}
-
-/// A kind of challenge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChallengeKind {
-    /// A file on port 80 (RFC 8555 §8.3).
-    Http01,
-    /// A certificate on port 443 (RFC 8737).
-    TlsAlpn01,
-    /// A TXT record (RFC 8555 §8.4).
-    Dns01,
-}
-
-impl ChallengeKind {
-    /// Its name in ACME.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http01 => "http-01",
-            Self::TlsAlpn01 => "tls-alpn-01",
-            Self::Dns01 => "dns-01",
-        }
-    }
-}
-
-/// A challenge that is to be answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Challenge {
-    /// The kind.
-    pub kind: ChallengeKind,
-    /// The name or address that is verified; without `*.`.
-    pub identifier: Identifier,
-    /// The token: letters, digits, `-` and `_`.
-    pub token: String,
-    /// The answer of HTTP-01; its hash is that of the others.
-    pub key_authorization: String,
-}
-
-impl Challenge {
-    /// The content of the TXT record of DNS-01.
-    pub fn dns_value(&self) -> String {
-        base64url(digest(&SHA256, self.key_authorization.as_bytes()).as_ref())
-    }
-
-    /// The name of the TXT record of DNS-01.
-    pub fn dns_name(&self) -> String {
-        format!("_acme-challenge.{}", self.identifier)
-    }
-}
 
 /// A new certificate.
 #[derive(Clone, PartialEq, Eq)]
@@ -224,7 +158,7 @@ impl Ordering {
     ) -> Self {
         let mut settings = settings.clone();
         let kinds = settings.challenges.len().max(1);
-        settings.challenges.rotate_left((attempt as usize % kinds).min(settings.challenges.len()));
+        settings.challenges.rotate_left(attempt as usize % kinds);
         let fits = (1..=MAX_IDENTIFIERS).contains(&identifiers.len());
         let stage = if fits {
             Stage::Directory
@@ -376,8 +310,13 @@ impl Ordering {
         let lost = || Fault::new(Kind::Order, "the order has no such part");
         let order = self.order.as_ref().ok_or_else(lost);
         Ok(match &self.stage {
-            Stage::Account => (&directory.new_account, Some(self.account_payload(directory)?)),
-            Stage::NewOrder => (&directory.new_order, Some(self.order_payload(directory)?)),
+            Stage::Account => {
+                (&directory.new_account, Some(self.settings.account_payload(&self.account.key, directory)?))
+            }
+            Stage::NewOrder => (
+                &directory.new_order,
+                Some(self.settings.order_payload(&self.identifiers, self.replaces.as_deref(), directory)?),
+            ),
             Stage::Authorization(index) | Stage::Validation(index) => {
                 (order?.authorizations.get(*index).ok_or_else(lost)?, None)
             }
@@ -392,55 +331,6 @@ impl Ordering {
             Stage::Alternate(_, urls) => (urls.last().ok_or_else(lost)?, None),
             Stage::Directory | Stage::Publish(..) | Stage::Done(_) => return Err(lost()),
         })
-    }
-
-    fn account_payload(&self, directory: &Directory) -> Result<Value, Fault> {
-        let mut payload = json!({ "termsOfServiceAgreed": true });
-        if let Some(contact) = &self.settings.contact {
-            payload["contact"] = json!([format!("mailto:{contact}")]);
-        }
-        if let Some(external) = &self.settings.external_account {
-            let binding = external.bind(&self.account.key, &directory.new_account);
-            payload["externalAccountBinding"] =
-                binding.ok_or_else(|| Fault::new(Kind::Account, "the key of the account cannot be read"))?;
-        } else if directory.meta.external_account_required {
-            let mut fault = Fault::new(Kind::Account, "accounts need a key that the CA has given before");
-            fault.problem = Some("externalAccountRequired".to_owned());
-            return Err(fault);
-        }
-        Ok(payload)
-    }
-
-    fn order_payload(&self, directory: &Directory) -> Result<Value, Fault> {
-        let named = |identifier: &Identifier| match identifier {
-            Identifier::Dns(name) => json!({ "type": "dns", "value": name }),
-            Identifier::Ip(address) => json!({ "type": "ip", "value": address.to_string() }),
-        };
-        let mut payload = json!({ "identifiers": self.identifiers.iter().map(named).collect::<Vec<_>>() });
-        let profiles = &directory.meta.profiles;
-        let has_address = self.identifiers.iter().any(|identifier| matches!(identifier, Identifier::Ip(_)));
-        let of_addresses =
-            || has_address.then_some(PROFILE_OF_ADDRESSES).filter(|name| profiles.contains_key(*name));
-        match self.settings.profile.as_deref() {
-            Some(profile) if !profiles.contains_key(profile) => {
-                let known: Vec<&str> = profiles.keys().map(String::as_str).take(20).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                let mut fault =
-                    Fault::new(Kind::Order, &format!("there is no profile {profile}; it has {known}"));
-                fault.problem = Some("invalidProfile".to_owned());
-                return Err(fault);
-            }
-            chosen => {
-                if let Some(profile) = chosen.or_else(of_addresses) {
-                    payload["profile"] = profile.into();
-                }
-            }
-        }
-        // A CA without renewal information may not know the member.
-        if let Some(replaces) = self.replaces.as_deref().filter(|_| directory.renewal_info.is_some()) {
-            payload["replaces"] = replaces.into();
-        }
-        Ok(payload)
     }
 
     // Answers.
@@ -548,11 +438,11 @@ impl Ordering {
             finalize: self.checked(&order.finalize)?,
             request: None,
         });
-        self.to_authorization(0);
+        self.go_to_authorization(0);
         Ok(())
     }
 
-    fn to_authorization(&mut self, index: usize) {
+    fn go_to_authorization(&mut self, index: usize) {
         self.spent.polls = 0;
         let count = self.order.as_ref().map_or(0, |order| order.authorizations.len());
         self.stage = if index < count { Stage::Authorization(index) } else { Stage::Ready };
@@ -562,7 +452,7 @@ impl Ordering {
         let (authorization, identifier) = self.authorization(response)?;
         match authorization.status {
             Status::Valid => {
-                self.to_authorization(index + 1);
+                self.go_to_authorization(index + 1);
                 return Ok(());
             }
             Status::Pending => {}
@@ -598,7 +488,7 @@ impl Ordering {
         match authorization.status {
             Status::Valid => {
                 self.withdraw();
-                self.to_authorization(index + 1);
+                self.go_to_authorization(index + 1);
                 Ok(())
             }
             Status::Pending | Status::Processing => {

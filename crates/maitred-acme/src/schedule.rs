@@ -198,7 +198,7 @@ impl Schedule {
     pub fn renewal(&self) -> Option<u64> {
         let held = self.held.as_ref()?;
         let life = held.not_after.saturating_sub(held.not_before);
-        let part = |span: u64| u64::try_from(u128::from(span) * u128::from(self.place) >> 16).unwrap_or(span);
+        let part = |span: u64| span.saturating_mul(u64::from(self.place)) / 65_536;
         let after = if life < SHORT_LIFE { life / 2 } else { life / 3 * 2 };
         let own = held.not_before.saturating_add(after + part(life / 30));
         // A window of another certificate has made clients order one after the other.
@@ -225,7 +225,7 @@ impl Schedule {
         let mut left = self.failures.saturating_sub(1);
         let wait = WAITS.iter().find(|(_, times)| left.checked_sub(*times).map(|less| left = less).is_none());
         let wait = wait.map_or(LONG_WAIT, |(minutes, _)| minutes * MINUTE);
-        wait + (wait / 8 * u64::from(self.place) >> 16)
+        wait + wait / 8 * u64::from(self.place) / 65_536
     }
 }
 
@@ -238,7 +238,7 @@ impl Pause {
     fn left(&mut self, now: Now) -> u64 {
         let by_calendar = || {
             // A calendar that was set back says nothing.
-            let passed = now.wall.checked_sub(self.since).unwrap_or_default();
+            let passed = now.wall.saturating_sub(self.since);
             now.steady.saturating_add(self.length.saturating_sub(passed))
         };
         let end = *self.end.get_or_insert_with(by_calendar);
