@@ -11,8 +11,17 @@
 
 mod folder;
 mod name;
+mod on_demand;
+mod orderer;
 mod state;
+mod wishes;
+mod work;
+mod world;
 
 pub use folder::{Folder, Lock, Mark};
+pub use maitred_acme::{ChallengeKind, ExternalAccount, Identifier};
 pub use name::is_public;
+pub use orderer::Orderer;
 pub use state::{Fault, State, Status};
+pub use wishes::{Wishes, is_on_demand};
+pub use world::unless_hook_runs;

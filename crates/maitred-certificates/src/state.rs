@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
+    /// The URL of the directory that has said all this.
+    pub directory: String,
+    /// The URL of the directory that has issued the present certificate.
+    pub issuer: Option<String>,
     /// The rules' own part.
     pub schedule: serde_json::Value,
     /// The end of the present certificate.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use maitred_certificates::{Folder, is_public};
+use maitred_certificates::{ChallengeKind, ExternalAccount, Folder, Identifier, Wishes, is_public};
 use maitred_control::local;
 use maitred_server::HostPattern;
 
@@ -41,7 +41,7 @@ pub fn named(config: &Config) -> Vec<Named> {
     }
     let mut named: Vec<Named> = Vec::new();
     let mut seen = BTreeSet::new();
-    for (host, site) in config.sites().filter(|(_, site)| is_wanted(site)) {
+    for (host, _) in config.sites().filter(|(_, site)| is_wanted(site)) {
         let names = host.map_or(&config.acme.hosts, |host| &host.names);
         for name in names.iter().map(text).filter(|name| seen.insert(name.clone())) {
             named.push(Named { name, host: host.map(|host| host.name.clone()) });
@@ -62,11 +62,7 @@ fn text(name: &HostPattern) -> String {
 
 /// Whether a certificate of this name is ordered when a client asks for it.
 pub fn is_on_demand(config: &Config, name: &str) -> bool {
-    let fits = |pattern: &HostPattern| match pattern {
-        HostPattern::Exact(own) => **own == *name,
-        HostPattern::Below(end) => name.strip_suffix(&**end).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
-    };
-    asks_on_demand(config) && !name.starts_with("*.") && config.acme.on_demand.iter().any(fits)
+    asks_on_demand(config) && maitred_certificates::is_on_demand(&config.acme.on_demand, name)
 }
 
 /// The names whose certificates are ordered from the start on.
@@ -78,9 +74,8 @@ pub fn ordered(config: &Config) -> Vec<String> {
 /// The reason why the authority cannot certify this name; it keeps its self-signed certificate then.
 pub fn why_not(config: &Config, name: &str) -> Option<&'static str> {
     let bare = name.trim_start_matches("*.");
-    let is_name = bare.contains('.') || bare.contains(':');
     // An authority of one's own certifies what it likes.
-    (!is_name || config.acme.authorities.is_none() && !is_public(bare))
+    (bare.parse::<Identifier>().is_err() || config.acme.authorities.is_none() && !is_public(bare))
         .then_some("no public authority certifies it, so it keeps a self-signed certificate")
 }
 
@@ -215,11 +210,53 @@ pub(crate) fn check(config: &Config, origins: &Origins) -> Result<(), Problem> {
     external_account(config, origins).map(|_| ())
 }
 
-/// The number and the key of an account elsewhere.
+/// What an orderer has to do; none if no certificate is ordered. Read while the process has the rights of the start, which the file of an
+/// account elsewhere may need.
+///
+/// # Errors
+/// The account elsewhere cannot be read.
+pub fn wishes(config: &Config, origins: &Origins) -> Result<Option<Wishes>, Problem> {
+    if !is_on(config) {
+        return Ok(None);
+    }
+    let acme = &config.acme;
+    let hosts = config.hosts.iter().map(|host| &host.site.acme);
+    let contact = std::iter::once(&config.site.acme).chain(hosts).find_map(|acme| match acme {
+        Acme::On(contact) => contact.clone(),
+        Acme::Off => None,
+    });
+    let kind = |challenge: &Challenge| match challenge {
+        Challenge::Http => ChallengeKind::Http01,
+        Challenge::TlsAlpn => ChallengeKind::TlsAlpn01,
+        Challenge::Dns => ChallengeKind::Dns01,
+    };
+    Ok(Some(Wishes {
+        folder: folder(config),
+        directory: acme.directory.url().to_owned(),
+        authorities: acme.authorities.clone(),
+        contact,
+        external_account: external_account(config, origins)?,
+        profile: acme.profile.clone(),
+        chain: acme.chain.clone(),
+        challenges: acme.challenges.iter().map(kind).collect(),
+        hook: acme.hook.clone(),
+        names: ordered(config),
+        on_demand: if asks_on_demand(config) { acme.on_demand.clone() } else { Vec::new() },
+        ask: acme.ask.as_ref().map(ToString::to_string),
+    }))
+}
+
+/// The lines of the start about names that keep a self-signed certificate.
+pub fn lines(config: &Config) -> Vec<String> {
+    let named = named(config).into_iter();
+    named.filter_map(|named| Some(format!("acme: {}: {}", named.name, why_not(config, &named.name)?))).collect()
+}
+
+/// The account elsewhere.
 ///
 /// # Errors
 /// The file or the variable has none.
-pub fn external_account(config: &Config, origins: &Origins) -> Result<Option<(String, String)>, Problem> {
+fn external_account(config: &Config, origins: &Origins) -> Result<Option<ExternalAccount>, Problem> {
     let Some(place) = &config.acme.external_account else { return Ok(None) };
     let wrong = |what: String| {
         let remedy = "write the number of the key, a colon and the key there, as the authority gives them";
@@ -230,12 +267,7 @@ pub fn external_account(config: &Config, origins: &Origins) -> Result<Option<(St
         Some(name) => std::env::var(name).map_err(|_| wrong(format!("the variable {name} is not set")))?,
         None => std::fs::read_to_string(place).map_err(|error| wrong(format!("{shown} cannot be read: {error}")))?,
     };
-    let (number, key) = text.trim().split_once(':').ok_or_else(|| wrong(format!("{shown} has no colon")))?;
-    let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte));
-    if number.trim().is_empty() || !is_key {
-        return Err(wrong(format!("{shown} has no key")));
-    }
-    Ok(Some((number.trim().to_owned(), key.trim().to_owned())))
+    ExternalAccount::parse(&text).map(Some).ok_or_else(|| wrong(format!("{shown} has no key")))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         default: &["letsencrypt"],
         summary: "The authority. letsencrypt-staging is for tries: it has wide limits, and browsers do not trust its certificates.",
         cost: "none",
-        worst: "another one than before: all certificates are ordered anew when they are due",
+        worst: "another one than before: all certificates are ordered anew",
         ..Definition::of(Reload::Terms)
     },
     Definition {
