@@ -17,9 +17,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-history", &["maitred-stats"]),
     ("maitred-h1", &["maitred-http"]),
     ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
+    (
+        "maitred-certificates",
+        &["maitred-acme", "maitred-client", "maitred-http", "maitred-log", "maitred-match", "maitred-tls"],
+    ),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
     ("maitred-tls", &[]),
+    ("maitred-acme", &["maitred-http", "maitred-tls"]),
     ("maitred-io", &["maitred-stats", "maitred-tls"]),
     ("maitred-supervise", &[]),
     ("maitred-finding", &[]),
@@ -122,11 +127,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "maitred-server",
             "maitred-control",
             "maitred-io",
+            "maitred-certificates",
         ],
     ),
     (
         "maitred-process",
         &[
+            "maitred-certificates",
             "maitred-client",
             "maitred-config",
             "maitred-http",
