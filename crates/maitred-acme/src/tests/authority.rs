@@ -1,6 +1,7 @@
 //! A CA in memory: it verifies each signature, nonce and request for a certificate, and can be told to behave badly.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
@@ -27,7 +28,7 @@ pub(super) const DIRECTORY: &str = "https://ca.example/directory";
 pub(super) const NOW: u64 = 1_800_000_000;
 pub(super) const DAY: u64 = 24 * 60 * 60;
 
-/// What the CA answers in place of its own answer; by the path, and how often that was asked before.
+/// An answer in place of the CA's own one; by the path, and how often that was asked before.
 type Script = Box<dyn FnMut(&str, usize) -> Option<HttpResponse>>;
 
 pub(super) struct Authority {
@@ -376,8 +377,8 @@ fn requested_key(request: &[u8], identifiers: &[Identifier]) -> Vec<u8> {
     for identifier in identifiers {
         let wanted = match identifier {
             Identifier::Dns(name) => name.as_bytes().to_vec(),
-            Identifier::Ip(std::net::IpAddr::V4(address)) => address.octets().to_vec(),
-            Identifier::Ip(std::net::IpAddr::V6(address)) => address.octets().to_vec(),
+            Identifier::Ip(IpAddr::V4(address)) => address.octets().to_vec(),
+            Identifier::Ip(IpAddr::V6(address)) => address.octets().to_vec(),
         };
         assert!(info.windows(wanted.len()).any(|window| window == wanted), "{identifier}");
     }

@@ -255,6 +255,7 @@ fn the_ca_says_how_long_no_order_is_wanted() {
         let order = world.until_order(YEAR, |_| Ok(None)).expect("an order");
         world.order(&order, false, Some(Duration::from_secs(wanted)));
         let from = world.passed;
+        assert_eq!(world.schedule.order_in(world.now()), Duration::from_secs(waits));
         world.until_order(YEAR, |_| Ok(None)).expect("an order");
         assert_eq!(world.passed - from, waits);
     }
@@ -338,7 +339,7 @@ fn ten_orders_a_minute_begin() {
     assert_eq!(pace.take(at(60)), Err(Duration::from_secs(1)));
 }
 
-/// What a CA, the network and the machine do next.
+/// The next deeds of a CA, the network and the machine.
 #[derive(Clone, Copy, Debug)]
 struct Luck {
     succeeds: bool,
