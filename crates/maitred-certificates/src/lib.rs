@@ -25,3 +25,6 @@ pub use orderer::Orderer;
 pub use state::{Fault, State, Status};
 pub use wishes::{Wishes, is_on_demand};
 pub use world::unless_hook_runs;
+
+#[cfg(test)]
+mod tests;
