@@ -19,7 +19,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("maitred-client", &["maitred-http", "maitred-h1", "maitred-io", "maitred-match", "maitred-tls"]),
     (
         "maitred-certificates",
-        &["maitred-acme", "maitred-client", "maitred-h1", "maitred-http", "maitred-log", "maitred-match", "maitred-tls"],
+        &[
+            "maitred-acme",
+            "maitred-client",
+            "maitred-h1",
+            "maitred-http",
+            "maitred-log",
+            "maitred-match",
+            "maitred-tls",
+        ],
     ),
     ("maitred-h2", &["maitred-http"]),
     ("maitred-ws", &[]),
@@ -101,6 +109,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "maitred-control",
         &[
+            "maitred-certificates",
             "maitred-http",
             "maitred-h1",
             "maitred-history",
